@@ -1,0 +1,43 @@
+# One environment, made on first use; every target stands on it.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+
+.DEFAULT_GOAL := help
+
+.PHONY: help
+help: ## Show the targets
+	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | sort
+
+$(VENV)/ready: pyproject.toml
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --upgrade "pip>=25.1"
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --group dev --editable ".[plot,gurobi,toulbar2,cpsat]"
+	@touch $@
+
+.PHONY: demo
+demo: $(VENV)/ready ## Set up and run the main job on embedded data
+	$(BIN)/hasten demo
+
+.PHONY: test
+test: $(VENV)/ready ## Set up and run the tests
+	$(BIN)/python -m pytest -n 2
+
+.PHONY: lint
+lint: $(VENV)/ready ## Check style and types
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+
+.PHONY: format
+format: $(VENV)/ready ## Rewrite the code in the house format
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+.PHONY: bench
+bench: $(VENV)/ready ## Measure search, bound and solvers side by side
+	$(BIN)/python benchmarks/engine.py --out results/engine.json
+
+.PHONY: clean
+clean: ## Remove the environment and everything built
+	rm -rf $(VENV) results .pytest_cache .hypothesis .mypy_cache .ruff_cache
