@@ -1,0 +1,62 @@
+"""Every error that hasten raises on purpose.
+
+    HastenError
+    ├── SchemaError        a schema, or a structure built from it, is ill-formed
+    ├── ProblemError       costs, tables, rows or labels do not fit their structure
+    ├── SolverError        a solver cannot do what it was asked
+    │   ├── SolverMissing      its package is not installed
+    │   ├── SolverTooSmall     its licence or design does not allow a problem of this size
+    │   └── SolverWrong        its answer failed our check
+    ├── NoAnswerError      the labels of a solution that has none were asked for
+    ├── NotFittedError     a speedup was asked to work before it learned
+    ├── ModelError         a saved file is damaged, or belongs to another schema
+    └── CorpusError        a corpus file is malformed
+
+An outcome (infeasible, out of time, a dead end) is never an error: see `hasten.solution.Status`.
+"""
+
+from __future__ import annotations
+
+
+class HastenError(Exception):
+    """The root of the tree above."""
+
+
+class SchemaError(HastenError):
+    """A schema, or a structure built from it, is ill-formed."""
+
+
+class ProblemError(HastenError):
+    """Costs, tables, rows or labels do not fit their structure."""
+
+
+class SolverError(HastenError):
+    """A solver cannot do what it was asked."""
+
+
+class SolverMissing(SolverError):  # noqa: N818
+    """The solver's package is not installed."""
+
+
+class SolverTooSmall(SolverError):  # noqa: N818
+    """The solver's licence or design does not allow a problem of this size."""
+
+
+class SolverWrong(SolverError):  # noqa: N818
+    """The solver's answer failed our check of its constraints or its objective."""
+
+
+class NoAnswerError(HastenError):
+    """The labels of a solution that has none were asked for."""
+
+
+class NotFittedError(HastenError):
+    """A speedup was asked to work before it learned."""
+
+
+class ModelError(HastenError):
+    """A saved file is damaged, or belongs to another schema."""
+
+
+class CorpusError(HastenError):
+    """A corpus file is malformed."""
