@@ -1,0 +1,143 @@
+"""The flat arrays that kernels read: one structure as a `Graph`, many structures as a `Pool`.
+
+A kernel is handed a pool and, for each problem, the number of its structure; `view` cuts that structure out.
+Every id in a graph counts from that structure's own zero, so a kernel never knows whether its graph stood
+alone or among others.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+IntArray = NDArray[np.int64]
+FloatArray = NDArray[np.float64]
+BoolArray = NDArray[np.bool_]
+
+
+class Graph(NamedTuple):
+    """One compiled structure: V variables, L labels in all, F factors, T tuple lists, R rows.
+
+    A *slot* is one place of one factor's scope. The entry of a table (or weight block) for labels `l` is
+    found at `sum(l[slot] * stride[slot])` from where the table starts.
+    """
+
+    first: IntArray  # (V + 1,) variable v owns the labels first[v]:first[v + 1]
+    order: IntArray  # (V,) the search assigns order[0], then order[1], ...
+    # factors
+    scope_first: IntArray  # (F + 1,) factor f owns the slots scope_first[f]:scope_first[f + 1]
+    scope: IntArray  # (slots,) the variable in each slot
+    stride: IntArray  # (slots,)
+    message_at: IntArray  # (slots,) where the slot's messages start: one for each label of its variable
+    table_at: IntArray  # (F,) where the factor's table starts; -1 if it has none
+    weight_at: IntArray  # (F,) where the weights of its kind start; -1 if it has none
+    listing: IntArray  # (F,) which tuple list its table has; -1 if it has none
+    done_first: IntArray  # (V + 1,) the search's step t completes the factors done[done_first[t]:done_first[t + 1]]
+    done: IntArray  # (F,)
+    touch_first: IntArray  # (V + 1,) variable v is in the slots touch[touch_first[v]:touch_first[v + 1]]
+    touch: IntArray  # (slots,) slot ids
+    factor_of: IntArray  # (slots,) the factor that owns each slot
+    # tuple lists: the tuples of a table that are not forbidden by the schema
+    list_first: IntArray  # (T + 1,) list t owns the tuples list_first[t]:list_first[t + 1]
+    list_entry: IntArray  # (tuples,) the tuple's place in the table
+    list_label_at: IntArray  # (T,) where the labels of the list's first tuple start
+    list_label: IntArray  # (tuples * arity,) the labels, slot by slot
+    # rows
+    row_first: IntArray  # (R + 1,) row r owns the cells row_first[r]:row_first[r + 1]
+    row_label: IntArray  # (cells,) label number, first[v] + i, sorted by variable
+    row_variable: IntArray  # (cells,)
+    row_weight: FloatArray  # (cells,)
+    row_low: FloatArray  # (R,)
+    row_high: FloatArray  # (R,)
+    # rows by label
+    cell_first: IntArray  # (L + 1,) label l is in the cells cell_first[l]:cell_first[l + 1] of:
+    cell_row: IntArray  # (cells,)
+    cell_weight: FloatArray  # (cells,)
+    table: FloatArray  # the schema's tables, one after the other
+
+
+# Which fields grow together; a field of a group marked True has one entry more than the group has members.
+_GROUPS: tuple[tuple[tuple[str, bool], ...], ...] = (
+    (("order", False), ("first", True), ("done_first", True), ("touch_first", True)),
+    (("table_at", False), ("weight_at", False), ("listing", False), ("done", False), ("scope_first", True)),
+    (("scope", False), ("stride", False), ("message_at", False), ("touch", False), ("factor_of", False)),
+    (("list_label_at", False), ("list_first", True)),
+    (("list_entry", False),),
+    (("list_label", False),),
+    (("row_low", False), ("row_high", False), ("row_first", True)),
+    (("row_label", False), ("row_variable", False), ("row_weight", False), ("cell_row", False), ("cell_weight", False)),
+    (("cell_first", False),),
+    (("table", False),),
+)
+
+
+class Pool(NamedTuple):
+    """Several graphs, field by field, one after the other."""
+
+    at: IntArray  # (S + 1, groups) where the members of each group of fields start
+    graphs: Graph  # the concatenated fields
+
+
+def gather(graphs: Sequence[Graph]) -> Pool:
+    """Returns the pool of some graphs."""
+    sizes = np.array(
+        [[len(getattr(graph, group[0][0])) for group in _GROUPS] for graph in graphs], dtype=np.int64
+    ).reshape(len(graphs), len(_GROUPS))
+    at = np.zeros((len(graphs) + 1, len(_GROUPS)), dtype=np.int64)
+    np.cumsum(sizes, axis=0, out=at[1:])
+    if len(graphs) == 1:
+        return Pool(at, graphs[0])
+    joined = {
+        name: np.concatenate([getattr(graph, name) for graph in graphs])
+        if graphs
+        else np.zeros(0, dtype=np.float64 if name in _FLOATS else np.int64)
+        for name in Graph._fields
+    }
+    return Pool(at, Graph(**joined))
+
+
+_FLOATS = {"row_weight", "row_low", "row_high", "cell_weight", "table"}
+
+
+@njit(cache=True, nogil=True)
+def view(pool: Pool, s: int) -> Graph:
+    """Returns the graph of structure `s` of a pool."""
+    at, end, g = pool.at[s], pool.at[s + 1], pool.graphs
+    v, f, a, t, u = at[0], at[1], at[2], at[3], at[4]
+    w, r, c, m, b = at[5], at[6], at[7], at[8], at[9]
+    v_end, f_end, a_end, t_end, u_end = end[0], end[1], end[2], end[3], end[4]
+    w_end, r_end, c_end, m_end, b_end = end[5], end[6], end[7], end[8], end[9]
+    return Graph(
+        g.first[v + s : v_end + s + 1],
+        g.order[v:v_end],
+        g.scope_first[f + s : f_end + s + 1],
+        g.scope[a:a_end],
+        g.stride[a:a_end],
+        g.message_at[a:a_end],
+        g.table_at[f:f_end],
+        g.weight_at[f:f_end],
+        g.listing[f:f_end],
+        g.done_first[v + s : v_end + s + 1],
+        g.done[f:f_end],
+        g.touch_first[v + s : v_end + s + 1],
+        g.touch[a:a_end],
+        g.factor_of[a:a_end],
+        g.list_first[t + s : t_end + s + 1],
+        g.list_entry[u:u_end],
+        g.list_label_at[t:t_end],
+        g.list_label[w:w_end],
+        g.row_first[r + s : r_end + s + 1],
+        g.row_label[c:c_end],
+        g.row_variable[c:c_end],
+        g.row_weight[c:c_end],
+        g.row_low[r:r_end],
+        g.row_high[r:r_end],
+        g.cell_first[m:m_end],
+        g.cell_row[c:c_end],
+        g.cell_weight[c:c_end],
+        g.table[b:b_end],
+    )

@@ -1,0 +1,1 @@
+"""Numba kernels: plain functions on arrays, without objects, checks or printing. Slow twins: `tests/naive.py`."""

@@ -1,0 +1,84 @@
+"""What a labelling costs, and whether it is valid."""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import njit
+
+from hasten.graph import BoolArray, FloatArray, Graph, IntArray, Pool, view
+
+SLACK = 1e-6  # how far, relatively, a row may be from its limit and still hold: the solvers' own tolerance
+
+
+@njit(cache=True, nogil=True)
+def slack(limit: float) -> float:
+    """Returns by how much a row may miss a limit; 0 for an infinite one, which cannot be missed."""
+    if np.isinf(limit):
+        return 0.0
+    return SLACK * max(1.0, abs(limit))
+
+
+@njit(cache=True, nogil=True)
+def entry(graph: Graph, f: int, labels: IntArray) -> int:
+    """Returns where a labelling's entry is in the table, or the weights, of factor `f`."""
+    at = 0
+    for a in range(graph.scope_first[f], graph.scope_first[f + 1]):
+        at += graph.stride[a] * labels[graph.scope[a]]
+    return at
+
+
+@njit(cache=True, nogil=True)
+def total_cost(graph: Graph, cost: FloatArray, table: FloatArray, labels: IntArray) -> float:
+    """Returns the cost of a labelling: its labels' and its tables'."""
+    total = 0.0
+    for v in range(graph.order.size):
+        total += cost[graph.first[v] + labels[v]]
+    for f in range(graph.table_at.size):
+        if graph.table_at[f] >= 0:
+            total += table[graph.table_at[f] + entry(graph, f, labels)]
+    return total
+
+
+@njit(cache=True, nogil=True)
+def row_value(graph: Graph, r: int, labels: IntArray) -> float:
+    """Returns the left side of row `r`."""
+    value = 0.0
+    for c in range(graph.row_first[r], graph.row_first[r + 1]):
+        v = graph.row_variable[c]
+        if graph.first[v] + labels[v] == graph.row_label[c]:
+            value += graph.row_weight[c]
+    return value
+
+
+@njit(cache=True, nogil=True)
+def rows_hold(graph: Graph, labels: IntArray) -> bool:
+    """Whether a labelling satisfies every row."""
+    for r in range(graph.row_low.size):
+        value, low, high = row_value(graph, r, labels), graph.row_low[r], graph.row_high[r]
+        if value < low - slack(low) or value > high + slack(high):
+            return False
+    return True
+
+
+@njit(cache=True, nogil=True)
+def score_batch(
+    pool: Pool,
+    structure: IntArray,
+    cost: FloatArray,
+    cost_at: IntArray,
+    table: FloatArray,
+    table_at: IntArray,
+    labels: IntArray,
+    variable_at: IntArray,
+    total: FloatArray,
+    valid: BoolArray,
+) -> None:
+    """Writes the cost and the validity of each problem's labelling; one without labels (-1) costs inf."""
+    for p in range(structure.size):
+        graph = view(pool, structure[p])
+        mine = labels[variable_at[p] : variable_at[p + 1]]
+        if mine.size and mine[0] < 0:
+            total[p], valid[p] = np.inf, False
+            continue
+        total[p] = total_cost(graph, cost[cost_at[p] : cost_at[p + 1]], table[table_at[p] :], mine)
+        valid[p] = total[p] < np.inf and rows_hold(graph, mine)

@@ -1,0 +1,369 @@
+"""The second step: the topology of one shape of input, compiled once to flat arrays.
+
+A structure lists variables, the factors that connect them, and rules. Inputs of the same shape share it (two
+sentences with four entities differ in their costs alone); two structures built alike share their compiled
+arrays, and with them every solver's model, through their schema's cache.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from hasten.errors import SchemaError
+from hasten.graph import FloatArray, Graph, IntArray, Pool, gather
+from hasten.schema import FactorKind, Schema, VariableKind, check_finite, read_limits
+
+if TYPE_CHECKING:
+    from hasten.problem import Batch, Costs, Problem
+
+Term = tuple[int, str] | tuple[int, str, float]
+
+
+@dataclass(frozen=True, slots=True)
+class Factor:
+    """One factor of a structure: its kind, and the variable in each of its roles."""
+
+    kind: FactorKind
+    scope: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """A linear row over indicators: `low <= sum of weight * [variable = label] <= high`.
+
+    >>> Rule.of("one of two", [(0, "person"), (1, "person")], exactly=1).high
+    1.0
+    """
+
+    name: str
+    terms: tuple[tuple[int, str, float], ...]
+    low: float
+    high: float
+
+    @staticmethod
+    def of(
+        name: str,
+        terms: Iterable[Term],
+        *,
+        at_most: float | None = None,
+        at_least: float | None = None,
+        exactly: float | None = None,
+    ) -> Rule:
+        """Makes a rule from (variable, label) or (variable, label, weight) terms."""
+        low, high = read_limits(name, at_most, at_least, exactly)
+        weighted = tuple(
+            (term[0], term[1], check_finite(term[2] if len(term) == 3 else 1.0, f"Rule {name!r}: the weight"))
+            for term in terms
+        )
+        if not weighted:
+            raise SchemaError(f"Rule {name!r} counts nothing. Give (variable, label) terms.")
+        return Rule(name, weighted, low, high)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Compiled:
+    """What all structures of one shape share."""
+
+    graph: Graph
+    pool: Pool
+    row_names: tuple[str, ...]
+
+
+class Structure:
+    """A topology: `add` variables, `connect` factors, state `rule`s; then make problems of it.
+
+    The search assigns variables in the order they were added, unless `search_order` says otherwise. The first
+    problem closes the structure.
+    """
+
+    def __init__(self, schema: Schema) -> None:
+        self.schema = schema
+        self.kinds: list[VariableKind] = []
+        self.factors: list[Factor] = []
+        self.rules: list[Rule] = []
+        self._order: tuple[int, ...] | None = None
+        self._own_tables: frozenset[int] = frozenset()  # factors whose tables each problem brings
+        self._closed = False
+        self._opened: dict[frozenset[int], Structure] = {}
+
+    def add(self, kind: VariableKind) -> int:
+        """Adds a variable and returns its number."""
+        self._check_open()
+        if self.schema.variables.get(getattr(kind, "name", "")) is not kind:
+            raise SchemaError(f"{kind!r} is not a variable kind of this schema.")
+        self.kinds.append(kind)
+        return len(self.kinds) - 1
+
+    def connect(self, kind: FactorKind, **roles: int) -> int:
+        """Adds a factor over some variables, by role, and returns its number."""
+        self._check_open()
+        if self.schema.factors.get(getattr(kind, "name", "")) is not kind:
+            raise SchemaError(f"{kind!r} is not a factor kind of this schema.")
+        if set(roles) != set(kind.roles):
+            raise SchemaError(f"{kind.name} needs the roles {', '.join(kind.roles)}, got {', '.join(roles) or 'none'}.")
+        scope = tuple(self._check_variable(roles[role], f"{kind.name}: {role}") for role in kind.roles)
+        for (role, wanted), variable in zip(kind.roles.items(), scope, strict=True):
+            if self.kinds[variable] is not wanted:
+                raise SchemaError(
+                    f"{kind.name}: {role} must be of kind {wanted.name}, "
+                    f"but variable {variable} is of kind {self.kinds[variable].name}."
+                )
+        if len(set(scope)) < len(scope):
+            raise SchemaError(f"{kind.name} joins a variable with itself: {roles}. Its variables must differ.")
+        self.factors.append(Factor(kind, scope))
+        return len(self.factors) - 1
+
+    def rule(
+        self,
+        name: str,
+        terms: Iterable[Term],
+        *,
+        at_most: float | None = None,
+        at_least: float | None = None,
+        exactly: float | None = None,
+    ) -> int:
+        """Adds a linear rule over (variable, label) or (variable, label, weight) terms; returns its number."""
+        self._check_open()
+        self.rules.append(Rule.of(name, terms, at_most=at_most, at_least=at_least, exactly=exactly))
+        self._row(self.rules[-1])
+        return len(self.rules) - 1
+
+    def search_order(self, variables: Sequence[int]) -> None:
+        """Says in which order the search assigns the variables."""
+        self._check_open()
+        if sorted(variables) != list(range(len(self.kinds))):
+            raise SchemaError(
+                f"A search order names each of the {len(self.kinds)} variables once, got {list(variables)}."
+            )
+        self._order = tuple(variables)
+
+    def problem(
+        self,
+        costs: Costs,
+        *,
+        tables: Mapping[int, FloatArray] | None = None,
+        rules: Iterable[Rule] = (),
+        id: int = 0,
+    ) -> Problem:
+        """Returns this structure with costs: an array per variable, one flat array, or a lazy scorer.
+
+        `tables` gives factors, by number, a table of their own for this problem; `rules` adds rows to it. `id`
+        is what a lazy scorer is told of which problem is meant.
+        """
+        from hasten.problem import Problem
+
+        return Problem.of(self, costs, tables=tables or {}, rules=tuple(rules), id=id)
+
+    def batch(self, costs: FloatArray) -> Batch:
+        """Returns many problems of this shape at once, from a matrix with a row of flat costs for each."""
+        from hasten.problem import Batch
+
+        return Batch.stack(self, costs)
+
+    @property
+    def n_variables(self) -> int:
+        """The number of variables."""
+        return len(self.kinds)
+
+    @property
+    def n_labels(self) -> int:
+        """The number of labels of all variables together: the length of a flat cost array."""
+        return sum(len(kind) for kind in self.kinds)
+
+    @property
+    def graph(self) -> Graph:
+        """The flat arrays."""
+        return self.compiled.graph
+
+    @cached_property
+    def compiled(self) -> Compiled:
+        """The flat arrays and what belongs to them, shared by all structures of this shape."""
+        self._closed = True
+        if self._order is not None and len(self._order) != len(self.kinds):
+            raise SchemaError("Variables were added after search_order. Call it last.")
+        key = (
+            tuple(kind.index for kind in self.kinds),
+            tuple((factor.kind.index, factor.scope) for factor in self.factors),
+            tuple(self.rules),
+            self._order,
+            self._own_tables,
+        )
+        cache = self.schema._compiled
+        if key not in cache:
+            cache[key] = self._compile()
+        return cache[key]
+
+    def opened(self, factors: Iterable[int]) -> Structure:
+        """Returns this structure with a table slot of its own for each of some factors."""
+        chosen = frozenset(factors)
+        for factor in chosen:
+            if not 0 <= factor < len(self.factors):
+                raise SchemaError(f"There is no factor {factor}. This structure has {len(self.factors)}.")
+        self._closed = True
+        if chosen not in self._opened:
+            copy = self._copy()
+            copy._own_tables = chosen
+            self._opened[chosen] = copy
+        return self._opened[chosen]
+
+    def with_rules(self, rules: Iterable[Rule]) -> Structure:
+        """Returns this structure with more rules."""
+        self._closed = True
+        copy = self._copy()
+        copy._own_tables = self._own_tables
+        for rule in rules:
+            copy._row(rule)
+            copy.rules.append(rule)
+        return copy
+
+    def _copy(self) -> Structure:
+        copy = Structure(self.schema)
+        copy.kinds, copy.factors, copy._order = list(self.kinds), list(self.factors), self._order
+        copy.rules = list(self.rules)
+        return copy
+
+    def _check_open(self) -> None:
+        if self._closed:
+            raise SchemaError("This structure is in use: its first problem closed it. Start another one.")
+
+    def _check_variable(self, variable: int, what: str) -> int:
+        if not isinstance(variable, int | np.integer) or not 0 <= variable < len(self.kinds):
+            raise SchemaError(f"{what}: there is no variable {variable!r}. This structure has {len(self.kinds)}.")
+        return int(variable)
+
+    def _row(self, rule: Rule) -> dict[int, float]:
+        """Returns a rule's weights by label number, for rules that name existing variables and labels."""
+        first = np.cumsum([0, *(len(kind) for kind in self.kinds)])
+        weights: dict[int, float] = {}
+        for variable, label, weight in rule.terms:
+            self._check_variable(variable, f"Rule {rule.name!r}")
+            at = int(first[variable]) + self.kinds[variable].label(label)
+            weights[at] = weights.get(at, 0.0) + weight
+        return weights
+
+    def _compile(self) -> Compiled:
+        first = _offsets([len(kind) for kind in self.kinds])
+        order = _ints(range(len(self.kinds)) if self._order is None else self._order)
+        graph = Graph(first=first, order=order, **self._compile_factors(first, order), **self._compile_rows(first))
+        names = [*self.schema.rules, *(rule.name for rule in self.rules)]
+        return Compiled(graph, gather([graph]), tuple(names))
+
+    def _compile_factors(self, first: IntArray, order: IntArray) -> dict[str, Any]:
+        n_variables, n_factors = len(self.kinds), len(self.factors)
+        arities = [len(factor.scope) for factor in self.factors]
+        scope = _ints(variable for factor in self.factors for variable in factor.scope)
+        strides = {kind: _strides(kind.shape) for kind in {factor.kind for factor in self.factors}}
+        sizes = np.diff(first)
+        scope_first = _offsets(arities)
+        position = np.empty(n_variables, dtype=np.int64)
+        position[order] = np.arange(n_variables)
+        completed_at = np.zeros(n_factors, dtype=np.int64)
+        if n_factors:
+            completed_at = np.maximum.reduceat(position[scope], scope_first[:-1])
+        # Tables: one for each kind that has one, then one for each factor that brings its own.
+        tables, entries, labels = _Store(), [], []
+        list_first, list_label_at = [0], []
+        table_at, listing = np.full(n_factors, -1), np.full(n_factors, -1)
+        slot_of: dict[object, tuple[int, int]] = {}
+        for f, factor in enumerate(self.factors):
+            own = f in self._own_tables
+            key: object = f if own else factor.kind
+            if key not in slot_of:
+                table = np.zeros(factor.kind.shape) if own else factor.kind.table
+                if table is None:
+                    slot_of[key] = (-1, -1)
+                else:
+                    tuples = np.argwhere(~np.isposinf(table))
+                    slot_of[key] = (tables.add(table.ravel()), len(list_label_at))
+                    list_label_at.append(sum(block.size for block in labels))
+                    entries.append(tuples @ strides[factor.kind])
+                    labels.append(tuples.ravel())
+                    list_first.append(list_first[-1] + len(tuples))
+            table_at[f], listing[f] = slot_of[key]
+        return {
+            "scope_first": scope_first,
+            "scope": scope,
+            "stride": _ints(stride for factor in self.factors for stride in strides[factor.kind]),
+            "message_at": _offsets(sizes[scope])[:-1] if n_factors else _ints([]),
+            "table_at": _ints(table_at),
+            "weight_at": _ints(factor.kind.weight_at for factor in self.factors),
+            "listing": _ints(listing),
+            "done_first": _offsets(np.bincount(completed_at, minlength=n_variables)[:n_variables]),
+            "done": np.argsort(completed_at, kind="stable"),
+            "touch_first": _offsets(np.bincount(scope, minlength=n_variables)),
+            "touch": np.argsort(scope, kind="stable"),
+            "factor_of": np.repeat(np.arange(n_factors), arities) if n_factors else _ints([]),
+            "list_first": _ints(list_first),
+            "list_entry": _ints(np.concatenate(entries)) if entries else _ints([]),
+            "list_label_at": _ints(list_label_at),
+            "list_label": _ints(np.concatenate(labels)) if labels else _ints([]),
+            "table": tables.joined(),
+        }
+
+    def _compile_rows(self, first: IntArray) -> dict[str, Any]:
+        rows: list[tuple[dict[int, float], float, float]] = []
+        for kind_rule in self.schema.rules.values():
+            weights = {
+                int(first[v]) + i: float(weight)
+                for v, kind in enumerate(self.kinds)
+                for i, weight in enumerate(kind_rule.weights.get(kind.index, ()))
+            }
+            rows.append((weights, kind_rule.low, kind_rule.high))
+        rows.extend((self._row(rule), rule.low, rule.high) for rule in self.rules)
+        cells = [sorted((label, weight) for label, weight in row[0].items() if weight) for row in rows]
+        row_label = _ints(label for row in cells for label, _ in row)
+        row_weight = np.array([weight for row in cells for _, weight in row], dtype=np.float64)
+        row_of = np.repeat(np.arange(len(rows)), [len(row) for row in cells]) if rows else _ints([])
+        by_label = np.argsort(row_label, kind="stable")
+        return {
+            "row_first": _offsets([len(row) for row in cells]),
+            "row_label": row_label,
+            "row_variable": np.searchsorted(first, row_label, side="right") - 1,
+            "row_weight": row_weight,
+            "row_low": np.array([low for _, low, _ in rows], dtype=np.float64),
+            "row_high": np.array([high for _, _, high in rows], dtype=np.float64),
+            "cell_first": _offsets(np.bincount(row_label, minlength=int(first[-1]))),
+            "cell_row": _ints(row_of[by_label]),
+            "cell_weight": row_weight[by_label],
+        }
+
+    def __repr__(self) -> str:
+        return f"Structure({len(self.kinds)} variables, {len(self.factors)} factors, {len(self.rules)} rules)"
+
+
+class _Store:
+    """Tables, one after the other."""
+
+    def __init__(self) -> None:
+        self.blocks: list[FloatArray] = []
+        self.size = 0
+
+    def add(self, block: FloatArray) -> int:
+        """Appends a block and returns where it starts."""
+        at = self.size
+        self.blocks.append(block)
+        self.size += block.size
+        return at
+
+    def joined(self) -> FloatArray:
+        """Returns all of them as one array."""
+        return np.concatenate(self.blocks) if self.blocks else np.zeros(0)
+
+
+def _ints(values: Iterable[int]) -> IntArray:
+    if isinstance(values, np.ndarray):
+        return np.ascontiguousarray(values, dtype=np.int64)
+    return np.fromiter(values, dtype=np.int64)
+
+
+def _offsets(counts: Iterable[int]) -> IntArray:
+    return np.concatenate([[0], np.cumsum(_ints(counts))]).astype(np.int64)
+
+
+def _strides(shape: tuple[int, ...]) -> IntArray:
+    return np.array([int(np.prod(shape[i + 1 :])) for i in range(len(shape))], dtype=np.int64)
