@@ -1,0 +1,1 @@
+"""Tasks that hasten can read, score and speed up out of the box."""
