@@ -38,6 +38,9 @@ class Graph(NamedTuple):
     listing: IntArray  # (F,) which tuple list its table has; -1 if it has none
     done_first: IntArray  # (V + 1,) the search's step t completes the factors done[done_first[t]:done_first[t + 1]]
     done: IntArray  # (F,)
+    open_first: IntArray  # (V + 1,) step t leaves the factors open[open_first[t]:open_first[t + 1]] one variable short
+    open: IntArray  # tables of two variables or more
+    last: IntArray  # (F,) the variable that completes each factor
     touch_first: IntArray  # (V + 1,) variable v is in the slots touch[touch_first[v]:touch_first[v + 1]]
     touch: IntArray  # (slots,) slot ids
     factor_of: IntArray  # (slots,) the factor that owns each slot
@@ -57,13 +60,16 @@ class Graph(NamedTuple):
     cell_first: IntArray  # (L + 1,) label l is in the cells cell_first[l]:cell_first[l + 1] of:
     cell_row: IntArray  # (cells,)
     cell_weight: FloatArray  # (cells,)
+    # what rows can still gain: row r of step t is at t * R + r
+    rest_low: FloatArray  # ((V + 1) * R,) the least that the variables assigned from step t on can add
+    rest_high: FloatArray  # ((V + 1) * R,) the most
     table: FloatArray  # the schema's tables, one after the other
 
 
 # Which fields grow together; a field of a group marked True has one entry more than the group has members.
 _GROUPS: tuple[tuple[tuple[str, bool], ...], ...] = (
-    (("order", False), ("first", True), ("done_first", True), ("touch_first", True)),
-    (("table_at", False), ("weight_at", False), ("listing", False), ("done", False), ("scope_first", True)),
+    (("order", False), ("first", True), ("done_first", True), ("open_first", True), ("touch_first", True)),
+    (("table_at", False), ("weight_at", False), ("listing", False), ("done", False), ("last", False), ("scope_first", True)),
     (("scope", False), ("stride", False), ("message_at", False), ("touch", False), ("factor_of", False)),
     (("list_label_at", False), ("list_first", True)),
     (("list_entry", False),),
@@ -71,6 +77,8 @@ _GROUPS: tuple[tuple[tuple[str, bool], ...], ...] = (
     (("row_low", False), ("row_high", False), ("row_first", True)),
     (("row_label", False), ("row_variable", False), ("row_weight", False), ("cell_row", False), ("cell_weight", False)),
     (("cell_first", False),),
+    (("open", False),),
+    (("rest_low", False), ("rest_high", False)),
     (("table", False),),
 )
 
@@ -100,7 +108,7 @@ def gather(graphs: Sequence[Graph]) -> Pool:
     return Pool(at, Graph(**joined))
 
 
-_FLOATS = {"row_weight", "row_low", "row_high", "cell_weight", "table"}
+_FLOATS = {"row_weight", "row_low", "row_high", "cell_weight", "rest_low", "rest_high", "table"}
 
 
 @njit(cache=True, nogil=True)
@@ -108,9 +116,9 @@ def view(pool: Pool, s: int) -> Graph:
     """Returns the graph of structure `s` of a pool."""
     at, end, g = pool.at[s], pool.at[s + 1], pool.graphs
     v, f, a, t, u = at[0], at[1], at[2], at[3], at[4]
-    w, r, c, m, b = at[5], at[6], at[7], at[8], at[9]
+    w, r, c, m, o, e, b = at[5], at[6], at[7], at[8], at[9], at[10], at[11]
     v_end, f_end, a_end, t_end, u_end = end[0], end[1], end[2], end[3], end[4]
-    w_end, r_end, c_end, m_end, b_end = end[5], end[6], end[7], end[8], end[9]
+    w_end, r_end, c_end, m_end, o_end, e_end, b_end = end[5], end[6], end[7], end[8], end[9], end[10], end[11]
     return Graph(
         g.first[v + s : v_end + s + 1],
         g.order[v:v_end],
@@ -123,6 +131,9 @@ def view(pool: Pool, s: int) -> Graph:
         g.listing[f:f_end],
         g.done_first[v + s : v_end + s + 1],
         g.done[f:f_end],
+        g.open_first[v + s : v_end + s + 1],
+        g.open[o:o_end],
+        g.last[f:f_end],
         g.touch_first[v + s : v_end + s + 1],
         g.touch[a:a_end],
         g.factor_of[a:a_end],
@@ -139,5 +150,7 @@ def view(pool: Pool, s: int) -> Graph:
         g.cell_first[m:m_end],
         g.cell_row[c:c_end],
         g.cell_weight[c:c_end],
+        g.rest_low[e:e_end],
+        g.rest_high[e:e_end],
         g.table[b:b_end],
     )

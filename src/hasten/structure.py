@@ -249,7 +249,8 @@ class Structure:
     def _compile(self) -> Compiled:
         first = _offsets([len(kind) for kind in self.kinds])
         order = _ints(range(len(self.kinds)) if self._order is None else self._order)
-        graph = Graph(first=first, order=order, **self._compile_factors(first, order), **self._compile_rows(first))
+        factors, rows = self._compile_factors(first, order), self._compile_rows(first, order)
+        graph = Graph(first=first, order=order, **factors, **rows)
         names = [*self.schema.rules, *(rule.name for rule in self.rules)]
         return Compiled(graph, gather([graph]), tuple(names))
 
@@ -262,9 +263,8 @@ class Structure:
         scope_first = _offsets(arities)
         position = np.empty(n_variables, dtype=np.int64)
         position[order] = np.arange(n_variables)
-        completed_at = np.zeros(n_factors, dtype=np.int64)
-        if n_factors:
-            completed_at = np.maximum.reduceat(position[scope], scope_first[:-1])
+        steps = [sorted(int(position[v]) for v in factor.scope) for factor in self.factors]
+        completed_at = _ints(step[-1] for step in steps)
         # Tables: one for each kind that has one, then one for each factor that brings its own.
         tables, entries, labels = _Store(), [], []
         list_first, list_label_at = [0], []
@@ -285,6 +285,9 @@ class Structure:
                     labels.append(tuples.ravel())
                     list_first.append(list_first[-1] + len(tuples))
             table_at[f], listing[f] = slot_of[key]
+        opened_at = np.array([s[-2] if len(s) > 1 and table_at[f] >= 0 else -1 for f, s in enumerate(steps)], dtype=int)
+        opened = np.flatnonzero(opened_at >= 0)
+        opened = opened[np.argsort(opened_at[opened], kind="stable")]
         return {
             "scope_first": scope_first,
             "scope": scope,
@@ -293,8 +296,11 @@ class Structure:
             "table_at": _ints(table_at),
             "weight_at": _ints(factor.kind.weight_at for factor in self.factors),
             "listing": _ints(listing),
-            "done_first": _offsets(np.bincount(completed_at, minlength=n_variables)[:n_variables]),
+            "done_first": _offsets(np.bincount(completed_at, minlength=n_variables)),
             "done": np.argsort(completed_at, kind="stable"),
+            "open_first": _offsets(np.bincount(opened_at[opened], minlength=n_variables)),
+            "open": _ints(opened),
+            "last": _ints(order[completed_at]),
             "touch_first": _offsets(np.bincount(scope, minlength=n_variables)),
             "touch": np.argsort(scope, kind="stable"),
             "factor_of": np.repeat(np.arange(n_factors), arities) if n_factors else _ints([]),
@@ -305,7 +311,7 @@ class Structure:
             "table": tables.joined(),
         }
 
-    def _compile_rows(self, first: IntArray) -> dict[str, Any]:
+    def _compile_rows(self, first: IntArray, order: IntArray) -> dict[str, Any]:
         rows: list[tuple[dict[int, float], float, float]] = []
         for kind_rule in self.schema.rules.values():
             weights = {
@@ -320,6 +326,12 @@ class Structure:
         row_weight = np.array([weight for row in cells for _, weight in row], dtype=np.float64)
         row_of = np.repeat(np.arange(len(rows)), [len(row) for row in cells]) if rows else _ints([])
         by_label = np.argsort(row_label, kind="stable")
+        rest_low, rest_high = np.zeros((len(order) + 1, len(rows))), np.zeros((len(order) + 1, len(rows)))
+        for t in range(len(order) - 1, -1, -1):
+            v = order[t]
+            dense = [[weights.get(label, 0.0) for label in range(first[v], first[v + 1])] for weights, _, _ in rows]
+            rest_low[t] = rest_low[t + 1] + [min(weights) for weights in dense]
+            rest_high[t] = rest_high[t + 1] + [max(weights) for weights in dense]
         return {
             "row_first": _offsets([len(row) for row in cells]),
             "row_label": row_label,
@@ -330,6 +342,8 @@ class Structure:
             "cell_first": _offsets(np.bincount(row_label, minlength=int(first[-1]))),
             "cell_row": _ints(row_of[by_label]),
             "cell_weight": row_weight[by_label],
+            "rest_low": rest_low.ravel(),
+            "rest_high": rest_high.ravel(),
         }
 
     def __repr__(self) -> str:
