@@ -1,0 +1,209 @@
+"""The black box of the task: a linear scorer over hashed features, eager over a text or lazy over requests.
+
+A label's score is the sum of the weights of the variable's features; its cost is minus that score or, for a
+model trained on each variable alone, minus its log-probability. One kernel serves both forms, so that a cost
+that a search asks for is bit for bit the cost that an ILP solver was given.
+"""
+
+import hashlib
+import json
+import os
+import tempfile
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from math import exp, log
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+from numba import njit
+from safetensors import SafetensorError, safe_open
+from safetensors.numpy import save as to_bytes
+
+from hasten.errors import ModelError
+from hasten.graph import FloatArray, IntArray
+from hasten.tasks.entity_relation import features
+from hasten.tasks.entity_relation.features import MAX_FEATURES, variable_features
+from hasten.tasks.entity_relation.text import HashArray, Text
+
+WeightArray = npt.NDArray[np.float32]
+Scorer = Callable[[IntArray, IntArray], FloatArray]
+
+FORMAT = "hasten-entity-relation-black-box"
+FORMAT_VERSION = 1
+
+
+@njit(cache=True, nogil=True)
+def score_variables(
+    columns: HashArray,
+    token_at: IntArray,
+    spans: IntArray,
+    span_at: IntArray,
+    entity_weights: WeightArray,
+    relation_weights: WeightArray,
+    normalised: bool,
+    problem_ids: IntArray,
+    variable_ids: IntArray,
+    costs: FloatArray,
+) -> None:
+    """Writes the costs of the variables asked for, one after the other."""
+    rows = np.empty(MAX_FEATURES, np.int64)
+    at = 0
+    for request in range(len(problem_ids)):
+        problem, variable = problem_ids[request], variable_ids[request]
+        is_entity = variable < span_at[problem + 1] - span_at[problem]
+        weights = entity_weights if is_entity else relation_weights
+        n_buckets, n_labels = weights.shape
+        n = variable_features(columns, token_at, spans, span_at, problem, variable, n_buckets - 1, rows)
+        cost = costs[at : at + n_labels]
+        cost[:] = 0.0
+        for k in range(n):
+            for label in range(n_labels):
+                cost[label] -= weights[rows[k], label]
+        if normalised:
+            smallest = cost.min()
+            total = 0.0
+            for label in range(n_labels):
+                total += exp(smallest - cost[label])
+            shift = log(total) - smallest
+            for label in range(n_labels):
+                cost[label] += shift
+        at += n_labels
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class LinearScorer:
+    """A trained black box. Row `r` of a table has the weights, one per label, of features that hash to it."""
+
+    entity_labels: tuple[str, ...]
+    relation_labels: tuple[str, ...]
+    entity_weights: WeightArray  # (n_buckets, n_entity_labels)
+    relation_weights: WeightArray  # (n_buckets, n_relation_labels)
+    training: str  # "independent" (costs are minus log-probabilities) or "structured" (minus scores)
+
+    def __post_init__(self) -> None:
+        for labels, weights in (
+            (self.entity_labels, self.entity_weights),
+            (self.relation_labels, self.relation_weights),
+        ):
+            n_buckets = weights.shape[0]
+            if n_buckets < 1 or n_buckets & (n_buckets - 1):
+                raise ModelError(f"Got {n_buckets} rows of weights. Their number must be a power of two.")
+            if weights.shape[1:] != (len(labels),) or len(set(labels)) != len(labels):
+                raise ModelError(
+                    f"Got weights of shape {weights.shape} for the labels {labels}. "
+                    "Give one column for each label, and each label once."
+                )
+            if (
+                weights.dtype != np.float32
+                or not weights.flags.c_contiguous
+                or not np.isfinite(weights).all()
+            ):
+                raise ModelError("Weights must be finite float32 numbers, stored row by row.")
+        if self.training not in ("independent", "structured"):
+            raise ModelError(f"Training {self.training!r} is unknown. It is 'independent' or 'structured'.")
+
+    def cost_at(self, text: Text) -> IntArray:
+        """Returns where each sentence's costs start; sentence `p` owns `cost_at[p]:cost_at[p + 1]`."""
+        n = text.n_entities
+        at = np.zeros(len(n) + 1, np.int64)
+        np.cumsum(n * len(self.entity_labels) + n * (n - 1) * len(self.relation_labels), out=at[1:])
+        return at
+
+    def costs(self, text: Text) -> tuple[FloatArray, IntArray]:
+        """Returns the costs of every variable of every sentence, flat, and where each sentence's start."""
+        problem_ids, variable_ids = all_variables(text)
+        return self._score(text, problem_ids, variable_ids), self.cost_at(text)
+
+    def lazy(self, text: Text) -> Scorer:
+        """Returns `scorer(problem_ids, variable_ids)`: the costs of those variables, one after the other."""
+
+        def scorer(problem_ids: IntArray, variable_ids: IntArray) -> FloatArray:
+            return self._score(text, problem_ids, variable_ids)
+
+        return scorer
+
+    def _score(self, text: Text, problem_ids: IntArray, variable_ids: IntArray) -> FloatArray:
+        n_entities = int(np.count_nonzero(variable_ids < text.n_entities[problem_ids]))
+        n_relations = len(problem_ids) - n_entities
+        costs = np.empty(n_entities * len(self.entity_labels) + n_relations * len(self.relation_labels))
+        score_variables(
+            text.columns,
+            text.token_at,
+            text.spans,
+            text.span_at,
+            self.entity_weights,
+            self.relation_weights,
+            self.training == "independent",
+            problem_ids,
+            variable_ids,
+            costs,
+        )
+        return costs
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Writes the model whole or not at all."""
+        tensors = {"entity_weights": self.entity_weights, "relation_weights": self.relation_weights}
+        metadata = {
+            "format": FORMAT,
+            "version": str(FORMAT_VERSION),
+            "features": str(features.VERSION),
+            "entity_labels": json.dumps(self.entity_labels),
+            "relation_labels": json.dumps(self.relation_labels),
+            "n_buckets": json.dumps([len(self.entity_weights), len(self.relation_weights)]),
+            "training": self.training,
+        }
+        metadata["digest"] = _digest(tensors, metadata)
+        target = Path(path)
+        handle, temporary = tempfile.mkstemp(dir=target.parent, prefix=target.name, suffix=".tmp")
+        try:
+            with os.fdopen(handle, "wb") as file:
+                file.write(to_bytes(tensors, metadata))
+                file.flush()
+                os.fsync(file.fileno())
+            os.replace(temporary, target)
+        except BaseException:
+            Path(temporary).unlink(missing_ok=True)
+            raise
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str]) -> "LinearScorer":
+        """Reads a saved model, and refuses a file that is not exactly what was saved."""
+        try:
+            with safe_open(path, framework="numpy") as file:
+                metadata = dict(file.metadata() or {})
+                if metadata.get("format") != FORMAT:
+                    raise ModelError("it is not a black box of the entity and relation task")
+                versions = (metadata.get("version"), metadata.get("features"))
+                if versions != (str(FORMAT_VERSION), str(features.VERSION)):
+                    raise ModelError(f"another version of hasten wrote it (format and features {versions})")
+                tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
+            if metadata.pop("digest", None) != _digest(tensors, metadata):
+                raise ModelError("its contents do not match its digest: it was damaged or changed")
+            return cls(
+                tuple(json.loads(metadata["entity_labels"])),
+                tuple(json.loads(metadata["relation_labels"])),
+                tensors["entity_weights"],
+                tensors["relation_weights"],
+                metadata["training"],
+            )
+        except (OSError, SafetensorError, ModelError, KeyError, ValueError, TypeError) as error:
+            raise ModelError(
+                f"Cannot load the black box {os.fspath(path)!r}: {error}. "
+                "Give a file that LinearScorer.save wrote, or train the black box again."
+            ) from error
+
+
+def all_variables(text: Text) -> tuple[IntArray, IntArray]:
+    """Returns the sentence and the number, within that sentence, of every variable of a text."""
+    n = text.n_variables
+    first = np.cumsum(n) - n
+    return np.repeat(np.arange(len(n)), n), np.arange(n.sum()) - np.repeat(first, n)
+
+
+def _digest(tensors: Mapping[str, WeightArray], metadata: Mapping[str, str]) -> str:
+    digest = hashlib.sha256(json.dumps(sorted(metadata.items())).encode())
+    for name, tensor in sorted(tensors.items()):
+        digest.update(f"{name} {tensor.dtype} {tensor.shape}".encode())
+        digest.update(np.ascontiguousarray(tensor).tobytes())
+    return digest.hexdigest()
