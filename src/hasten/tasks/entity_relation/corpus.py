@@ -85,7 +85,7 @@ class Sentence:
                 return f"Span [{start}, {end}) does not fit {n_tokens} tokens. Give first and last plus one."
         for (start, end), (later, _) in pairwise(self.spans):
             if end > later:
-                return f"Span [{start}, {end}) reaches past {later}, where the next begins. Give disjoint spans in order."
+                return f"Span [{start}, {end}) overlaps the next, at {later}. Give disjoint spans in order."
         pairs = set()
         for source, target, name in self.relations or ():
             if source == target or not (0 <= source < n_spans and 0 <= target < n_spans):
