@@ -10,12 +10,18 @@ from hasten.kernels.score import rows_hold, total_cost
 
 @njit(cache=True, nogil=True)
 def enumerate_labellings(
-    graph: Graph, cost: FloatArray, table: FloatArray, labels: IntArray, n: int, best: IntArray, best_cost: float
+    graph: Graph,
+    cost: FloatArray,
+    table: FloatArray,
+    labels: IntArray,
+    n: int,
+    best: IntArray,
+    best_cost: float,
 ) -> float:
     """Visits `n` labellings from `labels` on, the last variable fastest, and leaves `labels` at the next one.
 
-    Writes the cheapest valid one to `best` if it costs less than `best_cost`, and returns its cost; a tie goes to
-    the earlier one.
+    Writes the cheapest valid one to `best` if it costs less than `best_cost`, and returns its cost; a tie goes
+    to the earlier one.
     """
     for _ in range(n):
         total = total_cost(graph, cost, table, labels)

@@ -1,0 +1,149 @@
+"""The black boxes: anything that answers `solve(problem) -> Solution`.
+
+`make_solver` turns a name, an object with `solve`, or a plain function from problems to labels into a solver.
+Packages are imported when their solver is first used, and only then.
+"""
+
+from __future__ import annotations
+
+import math
+import sys
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from importlib import import_module
+from importlib.util import find_spec
+from typing import Any, Protocol, cast, runtime_checkable
+
+from hasten.errors import SolverError, SolverMissing
+from hasten.graph import IntArray
+from hasten.problem import Batch, Problem, as_batch
+from hasten.solution import Solution, Solutions, Status
+
+Labels = Sequence[int] | Sequence[str] | IntArray
+Progress = Callable[[int, int], object]  # how many are done, of how many
+
+
+@runtime_checkable
+class Solver(Protocol):
+    """A black box. Its answers are optimal, or say that they are not."""
+
+    @property
+    def name(self) -> str:
+        """What it is called in reports."""
+        ...
+
+    def solve(self, problem: Problem) -> Solution:
+        """Returns the cheapest valid labelling, or says why there is none."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class _Entry:
+    """Where a solver is defined, what it imports, and what that cannot share a process with."""
+
+    module: str
+    solver: str
+    package: str | None
+    enemy: str | None = None
+
+
+_SOLVERS = {
+    "brute": _Entry("hasten.solvers.brute", "BruteSolver", None),
+    "highs": _Entry("hasten.solvers.highs", "HighsSolver", "highspy", enemy="ortools"),
+    "gurobi": _Entry("hasten.solvers.gurobi", "GurobiSolver", "gurobipy"),
+    "toulbar2": _Entry("hasten.solvers.toulbar2", "Toulbar2Solver", "pytoulbar2"),
+    "cpsat": _Entry("hasten.solvers.cpsat", "CpSatSolver", "ortools", enemy="highspy"),
+}
+
+
+def make_solver(solver: str | Solver | Callable[[Problem], Any], **options: Any) -> Solver:
+    """Returns a solver, by name with its options, or around an object or function of yours.
+
+    A function may return labels (numbers or names), None if there is no valid labelling, or a `Solution`.
+    What comes from outside is scored and checked like everything else.
+    """
+    if isinstance(solver, str):
+        if solver not in _SOLVERS:
+            raise SolverError(
+                f"There is no solver {solver!r}. There are {', '.join(_SOLVERS)}; or pass your own."
+            )
+        load(solver)
+        made: Solver = getattr(import_module(_SOLVERS[solver].module), _SOLVERS[solver].solver)(**options)
+        return made
+    if options:
+        raise SolverError(f"Options ({', '.join(options)}) go with a solver's name; set yours up yourself.")
+    if isinstance(solver, UserSolver) or type(solver).__module__ in {
+        entry.module for entry in _SOLVERS.values()
+    }:
+        return cast(Solver, solver)
+    if not callable(getattr(solver, "solve", None)) and not callable(solver):
+        raise SolverError(
+            f"{solver!r} is no solver. Pass a name ({', '.join(_SOLVERS)}), an object with solve(problem), "
+            "or a function from a problem to its labels."
+        )
+    return UserSolver(solver)
+
+
+def available_solvers() -> dict[str, bool]:
+    """Tells for each solver, by name, whether its package is installed."""
+    return {
+        name: entry.package is None or find_spec(entry.package) is not None
+        for name, entry in _SOLVERS.items()
+    }
+
+
+def solve_all(
+    solver: Solver, problems: Batch | Sequence[Problem], progress: Progress | None = None
+) -> Solutions:
+    """Solves many problems, one after the other, and tells `progress` of each."""
+    batch = as_batch(problems).resolved()
+    answers = []
+    for p in range(len(batch)):
+        answers.append(solver.solve(batch[p]))
+        if progress is not None:
+            progress(p + 1, len(batch))
+    return Solutions.of(batch, answers)
+
+
+def load(name: str) -> None:
+    """Imports a solver's package, or says what to install, or with what it cannot share a process."""
+    entry = _SOLVERS[name]
+    if entry.package is None:
+        return
+    if entry.enemy is not None and entry.enemy in sys.modules and entry.package not in sys.modules:
+        raise SolverError(
+            f"{name} needs {entry.package}, which cannot share a process with {entry.enemy}, loaded already. "
+            "Run one of them in a process of its own (multiprocessing with spawn), or use another solver."
+        )
+    try:
+        import_module(entry.package)
+    except ImportError as error:
+        extra = "hasten" if name == "highs" else f"hasten[{name}]"
+        raise SolverMissing(
+            f'{name} needs the package {entry.package} ({error}). Install it: pip install "{extra}"'
+        ) from None
+
+
+class UserSolver:
+    """A solver of yours, whose answers are scored and checked."""
+
+    def __init__(self, solver: Any) -> None:
+        self._call = solver.solve if callable(getattr(solver, "solve", None)) else solver
+        self.name = str(getattr(solver, "name", getattr(solver, "__name__", type(solver).__name__)))
+
+    def solve(self, problem: Problem) -> Solution:
+        """Asks it, and checks what it says."""
+        from hasten.solvers.base import answer
+
+        said = self._call(problem)
+        if said is None:
+            return answer(problem, Status.INFEASIBLE)
+        if not isinstance(said, Solution):
+            return answer(problem, Status.SOLVED, problem.labels(said), name=self.name)
+        if said.values is None:
+            return answer(problem, said.status, bound=said.bound)
+        value = None if math.isnan(said.cost) else said.cost
+        return answer(problem, said.status, problem.labels(said.values), value, said.bound, self.name)
+
+    def __repr__(self) -> str:
+        return f"UserSolver({self.name!r})"

@@ -1,0 +1,156 @@
+"""What all solvers share: one call at a time, a model per structure, and distrust.
+
+Whatever a solver answers is re-scored and re-checked by hasten's own kernels. A labelling that breaks a
+constraint, or that does not cost what the solver claims, is never returned: a solver with models is asked
+once more with a fresh one (a warm start may have gone wrong), then `SolverWrong` is raised.
+"""
+
+from __future__ import annotations
+
+import math
+import threading
+import time
+from abc import ABC, abstractmethod
+from collections import OrderedDict
+from dataclasses import dataclass
+from typing import Any, ClassVar, Generic, TypeVar
+
+import numpy as np
+
+from hasten.errors import SolverError, SolverWrong
+from hasten.graph import Graph, IntArray
+from hasten.kernels.score import rows_hold, slack, total_cost
+from hasten.problem import Problem
+from hasten.solution import TOLERANCE, Solution, Source, Status
+from hasten.solvers.objective import Layout, Objective, objectives
+from hasten.structure import Compiled
+
+Model = TypeVar("Model")
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Outcome:
+    """What a solver said, in the unit of the objective that it was given."""
+
+    status: Status
+    labels: IntArray | None = None
+    value: float = math.inf
+    bound: float = -math.inf
+
+
+class BaseSolver(ABC):
+    """A solver that answers one call at a time, within `time_limit` seconds; None is no limit."""
+
+    name: ClassVar[str]
+
+    def __init__(self, time_limit: float | None = None) -> None:
+        if time_limit is not None and not time_limit >= 0:
+            raise SolverError(f"A time limit is a number of seconds, or None for no limit; got {time_limit}.")
+        self.time_limit = time_limit
+        self._lock: Any = threading.Lock()
+
+    def solve(self, problem: Problem) -> Solution:
+        """Returns the cheapest valid labelling, or says that there is none, or that time ran out."""
+        deadline = math.inf if self.time_limit is None else time.monotonic() + self.time_limit
+        if not _constant_rows_hold(problem.graph):
+            return answer(problem, Status.INFEASIBLE)
+        if problem.n_variables == 0:
+            return answer(problem, Status.SOLVED, np.zeros(0, dtype=np.int64), 0.0, 0.0)
+        with self._lock:
+            if time.monotonic() >= deadline:
+                return answer(problem, Status.NO_TIME)
+            return self._solve(problem, deadline)
+
+    @abstractmethod
+    def _solve(self, problem: Problem, deadline: float) -> Solution:
+        """Solves a problem of at least one variable."""
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}(time_limit={self.time_limit})"
+
+
+class ModelSolver(BaseSolver, Generic[Model]):
+    """A solver with a model for each structure, of which it keeps the `max_models` last used."""
+
+    range: ClassVar[float] = 1e6  # see hasten.solvers.objective
+
+    def __init__(self, time_limit: float | None = None, max_models: int = 64) -> None:
+        super().__init__(time_limit)
+        self.max_models = max_models
+        self.n_built = 0  # models, in all
+        self._models: OrderedDict[Compiled, tuple[Layout, Model]] = OrderedDict()
+
+    @abstractmethod
+    def _build(self, graph: Graph) -> Model:
+        """Makes the model of a structure, without costs."""
+
+    @abstractmethod
+    def _run(self, model: Model, problem: Problem, objective: Objective, deadline: float) -> Outcome:
+        """Gives a model its costs and optimises."""
+
+    def _solve(self, problem: Problem, deadline: float) -> Solution:
+        try:
+            return self._attempt(problem, deadline)
+        except SolverWrong:
+            if self._models.pop(problem.structure.compiled, None) is None:
+                raise
+            return self._attempt(problem, deadline)
+
+    def _attempt(self, problem: Problem, deadline: float) -> Solution:
+        layout, model = self._model(problem)
+        for objective in objectives(layout, problem, self.range):
+            outcome = self._run(model, problem, objective, deadline)
+            proved = objective.unit * outcome.value <= objective.range
+            if outcome.status in (Status.SOLVED, Status.INFEASIBLE) and not (objective.complete or proved):
+                continue  # the costs left out may matter
+            bound = (
+                outcome.bound if objective.complete else min(outcome.bound, objective.range / objective.unit)
+            )
+            if outcome.labels is None:
+                return answer(problem, outcome.status, bound=objective.original(bound))
+            value = objective.original(outcome.value)
+            return answer(
+                problem, outcome.status, outcome.labels, value, objective.original(bound), self.name
+            )
+        return answer(problem, Status.INFEASIBLE)
+
+    def _model(self, problem: Problem) -> tuple[Layout, Model]:
+        compiled = problem.structure.compiled
+        if compiled not in self._models:
+            self._models[compiled] = Layout(compiled.graph), self._build(compiled.graph)
+            self.n_built += 1
+            while len(self._models) > max(1, self.max_models):
+                self._models.popitem(last=False)
+        self._models.move_to_end(compiled)
+        return self._models[compiled]
+
+
+def answer(
+    problem: Problem,
+    status: Status,
+    labels: IntArray | None = None,
+    value: float | None = None,
+    bound: float = -math.inf,
+    name: str = "the solver",
+) -> Solution:
+    """Returns a solver's answer as a solution, scored and checked; `value` is what it is said to cost."""
+    n_costs = problem.n_variables
+    if labels is None:
+        bound = math.inf if status is Status.INFEASIBLE else bound
+        return Solution(problem, status, Source.SOLVER, None, math.inf, bound, False, n_costs)
+    cost = float(total_cost(problem.graph, problem.cost, problem.table, labels))
+    if cost == math.inf or not rows_hold(problem.graph, labels):
+        broken = problem.check(labels)
+        raise SolverWrong(f"{name} returned a labelling that breaks a constraint: {broken}.")
+    if value is not None and not abs(value - cost) <= TOLERANCE * max(1.0, abs(cost)):
+        raise SolverWrong(f"{name} says that its labelling costs {value!r}, but it costs {cost!r}.")
+    bound = cost if status is Status.SOLVED else min(bound, cost)
+    return Solution(problem, status, Source.SOLVER, labels, cost, bound, True, n_costs)
+
+
+def _constant_rows_hold(graph: Graph) -> bool:
+    empty = np.flatnonzero(np.diff(graph.row_first) == 0)
+    return all(
+        graph.row_low[r] - slack(graph.row_low[r]) <= 0 <= graph.row_high[r] + slack(graph.row_high[r])
+        for r in empty
+    )

@@ -1,0 +1,256 @@
+"""The integer program of a structure, in its strong form, as plain arrays.
+
+A column z for each label says whether it is chosen; those of one variable sum to one. Tables of one variable
+are part of the labels' costs. A larger table becomes rows in one of two ways, equally strong:
+
+- *Hall rows*, for tables that only forbid. Two variables have the marginals x and y of some mixture of
+  allowed pairs iff x(S) <= y(N(S)) for every set S of labels, where N(S) are the labels that some member of S
+  allows: Hall's condition. Sets that fall apart into two with disjoint N are sums of others and left out. For
+  "LiveIn, Kill and WorkFor need a person" this is the single row `LiveIn + Kill + WorkFor <= person`. A table
+  of three variables or more has Hall rows if some slot, the pivot, makes the others independent: its allowed
+  tuples are, for each label of the pivot, a product of sets. It is then a star of pairs, and on a tree the
+  pairs' conditions together are as strong as the table's own.
+- *Tuple columns*, for all others: y >= 0 for each allowed tuple, and for each slot and label the sum of the
+  tuples that have it equals z.
+
+A table of zeros restricts nothing; it is there for problems to fill, so it gets columns for all tuples. Rules
+become rows with whole weights where their weights have a common measure (see `whole_row`).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass
+from fractions import Fraction
+from itertools import chain
+
+import numpy as np
+
+from hasten.graph import BoolArray, FloatArray, Graph, IntArray
+from hasten.kernels.score import slack
+
+MAX_DENOMINATOR = 10_000
+MAX_WEIGHT = 10**9
+
+HallRow = tuple[tuple[int, ...], tuple[int, ...]]  # S and N(S)
+PairRows = tuple[int, int, list[HallRow]]  # the slot of S, the slot of N(S), the rows
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Formulation:
+    """Columns: the labels, in the graph's order, then a column per tuple. All are between 0 and 1."""
+
+    n_labels: int
+    entry: IntArray  # (tuples,) which entry of the problem's tables each tuple column costs
+    dead: BoolArray  # (columns,) labels that no tuple allows
+    row_first: IntArray  # (rows + 1,) row r owns the cells row_first[r]:row_first[r + 1]
+    column: IntArray  # (cells,)
+    weight: FloatArray  # (cells,)
+    low: FloatArray  # (rows,)
+    high: FloatArray  # (rows,)
+
+    @property
+    def n_columns(self) -> int:
+        """The number of columns."""
+        return len(self.dead)
+
+    @property
+    def n_rows(self) -> int:
+        """The number of rows."""
+        return len(self.low)
+
+
+def formulate(graph: Graph) -> Formulation:
+    """Returns the integer program of a structure."""
+    rows, n_labels = _Rows(), int(graph.first[-1])
+    for v in range(len(graph.order)):
+        rows.add(range(graph.first[v], graph.first[v + 1]), (), 1.0, 1.0)
+    entries: list[int] = []
+    dead = np.zeros(n_labels, dtype=bool)
+    hall: dict[int, tuple[list[PairRows], list[tuple[int, int]]] | None] = {}
+    for f in range(len(graph.table_at)):
+        slots = slice(graph.scope_first[f], graph.scope_first[f + 1])
+        starts = graph.first[graph.scope[slots]]
+        at, listing = int(graph.table_at[f]), int(graph.listing[f])
+        if at < 0 or len(starts) < 2:
+            continue
+        if at not in hall:
+            hall[at] = _hall_form(*_table(graph, f))
+        form = hall[at]
+        if form is not None:
+            for left, right, pairs in form[0]:
+                for subset, needed in pairs:
+                    rows.add(starts[left] + np.array(subset), starts[right] + np.array(needed), -np.inf, 0.0)
+            dead[[starts[slot] + label for slot, label in form[1]]] = True
+            continue
+        tuples = slice(graph.list_first[listing], graph.list_first[listing + 1])
+        labels_at, n_tuples = int(graph.list_label_at[listing]), tuples.stop - tuples.start
+        labels = graph.list_label[labels_at : labels_at + n_tuples * len(starts)].reshape(
+            n_tuples, len(starts)
+        )
+        first_column = n_labels + len(entries)
+        entries.extend((at + graph.list_entry[tuples]).tolist())
+        for slot, start in enumerate(starts):
+            size = int(graph.first[graph.scope[slots][slot] + 1] - start)
+            for label in range(
+                size if slot == 0 else size - 1
+            ):  # the last label's row follows from the others
+                chosen = first_column + np.flatnonzero(labels[:, slot] == label)
+                rows.add(chosen, (start + label,), 0.0, 0.0)
+    for r in range(len(graph.row_low)):
+        cells = slice(graph.row_first[r], graph.row_first[r + 1])
+        if cells.start == cells.stop:
+            continue
+        weights, low, high = graph.row_weight[cells], float(graph.row_low[r]), float(graph.row_high[r])
+        whole = whole_row(weights, low, high)
+        if whole is None:  # room for rounding, of the sum and of the solver
+            rows.append(graph.row_label[cells], weights, low - slack(low) / 1e3, high + slack(high) / 1e3)
+        elif whole[1] > whole[2]:
+            dead[:] = True
+        else:
+            rows.append(graph.row_label[cells], *whole)
+    return rows.joined(n_labels, np.array(entries, dtype=np.int64), dead)
+
+
+def hall_rows(allowed: BoolArray, limit: int) -> list[HallRow] | None:
+    """Returns S and N(S) for each connected set of the first axis' labels; None if they are more than `limit`.
+
+    Labels that allow nothing, or that nothing allows, are not mentioned.
+    """
+    neighbours = [sum(1 << int(j) for j in np.flatnonzero(row)) for row in allowed]
+    alive = [i for i, near in enumerate(neighbours) if near]
+    everything = sum(1 << int(j) for j in np.flatnonzero(allowed.any(axis=0)))
+    found: dict[int, None] = {}  # in the order found
+    waiting = [neighbours[i] for i in reversed(alive)]
+    while waiting:
+        needed = waiting.pop()
+        if needed in found or needed == everything:
+            continue
+        found[needed] = None
+        if len(found) > limit:
+            return None
+        waiting += [
+            needed | neighbours[i] for i in alive if neighbours[i] & needed and neighbours[i] & ~needed
+        ]
+    n_labels = allowed.shape[1]
+    return [
+        (
+            tuple(i for i in alive if not neighbours[i] & ~needed),
+            tuple(j for j in range(n_labels) if needed >> j & 1),
+        )
+        for needed in found
+    ]
+
+
+def whole_row(weights: FloatArray, low: float, high: float) -> tuple[list[int], float, float] | None:
+    """Returns a row as whole weights without a common factor, and limits that are whole numbers or infinite.
+
+    They are the limits of `kernels.score.rows_hold`, rounded to what such a sum can reach; the low one is
+    above the high one if it can reach nothing. None if the weights have no common measure well above the
+    tolerance of rows.
+    """
+    fractions = [Fraction(float(weight)).limit_denominator(MAX_DENOMINATOR) for weight in weights]
+    if any(
+        abs(float(fraction) - weight) > 1e-12 * abs(weight)
+        for fraction, weight in zip(fractions, weights, strict=True)
+    ):
+        return None
+    scale = math.lcm(*(fraction.denominator for fraction in fractions))
+    numbers = [int(fraction * scale) for fraction in fractions]
+    common = math.gcd(*numbers)
+    measure = common / scale
+    if max(map(abs, numbers)) // common > MAX_WEIGHT or measure <= 4 * max(slack(low), slack(high)):
+        return None
+    return (
+        [number // common for number in numbers],
+        low if math.isinf(low) else float(math.ceil((low - slack(low)) / measure)),
+        high if math.isinf(high) else float(math.floor((high + slack(high)) / measure)),
+    )
+
+
+def _table(graph: Graph, f: int) -> tuple[FloatArray, tuple[int, ...]]:
+    scope = graph.scope[graph.scope_first[f] : graph.scope_first[f + 1]]
+    shape = tuple(int(graph.first[v + 1] - graph.first[v]) for v in scope)
+    return graph.table[graph.table_at[f] : graph.table_at[f] + int(np.prod(shape))], shape
+
+
+def _hall_form(
+    table: FloatArray, shape: tuple[int, ...]
+) -> tuple[list[PairRows], list[tuple[int, int]]] | None:
+    """Returns a table's Hall rows and the (slot, label)s that no tuple allows; None without such a form."""
+    allowed = np.isfinite(table).reshape(shape)
+    if allowed.all() or table[np.isfinite(table)].any():
+        return None
+    best: list[PairRows] | None = None
+    limit = int(allowed.sum())  # more rows than tuples would be no gain
+    for pivot in range(len(shape)):
+        form = _star(allowed, pivot, limit)
+        if form is not None:
+            n_rows = sum(len(rows) for _, _, rows in form)
+            if n_rows <= limit:
+                best, limit = form, n_rows - 1
+    if best is None:
+        return None
+    dead = [
+        (slot, int(label))
+        for slot in range(len(shape))
+        for label in np.flatnonzero(~allowed.any(axis=_others(shape, slot)))
+    ]
+    return best, dead
+
+
+def _star(allowed: BoolArray, pivot: int, limit: int) -> list[PairRows] | None:
+    """Returns the Hall rows between a pivot and each other slot, if it makes the others independent."""
+    together = np.ones_like(allowed)
+    form: list[PairRows] = []
+    for slot in range(allowed.ndim):
+        if slot == pivot:
+            continue
+        pairs = allowed.any(axis=_others(allowed.shape, slot, pivot), keepdims=True)
+        together &= pairs
+        matrix = pairs.reshape(allowed.shape[min(slot, pivot)], allowed.shape[max(slot, pivot)])
+        left, right = min(slot, pivot), max(slot, pivot)
+        sides = [
+            (first, second, rows)
+            for first, second, each in ((left, right, matrix), (right, left, matrix.T))
+            if (rows := hall_rows(each, limit)) is not None
+        ]
+        if not sides:
+            return None
+        form.append(min(sides, key=lambda side: len(side[2])))
+    return form if np.array_equal(together, allowed) else None
+
+
+def _others(shape: tuple[int, ...], *slots: int) -> tuple[int, ...]:
+    return tuple(axis for axis in range(len(shape)) if axis not in slots)
+
+
+class _Rows:
+    """Rows, gathered; one that is there already is not added again."""
+
+    def __init__(self) -> None:
+        self.rows: dict[tuple[tuple[int, ...], tuple[float, ...], float, float], None] = {}
+
+    def add(self, plus: Iterable[int], minus: Iterable[int], low: float, high: float) -> None:
+        """Adds `low <= sum of some columns - sum of others <= high`."""
+        ones, negative = list(map(int, plus)), list(map(int, minus))
+        self.append([*ones, *negative], [1.0] * len(ones) + [-1.0] * len(negative), low, high)
+
+    def append(self, columns: Iterable[int], weights: Iterable[float], low: float, high: float) -> None:
+        """Adds a weighted row."""
+        self.rows[tuple(map(int, columns)), tuple(map(float, weights)), float(low), float(high)] = None
+
+    def joined(self, n_labels: int, entry: IntArray, dead: BoolArray) -> Formulation:
+        """Returns all rows as arrays."""
+        sizes = [len(columns) for columns, _, _, _ in self.rows]
+        return Formulation(
+            n_labels,
+            entry,
+            np.concatenate([dead, np.zeros(len(entry), dtype=bool)]),
+            np.concatenate([[0], np.cumsum(np.array(sizes, dtype=np.int64))]).astype(np.int64),
+            np.fromiter(chain.from_iterable(row[0] for row in self.rows), dtype=np.int64),
+            np.fromiter(chain.from_iterable(row[1] for row in self.rows), dtype=np.float64),
+            np.array([row[2] for row in self.rows], dtype=np.float64),
+            np.array([row[3] for row in self.rows], dtype=np.float64),
+        )

@@ -1,0 +1,168 @@
+"""HiGHS, the default: a warm linear program first, branch and bound only where its optimum is fractional."""
+
+from __future__ import annotations
+
+import math
+import time
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from hasten.errors import SolverError
+from hasten.graph import Graph, IntArray
+from hasten.problem import Problem
+from hasten.solution import Status
+from hasten.solvers import load
+from hasten.solvers.base import ModelSolver, Outcome
+from hasten.solvers.formulation import Formulation, formulate
+from hasten.solvers.objective import Objective
+
+INTEGRAL = 1e-6  # how far from 0 or 1 a column may be
+TIGHT = 1e-9  # tolerance of feasibility and gaps
+
+
+class HighsModel:
+    """A structure's linear program and, once it is needed, its integer program."""
+
+    def __init__(self, graph: Graph) -> None:
+        self.formulation = formulate(graph)
+        self.first = graph.first
+        self.columns = np.arange(self.formulation.n_columns, dtype=np.int32)
+        self.relaxation = _Program(self.formulation, whole=False)
+        self.whole: _Program | None = None
+
+
+class HighsSolver(ModelSolver[HighsModel]):
+    """HiGHS, with one thread."""
+
+    name = "highs"
+
+    def _build(self, graph: Graph) -> HighsModel:
+        load("highs")
+        return HighsModel(graph)
+
+    def _run(self, model: HighsModel, problem: Problem, objective: Objective, deadline: float) -> Outcome:
+        form = model.formulation
+        cost = np.concatenate([objective.label, objective.table[form.entry]])
+        upper = np.concatenate([objective.label_allowed, objective.table_allowed[form.entry]]) & ~form.dead
+        found = model.relaxation.run(cost, upper, deadline)
+        if found.status is Status.INFEASIBLE and model.relaxation.warm:
+            model.relaxation.forget()  # a claim that cannot be checked is not taken from a warm start
+            found = model.relaxation.run(cost, upper, deadline)
+        if found.status is Status.NO_TIME or found.status is Status.INFEASIBLE:
+            return Outcome(found.status, bound=0.0)
+        labels = _labels(found, model.first)
+        if found.status is Status.SOLVED and labels is not None:
+            return Outcome(Status.SOLVED, labels, found.value, found.value)
+        if model.whole is None:
+            model.whole = _Program(form, whole=True)
+        model.whole.forget()
+        relaxed = found.bound
+        found = model.whole.run(cost, upper, deadline)
+        bound = max(0.0, relaxed, found.bound)
+        if found.status is Status.NO_TIME or found.status is Status.INFEASIBLE:
+            return Outcome(found.status, bound=bound)
+        labels = _labels(found, model.first)
+        if found.status is None or labels is None:
+            raise SolverError("HiGHS returned a fractional answer to an integer program.")
+        return Outcome(found.status, labels, found.value, bound)
+
+
+class _Found(NamedTuple):
+    status: Status | None  # None if HiGHS did not say
+    column: Any
+    value: float
+    bound: float
+
+
+class _Program:
+    """One HiGHS model; only its costs and, where they differ, the upper bounds of its columns change."""
+
+    def __init__(self, form: Formulation, whole: bool) -> None:
+        import highspy
+
+        self._highspy = highspy
+        self._whole = whole
+        self._n_labels = form.n_labels
+        self._columns = np.arange(form.n_columns, dtype=np.int32)
+        self._upper = ~form.dead
+        self.warm = False
+        highs = self._highs = highspy.Highs()
+        options = {
+            "output_flag": False,
+            "threads": 1,
+            "parallel": "off",
+            "mip_rel_gap": 0.0,
+            "mip_abs_gap": TIGHT,
+            "mip_feasibility_tolerance": TIGHT,
+            "primal_feasibility_tolerance": TIGHT,
+            "dual_feasibility_tolerance": TIGHT,
+            "mip_heuristic_effort": 0.0,
+            "mip_detect_symmetry": False,
+        }
+        for option, value in options.items():
+            highs.setOptionValue(option, value)
+        lp = highspy.HighsLp()
+        lp.num_col_, lp.num_row_ = form.n_columns, form.n_rows
+        lp.col_cost_ = np.zeros(form.n_columns)
+        lp.col_lower_, lp.col_upper_ = np.zeros(form.n_columns), self._upper.astype(np.float64)
+        lp.row_lower_, lp.row_upper_ = form.low, form.high
+        lp.a_matrix_.format_ = highspy.MatrixFormat.kRowwise
+        lp.a_matrix_.start_ = form.row_first.astype(np.int32)
+        lp.a_matrix_.index_ = form.column.astype(np.int32)
+        lp.a_matrix_.value_ = form.weight
+        if whole:
+            kind = highspy.HighsVarType
+            n_tuples = form.n_columns - form.n_labels
+            lp.integrality_ = [kind.kInteger] * form.n_labels + [kind.kContinuous] * n_tuples
+        if highs.passModel(lp) == highspy.HighsStatus.kError:
+            raise SolverError(
+                "HiGHS rejects the model; are the weights of some rule smaller than 1e-9 or above 1e15?"
+            )
+
+    def run(self, cost: Any, upper: Any, deadline: float) -> _Found:
+        """Optimises for some costs and allowed columns."""
+        highs, status = self._highs, self._highspy.HighsModelStatus
+        if not np.array_equal(upper, self._upper):
+            highs.changeColsBounds(len(cost), self._columns, np.zeros(len(cost)), upper.astype(np.float64))
+            self._upper = upper
+        highs.changeColsCost(len(cost), self._columns, cost)
+        if deadline < math.inf:
+            highs.setOptionValue("time_limit", highs.getRunTime() + max(0.0, deadline - time.monotonic()))
+        self.warm, was_warm = True, self.warm
+        highs.run()
+        said = highs.getModelStatus()
+        if said in (status.kInfeasible, status.kUnboundedOrInfeasible):
+            self.warm = was_warm
+            return _Found(Status.INFEASIBLE, None, math.inf, math.inf)
+        info = highs.getInfo()
+        bound = info.mip_dual_bound if self._whole else -math.inf
+        if said == status.kOptimal:
+            value = info.objective_function_value
+            return _Found(
+                Status.SOLVED, highs.getSolution().col_value, value, bound if self._whole else value
+            )
+        if said == status.kTimeLimit:
+            if self._whole and info.primal_solution_status == self._highspy.kSolutionStatusFeasible:
+                column = highs.getSolution().col_value
+                return _Found(Status.TIME_LIMIT, column, info.objective_function_value, bound)
+            return _Found(Status.NO_TIME, None, math.inf, bound)
+        if self._whole:
+            raise SolverError(f"HiGHS stopped early: {highs.modelStatusToString(said)}.")
+        return _Found(None, None, math.inf, -math.inf)
+
+    def forget(self) -> None:
+        """Drops the last basis and solution."""
+        self._highs.clearSolver()
+        self.warm = False
+
+
+def _labels(found: _Found, first: IntArray) -> IntArray | None:
+    """Returns the labels of an integral answer."""
+    if found.column is None:
+        return None
+    z = np.array(found.column[: first[-1]])
+    chosen = np.flatnonzero(z > 0.5)
+    if len(chosen) != len(first) - 1 or np.abs(z - np.round(z)).max() > INTEGRAL:
+        return None
+    return chosen - first[:-1]

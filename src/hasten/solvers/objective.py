@@ -1,0 +1,123 @@
+"""What a solver is asked to minimise: a problem's costs, made easy on floating point and on integers.
+
+Each variable's and each table's smallest cost is taken out into `offset`, so that all costs are >= 0 and the
+largest of those left in the model is `range` or less. Costs beyond that range (as when someone forbids with
+1e9 instead of inf) are left out at first, as if forbidden: an optimum without them that costs no more than
+the range is the optimum, for any labelling with one of them costs more. Only if that fails is the range
+widened, a thousandfold at a time; by then the optimum is so large that its relative precision does not suffer.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from hasten.graph import BoolArray, FloatArray, Graph, IntArray
+from hasten.problem import Problem
+
+WIDEN = 1e3
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Objective:
+    """Costs >= 0, 0 where forbidden: a labelling's cost is `offset` plus `unit` times what it costs here."""
+
+    label: FloatArray  # (labels,) with the tables of single variables
+    label_allowed: BoolArray
+    table: FloatArray  # as the problem's; those of single variables do not count
+    table_allowed: BoolArray
+    offset: float
+    unit: float
+    complete: bool  # whether every finite cost is in it
+    range: float  # an optimum that costs more, in the problem's own unit, is not proved; inf if complete
+
+    def original(self, value: float) -> float:
+        """Returns a value of this objective in the problem's own unit."""
+        return self.offset + self.unit * value
+
+
+class Layout:
+    """Where a structure keeps the costs of labels and tables; made once for all its problems."""
+
+    def __init__(self, graph: Graph) -> None:
+        self.first = graph.first
+        unary: list[tuple[int, int]] = []
+        uses: dict[int, tuple[int, int]] = {}  # by table: its size, how many factors use it
+        for f in range(len(graph.table_at)):
+            at, scope = int(graph.table_at[f]), graph.scope[graph.scope_first[f] : graph.scope_first[f + 1]]
+            if at < 0:
+                continue
+            if len(scope) == 1:
+                start, end = int(graph.first[scope[0]]), int(graph.first[scope[0] + 1])
+                unary += [(start + i, at + i) for i in range(end - start)]
+                continue
+            size = int(np.prod(graph.first[scope + 1] - graph.first[scope]))
+            uses[at] = size, uses.get(at, (size, 0))[1] + 1
+        self.unary: IntArray = np.array(unary, dtype=np.int64).reshape(-1, 2)
+        self.blocks = [(at, at + size, count) for at, (size, count) in uses.items()]
+        self.fixed = all(
+            graph.table[at:end].any() for at, end, _ in self.blocks
+        )  # no table that problems fill
+        self._schema_tables = self._lowered(graph.table)
+
+    def tables(self, problem: Problem) -> tuple[FloatArray, float]:
+        """Returns a problem's tables, each less its minimum, and the sum of the minima over the factors."""
+        return self._schema_tables if self.fixed else self._lowered(problem.table)
+
+    def _lowered(self, table: FloatArray) -> tuple[FloatArray, float]:
+        lowered, offset = np.zeros_like(table), 0.0
+        for at, end, count in self.blocks:
+            least = float(table[at:end].min())
+            offset += count * least
+            lowered[at:end] = table[at:end] - least if np.isfinite(least) else np.inf
+        return lowered, offset
+
+
+def lower_bound(layout: Layout, problem: Problem) -> float:
+    """Returns the sum of the smallest costs: inf if some variable or table allows nothing."""
+    return _parts(layout, problem)[2]
+
+
+def objectives(layout: Layout, problem: Problem, range: float) -> Iterator[Objective]:
+    """Yields the objective with costs up to `range`, then wider ones, until every finite cost is in it.
+
+    None at all if some variable or table allows nothing.
+    """
+    label, table, offset = _parts(layout, problem)
+    if offset == np.inf:
+        return
+    label_finite, table_finite = label < np.inf, table < np.inf
+    span = float(max(label.max(where=label_finite, initial=0.0), table.max(where=table_finite, initial=0.0)))
+    unit = 1.0
+    while True:
+        complete = span <= range
+        label_allowed = label_finite if complete else label <= range
+        table_allowed = table_finite if complete else table <= range
+        yield Objective(
+            np.where(label_allowed, label / unit, 0.0),
+            label_allowed,
+            np.where(table_allowed, table / unit, 0.0),
+            table_allowed,
+            offset,
+            unit,
+            complete,
+            np.inf if complete else range,
+        )
+        if complete:
+            return
+        range, unit = range * WIDEN, unit * WIDEN
+
+
+def _parts(layout: Layout, problem: Problem) -> tuple[FloatArray, FloatArray, float]:
+    label = problem.cost
+    if len(layout.unary):
+        label = label.copy()
+        np.add.at(label, layout.unary[:, 0], problem.table[layout.unary[:, 1]])
+    least = np.minimum.reduceat(label, layout.first[:-1]) if len(layout.first) > 1 else np.zeros(0)
+    table, offset = layout.tables(problem)
+    total = float(least.sum()) + offset
+    if total == np.inf:
+        return label, table, np.inf
+    return label - np.repeat(least, np.diff(layout.first)), table, total
