@@ -20,8 +20,8 @@ def enumerate_labellings(
 ) -> float:
     """Visits `n` labellings from `labels` on, the last variable fastest, and leaves `labels` at the next one.
 
-    Writes the cheapest valid one to `best` if it costs less than `best_cost`, and returns its cost; a tie goes
-    to the earlier one.
+    Writes the cheapest valid one to `best` if it costs less than `best_cost`, and returns its cost; a tie
+    goes to the earlier one.
     """
     for _ in range(n):
         total = total_cost(graph, cost, table, labels)

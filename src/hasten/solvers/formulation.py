@@ -114,7 +114,7 @@ def formulate(graph: Graph) -> Formulation:
 
 
 def hall_rows(allowed: BoolArray, limit: int) -> list[HallRow] | None:
-    """Returns S and N(S) for each connected set of the first axis' labels; None if they are more than `limit`.
+    """Returns S and N(S) for each connected set of the first axis' labels; None if above `limit` in all.
 
     Labels that allow nothing, or that nothing allows, are not mentioned.
     """

@@ -4,7 +4,7 @@ Each variable's and each table's smallest cost is taken out into `offset`, so th
 largest of those left in the model is `range` or less. Costs beyond that range (as when someone forbids with
 1e9 instead of inf) are left out at first, as if forbidden: an optimum without them that costs no more than
 the range is the optimum, for any labelling with one of them costs more. Only if that fails is the range
-widened, a thousandfold at a time; by then the optimum is so large that its relative precision does not suffer.
+widened, a thousandfold at a time; by then the optimum is so large that relative precision does not suffer.
 """
 
 from __future__ import annotations

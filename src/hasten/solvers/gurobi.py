@@ -1,0 +1,123 @@
+"""Gurobi: one model per structure, of which only the costs change."""
+
+from __future__ import annotations
+
+import math
+import time
+from typing import Any
+
+import numpy as np
+
+from hasten.errors import SolverError, SolverTooSmall
+from hasten.graph import Graph
+from hasten.problem import Problem
+from hasten.solution import Status
+from hasten.solvers import load
+from hasten.solvers.base import ModelSolver, Outcome
+from hasten.solvers.formulation import Formulation, formulate
+from hasten.solvers.objective import Objective
+
+PARAMETERS = {
+    "Threads": 1,
+    "MIPGap": 0.0,
+    "MIPGapAbs": 1e-9,
+    "IntFeasTol": 1e-9,
+    "FeasibilityTol": 1e-9,
+    "OptimalityTol": 1e-9,
+}
+
+
+class GurobiModel:
+    """A structure's integer program."""
+
+    def __init__(self, graph: Graph, environment: Any) -> None:
+        import gurobipy
+
+        form: Formulation = formulate(graph)
+        self.formulation = form
+        self.first = graph.first
+        self.upper = ~form.dead
+        self.program = gurobipy.Model(env=environment)
+        upper = self.upper.astype(float).tolist()
+        columns = self.columns = list(self.program.addVars(form.n_columns, ub=upper).values())
+        for column in columns[: form.n_labels]:
+            column.VType = "B"
+        for r in range(form.n_rows):
+            cells = slice(form.row_first[r], form.row_first[r + 1])
+            row = gurobipy.LinExpr(form.weight[cells].tolist(), [columns[c] for c in form.column[cells]])
+            low, high = float(form.low[r]), float(form.high[r])
+            if low == high:
+                self.program.addLConstr(row, "=", low)
+            else:
+                if low > -math.inf:
+                    self.program.addLConstr(row, ">", low)
+                if high < math.inf:
+                    self.program.addLConstr(row, "<", high)
+        self.program.update()
+
+
+class GurobiSolver(ModelSolver[GurobiModel]):
+    """Gurobi, with one thread. The licence in its wheel allows models of 2,000 variables and 2,000 rows."""
+
+    name = "gurobi"
+
+    def __init__(self, time_limit: float | None = None, max_models: int = 64) -> None:
+        super().__init__(time_limit, max_models)
+        self._environment: Any = None
+
+    def _build(self, graph: Graph) -> GurobiModel:
+        load("gurobi")
+        import gurobipy
+
+        if self._environment is None:
+            try:
+                environment = gurobipy.Env(empty=True)
+                environment.setParam("OutputFlag", 0)  # before the start, which greets on standard output
+                environment.start()
+            except gurobipy.GurobiError as error:
+                raise SolverError(f'Gurobi does not start: {error}. Use solver="highs" instead.') from None
+            for parameter, value in PARAMETERS.items():
+                environment.setParam(parameter, value)
+            self._environment = environment
+        return GurobiModel(graph, self._environment)
+
+    def _run(self, model: GurobiModel, problem: Problem, objective: Objective, deadline: float) -> Outcome:
+        import gurobipy
+
+        form, program, columns = model.formulation, model.program, model.columns
+        program.setAttr(
+            "Obj", columns, np.concatenate([objective.label, objective.table[form.entry]]).tolist()
+        )
+        upper = np.concatenate([objective.label_allowed, objective.table_allowed[form.entry]]) & ~form.dead
+        if not np.array_equal(upper, model.upper):
+            program.setAttr("UB", columns, upper.astype(float).tolist())
+            model.upper = upper
+        program.setParam(
+            "TimeLimit",
+            max(0.0, deadline - time.monotonic()) if deadline < math.inf else gurobipy.GRB.INFINITY,
+        )
+        try:
+            program.optimize()
+        except gurobipy.GurobiError as error:
+            if error.errno == gurobipy.GRB.Error.SIZE_LIMIT_EXCEEDED:
+                raise SolverTooSmall(
+                    f"This model has {program.NumVars:,} variables and {program.NumConstrs:,} rows; the "
+                    "licence that comes with gurobipy allows 2,000 of each. "
+                    'Use solver="highs", or a full licence.'
+                ) from None
+            raise SolverError(f"Gurobi failed: {error}.") from None
+        said, status = program.Status, gurobipy.GRB
+        if said in (status.INFEASIBLE, status.INF_OR_UNBD):  # no column is unbounded
+            return Outcome(Status.INFEASIBLE)
+        if said not in (status.OPTIMAL, status.SUBOPTIMAL, status.TIME_LIMIT):
+            raise SolverError(f"Gurobi stopped with status {said}.")
+        bound = max(0.0, program.ObjBound)
+        if not program.SolCount:
+            return Outcome(Status.NO_TIME, bound=bound)
+        z = np.array(program.getAttr("X", columns[: form.n_labels]))
+        highest = np.maximum.reduceat(z, model.first[:-1])
+        chosen = np.flatnonzero(z >= np.repeat(np.maximum(highest, 0.5), np.diff(model.first)))
+        if len(chosen) != problem.n_variables:
+            raise SolverError("Gurobi returned a fractional answer to an integer program.")
+        outcome = Status.SOLVED if said == status.OPTIMAL else Status.TIME_LIMIT
+        return Outcome(outcome, chosen - model.first[:-1], program.ObjVal, bound)
