@@ -78,7 +78,11 @@ def _factors(problem: Problem, labels: IntArray) -> list[Violation]:
 
 
 def _explain(
-    kind: FactorKind, table: FloatArray, chosen: tuple[int, ...], names: tuple[str, ...], scope: tuple[int, ...]
+    kind: FactorKind,
+    table: FloatArray,
+    chosen: tuple[int, ...],
+    names: tuple[str, ...],
+    scope: tuple[int, ...],
 ) -> str:
     """Says what the most demanding label of a forbidden tuple needs of the others."""
     roles = list(kind.roles)
@@ -87,9 +91,7 @@ def _explain(
     for pivot, (role, name) in enumerate(zip(roles, names, strict=True)):
         rest = allowed[allowed[:, pivot] == chosen[pivot]]
         wrong = [
-            other
-            for other in range(len(roles))
-            if other != pivot and chosen[other] not in rest[:, other]
+            other for other in range(len(roles)) if other != pivot and chosen[other] not in rest[:, other]
         ]
         if not len(rest) or not wrong or (best is not None and best[0] <= len(rest)):
             continue
@@ -100,7 +102,9 @@ def _explain(
         best = len(rest), f"{subject} needs {needs}, got {got}"
     if best is not None:
         return best[1]
-    got = ", ".join(f"{role}={name} for variable {v}" for role, name, v in zip(roles, names, scope, strict=True))
+    got = ", ".join(
+        f"{role}={name} for variable {v}" for role, name, v in zip(roles, names, scope, strict=True)
+    )
     return f"no allowed combination: {got}"
 
 
@@ -124,7 +128,11 @@ def _rows(problem: Problem, labels: IntArray) -> list[Violation]:
         words = tuple(problem.structure.kinds[v].labels[labels[v]] for v in counted)
         listed = ", ".join(f"{word} for variable {v}" for word, v in zip(words, counted, strict=True))
         wanted = (
-            f"exactly {low:g}" if low == high else f"at most {high:g}" if value > high else f"at least {low:g}"
+            f"exactly {low:g}"
+            if low == high
+            else f"at most {high:g}"
+            if value > high
+            else f"at least {low:g}"
         )
         message = f"{name}: needs {wanted}, got {value:g} ({listed or 'nothing counted'})"
         found.append(Violation(name, tuple(counted), words, message))

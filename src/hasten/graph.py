@@ -11,8 +11,9 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
+
+from hasten.jit import driver
 
 IntArray = NDArray[np.int64]
 FloatArray = NDArray[np.float64]
@@ -36,7 +37,9 @@ class Graph(NamedTuple):
     table_at: IntArray  # (F,) where the factor's table starts; -1 if it has none
     weight_at: IntArray  # (F,) where the weights of its kind start; -1 if it has none
     listing: IntArray  # (F,) which tuple list its table has; -1 if it has none
-    done_first: IntArray  # (V + 1,) the search's step t completes the factors done[done_first[t]:done_first[t + 1]]
+    done_first: (
+        IntArray  # (V + 1,) the search's step t completes the factors done[done_first[t]:done_first[t + 1]]
+    )
     done: IntArray  # (F,)
     open_first: IntArray  # (V + 1,) step t leaves the factors open[open_first[t]:open_first[t + 1]] one variable short
     open: IntArray  # tables of two variables or more
@@ -69,13 +72,26 @@ class Graph(NamedTuple):
 # Which fields grow together; a field of a group marked True has one entry more than the group has members.
 _GROUPS: tuple[tuple[tuple[str, bool], ...], ...] = (
     (("order", False), ("first", True), ("done_first", True), ("open_first", True), ("touch_first", True)),
-    (("table_at", False), ("weight_at", False), ("listing", False), ("done", False), ("last", False), ("scope_first", True)),
+    (
+        ("table_at", False),
+        ("weight_at", False),
+        ("listing", False),
+        ("done", False),
+        ("last", False),
+        ("scope_first", True),
+    ),
     (("scope", False), ("stride", False), ("message_at", False), ("touch", False), ("factor_of", False)),
     (("list_label_at", False), ("list_first", True)),
     (("list_entry", False),),
     (("list_label", False),),
     (("row_low", False), ("row_high", False), ("row_first", True)),
-    (("row_label", False), ("row_variable", False), ("row_weight", False), ("cell_row", False), ("cell_weight", False)),
+    (
+        ("row_label", False),
+        ("row_variable", False),
+        ("row_weight", False),
+        ("cell_row", False),
+        ("cell_weight", False),
+    ),
     (("cell_first", False),),
     (("open", False),),
     (("rest_low", False), ("rest_high", False)),
@@ -111,7 +127,7 @@ def gather(graphs: Sequence[Graph]) -> Pool:
 _FLOATS = {"row_weight", "row_low", "row_high", "cell_weight", "rest_low", "rest_high", "table"}
 
 
-@njit(cache=True, nogil=True)
+@driver
 def view(pool: Pool, s: int) -> Graph:
     """Returns the graph of structure `s` of a pool."""
     at, end, g = pool.at[s], pool.at[s + 1], pool.graphs

@@ -180,7 +180,12 @@ class Batch:
         return cls(
             tuple(structures),
             structure,
-            _join([np.zeros(size) if lazy else problem.cost for problem, size in zip(problems, sizes, strict=True)]),
+            _join(
+                [
+                    np.zeros(size) if lazy else problem.cost
+                    for problem, size in zip(problems, sizes, strict=True)
+                ]
+            ),
             _offsets(sizes),
             table,
             table_at,
@@ -213,14 +218,18 @@ class Batch:
         """
         structure = np.ascontiguousarray(structure, dtype=np.int64)
         if structure.size and not (0 <= structure.min() and structure.max() < len(structures)):
-            raise ProblemError(f"A structure number is out of range: there are {len(structures)} structures, from 0.")
+            raise ProblemError(
+                f"A structure number is out of range: there are {len(structures)} structures, from 0."
+            )
         sizes = np.array([each.n_labels for each in structures], dtype=np.int64)
         cost_at = _offsets(sizes[structure] if structure.size else ())
         table_first = _offsets([len(each.graph.table) for each in structures])
         lazy = callable(costs)
         flat = np.zeros(cost_at[-1]) if callable(costs) else np.ascontiguousarray(costs, dtype=np.float64)
         if flat.shape != (cost_at[-1],):
-            raise ProblemError(f"Got costs of shape {flat.shape} for {cost_at[-1]} labels. Give one per label.")
+            raise ProblemError(
+                f"Got costs of shape {flat.shape} for {cost_at[-1]} labels. Give one per label."
+            )
         batch = cls(
             tuple(structures),
             structure,
@@ -273,7 +282,10 @@ class Batch:
         if not len(problems):
             return np.zeros(0)
         costs = np.asarray(self.scorer(self.ids[problems], variables), dtype=np.float64)
-        graphs, at = self.pool.graphs, self.pool.at[self.structure[problems], 0] + self.structure[problems] + variables
+        graphs, at = (
+            self.pool.graphs,
+            self.pool.at[self.structure[problems], 0] + self.structure[problems] + variables,
+        )
         sizes = graphs.first[at + 1] - graphs.first[at]
         if costs.shape != (sizes.sum(),):
             raise ProblemError(
@@ -330,7 +342,9 @@ def as_batch(problems: Problem | Batch | Sequence[Problem]) -> Batch:
     return Batch.of(problems)
 
 
-def _flat_costs(structure: Structure, costs: FloatArray | Sequence[Sequence[float] | FloatArray]) -> FloatArray:
+def _flat_costs(
+    structure: Structure, costs: FloatArray | Sequence[Sequence[float] | FloatArray]
+) -> FloatArray:
     n_labels = structure.n_labels
     if isinstance(costs, np.ndarray) and costs.ndim == 1 and costs.dtype != object:
         flat = np.array(costs, dtype=np.float64)

@@ -62,13 +62,21 @@ class FactorKind:
     """
 
     def __init__(
-        self, schema: Schema, name: str, roles: Mapping[str, VariableKind], learned: bool, index: int, weight_at: int
+        self,
+        schema: Schema,
+        name: str,
+        roles: Mapping[str, VariableKind],
+        learned: bool,
+        index: int,
+        weight_at: int,
     ) -> None:
         self.name = name
         self.roles = dict(roles)
         self.learned = learned
         self.index = index
-        self.weight_at = weight_at  # where its speedup weights start in a weight vector; -1 if it is not learned
+        self.weight_at = (
+            weight_at  # where its speedup weights start in a weight vector; -1 if it is not learned
+        )
         self.shape = tuple(len(kind) for kind in self.roles.values())
         self.size = math.prod(self.shape)
         self._schema = schema
@@ -98,7 +106,9 @@ class FactorKind:
     def cost(self, value: float, predicate: Predicate | None = None, /, **pattern: Pattern) -> FactorKind:
         """Adds a finite cost to the matching tuples; a forbidden tuple stays forbidden."""
         if not math.isfinite(value):
-            raise SchemaError(f"{self.name}: a cost must be finite, got {value}. To rule tuples out, use forbid.")
+            raise SchemaError(
+                f"{self.name}: a cost must be finite, got {value}. To rule tuples out, use forbid."
+            )
         self._costs[self._match(predicate, pattern)] += value
         return self
 
@@ -119,9 +129,7 @@ class FactorKind:
         self._schema._check_open()
         for role in pattern:
             if role not in self.roles:
-                raise SchemaError(
-                    f"{self.name} has no role {role!r}. Its roles are {', '.join(self.roles)}."
-                )
+                raise SchemaError(f"{self.name} has no role {role!r}. Its roles are {', '.join(self.roles)}.")
         axes = []
         for role, kind in self.roles.items():
             axis = np.ones(len(kind), dtype=bool)
@@ -200,7 +208,9 @@ class Schema:
             raise SchemaError(f"{name} has no roles. Name at least one, such as {name!r}, source=entity.")
         for role, kind in roles.items():
             if self.variables.get(getattr(kind, "name", "")) is not kind:
-                raise SchemaError(f"{name}: role {role!r} is not a variable kind of this schema, got {kind!r}.")
+                raise SchemaError(
+                    f"{name}: role {role!r} is not a variable kind of this schema, got {kind!r}."
+                )
         size = math.prod(len(kind) for kind in roles.values())
         if size > MAX_TABLE:
             raise SchemaError(
@@ -250,7 +260,9 @@ class Schema:
                 labels = [labels]
             items = labels.items() if isinstance(labels, Mapping) else [(label, 1.0) for label in labels]
             for label, weight in items:
-                coefficients[kind.label(label)] += check_finite(weight, f"Rule {name!r}: the weight of {label!r}")
+                coefficients[kind.label(label)] += check_finite(
+                    weight, f"Rule {name!r}: the weight of {label!r}"
+                )
             weights[kind.index] = coefficients
         rule = KindRule(name, weights, low, high)
         self.rules[name] = rule
@@ -319,7 +331,9 @@ def read_limits(
     low = -math.inf if at_least is None else check_finite(at_least, f"Rule {name!r}: at_least")
     high = math.inf if at_most is None else check_finite(at_most, f"Rule {name!r}: at_most")
     if low > high:
-        raise SchemaError(f"Rule {name!r} asks for at least {low:g} and at most {high:g}. No labelling has both.")
+        raise SchemaError(
+            f"Rule {name!r} asks for at least {low:g} and at most {high:g}. No labelling has both."
+        )
     return low, high
 
 
@@ -332,5 +346,7 @@ def check_table(table: FloatArray, kind: FactorKind) -> FloatArray:
             f"({', '.join(kind.roles)}), got {table.shape}."
         )
     if np.isnan(table).any() or np.isneginf(table).any():
-        raise SchemaError(f"{kind.name}: a table holds finite costs, or inf where forbidden; got nan or -inf.")
+        raise SchemaError(
+            f"{kind.name}: a table holds finite costs, or inf where forbidden; got nan or -inf."
+        )
     return table

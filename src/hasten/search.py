@@ -96,7 +96,9 @@ class BeamSearch(Searcher):
         """Runs all problems until each is done or wants costs, computes what they want in one call, goes on."""
         n, n_variables, width = len(batch), int(batch.variable_at[-1]), self.width
         cost = np.zeros(batch.cost_at[-1])
-        n_rows = np.array([len(each.graph.row_low) for each in batch.structures], dtype=np.int64)[batch.structure]
+        n_rows = np.array([len(each.graph.row_low) for each in batch.structures], dtype=np.int64)[
+            batch.structure
+        ]
         row_at = np.concatenate([[0], np.cumsum(n_rows)])
         paused = beam.Paused(
             np.zeros(width * n_variables, dtype=np.int16),
@@ -199,7 +201,9 @@ def as_solutions(batch: Batch, labels: IntArray, done: BoolArray, n_costs: IntAr
     return Solutions(batch, labels, total, np.full(n, -np.inf), valid, status, source, n_costs)
 
 
-def place(batch: Batch, cost: FloatArray, problems: IntArray, variables: IntArray, values: FloatArray) -> None:
+def place(
+    batch: Batch, cost: FloatArray, problems: IntArray, variables: IntArray, values: FloatArray
+) -> None:
     """Writes the costs of some variables where they belong in a batch's flat costs."""
     graphs = batch.pool.graphs
     at = batch.pool.at[batch.structure[problems], 0] + batch.structure[problems] + variables

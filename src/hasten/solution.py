@@ -158,5 +158,3 @@ class Solutions(Sequence[Solution]):
 def is_proved(cost: float, bound: float) -> bool:
     """Whether a cost is the optimum, given a lower bound on it."""
     return cost - bound <= TOLERANCE * max(1.0, abs(cost))
-
-

@@ -105,7 +105,9 @@ class Structure:
         if self.schema.factors.get(getattr(kind, "name", "")) is not kind:
             raise SchemaError(f"{kind!r} is not a factor kind of this schema.")
         if set(roles) != set(kind.roles):
-            raise SchemaError(f"{kind.name} needs the roles {', '.join(kind.roles)}, got {', '.join(roles) or 'none'}.")
+            raise SchemaError(
+                f"{kind.name} needs the roles {', '.join(kind.roles)}, got {', '.join(roles) or 'none'}."
+            )
         scope = tuple(self._check_variable(roles[role], f"{kind.name}: {role}") for role in kind.roles)
         for (role, wanted), variable in zip(kind.roles.items(), scope, strict=True):
             if self.kinds[variable] is not wanted:
@@ -114,7 +116,9 @@ class Structure:
                     f"but variable {variable} is of kind {self.kinds[variable].name}."
                 )
         if len(set(scope)) < len(scope):
-            raise SchemaError(f"{kind.name} joins a variable with itself: {roles}. Its variables must differ.")
+            raise SchemaError(
+                f"{kind.name} joins a variable with itself: {roles}. Its variables must differ."
+            )
         self.factors.append(Factor(kind, scope))
         return len(self.factors) - 1
 
@@ -233,7 +237,9 @@ class Structure:
 
     def _check_variable(self, variable: int, what: str) -> int:
         if not isinstance(variable, int | np.integer) or not 0 <= variable < len(self.kinds):
-            raise SchemaError(f"{what}: there is no variable {variable!r}. This structure has {len(self.kinds)}.")
+            raise SchemaError(
+                f"{what}: there is no variable {variable!r}. This structure has {len(self.kinds)}."
+            )
         return int(variable)
 
     def _row(self, rule: Rule) -> dict[int, float]:
@@ -285,7 +291,9 @@ class Structure:
                     labels.append(tuples.ravel())
                     list_first.append(list_first[-1] + len(tuples))
             table_at[f], listing[f] = slot_of[key]
-        opened_at = np.array([s[-2] if len(s) > 1 and table_at[f] >= 0 else -1 for f, s in enumerate(steps)], dtype=int)
+        opened_at = np.array(
+            [s[-2] if len(s) > 1 and table_at[f] >= 0 else -1 for f, s in enumerate(steps)], dtype=int
+        )
         opened = np.flatnonzero(opened_at >= 0)
         opened = opened[np.argsort(opened_at[opened], kind="stable")]
         return {
@@ -329,7 +337,9 @@ class Structure:
         rest_low, rest_high = np.zeros((len(order) + 1, len(rows))), np.zeros((len(order) + 1, len(rows)))
         for t in range(len(order) - 1, -1, -1):
             v = order[t]
-            dense = [[weights.get(label, 0.0) for label in range(first[v], first[v + 1])] for weights, _, _ in rows]
+            dense = [
+                [weights.get(label, 0.0) for label in range(first[v], first[v + 1])] for weights, _, _ in rows
+            ]
             rest_low[t] = rest_low[t + 1] + [min(weights) for weights in dense]
             rest_high[t] = rest_high[t + 1] + [max(weights) for weights in dense]
         return {

@@ -5,20 +5,28 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 
 from hasten.graph import BoolArray, FloatArray, Graph, IntArray, Pool, view
+from hasten.jit import driver, kernel
 from hasten.kernels.score import entry, rows_hold, slack
 
 
-@njit(cache=True, nogil=True)
+@kernel
+def copy(source: BoolArray, target: BoolArray, start: int, stop: int) -> None:
+    """Copies part of an array."""
+    for at in range(start, stop):
+        target[at] = source[at]
+
+
+@kernel
 def revise_factor(graph: Graph, table: FloatArray, f: int, alive: BoolArray, support: BoolArray) -> bool:
     """Removes the labels that no allowed tuple of factor `f` supports; returns whether any was removed."""
     a0, a1 = graph.scope_first[f], graph.scope_first[f + 1]
     arity = a1 - a0
     for a in range(a0, a1):
         v = graph.scope[a]
-        support[graph.first[v] : graph.first[v + 1]] = False
+        for at in range(graph.first[v], graph.first[v + 1]):
+            support[at] = False
     listing = graph.listing[f]
     t0 = graph.list_first[listing]
     for t in range(t0, graph.list_first[listing + 1]):
@@ -41,7 +49,7 @@ def revise_factor(graph: Graph, table: FloatArray, f: int, alive: BoolArray, sup
     return changed
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def revise_row(graph: Graph, r: int, alive: BoolArray) -> bool:
     """Removes the labels with which row `r` cannot hold; returns whether any was removed."""
     least, most = 0.0, 0.0
@@ -52,13 +60,12 @@ def revise_row(graph: Graph, r: int, alive: BoolArray) -> bool:
         least += low
         most += high
         c = end
-    low_limit, high_limit = graph.row_low[r] - slack(graph.row_low[r]), graph.row_high[r] + slack(graph.row_high[r])
+    low_limit, high_limit = (
+        graph.row_low[r] - slack(graph.row_low[r]),
+        graph.row_high[r] + slack(graph.row_high[r]),
+    )
     changed = False
     c = c0
-    if c0 == c1 and (0.0 < low_limit or 0.0 > high_limit):
-        changed = bool(alive.any())
-        alive[:] = False
-        return changed
     while c < c1:
         end, low, high = span(graph, c, c1, alive)
         v = graph.row_variable[c]
@@ -75,7 +82,7 @@ def revise_row(graph: Graph, r: int, alive: BoolArray) -> bool:
     return changed
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def span(graph: Graph, c: int, c1: int, alive: BoolArray) -> tuple[int, float, float]:
     """Returns where the cells of one variable of a row end, and the least and most that its labels can add."""
     v = graph.row_variable[c]
@@ -102,7 +109,7 @@ class Work(NamedTuple):
     queued: BoolArray  # (F,)
 
 
-@njit(cache=True, nogil=True)
+@driver
 def make_work(n_labels: int, n_factors: int) -> Work:
     """Returns room to propagate in."""
     return Work(
@@ -113,7 +120,7 @@ def make_work(n_labels: int, n_factors: int) -> Work:
     )
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def push_neighbours(graph: Graph, v: int, skip: int, work: Work, tail: int) -> int:
     """Queues the tables that touch a variable, but for one; returns the new end of the queue."""
     size = graph.table_at.size + 1
@@ -126,7 +133,7 @@ def push_neighbours(graph: Graph, v: int, skip: int, work: Work, tail: int) -> i
     return tail
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def propagate(graph: Graph, table: FloatArray, alive: BoolArray, changed: int, work: Work) -> bool:
     """Makes every table and row consistent after variable `changed` lost labels (-1: any); false if a domain empties."""
     size = graph.table_at.size + 1
@@ -145,7 +152,7 @@ def propagate(graph: Graph, table: FloatArray, alive: BoolArray, changed: int, w
             a0, a1 = graph.scope_first[f], graph.scope_first[f + 1]
             for a in range(a0, a1):
                 v = graph.scope[a]
-                work.before[graph.first[v] : graph.first[v + 1]] = alive[graph.first[v] : graph.first[v + 1]]
+                copy(alive, work.before, graph.first[v], graph.first[v + 1])
             if revise_factor(graph, table, f, alive, work.support):
                 rows_done = graph.row_low.size == 0
                 for a in range(a0, a1):
@@ -165,15 +172,15 @@ def propagate(graph: Graph, table: FloatArray, alive: BoolArray, changed: int, w
                         v = graph.row_variable[c]
                         consistent &= not emptied(graph, alive, v)
                         tail = push_neighbours(graph, v, -1, work, tail)
-                if graph.row_first[r] == graph.row_first[r + 1] and not alive.any():
-                    consistent = False
+                if graph.row_first[r] == graph.row_first[r + 1]:
+                    consistent &= graph.row_low[r] <= slack(graph.row_low[r]) and graph.row_high[r] >= -slack(graph.row_high[r])
     while head != tail:
         work.queued[work.queue[head]] = False
         head = (head + 1) % size
     return consistent
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def emptied(graph: Graph, alive: BoolArray, v: int) -> bool:
     """Whether a variable has no label left."""
     for at in range(graph.first[v], graph.first[v + 1]):
@@ -182,7 +189,7 @@ def emptied(graph: Graph, alive: BoolArray, v: int) -> bool:
     return True
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def search(
     graph: Graph,
     cost: FloatArray,
@@ -210,18 +217,19 @@ def search(
                         least, chosen = value, at
             if chosen < 0:
                 return False
-            trial[:] = alive
-            trial[first:end] = False
+            copy(alive, trial, 0, alive.size)
+            for at in range(first, end):
+                trial[at] = False
             trial[chosen] = True
             if propagate(graph, table, trial, k, work):
-                alive[:] = trial
+                copy(trial, alive, 0, alive.size)
                 labels[k] = chosen - first
                 break
             alive[chosen] = False
     return True
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def finite_tables(graph: Graph, table: FloatArray, t: int, labels: IntArray) -> float:
     """Returns what the tables that step `t` completes cost, where they are finite."""
     value = 0.0
@@ -234,7 +242,7 @@ def finite_tables(graph: Graph, table: FloatArray, t: int, labels: IntArray) -> 
     return value
 
 
-@njit(cache=True, nogil=True)
+@driver
 def search_range(
     pool: Pool,
     structure: IntArray,

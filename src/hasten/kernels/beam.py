@@ -22,14 +22,17 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
 from hasten.graph import BoolArray, FloatArray, Graph, IntArray, Pool, view
+from hasten.jit import driver, kernel
 from hasten.kernels.score import rows_hold, slack
 
 DONE, BLOCKED, DEAD_END = 0, 1, 2
 UNKNOWN, WANTED, KNOWN = 0, 1, 2  # the cost of a variable; one that is known and assigned is part of g
+
+
+BITS, MASK = 15, (1 << 15) - 1  # a candidate is named by its node, shifted, and its label
 
 
 class Options(NamedTuple):
@@ -61,12 +64,12 @@ class Scratch(NamedTuple):
     h: FloatArray  # (candidates,)
     rest: FloatArray  # (candidates,)
     out: BoolArray  # (candidates,) removed
-    best: IntArray  # (width + 1,) candidate numbers, best first
+    best: IntArray  # (width + 1,) candidates, best first
     rank: FloatArray  # (width + 1,) their priorities
     position: IntArray  # (V,) the step that assigns each variable
 
 
-@njit(cache=True, nogil=True)
+@driver
 def make_nodes(width: int, n_variables: int, n_rows: int) -> Nodes:
     """Returns room for a beam."""
     return Nodes(
@@ -79,7 +82,7 @@ def make_nodes(width: int, n_variables: int, n_rows: int) -> Nodes:
     )
 
 
-@njit(cache=True, nogil=True)
+@driver
 def make_scratch(width: int, n_variables: int, n_rows: int, n_labels: int) -> Scratch:
     """Returns room to expand a beam over variables of at most `n_labels` labels."""
     n = width * n_labels
@@ -95,7 +98,7 @@ def make_scratch(width: int, n_variables: int, n_rows: int, n_labels: int) -> Sc
     )
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def begin(graph: Graph, cost: FloatArray, options: Options, known: IntArray, nodes: Nodes) -> None:
     """Puts the empty labelling in the beam."""
     nodes.g[0] = 0.0
@@ -112,7 +115,7 @@ def begin(graph: Graph, cost: FloatArray, options: Options, known: IntArray, nod
             nodes.rest[0] += nodes.ahead[0, v]
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def advance(
     graph: Graph,
     cost: FloatArray,
@@ -127,110 +130,231 @@ def advance(
     scratch: Scratch,
 ) -> tuple[int, int, int]:
     """Searches from step `t` until done, blocked or at a dead end; returns which, the nodes and the step."""
-    n_variables, width = graph.order.size, options.width
+    n_variables, width, best = graph.order.size, options.width, scratch.best
     for s in range(n_variables):
         scratch.position[graph.order[s]] = s
     while t < n_variables:
-        k = graph.order[t]
-        n_labels = graph.first[k + 1] - graph.first[k]
-        n = expand(graph, cost, table, weights, options, known, nodes, n_nodes, t, scratch)
+        open_candidates(graph, nodes, n_nodes, t, scratch)
+        for x in range(graph.done_first[t], graph.done_first[t + 1]):
+            complete(graph, table, weights, options.enforce, nodes.labels, n_nodes, t, graph.done[x], scratch)
+        if options.enforce and graph.row_low.size:
+            remove_by_rows(graph, nodes.row, n_nodes, t, scratch.out)
+        if options.ahead:
+            look_ahead(graph, cost, table, options.enforce, known, nodes, n_nodes, t, scratch)
         n_best = 0
         skip = False
         if options.theta < np.inf:
-            for c in range(n):
-                if not scratch.out[c]:
-                    n_best = select(scratch, n_best, width + 1, c, scratch.h[c])
-            gap = np.inf if n_best <= width else scratch.rank[width] - scratch.rank[width - 1]
+            n_best, gap = rank_by_heuristic(graph, n_nodes, t, width, scratch)
             skip = options.theta == 0.0 or gap > options.theta
+        if not skip and not settle(graph, cost, lazy, known, nodes, n_nodes, t):
+            return BLOCKED, n_nodes, t
+        add_costs(graph, cost, options.enforce, known, nodes.g, n_nodes, t, scratch)
         if not skip:
-            if not settle(graph, cost, lazy, known, nodes, n_nodes, t):
-                return BLOCKED, n_nodes, t
-            n_best = 0
-        for c in range(n):
-            scratch.g[c] += nodes.g[c // n_labels]
-            if known[k] == KNOWN:
-                scratch.g[c] += cost[graph.first[k] + c % n_labels]
-            if options.enforce and scratch.g[c] == np.inf:
-                scratch.out[c] = True
-            if not skip and not scratch.out[c]:
-                priority = scratch.g[c] + scratch.h[c] + scratch.rest[c]
-                n_best = select(scratch, n_best, width, c, priority)
+            n_best = rank_by_priority(graph, n_nodes, t, width, options.spread, scratch)
         n_best = min(n_best, width)
         if n_best == 0:
             return DEAD_END, 0, t
-        while not skip and n_best > 1 and scratch.rank[n_best - 1] > scratch.rank[0] + options.spread:
-            n_best -= 1
-        adopt(graph, cost, table, options, known, nodes, n_best, t, scratch)
+        for b in range(n_best):
+            if best[b] >> BITS != b:
+                copy_nodes(graph, nodes, scratch.next, best, n_best, True, options.ahead)
+                copy_nodes(graph, scratch.next, nodes, best, n_best, False, options.ahead)
+                break
+        assign(graph, nodes, n_best, t, scratch)
+        if options.ahead:
+            keep_ahead(graph, cost, table, options.enforce, known, nodes, n_best, t, scratch.position)
         n_nodes = n_best
         t += 1
-    if n_variables == 0 and options.enforce and not rows_hold(graph, scratch.best[:0]):
+    if n_variables == 0 and options.enforce and not rows_hold(graph, best):
         return DEAD_END, 0, t
     return DONE, n_nodes, t
 
 
-@njit(cache=True, nogil=True)
-def expand(
+@kernel
+def open_candidates(graph: Graph, nodes: Nodes, n_nodes: int, t: int, scratch: Scratch) -> None:
+    """Starts the candidates of step `t`, node by node and label by label."""
+    k = graph.order[t]
+    n_labels = graph.first[k + 1] - graph.first[k]
+    for b in range(n_nodes):
+        for c in range(b * n_labels, (b + 1) * n_labels):
+            scratch.g[c] = 0.0
+            scratch.h[c] = nodes.h[b]
+            scratch.rest[c] = 0.0
+            scratch.out[c] = False
+
+
+@kernel
+def complete(
+    graph: Graph,
+    table: FloatArray,
+    weights: FloatArray,
+    enforce: bool,
+    labels: NDArray[np.int16],
+    n_nodes: int,
+    t: int,
+    f: int,
+    scratch: Scratch,
+) -> None:
+    """Adds to the candidates of step `t` what factor `f`, which they complete, costs and weighs."""
+    k = graph.order[t]
+    n_labels = graph.first[k + 1] - graph.first[k]
+    for b in range(n_nodes):
+        base, stride = 0, 0
+        for a in range(graph.scope_first[f], graph.scope_first[f + 1]):
+            if graph.scope[a] == k:
+                stride = graph.stride[a]
+            else:
+                base += graph.stride[a] * labels[b, graph.scope[a]]
+        c = b * n_labels
+        if graph.table_at[f] >= 0:
+            at = graph.table_at[f] + base
+            for i in range(n_labels):
+                value = table[at + i * stride]
+                if value < np.inf:
+                    scratch.g[c + i] += value
+                elif enforce:
+                    scratch.out[c + i] = True
+        if weights.size and graph.weight_at[f] >= 0:
+            at = graph.weight_at[f] + base
+            for i in range(n_labels):
+                scratch.h[c + i] -= weights[at + i * stride]
+
+
+@kernel
+def remove_by_rows(graph: Graph, row: FloatArray, n_nodes: int, t: int, out: BoolArray) -> None:
+    """Removes the candidates of step `t` with which some row can no longer hold."""
+    k = graph.order[t]
+    n_labels = graph.first[k + 1] - graph.first[k]
+    for b in range(n_nodes):
+        for i in range(n_labels):
+            out[b * n_labels + i] |= breaks_row(graph, row, b, t, graph.first[k] + i)
+
+
+@kernel
+def look_ahead(
     graph: Graph,
     cost: FloatArray,
     table: FloatArray,
-    weights: FloatArray,
-    options: Options,
+    enforce: bool,
     known: IntArray,
     nodes: Nodes,
     n_nodes: int,
     t: int,
     scratch: Scratch,
-) -> int:
-    """Writes the candidates of step `t`, node by node and label by label; their `g` holds tables only."""
+) -> None:
+    """Writes the least that each candidate of step `t` must still cost; removes those that cannot go on."""
     k = graph.order[t]
     n_labels = graph.first[k + 1] - graph.first[k]
     for b in range(n_nodes):
-        c0 = b * n_labels
         for i in range(n_labels):
-            scratch.g[c0 + i] = 0.0
-            scratch.h[c0 + i] = nodes.h[b]
-            scratch.rest[c0 + i] = 0.0
-            scratch.out[c0 + i] = False
-        for x in range(graph.done_first[t], graph.done_first[t + 1]):
-            f = graph.done[x]
-            base, stride = 0, 0
-            for a in range(graph.scope_first[f], graph.scope_first[f + 1]):
-                if graph.scope[a] == k:
-                    stride = graph.stride[a]
-                else:
-                    base += graph.stride[a] * nodes.labels[b, graph.scope[a]]
-            if graph.table_at[f] >= 0:
-                at = graph.table_at[f] + base
-                for i in range(n_labels):
-                    value = table[at + i * stride]
-                    if value < np.inf:
-                        scratch.g[c0 + i] += value
-                    elif options.enforce:
-                        scratch.out[c0 + i] = True
-            if weights.size and graph.weight_at[f] >= 0:
-                at = graph.weight_at[f] + base
-                for i in range(n_labels):
-                    scratch.h[c0 + i] -= weights[at + i * stride]
-        if options.enforce and graph.row_low.size:
-            for i in range(n_labels):
-                scratch.out[c0 + i] |= breaks_row(graph, nodes.row[b], t, graph.first[k] + i)
-        if options.ahead:
-            for i in range(n_labels):
-                nodes.labels[b, k] = i
-                rest = nodes.rest[b] - nodes.ahead[b, k]
-                if not scratch.out[c0 + i]:
-                    rest += look_ahead(graph, cost, table, options, known, nodes, b, t, scratch.position, False)
-                scratch.rest[c0 + i] = rest
-                scratch.out[c0 + i] |= rest == np.inf
-    return n_nodes * n_labels
+            c = b * n_labels + i
+            scratch.rest[c] = nodes.rest[b] - nodes.ahead[b, k]
+            nodes.labels[b, k] = i
+            for x in range(graph.open_first[t], graph.open_first[t + 1]):
+                u = opened(graph, known, t, x)
+                if u >= 0 and not scratch.out[c]:
+                    least = least_cost(graph, cost, table, scratch.position, nodes.labels, b, t, u)
+                    if least < np.inf:
+                        scratch.rest[c] += least - nodes.ahead[b, u]
+                    elif enforce:
+                        scratch.out[c] = True
 
 
-@njit(cache=True, nogil=True)
-def breaks_row(graph: Graph, row: FloatArray, t: int, label: int) -> bool:
-    """Whether some row can no longer hold once step `t` chooses a label."""
+@kernel
+def keep_ahead(
+    graph: Graph,
+    cost: FloatArray,
+    table: FloatArray,
+    enforce: bool,
+    known: IntArray,
+    nodes: Nodes,
+    n_nodes: int,
+    t: int,
+    position: IntArray,
+) -> None:
+    """Keeps, for the nodes that step `t` made, the least that each variable it opened can cost."""
+    for b in range(n_nodes):
+        for x in range(graph.open_first[t], graph.open_first[t + 1]):
+            u = opened(graph, known, t, x)
+            if u >= 0:
+                least = least_cost(graph, cost, table, position, nodes.labels, b, t, u)
+                if least < np.inf:
+                    nodes.ahead[b, u] = least
+
+
+@kernel
+def opened(graph: Graph, known: IntArray, t: int, x: int) -> int:
+    """Returns the variable that the `x`-th opened factor of step `t` lacks; -1 if unknown or opened before."""
+    u = graph.last[graph.open[x]]
+    if known[u] != KNOWN:
+        return -1
+    for y in range(graph.open_first[t], x):
+        if graph.last[graph.open[y]] == u:
+            return -1
+    return u
+
+
+@kernel
+def rank_by_heuristic(graph: Graph, n_nodes: int, t: int, width: int, scratch: Scratch) -> tuple[int, float]:
+    """Ranks the candidates of step `t` by `h` alone; returns how many and the gap at the beam's edge."""
+    k = graph.order[t]
+    n_labels = graph.first[k + 1] - graph.first[k]
+    n_best = 0
+    for b in range(n_nodes):
+        for i in range(n_labels):
+            c = b * n_labels + i
+            if not scratch.out[c]:
+                n_best = select(scratch.rank, scratch.best, n_best, width + 1, (b << BITS) | i, scratch.h[c])
+    gap = np.inf if n_best <= width else scratch.rank[width] - scratch.rank[width - 1]
+    return n_best, gap
+
+
+@kernel
+def add_costs(
+    graph: Graph,
+    cost: FloatArray,
+    enforce: bool,
+    known: IntArray,
+    g: FloatArray,
+    n_nodes: int,
+    t: int,
+    scratch: Scratch,
+) -> None:
+    """Adds the path costs of their nodes, and the label's own if it is known, to the candidates of step `t`."""
+    k = graph.order[t]
+    n_labels = graph.first[k + 1] - graph.first[k]
+    for b in range(n_nodes):
+        for i in range(n_labels):
+            c = b * n_labels + i
+            scratch.g[c] += g[b]
+            if known[k] == KNOWN:
+                scratch.g[c] += cost[graph.first[k] + i]
+            if enforce and scratch.g[c] == np.inf:
+                scratch.out[c] = True
+
+
+@kernel
+def rank_by_priority(graph: Graph, n_nodes: int, t: int, width: int, spread: float, scratch: Scratch) -> int:
+    """Ranks the candidates of step `t` by `g + h`, and look-ahead; returns how many the beam keeps."""
+    k = graph.order[t]
+    n_labels = graph.first[k + 1] - graph.first[k]
+    n_best = 0
+    for b in range(n_nodes):
+        for i in range(n_labels):
+            c = b * n_labels + i
+            if not scratch.out[c]:
+                priority = scratch.g[c] + scratch.h[c] + scratch.rest[c]
+                n_best = select(scratch.rank, scratch.best, n_best, width, (b << BITS) | i, priority)
+    while n_best > 1 and scratch.rank[n_best - 1] > scratch.rank[0] + spread:
+        n_best -= 1
+    return n_best
+
+
+@kernel
+def breaks_row(graph: Graph, row: FloatArray, b: int, t: int, label: int) -> bool:
+    """Whether some row can no longer hold once node `b` chooses a label at step `t`."""
     n_rows = graph.row_low.size
     for r in range(n_rows):
-        value = row[r]
+        value = row[b, r]
         for c in range(graph.cell_first[label], graph.cell_first[label + 1]):
             if graph.cell_row[c] == r:
                 value += graph.cell_weight[c]
@@ -241,45 +365,14 @@ def breaks_row(graph: Graph, row: FloatArray, t: int, label: int) -> bool:
     return False
 
 
-@njit(cache=True, nogil=True)
-def look_ahead(
-    graph: Graph,
-    cost: FloatArray,
-    table: FloatArray,
-    options: Options,
-    known: IntArray,
-    nodes: Nodes,
-    b: int,
-    t: int,
-    position: IntArray,
-    keep: bool,
-) -> float:
-    """Returns how much more node `b` must cost given its label at step `t`; if asked, keeps what it found."""
-    change = 0.0
-    for x in range(graph.open_first[t], graph.open_first[t + 1]):
-        u = graph.last[graph.open[x]]
-        repeated = known[u] != KNOWN
-        for y in range(graph.open_first[t], x):
-            repeated |= graph.last[graph.open[y]] == u
-        if repeated:
-            continue
-        least = least_cost(graph, cost, table, position, nodes.labels[b], t, u)
-        if least == np.inf and not options.enforce:
-            continue
-        if least != nodes.ahead[b, u]:
-            change += least - nodes.ahead[b, u]
-            if keep:
-                nodes.ahead[b, u] = least
-    return change
-
-
-@njit(cache=True, nogil=True)
+@kernel
 def least_cost(
     graph: Graph,
     cost: FloatArray,
     table: FloatArray,
     position: IntArray,
     labels: NDArray[np.int16],
+    b: int,
     t: int,
     u: int,
 ) -> float:
@@ -297,17 +390,16 @@ def least_cost(
             for a in range(graph.scope_first[f], graph.scope_first[f + 1]):
                 if a != slot:
                     short &= position[graph.scope[a]] <= t
-                    at += graph.stride[a] * labels[graph.scope[a]]
+                    at += graph.stride[a] * labels[b, graph.scope[a]]
             if short:
                 value += table[at]
         least = min(least, value)
     return least
 
 
-@njit(cache=True, nogil=True)
-def select(scratch: Scratch, n_best: int, room: int, candidate: int, priority: float) -> int:
+@kernel
+def select(rank: FloatArray, best: IntArray, n_best: int, room: int, candidate: int, priority: float) -> int:
     """Inserts a candidate into the best so far, after its equals; returns how many there are."""
-    rank, best = scratch.rank, scratch.best
     if n_best == room:
         if not priority < rank[room - 1]:
             return n_best
@@ -322,7 +414,7 @@ def select(scratch: Scratch, n_best: int, room: int, candidate: int, priority: f
     return n_best + 1
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def settle(
     graph: Graph, cost: FloatArray, lazy: bool, known: IntArray, nodes: Nodes, n_nodes: int, t: int
 ) -> bool:
@@ -343,7 +435,7 @@ def settle(
     return ready
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def disagree(nodes: Nodes, n_nodes: int, v: int) -> bool:
     """Whether the nodes give an assigned variable different labels."""
     for b in range(1, n_nodes):
@@ -352,57 +444,39 @@ def disagree(nodes: Nodes, n_nodes: int, v: int) -> bool:
     return False
 
 
-@njit(cache=True, nogil=True)
-def adopt(
-    graph: Graph,
-    cost: FloatArray,
-    table: FloatArray,
-    options: Options,
-    known: IntArray,
-    nodes: Nodes,
-    n_best: int,
-    t: int,
-    scratch: Scratch,
-) -> None:
-    """Makes the selected candidates of step `t` the beam."""
+@kernel
+def assign(graph: Graph, nodes: Nodes, n_best: int, t: int, scratch: Scratch) -> None:
+    """Gives the nodes, which already stand in their parents' places, their labels of step `t`."""
     k = graph.order[t]
     n_labels = graph.first[k + 1] - graph.first[k]
-    in_place = True
     for b in range(n_best):
-        in_place &= scratch.best[b] // n_labels == b
-    if not in_place:
-        copy_nodes(graph, nodes, scratch.next, scratch.best, n_labels, n_best, options.ahead)
-        copy_nodes(graph, scratch.next, nodes, scratch.best, 0, n_best, options.ahead)
-    for b in range(n_best):
-        c = scratch.best[b]
-        i = c % n_labels
+        i = scratch.best[b] & MASK
+        c = (scratch.best[b] >> BITS) * n_labels + i
         nodes.labels[b, k] = i
         nodes.g[b] = scratch.g[c]
         nodes.h[b] = scratch.h[c]
-        if options.ahead:
-            nodes.rest[b] = scratch.rest[c]
-            look_ahead(graph, cost, table, options, known, nodes, b, t, scratch.position, True)
+        nodes.rest[b] = scratch.rest[c]
         for x in range(graph.cell_first[graph.first[k] + i], graph.cell_first[graph.first[k] + i + 1]):
             nodes.row[b, graph.cell_row[x]] += graph.cell_weight[x]
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def copy_nodes(
-    graph: Graph, source: Nodes, target: Nodes, best: IntArray, n_labels: int, n_best: int, ahead: bool
+    graph: Graph, source: Nodes, target: Nodes, best: IntArray, n_best: int, parents: bool, ahead: bool
 ) -> None:
-    """Copies the parents of the best candidates into place; with no labels, node by node."""
+    """Copies nodes to their own places, or each candidate's parent to the candidate's place."""
     for b in range(n_best):
-        parent = best[b] // n_labels if n_labels else b
+        x = best[b] >> BITS if parents else b
         for v in range(graph.order.size):
-            target.labels[b, v] = source.labels[parent, v]
+            target.labels[b, v] = source.labels[x, v]
         for r in range(graph.row_low.size):
-            target.row[b, r] = source.row[parent, r]
+            target.row[b, r] = source.row[x, r]
         if ahead:
             for v in range(graph.order.size):
-                target.ahead[b, v] = source.ahead[parent, v]
+                target.ahead[b, v] = source.ahead[x, v]
 
 
-@njit(cache=True, nogil=True)
+@driver
 def search_range(
     pool: Pool,
     structure: IntArray,
@@ -438,7 +512,7 @@ def search_range(
             n_costs[p] += state[v] == KNOWN
 
 
-@njit(cache=True, nogil=True)
+@driver
 def largest(pool: Pool, structure: IntArray, begin_at: int, end_at: int) -> tuple[int, int, int]:
     """Returns the most variables, rows and labels of a variable that some problems have."""
     n_variables, n_rows, n_labels = 0, 0, 1
@@ -469,7 +543,7 @@ class Paused(NamedTuple):
     n_nodes: IntArray  # (n,)
 
 
-@njit(cache=True, nogil=True)
+@driver
 def search_wave(
     pool: Pool,
     structure: IntArray,
