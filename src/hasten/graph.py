@@ -34,6 +34,7 @@ class Graph(NamedTuple):
     scope: IntArray  # (slots,) the variable in each slot
     stride: IntArray  # (slots,)
     message_at: IntArray  # (slots,) where the slot's messages start: one for each label of its variable
+    start_at: IntArray  # (slots,) where the starting messages of its kind and role start (`Schema.n_messages` in all)
     table_at: IntArray  # (F,) where the factor's table starts; -1 if it has none
     weight_at: IntArray  # (F,) where the weights of its kind start; -1 if it has none
     listing: IntArray  # (F,) which tuple list its table has; -1 if it has none
@@ -80,7 +81,7 @@ _GROUPS: tuple[tuple[tuple[str, bool], ...], ...] = (
         ("last", False),
         ("scope_first", True),
     ),
-    (("scope", False), ("stride", False), ("message_at", False), ("touch", False), ("factor_of", False)),
+    (("scope", False), ("stride", False), ("message_at", False), ("start_at", False), ("touch", False), ("factor_of", False)),
     (("list_label_at", False), ("list_first", True)),
     (("list_entry", False),),
     (("list_label", False),),
@@ -142,6 +143,7 @@ def view(pool: Pool, s: int) -> Graph:
         g.scope[a:a_end],
         g.stride[a:a_end],
         g.message_at[a:a_end],
+        g.start_at[a:a_end],
         g.table_at[f:f_end],
         g.weight_at[f:f_end],
         g.listing[f:f_end],

@@ -69,14 +69,14 @@ class FactorKind:
         learned: bool,
         index: int,
         weight_at: int,
+        message_at: int,
     ) -> None:
         self.name = name
         self.roles = dict(roles)
         self.learned = learned
         self.index = index
-        self.weight_at = (
-            weight_at  # where its speedup weights start in a weight vector; -1 if it is not learned
-        )
+        self.weight_at = weight_at  # where its weights start in a weight vector; -1 if it is not learned
+        self.message_at = message_at  # where its starting messages start: one for each label of each role
         self.shape = tuple(len(kind) for kind in self.roles.values())
         self.size = math.prod(self.shape)
         self._schema = schema
@@ -178,6 +178,7 @@ class Schema:
         self.factors: dict[str, FactorKind] = {}
         self.rules: dict[str, KindRule] = {}
         self.n_weights = 0
+        self.n_messages = 0
         self._closed = False
         self._compiled: dict[object, Compiled] = {}  # by shape
 
@@ -218,9 +219,10 @@ class Schema:
                 "Use smaller scopes, or rules for what large scopes say."
             )
         at = self.n_weights if learned else -1
-        kind_of_factor = FactorKind(self, name, roles, learned, len(self.factors), at)
+        kind_of_factor = FactorKind(self, name, roles, learned, len(self.factors), at, self.n_messages)
         self.factors[name] = kind_of_factor
         self.n_weights += size if learned else 0
+        self.n_messages += sum(kind_of_factor.shape)
         return kind_of_factor
 
     def rule(

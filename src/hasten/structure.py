@@ -301,6 +301,11 @@ class Structure:
             "scope": scope,
             "stride": _ints(stride for factor in self.factors for stride in strides[factor.kind]),
             "message_at": _offsets(sizes[scope])[:-1] if n_factors else _ints([]),
+            "start_at": _ints(
+                start
+                for factor in self.factors
+                for start in factor.kind.message_at + _offsets(factor.kind.shape)[:-1]
+            ),
             "table_at": _ints(table_at),
             "weight_at": _ints(factor.kind.weight_at for factor in self.factors),
             "listing": _ints(listing),

@@ -56,7 +56,7 @@ class HighsSolver(ModelSolver[HighsModel]):
         labels = _labels(found, model.first)
         if found.status is Status.SOLVED and labels is not None:
             return Outcome(Status.SOLVED, labels, found.value, found.value)
-        if model.whole is None:
+        if model.whole is None or deadline < math.inf:  # some versions count a limit from the first run
             model.whole = _Program(form, whole=True)
         model.whole.forget()
         relaxed = found.bound
@@ -131,8 +131,10 @@ class _Program:
             highs.changeColsBounds(len(cost), self._columns, np.zeros(len(cost)), upper.astype(np.float64))
             self._upper = upper
         highs.changeColsCost(len(cost), self._columns, cost)
-        if deadline < math.inf:
-            highs.setOptionValue("time_limit", highs.getRunTime() + max(0.0, deadline - time.monotonic()))
+        left = deadline - time.monotonic()
+        highs.setOptionValue(
+            "time_limit", math.inf if left == math.inf else highs.getRunTime() + max(0.0, left)
+        )
         self.warm, was_warm = True, self.warm
         highs.run()
         said = highs.getModelStatus()
