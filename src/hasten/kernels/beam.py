@@ -6,7 +6,8 @@ heuristic. Ties go to the earlier candidate. Switches:
 
 - `enforce`: forbidden tuples, forbidden labels and rows that can no longer hold remove a candidate;
 - `ahead`: adds, for each unassigned variable whose cost is known, the least it can still cost given the
-  tables that are one variable short (an admissible estimate; zero learning);
+  tables that are one variable short (zero learning; an admissible estimate where no table entry is negative,
+  and elsewhere up to what the tables not yet counted can give back, which is alike for all nodes of a step);
 - `spread`: drops nodes whose priority is more than this above the best: a beam that narrows when it is sure;
 - `theta`: where the gap in `h` around the beam's edge exceeds it, candidates are ranked by `h` alone and the
   variable's cost stays *pending*. A later step that ranks by `g + h` first needs the pending costs on which the
@@ -383,7 +384,7 @@ def least_cost(
         for x in range(graph.touch_first[u], graph.touch_first[u + 1]):
             slot = graph.touch[x]
             f = graph.factor_of[slot]
-            if graph.table_at[f] < 0 or graph.last[f] != u or value >= least:
+            if graph.table_at[f] < 0 or graph.last[f] != u or value == np.inf:
                 continue
             at = graph.table_at[f] + j * graph.stride[slot]
             short = True
