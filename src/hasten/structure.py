@@ -10,12 +10,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
+from hasten.compile import FactorPart, RowPart, compile_graph, offsets
 from hasten.errors import SchemaError
-from hasten.graph import FloatArray, Graph, IntArray, Pool, gather
+from hasten.graph import FloatArray, Graph, Pool, gather
 from hasten.schema import FactorKind, Schema, VariableKind, check_finite, read_limits
 
 if TYPE_CHECKING:
@@ -72,6 +73,7 @@ class Compiled:
     graph: Graph
     pool: Pool
     row_names: tuple[str, ...]
+    own_tables: frozenset[int]  # factors whose tables each problem brings
 
 
 class Structure:
@@ -253,146 +255,34 @@ class Structure:
         return weights
 
     def _compile(self) -> Compiled:
-        first = _offsets([len(kind) for kind in self.kinds])
-        order = _ints(range(len(self.kinds)) if self._order is None else self._order)
-        factors, rows = self._compile_factors(first, order), self._compile_rows(first, order)
-        graph = Graph(first=first, order=order, **factors, **rows)
+        sizes = [len(kind) for kind in self.kinds]
+        order = range(len(self.kinds)) if self._order is None else self._order
         names = [*self.schema.rules, *(rule.name for rule in self.rules)]
-        return Compiled(graph, gather([graph]), tuple(names))
+        graph = compile_graph(sizes, order, self._factor_parts(), self._row_parts())
+        return Compiled(graph, gather([graph]), tuple(names), self._own_tables)
 
-    def _compile_factors(self, first: IntArray, order: IntArray) -> dict[str, Any]:
-        n_variables, n_factors = len(self.kinds), len(self.factors)
-        arities = [len(factor.scope) for factor in self.factors]
-        scope = _ints(variable for factor in self.factors for variable in factor.scope)
-        strides = {kind: _strides(kind.shape) for kind in {factor.kind for factor in self.factors}}
-        sizes = np.diff(first)
-        scope_first = _offsets(arities)
-        position = np.empty(n_variables, dtype=np.int64)
-        position[order] = np.arange(n_variables)
-        steps = [sorted(int(position[v]) for v in factor.scope) for factor in self.factors]
-        completed_at = _ints(step[-1] for step in steps)
-        # Tables: one for each kind that has one, then one for each factor that brings its own.
-        tables, entries, labels = _Store(), [], []
-        list_first, list_label_at = [0], []
-        table_at, listing = np.full(n_factors, -1), np.full(n_factors, -1)
-        slot_of: dict[object, tuple[int, int]] = {}
-        for f, factor in enumerate(self.factors):
-            own = f in self._own_tables
-            key: object = f if own else factor.kind
-            if key not in slot_of:
-                table = np.zeros(factor.kind.shape) if own else factor.kind.table
-                if table is None:
-                    slot_of[key] = (-1, -1)
-                else:
-                    tuples = np.argwhere(~np.isposinf(table))
-                    slot_of[key] = (tables.add(table.ravel()), len(list_label_at))
-                    list_label_at.append(sum(block.size for block in labels))
-                    entries.append(tuples @ strides[factor.kind])
-                    labels.append(tuples.ravel())
-                    list_first.append(list_first[-1] + len(tuples))
-            table_at[f], listing[f] = slot_of[key]
-        opened_at = np.array(
-            [s[-2] if len(s) > 1 and table_at[f] >= 0 else -1 for f, s in enumerate(steps)], dtype=int
-        )
-        opened = np.flatnonzero(opened_at >= 0)
-        opened = opened[np.argsort(opened_at[opened], kind="stable")]
-        return {
-            "scope_first": scope_first,
-            "scope": scope,
-            "stride": _ints(stride for factor in self.factors for stride in strides[factor.kind]),
-            "message_at": _offsets(sizes[scope])[:-1] if n_factors else _ints([]),
-            "start_at": _ints(
-                start
-                for factor in self.factors
-                for start in factor.kind.message_at + _offsets(factor.kind.shape)[:-1]
-            ),
-            "table_at": _ints(table_at),
-            "weight_at": _ints(factor.kind.weight_at for factor in self.factors),
-            "listing": _ints(listing),
-            "done_first": _offsets(np.bincount(completed_at, minlength=n_variables)),
-            "done": np.argsort(completed_at, kind="stable"),
-            "open_first": _offsets(np.bincount(opened_at[opened], minlength=n_variables)),
-            "open": _ints(opened),
-            "last": _ints(order[completed_at]),
-            "touch_first": _offsets(np.bincount(scope, minlength=n_variables)),
-            "touch": np.argsort(scope, kind="stable"),
-            "factor_of": np.repeat(np.arange(n_factors), arities) if n_factors else _ints([]),
-            "list_first": _ints(list_first),
-            "list_entry": _ints(np.concatenate(entries)) if entries else _ints([]),
-            "list_label_at": _ints(list_label_at),
-            "list_label": _ints(np.concatenate(labels)) if labels else _ints([]),
-            "table": tables.joined(),
-        }
+    def _factor_parts(self) -> list[FactorPart]:
+        tables = {kind.index: kind.table for kind in self.schema.factors.values()}
+        parts = []
+        for f, (kind, scope) in enumerate((factor.kind, factor.scope) for factor in self.factors):
+            own = f in self._own_tables  # each problem brings its own
+            table = np.zeros(kind.shape) if own else tables[kind.index]
+            key = ("own", f) if own else ("kind", kind.index)
+            parts.append(FactorPart(scope, kind.shape, table, key, kind.weight_at, kind.message_at))
+        return parts
 
-    def _compile_rows(self, first: IntArray, order: IntArray) -> dict[str, Any]:
-        rows: list[tuple[dict[int, float], float, float]] = []
-        for kind_rule in self.schema.rules.values():
+    def _row_parts(self) -> list[RowPart]:
+        first = offsets(len(kind) for kind in self.kinds)
+        parts = []
+        for rule in self.schema.rules.values():
             weights = {
                 int(first[v]) + i: float(weight)
                 for v, kind in enumerate(self.kinds)
-                for i, weight in enumerate(kind_rule.weights.get(kind.index, ()))
+                for i, weight in enumerate(rule.weights.get(kind.index, ()))
             }
-            rows.append((weights, kind_rule.low, kind_rule.high))
-        rows.extend((self._row(rule), rule.low, rule.high) for rule in self.rules)
-        cells = [sorted((label, weight) for label, weight in row[0].items() if weight) for row in rows]
-        row_label = _ints(label for row in cells for label, _ in row)
-        row_weight = np.array([weight for row in cells for _, weight in row], dtype=np.float64)
-        row_of = np.repeat(np.arange(len(rows)), [len(row) for row in cells]) if rows else _ints([])
-        by_label = np.argsort(row_label, kind="stable")
-        rest_low, rest_high = np.zeros((len(order) + 1, len(rows))), np.zeros((len(order) + 1, len(rows)))
-        for t in range(len(order) - 1, -1, -1):
-            v = order[t]
-            dense = [
-                [weights.get(label, 0.0) for label in range(first[v], first[v + 1])] for weights, _, _ in rows
-            ]
-            rest_low[t] = rest_low[t + 1] + [min(weights) for weights in dense]
-            rest_high[t] = rest_high[t + 1] + [max(weights) for weights in dense]
-        return {
-            "row_first": _offsets([len(row) for row in cells]),
-            "row_label": row_label,
-            "row_variable": np.searchsorted(first, row_label, side="right") - 1,
-            "row_weight": row_weight,
-            "row_low": np.array([low for _, low, _ in rows], dtype=np.float64),
-            "row_high": np.array([high for _, _, high in rows], dtype=np.float64),
-            "cell_first": _offsets(np.bincount(row_label, minlength=int(first[-1]))),
-            "cell_row": _ints(row_of[by_label]),
-            "cell_weight": row_weight[by_label],
-            "rest_low": rest_low.ravel(),
-            "rest_high": rest_high.ravel(),
-        }
+            parts.append(RowPart(weights, rule.low, rule.high))
+        parts.extend(RowPart(self._row(rule), rule.low, rule.high) for rule in self.rules)
+        return parts
 
     def __repr__(self) -> str:
         return f"Structure({len(self.kinds)} variables, {len(self.factors)} factors, {len(self.rules)} rules)"
-
-
-class _Store:
-    """Tables, one after the other."""
-
-    def __init__(self) -> None:
-        self.blocks: list[FloatArray] = []
-        self.size = 0
-
-    def add(self, block: FloatArray) -> int:
-        """Appends a block and returns where it starts."""
-        at = self.size
-        self.blocks.append(block)
-        self.size += block.size
-        return at
-
-    def joined(self) -> FloatArray:
-        """Returns all of them as one array."""
-        return np.concatenate(self.blocks) if self.blocks else np.zeros(0)
-
-
-def _ints(values: Iterable[int]) -> IntArray:
-    if isinstance(values, np.ndarray):
-        return np.ascontiguousarray(values, dtype=np.int64)
-    return np.fromiter(values, dtype=np.int64)
-
-
-def _offsets(counts: Iterable[int]) -> IntArray:
-    return np.concatenate([[0], np.cumsum(_ints(counts))]).astype(np.int64)
-
-
-def _strides(shape: tuple[int, ...]) -> IntArray:
-    return np.array([int(np.prod(shape[i + 1 :])) for i in range(len(shape))], dtype=np.int64)

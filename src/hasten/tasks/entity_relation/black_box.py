@@ -9,7 +9,7 @@ import hashlib
 import json
 import os
 import tempfile
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from math import exp, log
 from pathlib import Path
@@ -22,12 +22,12 @@ from safetensors.numpy import save as to_bytes
 
 from hasten.errors import ModelError
 from hasten.graph import FloatArray, IntArray
+from hasten.problem import Scorer
 from hasten.tasks.entity_relation import features
 from hasten.tasks.entity_relation.features import MAX_FEATURES, variable_features
-from hasten.tasks.entity_relation.text import HashArray, Text
+from hasten.tasks.entity_relation.text import Text
 
 WeightArray = npt.NDArray[np.float32]
-Scorer = Callable[[IntArray, IntArray], FloatArray]
 
 FORMAT = "hasten-entity-relation-black-box"
 FORMAT_VERSION = 1
@@ -35,26 +35,27 @@ FORMAT_VERSION = 1
 
 @njit(cache=True, nogil=True)
 def score_variables(
-    columns: HashArray,
-    token_at: IntArray,
-    spans: IntArray,
-    span_at: IntArray,
+    text: Text,
     entity_weights: WeightArray,
     relation_weights: WeightArray,
     normalised: bool,
     problem_ids: IntArray,
     variable_ids: IntArray,
-    costs: FloatArray,
-) -> None:
-    """Writes the costs of the variables asked for, one after the other."""
+) -> FloatArray:
+    """Returns the costs of the variables asked for, one after the other."""
+    size = 0
+    for request in range(len(problem_ids)):
+        n_entities = text.span_at[problem_ids[request] + 1] - text.span_at[problem_ids[request]]
+        size += (entity_weights if variable_ids[request] < n_entities else relation_weights).shape[1]
+    costs = np.empty(size)
     rows = np.empty(MAX_FEATURES, np.int64)
     at = 0
     for request in range(len(problem_ids)):
         problem, variable = problem_ids[request], variable_ids[request]
-        is_entity = variable < span_at[problem + 1] - span_at[problem]
-        weights = entity_weights if is_entity else relation_weights
+        n_entities = text.span_at[problem + 1] - text.span_at[problem]
+        weights = entity_weights if variable < n_entities else relation_weights
         n_buckets, n_labels = weights.shape
-        n = variable_features(columns, token_at, spans, span_at, problem, variable, n_buckets - 1, rows)
+        n = variable_features(text, problem, variable, n_buckets - 1, rows)
         cost = costs[at : at + n_labels]
         cost[:] = 0.0
         for k in range(n):
@@ -69,6 +70,7 @@ def score_variables(
             for label in range(n_labels):
                 cost[label] += shift
         at += n_labels
+    return costs
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -124,22 +126,12 @@ class LinearScorer:
         return scorer
 
     def _score(self, text: Text, problem_ids: IntArray, variable_ids: IntArray) -> FloatArray:
-        n_entities = int(np.count_nonzero(variable_ids < text.n_entities[problem_ids]))
-        n_relations = len(problem_ids) - n_entities
-        costs = np.empty(n_entities * len(self.entity_labels) + n_relations * len(self.relation_labels))
-        score_variables(
-            text.columns,
-            text.token_at,
-            text.spans,
-            text.span_at,
-            self.entity_weights,
-            self.relation_weights,
-            self.training == "independent",
-            problem_ids,
-            variable_ids,
-            costs,
+        normalised = self.training == "independent"
+        return np.asarray(
+            score_variables(
+                text, self.entity_weights, self.relation_weights, normalised, problem_ids, variable_ids
+            )
         )
-        return costs
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Writes the model whole or not at all."""

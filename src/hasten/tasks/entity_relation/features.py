@@ -22,6 +22,7 @@ from hasten.tasks.entity_relation.text import (
     SUFFIX4,
     WORD,
     HashArray,
+    Text,
 )
 
 VERSION = 1  # raise it with any change of a feature: weights are worth nothing to other features
@@ -70,9 +71,10 @@ def bucket(length: int) -> int:
 
 @njit(cache=True, nogil=True)
 def entity_features(
-    columns: HashArray, first: int, end: int, start: int, stop: int, mask: int, rows: IntArray
+    columns: HashArray, first: int, end: int, span: IntArray, mask: int, rows: IntArray
 ) -> int:
-    """Writes the rows of the span `start:stop` in the sentence `first:end`; returns how many there are."""
+    """Writes the rows of a span in the sentence `first:end`; returns how many there are."""
+    start, stop = span[0], span[1]
     head = stop - 1
     before, after = column(columns, start - 1, first, end, WORD), column(columns, stop, first, end, WORD)
     before2, after2 = (
@@ -131,10 +133,8 @@ def relation_features(
     columns: HashArray,
     first: int,
     end: int,
-    start1: int,
-    stop1: int,
-    start2: int,
-    stop2: int,
+    span1: IntArray,
+    span2: IntArray,
     n_between: int,
     backward: int,
     mask: int,
@@ -144,6 +144,7 @@ def relation_features(
 
     `n_between` spans lie between them; `backward` says that the second is the source.
     """
+    start1, stop1, start2, stop2 = span1[0], span1[1], span2[0], span2[1]
     head1, head2 = stop1 - 1, stop2 - 1
     gap = start2 - stop1
     distance = bucket(gap)
@@ -211,36 +212,15 @@ def pair_of(n_entities: int, relation: int) -> tuple[int, int]:
 
 
 @njit(cache=True, nogil=True)
-def variable_features(
-    columns: HashArray,
-    token_at: IntArray,
-    spans: IntArray,
-    span_at: IntArray,
-    sentence: int,
-    variable: int,
-    mask: int,
-    rows: IntArray,
-) -> int:
+def variable_features(text: Text, sentence: int, variable: int, mask: int, rows: IntArray) -> int:
     """Writes the rows of one variable; returns how many there are. Entities come first, then relations."""
-    first, end = token_at[sentence], token_at[sentence + 1]
-    span, n_entities = span_at[sentence], span_at[sentence + 1] - span_at[sentence]
-    if variable < n_entities:
-        start, stop = spans[span + variable]
-        return int(entity_features(columns, first, end, start, stop, mask, rows))
-    relation = variable - n_entities
-    left, right = pair_of(n_entities, relation)
+    first, end = text.token_at[sentence], text.token_at[sentence + 1]
+    spans = text.spans[text.span_at[sentence] : text.span_at[sentence + 1]]
+    if variable < len(spans):
+        return int(entity_features(text.columns, first, end, spans[variable], mask, rows))
+    relation = variable - len(spans)
+    left, right = pair_of(len(spans), relation)
+    between, backward = right - left - 1, relation % 2
     return int(
-        relation_features(
-            columns,
-            first,
-            end,
-            spans[span + left, 0],
-            spans[span + left, 1],
-            spans[span + right, 0],
-            spans[span + right, 1],
-            right - left - 1,
-            relation % 2,
-            mask,
-            rows,
-        )
+        relation_features(text.columns, first, end, spans[left], spans[right], between, backward, mask, rows)
     )

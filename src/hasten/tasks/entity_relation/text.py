@@ -7,6 +7,7 @@ apart agree. Each distinct word is looked at once; after that, interning a token
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+from typing import NamedTuple
 from zlib import crc32
 
 import numpy as np
@@ -68,8 +69,7 @@ def attributes_of(word: str) -> tuple[int, ...]:
     return (*map(hash_string, strings), flags)
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Text:
+class Text(NamedTuple):
     """Many interned sentences. Sentence `p` owns tokens `token_at[p]:token_at[p + 1]` and spans likewise."""
 
     columns: HashArray  # (n_tokens, N_COLUMNS)
@@ -77,7 +77,9 @@ class Text:
     spans: IntArray  # (n_spans, 2), half-open, counted from the first token of the whole text
     span_at: IntArray  # (n_sentences + 1,)
 
-    def __len__(self) -> int:
+    @property
+    def n_sentences(self) -> int:
+        """The number of sentences."""
         return len(self.token_at) - 1
 
     @property

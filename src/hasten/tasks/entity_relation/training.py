@@ -19,7 +19,7 @@ from hasten.graph import FloatArray, IntArray
 from hasten.tasks.entity_relation.black_box import LinearScorer, WeightArray, all_variables, score_variables
 from hasten.tasks.entity_relation.corpus import Sentence
 from hasten.tasks.entity_relation.features import MAX_FEATURES, variable_features
-from hasten.tasks.entity_relation.text import HashArray, Text, intern
+from hasten.tasks.entity_relation.text import Text, intern
 
 Infer = Callable[[IntArray, FloatArray, IntArray], IntArray]  # (n_entities, costs, cost_at) -> flat labels
 Progress = Callable[[int, int], None]  # (epochs done, epochs in all)
@@ -52,10 +52,7 @@ def gold(sentence: Sentence, entity_labels: Sequence[str], relation_labels: Sequ
 
 @njit(cache=True, nogil=True)
 def learn_alone(
-    columns: HashArray,
-    token_at: IntArray,
-    spans: IntArray,
-    span_at: IntArray,
+    text: Text,
     problem_ids: IntArray,
     variable_ids: IntArray,
     labels: IntArray,
@@ -72,16 +69,8 @@ def learn_alone(
     n_buckets, n_labels = weights.shape
     slope = np.empty(n_labels)
     for example in range(len(labels)):
-        n = variable_features(
-            columns,
-            token_at,
-            spans,
-            span_at,
-            problem_ids[example],
-            variable_ids[example],
-            n_buckets - 1,
-            rows,
-        )
+        problem, variable = problem_ids[example], variable_ids[example]
+        n = variable_features(text, problem, variable, n_buckets - 1, rows)
         slope[:] = 0.0
         for k in range(n):
             for label in range(n_labels):
@@ -105,16 +94,12 @@ def learn_alone(
 
 @njit(cache=True, nogil=True)
 def learn_together(
-    columns: HashArray,
-    token_at: IntArray,
-    spans: IntArray,
-    span_at: IntArray,
+    text: Text,
     problem_ids: IntArray,
     variable_ids: IntArray,
     labels: IntArray,
     found: IntArray,
     is_entity: bool,
-    rate: float,
     step: int,
     weights: FloatArray,
     squares: FloatArray,
@@ -125,14 +110,14 @@ def learn_together(
     n_buckets = len(weights)
     for example in range(len(labels)):
         problem, variable = problem_ids[example], variable_ids[example]
-        of_this_kind = (variable < span_at[problem + 1] - span_at[problem]) == is_entity
+        of_this_kind = (variable < text.span_at[problem + 1] - text.span_at[problem]) == is_entity
         if not of_this_kind or labels[example] == found[example]:
             continue
-        n = variable_features(columns, token_at, spans, span_at, problem, variable, n_buckets - 1, rows)
+        n = variable_features(text, problem, variable, n_buckets - 1, rows)
         for k in range(n):
             for label, sign in ((labels[example], 1.0), (found[example], -1.0)):
                 squares[rows[k], label] += 1.0
-                change = sign * rate / sqrt(squares[rows[k], label])
+                change = sign / sqrt(squares[rows[k], label])
                 weights[rows[k], label] += change
                 lag[rows[k], label] += step * change
 
@@ -158,10 +143,6 @@ class _Averaged:
         return (self.weights - self.lag / max(steps, 1)).astype(np.float32)
 
 
-def _arrays(text: Text) -> tuple[HashArray, IntArray, IntArray, IntArray]:
-    return text.columns, text.token_at, text.spans, text.span_at
-
-
 def _gold_of(
     sentences: Sequence[Sentence], entity_labels: Sequence[str], relation_labels: Sequence[str]
 ) -> IntArray:
@@ -176,8 +157,8 @@ def train_independent(
     *,
     epochs: int = 8,
     rate: float = 0.1,
-    decay: float = 1e-3,
-    importance: float = 2.0,
+    decay: float = 0.02,
+    importance: float = 3.0,
     n_buckets: int = N_BUCKETS,
     seed: int = 0,
     progress: Progress | None = None,
@@ -200,7 +181,7 @@ def train_independent(
         for table, examples, counts in tables:
             order = random.permutation(examples)
             learn_alone(
-                *_arrays(text),
+                text,
                 problem_ids[order],
                 variable_ids[order],
                 labels[order],
@@ -225,9 +206,8 @@ def train_structured(
     infer: Infer,
     *,
     epochs: int = 10,
-    rate: float = 1.0,
-    margin: float = 1.0,
-    batch: int = 8,
+    margin: float = 10.0,
+    batch: int = 4,
     n_buckets: int = N_BUCKETS,
     seed: int = 0,
     progress: Progress | None = None,
@@ -248,20 +228,18 @@ def train_structured(
         for some in np.split(order, range(batch, len(order), batch)):
             examples = np.concatenate([np.arange(first[p], first[p + 1]) for p in some])
             where = problem_ids[examples], variable_ids[examples]
-            costs = np.empty(n_labels[examples].sum())
-            score_variables(*_arrays(text), entity.weights, relation.weights, False, *where, costs)
+            costs = score_variables(text, entity.weights, relation.weights, False, *where)
             add_margin(costs, n_labels[examples], labels[examples], margin)
             n = text.n_entities[some]
             sizes = n * len(entity_labels) + n * (n - 1) * len(relation_labels)
             found = infer(n, costs, np.concatenate([[0], np.cumsum(sizes)]))
             for is_entity, table in ((True, entity), (False, relation)):
                 learn_together(
-                    *_arrays(text),
+                    text,
                     *where,
                     labels[examples],
                     found,
                     is_entity,
-                    rate,
                     step,
                     table.weights,
                     table.squares,
