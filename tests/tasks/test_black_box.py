@@ -118,7 +118,7 @@ def test_lazy_costs_are_the_eager_ones_bit_for_bit(model):
     order = np.random.default_rng(0).permutation(len(problems))
     asked = scorer(problems[order], variables[order]).reshape(-1, 3)
     assert asked.tobytes() == costs.reshape(-1, 3)[order].tobytes()
-    for p in range(len(text)):
+    for p in range(text.n_sentences):
         n = text.n_variables[p]
         own = scorer(np.full(n, p), np.arange(n))
         assert own.tobytes() == costs[cost_at[p] : cost_at[p + 1]].tobytes()

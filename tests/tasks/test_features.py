@@ -39,12 +39,12 @@ TRAIN = plain("Mrs. Quill of Ada-Works 7 met 12 DOGS", (0, 2), (3, 5), (7, 8))
 
 def rows_of(text, sentence, variable, mask=MASK, kernel=variable_features):
     rows = np.full(MAX_FEATURES, -1)
-    n = kernel(text.columns, text.token_at, text.spans, text.span_at, sentence, variable, mask, rows)
+    n = kernel(text, sentence, variable, mask, rows)
     return rows[:n].tolist()
 
 
 def all_rows(text):
-    return [rows_of(text, p, v) for p in range(len(text)) for v in range(text.n_variables[p])]
+    return [rows_of(text, p, v) for p in range(text.n_sentences) for v in range(text.n_variables[p])]
 
 
 @pytest.mark.parametrize(
@@ -76,7 +76,7 @@ def test_a_text_lays_its_sentences_end_to_end():
 
 def test_a_text_may_be_empty():
     text = intern([])
-    assert len(text) == 0
+    assert text.n_sentences == 0
     assert text.spans.shape == (0, 2)
 
 
