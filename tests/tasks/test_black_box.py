@@ -1,15 +1,16 @@
 """The black box: lazy costs are the eager ones, training learns, and a damaged file is refused."""
 
 from itertools import product
+from pathlib import Path
 
 import numpy as np
 import pytest
 from numpy.testing import assert_array_equal
 from safetensors.numpy import save_file
 
-from hasten.errors import CorpusError, ModelError
+from hasten.errors import CorpusError, ModelError, ProblemError
 from hasten.tasks.entity_relation.black_box import LinearScorer, all_variables
-from hasten.tasks.entity_relation.corpus import Sentence
+from hasten.tasks.entity_relation.corpus import Sentence, read_conll04
 from hasten.tasks.entity_relation.text import intern
 from hasten.tasks.entity_relation.training import gold, train_independent, train_structured
 
@@ -192,6 +193,12 @@ def test_training_on_sentences_without_pairs_is_harmless():
         assert not model.relation_weights.any()
 
 
+@pytest.mark.parametrize("wrong", [lambda y: y[:-1], lambda y: y + 9, lambda y: y - 9])
+def test_labels_that_do_not_fit_never_reach_the_weights(wrong):
+    with pytest.raises(ProblemError, match="did not return a label for each"):
+        train_structured(small(toy(5, 0)), ENTITIES, RELATIONS, lambda *a: wrong(enumerate_outputs(*a)))
+
+
 def test_gold_labels_follow_the_variables():
     sentence = Sentence(
         "g",
@@ -279,3 +286,25 @@ def test_a_stranger_or_no_file_is_refused(tmp_path):
 def test_a_model_that_does_not_fit_is_refused(entity, training, message):
     with pytest.raises(ModelError, match=message):
         LinearScorer(ENTITIES, RELATIONS, entity, np.zeros((4, 3), np.float32), training)
+
+
+@pytest.mark.corpus
+def test_independent_training_does_as_well_as_the_paper_on_its_corpus():
+    path = Path(__file__).parents[2] / ".." / "shared" / "data" / "conll04" / "conll04.corp.gz"
+    if not path.exists():
+        pytest.skip("conll04.corp.gz is not installed")
+    entities = ("person", "location", "organization", "none")
+    relations = ("Kill", "LiveIn", "WorkFor", "LocatedAt", "OrgBasedIn", "NoRel")
+    sentences = [sentence for sentence in read_conll04(path) if sentence.relations]
+    order = np.random.default_rng(0).permutation(len(sentences))
+    train, test = ([sentences[i] for i in part] for part in np.split(order, [round(0.7 * len(order))]))
+    text = intern(test)
+    costs, _ = train_independent(train, entities, relations).costs(text)
+    problems, variables = all_variables(text)
+    is_entity = variables < text.n_entities[problems]
+    first = np.cumsum(np.where(is_entity, 4, 6))
+    found = np.array([block.argmin() for block in np.split(costs, first[:-1])])
+    truth = np.concatenate([gold(s, entities, relations) for s in test])
+    for chosen, none, paper in ((is_entity, 3, 0.827), (~is_entity, 5, 0.482)):
+        y, g = found[chosen], truth[chosen]
+        assert 2 * ((y == g) & (g != none)).sum() / ((y != none).sum() + (g != none).sum()) > paper

@@ -14,7 +14,7 @@ from math import exp, sqrt
 import numpy as np
 from numba import njit
 
-from hasten.errors import CorpusError
+from hasten.errors import CorpusError, ProblemError
 from hasten.graph import FloatArray, IntArray
 from hasten.tasks.entity_relation.black_box import LinearScorer, WeightArray, all_variables, score_variables
 from hasten.tasks.entity_relation.corpus import Sentence
@@ -232,7 +232,12 @@ def train_structured(
             add_margin(costs, n_labels[examples], labels[examples], margin)
             n = text.n_entities[some]
             sizes = n * len(entity_labels) + n * (n - 1) * len(relation_labels)
-            found = infer(n, costs, np.concatenate([[0], np.cumsum(sizes)]))
+            found = np.asarray(infer(n, costs, np.concatenate([[0], np.cumsum(sizes)])), np.int64)
+            if found.shape != examples.shape or (found < 0).any() or (found >= n_labels[examples]).any():
+                raise ProblemError(
+                    f"Inference did not return a label for each of {len(examples)} variables. "
+                    "Return label numbers, the variables of one sentence after those of the other."
+                )
             for is_entity, table in ((True, entity), (False, relation)):
                 learn_together(
                     text,
