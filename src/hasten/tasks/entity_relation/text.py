@@ -7,6 +7,7 @@ apart agree. Each distinct word is looked at once; after that, interning a token
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+from itertools import chain
 from typing import NamedTuple
 from zlib import crc32
 
@@ -119,14 +120,15 @@ class Vocabulary:
 
     def _words(self, words: list[str]) -> HashArray:
         row = self._row
-        new = list(dict.fromkeys(word for word in words if word not in row))
+        new = set(words).difference(row)
         if new:
             first, end = len(row), len(row) + len(new)
             if end > len(self._attributes):
                 grown = np.empty((2 * end, POS), np.int32)
                 grown[:first] = self._attributes[:first]
                 self._attributes = grown
-            self._attributes[first:end] = [attributes_of(word) for word in new]
+            hashes = chain.from_iterable(map(attributes_of, new))
+            self._attributes[first:end] = np.fromiter(hashes, np.int32, POS * len(new)).reshape(-1, POS)
             row.update(zip(new, range(first, end), strict=True))
         return self._attributes[np.fromiter(map(row.__getitem__, words), np.int64, len(words))]
 
