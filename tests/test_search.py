@@ -58,9 +58,8 @@ def families(draw: Any, min_size: int = 1, max_size: int = 8) -> tuple[list[Prob
     for p in range(dice.integer(min_size, max_size)):
         shape = shapes[dice.integer(0, len(shapes) - 1)]
         rng = np.random.default_rng(dice.seed())
-        costs = (
-            rng.integers(-3, 4, shape.n_labels).astype(float) if whole else rng.normal(size=shape.n_labels)
-        )
+        n = shape.n_labels
+        costs = rng.integers(-3, 4, n).astype(float) if whole else rng.normal(size=n)
         costs[rng.random(n) < 0.05] = INF
         problems.append(shape.problem(costs, id=p))
     weights = np.random.default_rng(dice.seed()).integers(-3, 4, schema.n_weights).astype(float)
@@ -321,8 +320,8 @@ def test_theorem_2_at_each_step(
 
 def test_theorem_2_over_whole_searches() -> None:
     # A theta that no path-cost gap exceeds skips only where the theorem allows it. A beam of one node then
-    # goes the same way; a wider one keeps the same nodes, in another order, so that ties may fall differently:
-    # there the costs have none.
+    # goes the same way; a wider one keeps the same nodes, in another order, so that ties may fall
+    # differently: there the costs have none.
     rng = np.random.default_rng(4)
     saved = {1: 0, 2: 0, 3: 0}
     for _ in range(1500):
