@@ -199,6 +199,15 @@ def test_labels_that_do_not_fit_never_reach_the_weights(wrong):
         train_structured(small(toy(5, 0)), ENTITIES, RELATIONS, lambda *a: wrong(enumerate_outputs(*a)))
 
 
+def test_training_says_what_it_needs():
+    for sentences in ([], [Sentence("0", ("hm",), (), None, (), ())]):
+        with pytest.raises(CorpusError, match="nothing to learn from"):
+            train_structured(sentences, ENTITIES, RELATIONS, enumerate_outputs)
+    for n_buckets in (0, 1000):
+        with pytest.raises(ModelError, match="power of two"):
+            train_independent(list(toy(5, 0)), ENTITIES, RELATIONS, n_buckets=n_buckets)
+
+
 def test_gold_labels_follow_the_variables():
     sentence = Sentence(
         "g",

@@ -8,7 +8,7 @@ that a search asks for is bit for bit the cost that an ILP solver was given.
 import hashlib
 import json
 import os
-import tempfile
+import secrets
 from collections.abc import Mapping
 from dataclasses import dataclass
 from math import exp, log
@@ -88,9 +88,7 @@ class LinearScorer:
             (self.entity_labels, self.entity_weights),
             (self.relation_labels, self.relation_weights),
         ):
-            n_buckets = weights.shape[0]
-            if n_buckets < 1 or n_buckets & (n_buckets - 1):
-                raise ModelError(f"Got {n_buckets} rows of weights. Their number must be a power of two.")
+            check_n_buckets(len(weights))
             if weights.shape[1:] != (len(labels),) or len(set(labels)) != len(labels):
                 raise ModelError(
                     f"Got weights of shape {weights.shape} for the labels {labels}. "
@@ -147,16 +145,15 @@ class LinearScorer:
         }
         metadata["digest"] = _digest(tensors, metadata)
         target = Path(path)
-        handle, temporary = tempfile.mkstemp(dir=target.parent, prefix=target.name, suffix=".tmp")
+        part = target.with_name(f".{target.name}.{secrets.token_hex(4)}.part")
         try:
-            with os.fdopen(handle, "wb") as file:
+            with open(part, "xb") as file:
                 file.write(to_bytes(tensors, metadata))
                 file.flush()
                 os.fsync(file.fileno())
-            os.replace(temporary, target)
-        except BaseException:
-            Path(temporary).unlink(missing_ok=True)
-            raise
+            os.replace(part, target)
+        finally:
+            part.unlink(missing_ok=True)
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> "LinearScorer":
@@ -184,6 +181,12 @@ class LinearScorer:
                 f"Cannot load the black box {os.fspath(path)!r}: {error}. "
                 "Give a file that LinearScorer.save wrote, or train the black box again."
             ) from error
+
+
+def check_n_buckets(n_buckets: int) -> None:
+    """Refuses a number of rows that the low bits of a hash cannot number."""
+    if n_buckets < 1 or n_buckets & (n_buckets - 1):
+        raise ModelError(f"Got {n_buckets} rows of weights. Give a power of two, such as 131072.")
 
 
 def all_variables(text: Text) -> tuple[IntArray, IntArray]:

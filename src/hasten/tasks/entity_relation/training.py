@@ -16,7 +16,13 @@ from numba import njit
 
 from hasten.errors import CorpusError, ProblemError
 from hasten.graph import FloatArray, IntArray
-from hasten.tasks.entity_relation.black_box import LinearScorer, WeightArray, all_variables, score_variables
+from hasten.tasks.entity_relation.black_box import (
+    LinearScorer,
+    WeightArray,
+    all_variables,
+    check_n_buckets,
+    score_variables,
+)
 from hasten.tasks.entity_relation.corpus import Sentence
 from hasten.tasks.entity_relation.features import MAX_FEATURES, variable_features
 from hasten.tasks.entity_relation.text import Text, intern
@@ -135,6 +141,7 @@ class _Averaged:
     """Weights under training: the current ones, and what their average over all steps needs."""
 
     def __init__(self, n_buckets: int, n_labels: int) -> None:
+        check_n_buckets(n_buckets)
         self.weights = np.zeros((n_buckets, n_labels))
         self.squares = np.full((n_buckets, n_labels), 1e-8)
         self.lag = np.zeros((n_buckets, n_labels))
@@ -147,7 +154,9 @@ def _gold_of(
     sentences: Sequence[Sentence], entity_labels: Sequence[str], relation_labels: Sequence[str]
 ) -> IntArray:
     every = [gold(sentence, entity_labels, relation_labels) for sentence in sentences]
-    return np.concatenate([np.empty(0, np.int64), *every])
+    if not any(labels.size for labels in every):
+        raise CorpusError("There is nothing to learn from. Give labelled sentences that have entities.")
+    return np.concatenate(every)
 
 
 def train_independent(
