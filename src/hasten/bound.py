@@ -1,43 +1,59 @@
-"""Proof: a lower bound that certifies an answer without a solver (the idea of the paper's §3.1, made exact).
+"""Proof: certifying an answer without a solver (the idea of the paper's §3.1, made exact).
 
-A labelling that costs no more than the bound, within `TOLERANCE`, *is* an optimum of the integer program.
-The mathematics is in `hasten.kernels.dual`.
+Three steps, each only where the one before left something open: *eliminate* variables of low degree exactly
+(`hasten.eliminate`), *sweep* messages that raise a lower bound and decode labellings from them
+(`hasten.kernels.dual`), *branch* (`hasten.kernels.branch`). A labelling that costs no more than the bound,
+within `TOLERANCE`, *is* an optimum of the integer program.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import overload
 
 import numpy as np
 
+from hasten.eliminate import MAX_JOIN, Reduction, reduce
 from hasten.errors import ProblemError
-from hasten.graph import FloatArray
-from hasten.kernels import dual
+from hasten.graph import FloatArray, IntArray, Pool, gather
+from hasten.kernels import certify
+from hasten.kernels.eliminate import PlanPool, gather_plans
 from hasten.problem import Batch, Problem, as_batch
 from hasten.search import in_parallel
 from hasten.solution import SOURCES, STATUSES, Solution, Solutions, Source, Status
+from hasten.structure import Compiled
 
-NO_MESSAGES = np.zeros(0)
+NOTHING = np.zeros(0)
 
 
 @dataclass(frozen=True, slots=True)
-class DualBound:
-    """Bounds problems, decodes labellings from the bound, and proves what it can.
+class Certifier:
+    """Proves what a search found, or finds and proves something better.
 
-    Called with the answers of a search as well, it proves those or finds better ones. `messages` are where the
-    bound starts: any are correct, those learned from past problems (`learn_messages`) save sweeps.
+    `max_join` is the effort that eliminating one variable may take (0: eliminate nothing), `max_sweeps` how long
+    the bound is raised, `max_nodes` how far to branch (0: not at all). `messages` are where the bound starts; any
+    are correct, and those learned from past problems save sweeps (`learn_messages`). They speak of the factors
+    as declared, so they need `max_join=0`.
     """
 
+    max_join: int = MAX_JOIN
     max_sweeps: int = 100
+    max_nodes: int = 20_000
     messages: FloatArray | None = None
 
     def __post_init__(self) -> None:
-        if self.max_sweeps < 1:
-            raise ProblemError(f"A bound needs at least one sweep, got max_sweeps={self.max_sweeps}.")
-        if self.messages is not None and not np.isfinite(self.messages).all():
-            raise ProblemError("Starting messages must be finite.")
+        for name, least in (("max_join", 0), ("max_sweeps", 1), ("max_nodes", 0)):
+            if getattr(self, name) < least:
+                raise ProblemError(f"{name} must be at least {least}, got {getattr(self, name)}.")
+        if self.messages is not None:
+            if self.max_join:
+                raise ProblemError(
+                    "Learned messages speak of the factors as declared: use them with max_join=0."
+                )
+            if not np.isfinite(self.messages).all():
+                raise ProblemError("Starting messages must be finite.")
 
     @overload
     def __call__(self, problems: Problem, found: Solution | None = None, *, n_jobs: int = 1) -> Solution: ...
@@ -52,69 +68,62 @@ class DualBound:
         *,
         n_jobs: int = 1,
     ) -> Solution | Solutions:
-        """Bounds a problem or a batch, starting from what a search found, if given."""
+        """Certifies a problem or a batch, starting from what a search found, if given."""
         batch = as_batch(problems).resolved()
         if isinstance(found, Solution):
             found = Solutions.of(batch, [found])
-        answers = self._bound(batch, found, n_jobs, NO_MESSAGES, np.zeros(0, dtype=np.int64))[0]
+        answers = self._certify(batch, found, n_jobs).solutions
         return answers[0] if isinstance(problems, Problem) else answers
 
-    def sweeps(self, batch: Batch, found: Solutions | None = None) -> np.ndarray:
-        """Returns how many sweeps each problem of a batch takes."""
-        return self._bound(batch.resolved(), found, 1, NO_MESSAGES, np.zeros(0, dtype=np.int64))[1]
+    def report(self, problems: Problem | Batch | Sequence[Problem], found: Solutions | None = None) -> Report:
+        """Certifies a batch and tells what it took."""
+        return self._certify(as_batch(problems).resolved(), found, 1)
 
     def learn_messages(self, batch: Batch) -> FloatArray:
         """Returns starting messages: the averages, by factor kind and role, over the problems it can prove."""
+        if self.max_join:
+            raise ProblemError("Messages speak of the factors as declared: learn them with max_join=0.")
         n = batch.structures[0].schema.n_messages if batch.structures else 0
         total, count = np.zeros(n), np.zeros(n, dtype=np.int64)
-        self._bound(batch.resolved(), None, 1, total, count)
+        self._certify(batch.resolved(), None, 1, total, count)
         return total / np.maximum(count, 1)
 
-    def _bound(
+    def _certify(
         self,
         batch: Batch,
         found: Solutions | None,
         n_jobs: int,
-        message_sum: FloatArray,
-        message_count: np.ndarray,
-    ) -> tuple[Solutions, np.ndarray]:
+        message_sum: FloatArray = NOTHING,
+        message_count: IntArray = NOTHING.astype(np.int64),
+    ) -> Report:
         n = len(batch)
         start = self._checked_messages(batch)
+        plans, smalls = _reductions(batch, self.max_join)
         labels = np.full(batch.variable_at[-1], -1, dtype=np.int64)
         cost = np.full(n, np.inf)
         if found is not None:
             if len(found) != n:
                 raise ProblemError(f"Got {len(found)} answers for {n} problems. Give one for each.")
             labels[:] = found.labels
-            cost = np.where(found.valid, found.cost, np.inf)
+            cost = np.where(found.valid & ~np.isnan(found.cost), found.cost, np.inf)
         given = cost.copy()
-        bound, outcome = np.empty(n), np.empty(n, dtype=np.int64)
-        n_sweeps = np.empty(n, dtype=np.int64)
+        bound = np.empty(n)
+        outcome, by, n_sweeps, n_nodes = np.empty((4, n), dtype=np.int64)
+        effort = certify.Effort(self.max_sweeps, self.max_nodes, 2, 500)
 
         def run(start_at: int, stop_at: int) -> None:
-            dual.prove_range(
-                batch.pool, batch.structure, batch.cost, batch.cost_at, batch.table, batch.table_at,
-                batch.variable_at, start, self.max_sweeps, start_at, stop_at, labels, cost, bound, outcome,
-                n_sweeps, message_sum, message_count,
+            certify.certify_range(
+                batch.pool, plans, smalls, batch.structure, batch.cost, batch.cost_at, batch.table,
+                batch.table_at, batch.variable_at, start, effort, start_at, stop_at, labels, cost, bound,
+                outcome, by, n_sweeps, n_nodes, message_sum, message_count,
             )  # fmt: skip
 
         in_parallel(run, n, n_jobs)
-        proved, infeasible = outcome == dual.PROVED, outcome == dual.INFEASIBLE
-        answered = np.isfinite(cost)
-        status = np.select(
-            [infeasible, proved, answered],
-            [STATUSES.index(s) for s in (Status.INFEASIBLE, Status.PROVED, Status.FOUND)],
-            STATUSES.index(Status.DEAD_END),
-        )
-        labels[np.repeat(~answered, np.diff(batch.variable_at))] = -1
-        improved = ~(answered & (cost == given))
-        source = np.where(improved, SOURCES.index(Source.BOUND), SOURCES.index(Source.SEARCH))
-        n_costs = np.diff(batch.variable_at)
-        return Solutions(batch, labels, cost, bound, answered, status, source, n_costs), n_sweeps
+        return Report(_solutions(batch, labels, given, cost, bound, outcome, by), n_sweeps, n_nodes)
 
     def _checked_messages(self, batch: Batch) -> FloatArray:
         if self.messages is None:
-            return NO_MESSAGES
+            return NOTHING
         for structure in batch.structures:
             if len(self.messages) != structure.schema.n_messages:
                 raise ProblemError(
@@ -122,3 +131,52 @@ class DualBound:
                     f"{structure.schema.n_messages}. Use messages that were learned with this schema."
                 )
         return np.ascontiguousarray(self.messages, dtype=np.float64)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Report:
+    """Certified answers, and what each took."""
+
+    solutions: Solutions
+    n_sweeps: IntArray
+    n_nodes: IntArray
+
+
+def _solutions(
+    batch: Batch,
+    labels: IntArray,
+    given: FloatArray,
+    cost: FloatArray,
+    bound: FloatArray,
+    outcome: IntArray,
+    by: IntArray,
+) -> Solutions:
+    answered = np.isfinite(cost)
+    labels[np.repeat(~answered, np.diff(batch.variable_at))] = -1
+    status = np.select(
+        [outcome == certify.INFEASIBLE, outcome == certify.PROVED, answered],
+        [STATUSES.index(s) for s in (Status.INFEASIBLE, Status.PROVED, Status.FOUND)],
+        STATUSES.index(Status.DEAD_END),
+    )
+    source = np.select(
+        [answered & (cost == given), by == certify.BY_BRANCH],
+        [SOURCES.index(Source.SEARCH), SOURCES.index(Source.BRANCH)],
+        SOURCES.index(Source.BOUND),
+    )
+    n_costs = np.diff(batch.variable_at)
+    return Solutions(batch, labels, cost, bound, answered, status, source, n_costs)
+
+
+@lru_cache(maxsize=4096)
+def _reduction(compiled: Compiled, max_join: int) -> Reduction:
+    return reduce(compiled, max_join)
+
+
+@lru_cache(maxsize=256)
+def _gathered(compiled: tuple[Compiled, ...], max_join: int) -> tuple[PlanPool, Pool]:
+    reductions = [_reduction(each, max_join) for each in compiled]
+    return gather_plans([r.plan for r in reductions]), gather([r.graph for r in reductions])
+
+
+def _reductions(batch: Batch, max_join: int) -> tuple[PlanPool, Pool]:
+    return _gathered(tuple(structure.compiled for structure in batch.structures), max_join)

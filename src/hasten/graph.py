@@ -7,8 +7,8 @@ alone or among others.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import NamedTuple
+from collections.abc import Callable, Sequence
+from typing import NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -70,8 +70,11 @@ class Graph(NamedTuple):
     table: FloatArray  # the schema's tables, one after the other
 
 
-# Which fields grow together; a field of a group marked True has one entry more than the group has members.
-_GROUPS: tuple[tuple[tuple[str, bool], ...], ...] = (
+T = TypeVar("T")
+Groups = tuple[tuple[tuple[str, bool], ...], ...]
+
+# Which fields grow together; a field marked True has one entry more than its group has members.
+_GROUPS: Groups = (
     (("order", False), ("first", True), ("done_first", True), ("open_first", True), ("touch_first", True)),
     (
         ("table_at", False),
@@ -100,6 +103,9 @@ _GROUPS: tuple[tuple[tuple[str, bool], ...], ...] = (
 )
 
 
+_FLOATS = {"row_weight", "row_low", "row_high", "cell_weight", "rest_low", "rest_high", "table"}
+
+
 class Pool(NamedTuple):
     """Several graphs, field by field, one after the other."""
 
@@ -109,23 +115,21 @@ class Pool(NamedTuple):
 
 def gather(graphs: Sequence[Graph]) -> Pool:
     """Returns the pool of some graphs."""
-    sizes = np.array(
-        [[len(getattr(graph, group[0][0])) for group in _GROUPS] for graph in graphs], dtype=np.int64
-    ).reshape(len(graphs), len(_GROUPS))
-    at = np.zeros((len(graphs) + 1, len(_GROUPS)), dtype=np.int64)
-    np.cumsum(sizes, axis=0, out=at[1:])
-    if len(graphs) == 1:
-        return Pool(at, graphs[0])
-    joined = {
-        name: np.concatenate([getattr(graph, name) for graph in graphs])
-        if graphs
-        else np.zeros(0, dtype=np.float64 if name in _FLOATS else np.int64)
-        for name in Graph._fields
-    }
-    return Pool(at, Graph(**joined))
+    return Pool(*gather_fields(graphs, Graph, _GROUPS))
 
 
-_FLOATS = {"row_weight", "row_low", "row_high", "cell_weight", "rest_low", "rest_high", "table"}
+def gather_fields(items: Sequence[T], make: Callable[..., T], groups: Groups) -> tuple[IntArray, T]:
+    """Returns where each item's fields start, group by group, and the concatenated fields."""
+    at = np.zeros((len(items) + 1, len(groups)), dtype=np.int64)
+    for s, item in enumerate(items):
+        at[s + 1] = at[s] + [len(getattr(item, group[0][0])) for group in groups]
+    if len(items) == 1:
+        return at, items[0]
+    names = [name for group in groups for name, _ in group]
+    nothing = {name: np.zeros(0, dtype=np.float64 if name in _FLOATS else np.int64) for name in names}
+    return at, make(
+        **{name: np.concatenate([nothing[name], *(getattr(item, name) for item in items)]) for name in names}
+    )
 
 
 @driver

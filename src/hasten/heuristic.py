@@ -2,8 +2,8 @@
 
 A heuristic belongs to a schema. It can be read (in label names), saved, loaded and merged. Files are
 safetensors: plain arrays, a tensor per factor kind, with the schema's names and a digest of everything in the
-metadata. A file is written whole or not at all; one that was cut short, changed, or made for another schema is
-refused.
+metadata. A file is written whole or not at all; one that was cut short, changed, or made for another schema
+is refused.
 """
 
 from __future__ import annotations
@@ -100,7 +100,7 @@ class Heuristic:
         return rows
 
     def merge(self, others: Iterable[Heuristic], weights: Sequence[float] | None = None) -> Heuristic:
-        """Returns the weighted mean of this heuristic and others; `weights` has one for each, its own first."""
+        """Returns the weighted mean of this and other heuristics; `weights` has one for each, its own first."""
         every = [self, *others]
         for other in every[1:]:
             _check_schema(describe(other.schema), self.schema, "These heuristics cannot be merged")

@@ -208,7 +208,7 @@ class Learner:
         """Returns Theorem 1's bound on the number of updates, for the level margin of some unit vector.
 
         Its proof compares only the nodes that meet in updates, so the observed radii are enough; they make
-        the bound sharper than radii over all nodes would (`hasten.theory.radii`). A step s divides path costs.
+        the bound sharper than radii over all nodes would (`hasten.theory.radii`). A step divides path costs.
         """
         if not margin > 0:
             return math.inf
@@ -281,8 +281,8 @@ class Learner:
 def default_step(batch: Batch) -> float:
     """Returns a step for the scale of a batch's costs: `STEP` of the median gap between two best labels.
 
-    The median ignores the few variables on which a cost of a million stands for a ban. Where more than half of
-    the gaps are zero, the median of the others serves; without any, there is no scale and the step is 1.
+    The median ignores the few variables on which a cost of a million stands for a ban. Where more than half
+    of the gaps are zero, the median of the others serves; without any, there is no scale and the step is 1.
     """
     gap = np.empty(batch.variable_at[-1])
     learn.cost_gaps(batch.pool, batch.structure, batch.cost, batch.cost_at, batch.variable_at, gap)

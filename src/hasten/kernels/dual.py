@@ -19,7 +19,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from hasten.graph import FloatArray, Graph, IntArray, Pool, view
+from hasten.graph import FloatArray, Graph, IntArray
 from hasten.jit import driver, kernel
 from hasten.kernels.beam import breaks_row
 from hasten.kernels.score import rows_hold, slack, total_cost
@@ -69,7 +69,7 @@ def n_marginals(graph: Graph) -> int:
 
 
 @kernel
-def start_dual(graph: Graph, cost: FloatArray, table: FloatArray, start: FloatArray, dual: Dual) -> None:
+def start_dual(graph: Graph, cost: FloatArray, start: FloatArray, dual: Dual) -> None:
     """Sets the messages to the starting ones of their kind and role (zero where there are none)."""
     for at in range(graph.first[-1]):
         dual.belief[at] = cost[at]
@@ -396,55 +396,6 @@ def prove(
             break
         before = quick
     return OPEN, best_cost, max(bound, safe_bound(graph, cost, table, dual)), n_sweeps
-
-
-@driver
-def prove_range(
-    pool: Pool,
-    structure: IntArray,
-    cost: FloatArray,
-    cost_at: IntArray,
-    table: FloatArray,
-    table_at: IntArray,
-    variable_at: IntArray,
-    start: FloatArray,
-    max_sweeps: int,
-    begin_at: int,
-    end_at: int,
-    labels: IntArray,
-    best_cost: FloatArray,
-    bound: FloatArray,
-    outcome: IntArray,
-    n_sweeps: IntArray,
-    message_sum: FloatArray,
-    message_count: IntArray,
-) -> None:
-    """Bounds problems `begin_at:end_at`; adds the messages of the proved ones up, by kind and role, if there is room."""
-    sizes = np.zeros(4, dtype=np.int64)
-    n_variables = 0
-    for p in range(begin_at, end_at):
-        graph = view(pool, structure[p])
-        n_variables = max(n_variables, graph.order.size)
-        sizes[0] = max(sizes[0], graph.first[-1])
-        sizes[1] = max(sizes[1], n_messages(graph))
-        sizes[2] = max(sizes[2], graph.row_low.size)
-    seen = np.zeros(pool.at.shape[0], dtype=np.bool_)
-    for p in range(begin_at, end_at):
-        if not seen[structure[p]]:
-            seen[structure[p]] = True
-            sizes[3] = max(sizes[3], n_marginals(view(pool, structure[p])))
-    dual = make_dual(sizes[0], sizes[1], sizes[2], sizes[3])
-    trial = np.zeros(n_variables, dtype=np.int64)
-    for p in range(begin_at, end_at):
-        graph = view(pool, structure[p])
-        mine, tables = cost[cost_at[p] : cost_at[p + 1]], table[table_at[p] :]
-        start_dual(graph, mine, tables, start, dual)
-        answer = labels[variable_at[p] : variable_at[p + 1]]
-        outcome[p], best_cost[p], bound[p], n_sweeps[p] = prove(
-            graph, mine, tables, max_sweeps, dual, answer, best_cost[p], trial
-        )
-        if message_sum.size and outcome[p] == PROVED:
-            add_messages(graph, dual, message_sum, message_count)
 
 
 @kernel

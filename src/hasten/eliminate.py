@@ -1,0 +1,241 @@
+"""Exact elimination: variables of low degree are minimised out, once and for all, before anything is bounded.
+
+Minimising a variable out of the factors that touch it leaves one table over its neighbours; nothing is lost.
+Which variables go, and which sums and minima that takes, depends on the structure alone: it is planned here
+once, as flat lists of what to add, and carried out for each problem by `hasten.kernels.eliminate`. A chain is
+thereby solved (it is Viterbi's algorithm), as is any tree; the entity-relation problem of the paper loses all
+its relations, and with few entities those too.
+"""
+
+from __future__ import annotations
+
+import heapq
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from hasten.compile import FactorPart, RowPart, compile_graph, ints, offsets, strides
+from hasten.graph import BoolArray, Graph, IntArray
+from hasten.kernels.eliminate import Plan
+from hasten.structure import Compiled
+
+MAX_JOIN = 1024  # how many sums eliminating one variable may take
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Table:
+    """A factor during elimination: the tuples it allows, and where its values are read."""
+
+    scope: tuple[int, ...]
+    allowed: BoolArray
+    at: int  # in the problem's tables or, if derived, in the working space
+    derived: bool
+    silent: bool  # all its allowed tuples cost nothing: never read
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Reduction:
+    """A plan, and the graph of what it leaves."""
+
+    plan: Plan
+    graph: Graph
+
+
+def reduce(compiled: Compiled, max_join: int = MAX_JOIN) -> Reduction:
+    """Plans the elimination of every variable that costs at most `max_join` sums."""
+    return _Elimination(compiled, max_join).run()
+
+
+class _Elimination:
+    """The variables and tables that are left, and the steps so far."""
+
+    def __init__(self, compiled: Compiled, max_join: int) -> None:
+        graph = self.graph = compiled.graph
+        self.max_join = max_join
+        self.sizes = np.diff(graph.first).tolist()
+        self.tables: dict[int, _Table] = {}
+        self.touching: list[set[int]] = [set() for _ in self.sizes]
+        self.in_rows = set(graph.row_variable.tolist())
+        self.n_entries = 0  # of derived tables
+        self.out_first, self.combo_counts, self.combo_label = [0], [ints(())], [ints(())]
+        self.reads, self.read_at = [ints(())], [0]
+        self.n_static: list[int] = []
+        self.n_derived: list[int] = []
+        self.steps: list[tuple[int, tuple[int, ...]]] = []
+        self.constants: list[int] = []
+        for f in range(len(graph.table_at)):
+            at = int(graph.table_at[f])
+            if at < 0:
+                continue
+            scope = tuple(graph.scope[graph.scope_first[f] : graph.scope_first[f + 1]].tolist())
+            shape = tuple(self.sizes[v] for v in scope)
+            values = graph.table[at : at + math.prod(shape)].reshape(shape)
+            own = f in compiled.own_tables
+            allowed = ~np.isposinf(values)
+            self._put(_Table(scope, allowed, at, False, not own and not values[allowed].any()))
+
+    def run(self) -> Reduction:
+        """Eliminates the cheapest variable again and again."""
+        queue = [(self._join(v), v) for v in range(len(self.sizes)) if v not in self.in_rows]
+        heapq.heapify(queue)
+        gone: set[int] = set()
+        while queue:
+            join, v = heapq.heappop(queue)
+            if v in gone or join != self._join(v):
+                continue  # a later entry has its price
+            if join > self.max_join:
+                break
+            gone.add(v)
+            for u in self._eliminate(v):
+                if u not in self.in_rows:
+                    heapq.heappush(queue, (self._join(u), u))
+        return self._finish([int(v) for v in self.graph.order if v not in gone])
+
+    def _neighbours(self, v: int) -> list[int]:
+        return sorted({u for f in self.touching[v] for u in self.tables[f].scope} - {v})
+
+    def _join(self, v: int) -> int:
+        size = self.sizes[v]
+        seen = {v}
+        for f in self.touching[v]:
+            for u in self.tables[f].scope:
+                if u not in seen:
+                    seen.add(u)
+                    size *= self.sizes[u]
+            if size > self.max_join:
+                return self.max_join + 1
+        return size
+
+    def _put(self, table: _Table) -> None:
+        number = len(self.tables) + len(self.steps) + 1
+        while number in self.tables:
+            number += 1
+        self.tables[number] = table
+        for v in table.scope:
+            self.touching[v].add(number)
+
+    def _eliminate(self, v: int) -> list[int]:
+        """Plans one step: for each labelling of the neighbours, which labels of `v` are allowed and what they add."""
+        around = self._neighbours(v)
+        shape = [self.sizes[u] for u in around] + [self.sizes[v]]
+        grid = np.indices(shape).reshape(len(shape), -1)
+        axis = {u: i for i, u in enumerate([*around, v])}
+        possible = np.ones(grid.shape[1], dtype=bool)
+        static, derived = [], []
+        for f in sorted(self.touching[v]):
+            table = self.tables.pop(f)
+            for u in table.scope:
+                if u != v:
+                    self.touching[u].discard(f)
+            entry = strides(table.allowed.shape) @ grid[[axis[u] for u in table.scope]]
+            possible &= table.allowed.ravel()[entry]
+            if not table.silent:
+                (derived if table.derived else static).append(table.at + entry)
+        self.touching[v] = set()
+        combos = np.flatnonzero(possible)
+        n_out = possible.size // self.sizes[v]
+        self.steps.append((v, tuple(around)))
+        self.combo_counts.append(np.bincount(combos // self.sizes[v], minlength=n_out))
+        self.combo_label.append(self.graph.first[v] + grid[-1][combos])
+        reads = [read[combos] for read in static + derived]
+        self.reads.append(np.stack(reads, axis=1).ravel() if reads else ints(()))
+        self.read_at.append(self.read_at[-1] + len(reads) * len(combos))
+        self.n_static.append(len(static))
+        self.n_derived.append(len(derived))
+        at, self.n_entries = self.n_entries, self.n_entries + n_out
+        self.out_first.append(self.n_entries)
+        if around:
+            allowed = possible.reshape(shape).any(axis=-1)
+            self._put(_Table(tuple(around), allowed, at, True, False))
+        else:
+            self.constants.append(at)
+        return around
+
+    def _finish(self, kept: list[int]) -> Reduction:
+        graph = self.graph
+        number = {v: i for i, v in enumerate(sorted(kept))}
+        kept_first = offsets(self.sizes[v] for v in sorted(kept))
+        keep_label = [np.arange(graph.first[v], graph.first[v + 1]) for v in sorted(kept)]
+        parts, fold_from, fold_to = [], [], []
+        for f, table in sorted(self.tables.items()):
+            if len(table.scope) == 1 and table.derived:
+                v = number[table.scope[0]]
+                fold_from.append(np.arange(table.at, table.at + table.allowed.size))
+                fold_to.append(np.arange(kept_first[v], kept_first[v + 1]))
+                continue
+            scope = tuple(number[v] for v in table.scope)
+            values = np.where(table.allowed, 0.0, np.inf)
+            parts.append((FactorPart(scope, table.allowed.shape, values, f), table))
+        small = compile_graph(
+            [self.sizes[v] for v in sorted(kept)],
+            [number[v] for v in kept],
+            [part for part, _ in parts],
+            self._rows(number, kept_first),
+        )
+        small = small._replace(table_at=self._table_places(parts))
+        plan = Plan(
+            variable=ints(v for v, _ in self.steps),
+            out_first=ints(self.out_first),
+            read_at=ints(self.read_at[:-1]),
+            n_static=ints(self.n_static),
+            n_derived=ints(self.n_derived),
+            scope_first=offsets(len(scope) for _, scope in self.steps),
+            scope=ints(v for _, scope in self.steps for v in scope),
+            stride=ints(
+                stride for _, scope in self.steps for stride in strides([self.sizes[v] for v in scope])
+            ),
+            combo_first=offsets(np.concatenate(self.combo_counts)),
+            combo_label=np.concatenate(self.combo_label),
+            reads=np.concatenate(self.reads),
+            constant=ints(self.constants),
+            keep=ints(sorted(kept)),
+            keep_label=np.concatenate([ints(()), *keep_label]),
+            fold_from=np.concatenate([ints(()), *fold_from]),
+            fold_to=np.concatenate([ints(()), *fold_to]),
+            copy_from=self._copied(parts),
+            **self._soft_tables(),
+        )
+        return Reduction(plan, small)
+
+    def _table_places(self, parts: Sequence[tuple[FactorPart, _Table]]) -> IntArray:
+        """Derived tables stand first in the working space, then copies of the original ones that are left."""
+        places, at = [], self.n_entries
+        for _, table in parts:
+            places.append(table.at if table.derived else at)
+            at += 0 if table.derived else table.allowed.size
+        return ints(places)
+
+    def _copied(self, parts: Sequence[tuple[FactorPart, _Table]]) -> IntArray:
+        blocks = [np.arange(t.at, t.at + t.allowed.size) for _, t in parts if not t.derived]
+        return np.concatenate([ints(()), *blocks])
+
+    def _soft_tables(self) -> dict[str, IntArray]:
+        """Lists the tables with finite costs, with how many factors share each: what rounding can add up to."""
+        graph = self.graph
+        counts: dict[tuple[int, int], int] = {}
+        for f in range(len(graph.table_at)):
+            if graph.table_at[f] >= 0:
+                size = math.prod(
+                    self.sizes[v] for v in graph.scope[graph.scope_first[f] : graph.scope_first[f + 1]]
+                )
+                key = (int(graph.table_at[f]), size)
+                counts[key] = counts.get(key, 0) + 1
+        return {
+            "soft_at": ints(at for at, _ in counts),
+            "soft_size": ints(size for _, size in counts),
+            "soft_count": ints(counts.values()),
+        }
+
+    def _rows(self, number: dict[int, int], kept_first: IntArray) -> list[RowPart]:
+        graph = self.graph
+        parts = []
+        for r in range(len(graph.row_low)):
+            weights = {}
+            for c in range(graph.row_first[r], graph.row_first[r + 1]):
+                v = int(graph.row_variable[c])
+                label = int(kept_first[number[v]] + graph.row_label[c] - graph.first[v])
+                weights[label] = float(graph.row_weight[c])
+            parts.append(RowPart(weights, float(graph.row_low[r]), float(graph.row_high[r])))
+        return parts

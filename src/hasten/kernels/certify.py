@@ -1,0 +1,200 @@
+"""From a problem to a proved answer: eliminate, sweep, branch, put back."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from hasten.graph import FloatArray, Graph, IntArray, Pool, view
+from hasten.jit import driver, kernel
+from hasten.kernels import dual as d
+from hasten.kernels.branch import FINISHED, Tree, branch, make_tree
+from hasten.kernels.eliminate import Plan, PlanPool, eliminate, restore, rounding, view_plan
+from hasten.kernels.score import rows_hold, total_cost
+
+PROVED, OPEN, INFEASIBLE = d.PROVED, d.OPEN, d.INFEASIBLE
+BY_BOUND, BY_BRANCH = 0, 1
+
+
+class Effort(NamedTuple):
+    """How hard to try."""
+
+    max_sweeps: int
+    max_nodes: int  # 0: do not branch
+    node_sweeps: int  # sweeps at each split
+    dive_nodes: int  # nodes of each dive
+
+
+class Room(NamedTuple):
+    """Working space for the largest of some problems."""
+
+    work: FloatArray  # derived tables
+    cost: FloatArray  # costs of what is left after elimination
+    dual: d.Dual
+    tree: Tree
+    kept: IntArray  # the best labelling of what is left
+    trial: IntArray
+    labels: IntArray  # a whole labelling
+
+
+@kernel
+def certify(
+    graph: Graph,
+    plan: Plan,
+    small: Graph,
+    cost: FloatArray,
+    table: FloatArray,
+    start: FloatArray,
+    effort: Effort,
+    room: Room,
+    labels: IntArray,
+    best_cost: float,
+) -> tuple[int, float, float, int, int, int]:
+    """Proves the labelling given, of `best_cost` (inf: none), or finds a better one, as far as the effort goes.
+
+    Returns the outcome, the cost, the bound, by what it was proved, and how many sweeps and nodes that took.
+    """
+    constant = eliminate(plan, cost, table, room.work, room.cost)
+    if constant == np.inf:
+        return INFEASIBLE, np.inf, np.inf, BY_BOUND, 0, 0
+    slip = rounding(plan, graph.first, cost, table)
+    if small.order.size == 0:
+        if not rows_hold(graph, room.kept):
+            return INFEASIBLE, np.inf, np.inf, BY_BOUND, 0, 0
+        best_cost = put_back(graph, plan, cost, table, room, labels, best_cost)
+        return settle(best_cost, constant - slip, BY_BOUND, 0, 0)
+    d.start_dual(small, room.cost, start, room.dual)
+    target = best_cost - constant
+    outcome, least, bound, n_sweeps = d.prove(
+        small, room.cost, room.work, effort.max_sweeps, room.dual, room.kept, target, room.trial
+    )
+    if outcome == INFEASIBLE:
+        return INFEASIBLE, np.inf, np.inf, BY_BOUND, n_sweeps, 0
+    by, n_nodes = BY_BOUND, 0
+    bound += constant - slip
+    if outcome == OPEN and effort.max_nodes > 0:
+        by = BY_BRANCH
+        ended, found, n_nodes = branch(
+            small, room.cost, room.work, room.dual, room.tree, d.n_messages(small),
+            effort.node_sweeps, effort.dive_nodes, effort.max_nodes, least, room.kept, slip,
+        )  # fmt: skip
+        least = found
+        if ended == FINISHED:
+            if least == np.inf:
+                return INFEASIBLE, np.inf, np.inf, by, n_sweeps, n_nodes
+            bound = max(bound, least + constant - 1e-9 * max(1.0, abs(least)) - 2.0 * slip)
+    if least < target:
+        best_cost = put_back(graph, plan, cost, table, room, labels, best_cost)
+    return settle(best_cost, bound, by, n_sweeps, n_nodes)
+
+
+@kernel
+def put_back(
+    graph: Graph,
+    plan: Plan,
+    cost: FloatArray,
+    table: FloatArray,
+    room: Room,
+    labels: IntArray,
+    best_cost: float,
+) -> float:
+    """Completes the best labelling of what is left; returns the cost of the better of that and the one given."""
+    restore(plan, graph.first, cost, table, room.work, room.kept, room.labels)
+    found = total_cost(graph, cost, table, room.labels)
+    if found < best_cost:
+        d.copy_labels(room.labels, labels)
+        return found
+    return best_cost
+
+
+@kernel
+def settle(
+    best_cost: float, bound: float, by: int, n_sweeps: int, n_nodes: int
+) -> tuple[int, float, float, int, int, int]:
+    """Says whether a cost is proved by a bound."""
+    bound = min(bound, best_cost)
+    proved = best_cost - bound <= d.TOLERANCE * max(1.0, abs(best_cost)) and best_cost < np.inf
+    return PROVED if proved else OPEN, best_cost, bound, by, n_sweeps, n_nodes
+
+
+@driver
+def make_room(
+    pool: Pool, plans: PlanPool, smalls: Pool, structure: IntArray, begin_at: int, end_at: int, deep: bool
+) -> Room:
+    """Returns working space for problems `begin_at:end_at`."""
+    most = np.zeros(10, dtype=np.int64)
+    seen = np.zeros(pool.at.shape[0], dtype=np.bool_)
+    for p in range(begin_at, end_at):
+        s = structure[p]
+        if seen[s]:
+            continue
+        seen[s] = True
+        graph, plan, small = view(pool, s), view_plan(plans, s), view(smalls, s)
+        sizes = (
+            plan.out_first[-1] + plan.copy_from.size,
+            small.first[-1],
+            d.n_messages(small),
+            small.row_low.size,
+            d.n_marginals(small),
+            small.order.size,
+            small.table_at.size,
+            graph.order.size,
+        )
+        for x in range(8):
+            most[x] = max(most[x], sizes[x])
+    return Room(
+        np.zeros(most[0]),
+        np.zeros(most[1]),
+        d.make_dual(most[1], most[2], most[3], most[4]),
+        make_tree(most[5], most[1], most[3], most[6], most[2], deep),
+        np.zeros(most[5], dtype=np.int64),
+        np.zeros(most[5], dtype=np.int64),
+        np.zeros(most[7], dtype=np.int64),
+    )
+
+
+@driver
+def certify_range(
+    pool: Pool,
+    plans: PlanPool,
+    smalls: Pool,
+    structure: IntArray,
+    cost: FloatArray,
+    cost_at: IntArray,
+    table: FloatArray,
+    table_at: IntArray,
+    variable_at: IntArray,
+    start: FloatArray,
+    effort: Effort,
+    begin_at: int,
+    end_at: int,
+    labels: IntArray,
+    best_cost: FloatArray,
+    bound: FloatArray,
+    outcome: IntArray,
+    by: IntArray,
+    n_sweeps: IntArray,
+    n_nodes: IntArray,
+    message_sum: FloatArray,
+    message_count: IntArray,
+) -> None:
+    """Certifies problems `begin_at:end_at`; adds the messages of the proved ones up, if there is room for sums."""
+    room = make_room(pool, plans, smalls, structure, begin_at, end_at, effort.max_nodes > 0)
+    for p in range(begin_at, end_at):
+        s = structure[p]
+        graph, plan, small = view(pool, s), view_plan(plans, s), view(smalls, s)
+        outcome[p], best_cost[p], bound[p], by[p], n_sweeps[p], n_nodes[p] = certify(
+            graph,
+            plan,
+            small,
+            cost[cost_at[p] : cost_at[p + 1]],
+            table[table_at[p] :],
+            start,
+            effort,
+            room,
+            labels[variable_at[p] : variable_at[p + 1]],
+            best_cost[p],
+        )
+        if message_sum.size and outcome[p] == PROVED:
+            d.add_messages(small, room.dual, message_sum, message_count)

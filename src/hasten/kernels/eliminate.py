@@ -1,0 +1,195 @@
+"""Carrying out a planned elimination: minimising variables out, and putting them back.
+
+Step `n` eliminates one variable: for each labelling of its neighbours (an *entry* of a derived table) the
+least, over its allowed labels, of the label's cost and the table entries that it reads.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from hasten.graph import FloatArray, Groups, IntArray, gather_fields
+from hasten.jit import driver, kernel
+
+EPS = 2.220446049250313e-16
+
+
+class Plan(NamedTuple):
+    """The elimination of N variables of one structure. `hasten.eliminate` writes it."""
+
+    variable: IntArray  # (N,) the variable that each step eliminates
+    out_first: IntArray  # (N + 1,) the entries of step n are out_first[n]:out_first[n + 1]
+    read_at: IntArray  # (N,) where the reads of each step start
+    n_static: IntArray  # (N,) how many entries of the problem's tables each sum reads
+    n_derived: IntArray  # (N,) and of derived tables
+    scope_first: IntArray  # (N + 1,)
+    scope: IntArray  # (slots,) the neighbours at the time
+    stride: IntArray  # (slots,)
+    combo_first: IntArray  # (entries + 1,) the sums of entry e are combo_first[e]:combo_first[e + 1]
+    combo_label: IntArray  # (combos,) a label number of the eliminated variable
+    reads: IntArray  # sum after sum: first places in the problem's tables, then in the working space
+    constant: IntArray  # entries without neighbours: parts of the total
+    keep: IntArray  # (kept,) the variables that are left, in order
+    keep_label: IntArray  # (kept labels,) their label numbers
+    fold_from: IntArray  # entries over one variable that is left: parts of its costs
+    fold_to: IntArray
+    copy_from: IntArray  # entries of the problem's tables that are left
+    soft_at: IntArray  # the distinct tables of the problem
+    soft_size: IntArray
+    soft_count: IntArray  # how many factors share each
+
+
+_GROUPS: Groups = (
+    (
+        ("variable", False),
+        ("read_at", False),
+        ("n_static", False),
+        ("n_derived", False),
+        ("out_first", True),
+        ("scope_first", True),
+    ),
+    (("scope", False), ("stride", False)),
+    (("combo_first", False),),
+    (("combo_label", False),),
+    (("reads", False),),
+    (("constant", False),),
+    (("keep", False),),
+    (("keep_label", False),),
+    (("fold_from", False), ("fold_to", False)),
+    (("copy_from", False),),
+    (("soft_at", False), ("soft_size", False), ("soft_count", False)),
+)
+
+
+class PlanPool(NamedTuple):
+    """The plans of several structures, field by field, one after the other."""
+
+    at: IntArray  # (S + 1, groups)
+    plans: Plan
+
+
+def gather_plans(plans: Sequence[Plan]) -> PlanPool:
+    """Returns the pool of some plans."""
+    return PlanPool(*gather_fields(plans, Plan, _GROUPS))
+
+
+@driver
+def view_plan(pool: PlanPool, s: int) -> Plan:
+    """Returns the plan of structure `s` of a pool."""
+    at, end, p = pool.at[s], pool.at[s + 1], pool.plans
+    return Plan(
+        p.variable[at[0] : end[0]],
+        p.out_first[at[0] + s : end[0] + s + 1],
+        p.read_at[at[0] : end[0]],
+        p.n_static[at[0] : end[0]],
+        p.n_derived[at[0] : end[0]],
+        p.scope_first[at[0] + s : end[0] + s + 1],
+        p.scope[at[1] : end[1]],
+        p.stride[at[1] : end[1]],
+        p.combo_first[at[2] : end[2]],
+        p.combo_label[at[3] : end[3]],
+        p.reads[at[4] : end[4]],
+        p.constant[at[5] : end[5]],
+        p.keep[at[6] : end[6]],
+        p.keep_label[at[7] : end[7]],
+        p.fold_from[at[8] : end[8]],
+        p.fold_to[at[8] : end[8]],
+        p.copy_from[at[9] : end[9]],
+        p.soft_at[at[10] : end[10]],
+        p.soft_size[at[10] : end[10]],
+        p.soft_count[at[10] : end[10]],
+    )
+
+
+@kernel
+def combine(
+    plan: Plan, cost: FloatArray, table: FloatArray, work: FloatArray, n: int, c: int, c0: int
+) -> float:
+    """Returns sum `c` of step `n`, whose first sum is `c0`."""
+    value = cost[plan.combo_label[c]]
+    n_static, n_derived = plan.n_static[n], plan.n_derived[n]
+    at = plan.read_at[n] + (c - c0) * (n_static + n_derived)
+    for x in range(at, at + n_static):
+        value += table[plan.reads[x]]
+    for x in range(at + n_static, at + n_static + n_derived):
+        value += work[plan.reads[x]]
+    return value
+
+
+@kernel
+def eliminate(
+    plan: Plan, cost: FloatArray, table: FloatArray, work: FloatArray, kept_cost: FloatArray
+) -> float:
+    """Carries a plan out: fills the derived tables and the costs of what is left; returns the constant part."""
+    for n in range(plan.variable.size):
+        c0 = plan.combo_first[plan.out_first[n]]
+        for e in range(plan.out_first[n], plan.out_first[n + 1]):
+            least = np.inf
+            for c in range(plan.combo_first[e], plan.combo_first[e + 1]):
+                least = min(least, combine(plan, cost, table, work, n, c, c0))
+            work[e] = least
+    for x in range(plan.copy_from.size):
+        work[plan.out_first[-1] + x] = table[plan.copy_from[x]]
+    for x in range(plan.keep_label.size):
+        kept_cost[x] = cost[plan.keep_label[x]]
+    for x in range(plan.fold_from.size):
+        kept_cost[plan.fold_to[x]] += work[plan.fold_from[x]]
+    constant = 0.0
+    for x in range(plan.constant.size):
+        constant += work[plan.constant[x]]
+    return constant
+
+
+@kernel
+def restore(
+    plan: Plan,
+    first: IntArray,
+    cost: FloatArray,
+    table: FloatArray,
+    work: FloatArray,
+    kept: IntArray,
+    labels: IntArray,
+) -> None:
+    """Labels every variable, given those that are left: the eliminated ones in reverse, each at its least."""
+    for x in range(plan.keep.size):
+        labels[plan.keep[x]] = kept[x]
+    for m in range(plan.variable.size):
+        n = plan.variable.size - 1 - m
+        e = plan.out_first[n]
+        for a in range(plan.scope_first[n], plan.scope_first[n + 1]):
+            e += plan.stride[a] * labels[plan.scope[a]]
+        c0 = plan.combo_first[plan.out_first[n]]
+        least, chosen = np.inf, 0
+        for c in range(plan.combo_first[e], plan.combo_first[e + 1]):
+            value = combine(plan, cost, table, work, n, c, c0)
+            if value < least:
+                least, chosen = value, plan.combo_label[c]
+        labels[plan.variable[n]] = chosen - first[plan.variable[n]] if least < np.inf else 0
+
+
+@kernel
+def rounding(plan: Plan, first: IntArray, cost: FloatArray, table: FloatArray) -> float:
+    """Returns how far, at most, rounding can put any sum of one cost per variable and one entry per table off.
+
+    A sum of n numbers, however it is ordered, is off by less than n * eps times the sum of their magnitudes,
+    which is at most that of each variable's largest finite cost and each table's largest finite entry.
+    """
+    size, n_terms = 0.0, 4
+    for v in range(first.size - 1):
+        largest = 0.0
+        for at in range(first[v], first[v + 1]):
+            if cost[at] < np.inf:
+                largest = max(largest, abs(cost[at]))
+        size += largest
+        n_terms += 1
+    for x in range(plan.soft_at.size):
+        largest = 0.0
+        for at in range(plan.soft_at[x], plan.soft_at[x] + plan.soft_size[x]):
+            if table[at] < np.inf:
+                largest = max(largest, abs(table[at]))
+        size += largest * plan.soft_count[x]
+        n_terms += plan.soft_count[x]
+    return n_terms * EPS * size
