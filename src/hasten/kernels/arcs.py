@@ -138,12 +138,11 @@ def propagate(graph: Graph, table: FloatArray, alive: BoolArray, changed: int, w
     """Makes every table and row consistent after variable `changed` lost labels (-1: any); false if a domain empties."""
     size = graph.table_at.size + 1
     head, tail = 0, 0
+    consistent, rows_done = True, graph.row_low.size == 0
     for v in range(graph.order.size):
         if changed < 0 or v == changed:
-            if emptied(graph, alive, v):
-                return False
+            consistent &= not emptied(graph, alive, v)
             tail = push_neighbours(graph, v, -1, work, tail)
-    consistent, rows_done = True, graph.row_low.size == 0
     while consistent and (head != tail or not rows_done):
         if head != tail:
             f = work.queue[head]
