@@ -335,3 +335,83 @@ def constrained_search(problem: Problem) -> tuple[int, ...] | None:
         else:
             return None
     return tuple(chosen[v] for v in range(problem.n_variables))
+
+
+# Learning: the paper's Algorithm 1, line by line. A node is a dict of labels by variable.
+
+
+class Lesson(NamedTuple):
+    """What Algorithm 1 did with one example: the weights after it, the mistake, the nodes compared."""
+
+    weights: np.ndarray
+    mistake: str  # "lost", "wrong" or nothing
+    good: Candidate | None  # v*
+    beam: list[Candidate]  # the nodes whose features were taken off
+
+
+def algorithm_1(
+    problems: list[Problem],
+    answers: list[tuple[int, ...]],
+    width: int = 1,
+    epochs: int = 1,
+    step: float = 1.0,
+    enforce: bool = False,
+    look_ahead: bool = False,
+) -> list[Lesson]:
+    """Runs the listing, and the variants that enforce constraints or look ahead; one lesson per example."""
+    w = np.zeros(problems[0].structure.schema.n_weights)  # line 1
+    lessons = []
+    for _ in range(epochs):  # line 2
+        for problem, y in zip(problems, answers, strict=True):  # lines 3 and 4
+            beam, good = [first_node(problem, look_ahead)], None  # line 5
+            while any(is_good(v, y) for v in beam) and len(beam[0].labels) < len(y):  # line 6
+                candidates = breadth_expand(problem, beam, w, enforce)
+                good = next((v for v in candidates if is_good(v, y)), None)
+                beam = sorted(candidates, key=lambda v: v.priority)[:width]  # line 7
+                if good is None:  # its constraints forbid the answer: there is nothing to learn
+                    break
+            mistake, compared = "", []
+            if good is None and len(y):
+                pass
+            elif not any(is_good(v, y) for v in beam):  # line 9
+                mistake, compared = "lost", beam
+                set_good = {k: y[k] for k in beam[0].labels}  # line 10
+                mean = sum(phi(problem, set_good) - phi(problem, v.labels) for v in beam) / len(beam)
+                w = w + step * mean  # line 11
+            elif not is_good(beam[0], y):  # line 12
+                mistake, compared = "wrong", beam[:1]
+                set_good = {k: y[k] for k in beam[0].labels}  # line 13
+                w = w + step * (phi(problem, set_good) - phi(problem, beam[0].labels))  # line 14
+            lessons.append(Lesson(w.copy(), mistake, good, compared))
+    return lessons
+
+
+def first_node(problem: Problem, look_ahead: bool) -> Candidate:
+    """Returns the paper's I: no labels."""
+    if not look_ahead:
+        return Candidate({}, 0.0, 0.0, {})
+    least = [float(min(problem.costs_of(u))) for u in range(problem.n_variables)]
+    return Candidate({}, 0.0, 0.0, {u: each if each < math.inf else 0.0 for u, each in enumerate(least)})
+
+
+def breadth_expand(
+    problem: Problem, beam: list[Candidate], weights: np.ndarray, enforce: bool
+) -> list[Candidate]:
+    """Returns the successors of a beam, node by node and label by label."""
+    k = order_of(problem)[len(beam[0].labels)]
+    everything = set(range(problem.n_variables))
+    candidates = []
+    for node in beam:
+        for i in range(len(problem.structure.kinds[k])):
+            labels = node.labels | {k: i}
+            ahead, stuck = _look_ahead(problem, labels, node.ahead, k)
+            g = path_cost(problem, labels, everything)
+            if enforce and (stuck or g == math.inf or forbids(problem, labels)):
+                continue
+            candidates.append(Candidate(labels, g, heuristic(problem, labels, weights), ahead))
+    return candidates
+
+
+def is_good(node: Candidate, y: tuple[int, ...]) -> bool:
+    """Whether a node is y-good: all its labels are the answer's."""
+    return all(y[k] == i for k, i in node.labels.items())

@@ -1,7 +1,7 @@
 """The paper's theory as numbers: Theorem 1's constants (§4) and the dual heuristic (§3.1 and its supplement).
 
-`docs/theory.md` tells what they mean. Nothing here is fast: `separate` enumerates every node of every level, and
-`dual_heuristic` solves a linear program. They are for small problems, to check and to teach.
+`docs/theory.md` tells what they mean. Nothing here is fast: `separate` enumerates every node of every level,
+and `dual_heuristic` solves a linear program. They are for small problems, to check and to teach.
 """
 
 from __future__ import annotations
@@ -45,9 +45,10 @@ class Separation(NamedTuple):
 def radii(batch: Batch, enforce: bool = False) -> Radii:
     """Returns radii that hold for every pair of nodes of one level of one problem, without enumerating them.
 
-    Of each factor kind with m factors, two nodes differ by at most m counts down and m counts up, each at best on one
-    tuple: 2 m² in squares. Path costs differ by at most the range of each variable's and each table's finite
-    costs. A label of infinite cost makes R_g infinite, unless the search never takes it (`enforce`).
+    Of each factor kind with m factors, two nodes differ by at most m counts down and m counts up, at worst
+    each on one tuple: 2 m² in squares. Path costs differ by at most the range of each variable's and each
+    table's finite costs. A label of infinite cost makes R_g infinite, unless the search never takes it
+    (`enforce`). What look-ahead adds to path costs is not counted.
     """
     batch = batch.resolved()
     far, squares = 0.0, 0
@@ -70,8 +71,6 @@ def radii(batch: Batch, enforce: bool = False) -> Radii:
             # Without `enforce` a forbidden tuple adds nothing, as if it cost 0.
             finite = block[np.isfinite(block)] if enforce else np.where(np.isfinite(block), block, 0.0)
             total += float(np.ptp(finite)) if finite.size else 0.0
-            if block.size > 1 and finite.size:  # at a level where it is not complete yet it adds nothing either
-                total += 0.0
         far = max(far, total)
     return Radii(math.sqrt(squares), far)
 
@@ -85,8 +84,8 @@ def structure_size(graph: Graph, f: int) -> int:
 def separate(batch: Batch, answers: Answers) -> Separation:
     """Returns the unit vector with the largest level margin for a training set.
 
-    The margin is the least `w·(phi(v) - phi(v'))` over all pairs of a y-good and another node at one level. It is
-    computed from the vector that is returned, so that it is its margin even where the optimiser was sloppy.
+    The margin is the least `w·(phi(v) - phi(v'))` over all pairs of a y-good and another node at one level.
+    It is computed from the vector that is returned: it is its margin, even where the optimiser was sloppy.
     """
     labels, usable = read_answers(batch, answers)
     seen: set[tuple[int, bytes]] = set()
@@ -111,7 +110,7 @@ def separate(batch: Batch, answers: Answers) -> Separation:
 
 
 def level_differences(problem: Problem, y: IntArray) -> list[FloatArray]:
-    """Returns phi(v) - phi(v'), level by level, for the y-good node v and every other node v' of the level."""
+    """Returns phi(v) - phi(v'), level by level, for the y-good node v and every other node v' there."""
     graph, n_weights = problem.graph, problem.structure.schema.n_weights
     nodes = np.zeros((1, problem.n_variables), dtype=np.int64)
     phi, found = np.zeros((1, n_weights)), []
@@ -136,7 +135,7 @@ def level_differences(problem: Problem, y: IntArray) -> list[FloatArray]:
 
 
 def _separators(differences: FloatArray) -> list[FloatArray]:
-    """Returns the vector of largest margin in the maximum norm and, if that separates, in the Euclidean one."""
+    """Returns the vector of largest margin in the maximum norm and, if it separates, in the Euclidean."""
     n_rows, n = differences.shape
     lifted = np.hstack([differences, -np.ones((n_rows, 1))])  # differences @ w - margin >= 0
     first = _minimise(
@@ -171,7 +170,9 @@ class DualHeuristic(NamedTuple):
 
     def ties(self, tolerance: float = 1e-7) -> list[IntArray]:
         """Returns, variable by variable, the labels that are as good as the best."""
-        scale = tolerance * max(1.0, float(np.abs(self.priority[np.isfinite(self.priority)]).max(initial=0.0)))
+        scale = tolerance * max(
+            1.0, float(np.abs(self.priority[np.isfinite(self.priority)]).max(initial=0.0))
+        )
         return [np.flatnonzero(part <= part.min() + scale) for part in self._parts()]
 
     def _parts(self) -> list[FloatArray]:
@@ -181,9 +182,9 @@ class DualHeuristic(NamedTuple):
 def dual_heuristic(problem: Problem) -> DualHeuristic | None:
     """Returns h* for a problem; None if even its relaxation is infeasible.
 
-    The rows are those of the strong integer program; its columns for label tuples, which soft tables need, are
-    relaxed like all else. If the relaxation is as good as the optimum (no duality gap), every optimum consists of
-    labels in `ties`: greedy search finds it where they are unique.
+    The rows are those of the strong integer program; its columns for label tuples, which soft tables need,
+    are relaxed like all else. If the relaxation is as good as the optimum (no duality gap), every optimum
+    consists of labels in `ties`: greedy search finds it where they are unique.
     """
     form = formulate(problem.graph)
     objective = next(objectives(Layout(problem.graph), problem, math.inf), None)
@@ -213,7 +214,7 @@ def _minimise(
     high: FloatArray,
     quadratic: bool = False,
 ) -> tuple[FloatArray, FloatArray | None]:
-    """Minimises `cost @ x` (and half of `x @ x`) by HiGHS; returns x and the rows' multipliers, None if infeasible."""
+    """Minimises `cost @ x` (and half of `x @ x`); returns x and the rows' multipliers, None if infeasible."""
     load("highs")
     import highspy
 
@@ -229,7 +230,9 @@ def _minimise(
     lp.row_lower_, lp.row_upper_ = low, high
     rows, columns = np.nonzero(matrix)
     lp.a_matrix_.format_ = highspy.MatrixFormat.kRowwise
-    lp.a_matrix_.start_ = np.concatenate([[0], np.cumsum(np.bincount(rows, minlength=n_rows))]).astype(np.int32)
+    lp.a_matrix_.start_ = np.concatenate([[0], np.cumsum(np.bincount(rows, minlength=n_rows))]).astype(
+        np.int32
+    )
     lp.a_matrix_.index_ = columns.astype(np.int32)
     lp.a_matrix_.value_ = matrix[rows, columns]
     highs.passModel(lp)
