@@ -14,11 +14,12 @@ import math
 import threading
 import time
 from itertools import pairwise
+from typing import NamedTuple
 
 import numpy as np
 
 from hasten.errors import SolverError
-from hasten.graph import Graph
+from hasten.graph import FloatArray, Graph, IntArray
 from hasten.problem import Problem
 from hasten.schema import MAX_TABLE
 from hasten.solution import Status
@@ -35,18 +36,21 @@ Step = tuple[list[list[int]], int]  # next[state][label], -1 where forbidden; th
 
 
 class Toulbar2Model:
-    """What is needed to make a structure's network again and again."""
+    """What is needed to make a structure's network again and again: the scopes and shapes of its tables."""
 
     def __init__(self, graph: Graph) -> None:
         self.rounding = Rounding(graph)
-        self.first = graph.first.tolist()
-        self.sizes = np.diff(graph.first).tolist()  # of the variables, and then of the running sums
+        self.first = graph.first
+        self.sizes: list[int] = np.diff(
+            graph.first
+        ).tolist()  # of the variables, and then of the running sums
         self.tables: list[tuple[list[int], int]] = []  # scopes of two variables or more, and their tables
         for f in range(len(graph.table_at)):
             scope = graph.scope[graph.scope_first[f] : graph.scope_first[f + 1]].tolist()
             if graph.table_at[f] >= 0 and len(scope) > 1:
                 self.tables.append((scope, int(graph.table_at[f])))
-        self.links: list[tuple[list[int], list[float]]] = []  # the tables of running sums
+        self.links: list[tuple[list[int], FloatArray]] = []  # scopes and tables of running sums
+        self._last: tuple[tuple[bytes, bytes] | None, list[IntArray] | None] = None, None
         for r in range(len(graph.row_low)):
             if graph.row_first[r] < graph.row_first[r + 1]:
                 self._add_row(graph, r)
@@ -62,21 +66,38 @@ class Toulbar2Model:
         weights: dict[int, list[int]] = {}
         for v, label, weight in zip(graph.row_variable[cells], graph.row_label[cells], whole[0], strict=True):
             weights.setdefault(int(v), [0] * self.sizes[v])[label - graph.first[v]] = weight
-        before: int | None = None  # the running sum so far; none yet
-        for v, (following, n_states) in zip(
-            weights, running_sums(list(weights.values()), *whole[1:]), strict=False
-        ):
-            scope = [v] if before is None else [before, v]
-            if n_states > 1:
-                scope.append(len(self.sizes))
-                self.sizes.append(n_states)
+        steps = running_sums(list(weights.values()), *whole[1:])
+        before = self._add_state(1)
+        for v, (following, n_states) in zip(weights, steps, strict=False):
             table = np.full((len(following), self.sizes[v], n_states), math.inf)
             for state, row in enumerate(following):
                 for label, after in enumerate(row):
                     if after >= 0:
                         table[state, label, after] = 0.0
-            self.links.append((scope, table.ravel().tolist()))
-            before = scope[-1] if n_states > 1 else None
+            after_it = self._add_state(n_states)
+            self.links.append(([before, v, after_it], table))
+            before = after_it
+
+    def _add_state(self, n_states: int) -> int:
+        self.sizes.append(n_states)
+        return len(self.sizes) - 1
+
+    def shaped(self, table: FloatArray) -> list[tuple[list[int], FloatArray]]:
+        """Returns every scope of two variables or more with its table, given the problem's tables."""
+        cut = {at: table[at:end] for at, end, _ in self.rounding.tables}
+        factors = [(scope, cut[at].reshape([self.sizes[v] for v in scope])) for scope, at in self.tables]
+        return factors + self.links
+
+    def domains(
+        self, objective: Objective, tables: list[tuple[list[int], FloatArray]]
+    ) -> list[IntArray] | None:
+        """Returns the labels of each variable that every table supports; None if some variable has none."""
+        key = objective.label_allowed.tobytes(), objective.table_allowed.tobytes()
+        if key != self._last[0]:
+            domains = [np.flatnonzero(part) for part in np.split(objective.label_allowed, self.first[1:-1])]
+            domains += [np.arange(size) for size in self.sizes[len(domains) :]]
+            self._last = key, domains if supported(domains, tables) else None
+        return self._last[1]
 
 
 class Toulbar2Solver(ModelSolver[Toulbar2Model]):
@@ -94,40 +115,98 @@ class Toulbar2Solver(ModelSolver[Toulbar2Model]):
         return Toulbar2Model(graph)
 
     def _run(self, model: Toulbar2Model, problem: Problem, objective: Objective, deadline: float) -> Outcome:
-        import pytoulbar2
-
-        if not getattr(_THREAD, "ready", False):  # some of its global state is each thread's own
-            pytoulbar2.pytb2.init()
-            _THREAD.ready = True
         whole = model.rounding.round(objective)
-        label = np.where(objective.label_allowed, whole.label, np.inf).tolist()
-        table = np.where(objective.table_allowed, whole.table, np.inf)
-        tables = {at: table[at:end].tolist() for at, end, _ in model.rounding.tables}
-        network = pytoulbar2.CFN(resolution=0, verbose=-1)
-        try:
-            for v, size in enumerate(model.sizes):
-                network.AddVariable(f"v{v}", range(size))
-            for scope, at in model.tables:
-                network.AddFunction(scope, tables[at])
-            for scope, link in model.links:
-                network.AddFunction(scope, link)
-            for v, (start, end) in enumerate(pairwise(model.first)):
-                network.AddFunction([v], label[start:end])
-            limit = 0 if deadline == math.inf else max(1, math.ceil(deadline - time.monotonic()))
-            found = network.Solve(timeLimit=limit)
-        except network.Contradiction:
+        tables = model.shaped(np.where(objective.table_allowed, whole.table, np.inf))
+        domains = model.domains(objective, tables)
+        if domains is None:
             return Outcome(Status.INFEASIBLE)
-        finally:
-            network.CFN.timerStop()
-        stopped = bool(network.Option.limited)
-        bound = max(0.0, network.GetDDualBound() / whole.scale - whole.error) if stopped else 0.0
-        if found is None:
-            return Outcome(Status.NO_TIME if stopped else Status.INFEASIBLE, bound=bound)
-        value = found[1] / whole.scale
-        if not stopped:
+        free = [v for v, domain in enumerate(domains) if len(domain) > 1]
+        number = {v: n for n, v in enumerate(free)}
+        costs = [whole.label[start:end].astype(float) for start, end in pairwise(model.first)]
+        unary = [cost[domain] for cost, domain in zip(costs, domains, strict=False)]
+        unary += [np.zeros(len(domain)) for domain in domains[len(unary) :]]
+        constant = sum(float(unary[v][0]) for v in range(len(domains)) if len(domains[v]) == 1)
+        functions = []
+        for scope, table in tables:
+            left = [v for v in scope if len(domains[v]) > 1]
+            if len(left) < len(scope) or any(len(domains[v]) < model.sizes[v] for v in scope):
+                table = table[np.ix_(*(domains[v] for v in scope))].reshape([len(domains[v]) for v in left])
+            if not left:
+                constant += float(table)
+            elif len(left) == 1:
+                unary[left[0]] = unary[left[0]] + table
+            else:
+                functions.append(([number[v] for v in left], table.ravel().tolist()))
+        found = (
+            _solve_network([unary[v].tolist() for v in free], functions, deadline)
+            if free
+            else _Found([], 0.0)
+        )
+        if found.labels is None:
+            bound = max(0.0, (found.bound + constant) / whole.scale - whole.error)
+            return Outcome(Status.NO_TIME if found.stopped else Status.INFEASIBLE, bound=bound)
+        chosen = np.array([domain[0] for domain in domains], dtype=np.int64)
+        chosen[free] = [domains[v][label] for v, label in zip(free, found.labels, strict=True)]
+        value = (found.value + constant) / whole.scale
+        bound = max(0.0, (found.bound + constant) / whole.scale - whole.error)
+        if not found.stopped:
             check_precision(self.name, whole, objective, value)
-        labels = np.array(found[0][: problem.n_variables], dtype=np.int64)
-        return Outcome(Status.TIME_LIMIT if stopped else Status.SOLVED, labels, value, bound)
+        status = Status.TIME_LIMIT if found.stopped else Status.SOLVED
+        return Outcome(status, chosen[: problem.n_variables], value, bound)
+
+
+class _Found(NamedTuple):
+    labels: list[int] | None
+    value: float = math.inf
+    bound: float = 0.0
+    stopped: bool = False
+
+
+def _solve_network(
+    unary: list[list[float]], functions: list[tuple[list[int], list[float]]], deadline: float
+) -> _Found:
+    """Minimises functions of one variable, all finite, and of more."""
+    import pytoulbar2
+
+    if not getattr(_THREAD, "ready", False):  # some of its global state is each thread's own
+        pytoulbar2.pytb2.init()
+        _THREAD.ready = True
+    network = pytoulbar2.CFN(resolution=0, verbose=-1)
+    try:
+        for v, costs in enumerate(unary):
+            network.AddVariable(f"v{v}", range(len(costs)))
+        for scope, table in functions:
+            network.AddFunction(scope, table)
+        for v, costs in enumerate(unary):
+            network.AddFunction([v], costs)
+        limit = 0 if deadline == math.inf else max(1, math.ceil(deadline - time.monotonic()))
+        found = network.Solve(timeLimit=limit)
+    except network.Contradiction:
+        return _Found(None)
+    finally:
+        network.CFN.timerStop()
+    stopped = bool(network.Option.limited)
+    bound = network.GetDDualBound() if stopped else 0.0
+    labels, value = (None, math.inf) if found is None else found[:2]
+    return _Found(labels, value, bound, stopped)
+
+
+def supported(domains: list[IntArray], tables: list[tuple[list[int], FloatArray]]) -> bool:
+    """Takes out of the domains, in place, what some table does not allow; whether something is left of each.
+
+    toulbar2 does this itself, but version 1.4.0 crashes or errs if a function that it is given rules out
+    values at once.
+    """
+    waiting = dict.fromkeys(range(len(tables)))
+    while waiting:
+        scope, table = tables[waiting.popitem()[0]]
+        allowed = table[np.ix_(*(domains[v] for v in scope))] < np.inf
+        for axis, v in enumerate(scope):
+            kept = allowed.any(axis=tuple(other for other in range(len(scope)) if other != axis))
+            if not kept.all():
+                domains[v] = domains[v][kept]
+                waiting.update(dict.fromkeys(t for t, (others, _) in enumerate(tables) if v in others))
+    return all(len(domain) for domain in domains)
 
 
 def running_sums(weights: list[list[int]], low: float, high: float) -> list[Step]:
