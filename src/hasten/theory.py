@@ -185,6 +185,11 @@ def dual_heuristic(problem: Problem) -> DualHeuristic | None:
     The rows are those of the strong integer program; its columns for label tuples, which soft tables need,
     are relaxed like all else. If the relaxation is as good as the optimum (no duality gap), every optimum
     consists of labels in `ties`: greedy search finds it where they are unique.
+
+    Which optimal multipliers are taken matters. At a vertex, where the simplex method ends, they stand where
+    two labels swap places: each constraint that costs something makes a tie. In the middle of all optimal
+    ones, where an interior-point method ends, only those labels tie that some optimum of the relaxation has
+    (strict complementarity). So the interior ones are taken, and an optimum that is unique has no ties.
     """
     form = formulate(problem.graph)
     objective = next(objectives(Layout(problem.graph), problem, math.inf), None)
@@ -195,7 +200,8 @@ def dual_heuristic(problem: Problem) -> DualHeuristic | None:
     matrix = np.zeros((form.n_rows, form.n_columns))
     np.add.at(matrix, (np.repeat(np.arange(form.n_rows), np.diff(form.row_first)), form.column), form.weight)
     zeros = np.zeros(form.n_columns)
-    found = _minimise(cost, zeros, allowed.astype(np.float64), matrix, form.low, form.high)
+    upper = np.where(allowed, np.inf, 0.0)  # that labels sum to one keeps them below it
+    found = _minimise(cost, zeros, upper, matrix, form.low, form.high, interior=True)
     if found[1] is None:
         return None
     structural = found[1].copy()
@@ -213,6 +219,7 @@ def _minimise(
     low: FloatArray,
     high: FloatArray,
     quadratic: bool = False,
+    interior: bool = False,
 ) -> tuple[FloatArray, FloatArray | None]:
     """Minimises `cost @ x` (and half of `x @ x`); returns x and the rows' multipliers, None if infeasible."""
     load("highs")
@@ -224,6 +231,11 @@ def _minimise(
     highs: Any = highspy.Highs()
     highs.setOptionValue("output_flag", False)
     highs.setOptionValue("threads", 1)
+    if interior:
+        highs.setOptionValue("solver", "ipm")
+        highs.setOptionValue("run_crossover", "off")
+        highs.setOptionValue("presolve", "off")  # it would bring back a vertex
+        highs.setOptionValue("ipm_optimality_tolerance", 1e-10)
     lp = highspy.HighsLp()
     lp.num_col_, lp.num_row_ = n, n_rows
     lp.col_cost_, lp.col_lower_, lp.col_upper_ = cost, lower, upper
@@ -246,6 +258,11 @@ def _minimise(
         highs.passHessian(hessian)
     highs.run()
     status = highs.getModelStatus()
+    if interior and status != highspy.HighsModelStatus.kOptimal:  # it cannot tell infeasible from difficult
+        highs.setOptionValue("solver", "simplex")
+        highs.clearSolver()
+        highs.run()
+        status = highs.getModelStatus()
     if status in (highspy.HighsModelStatus.kInfeasible, highspy.HighsModelStatus.kUnboundedOrInfeasible):
         return np.zeros(n), None
     if status != highspy.HighsModelStatus.kOptimal:
