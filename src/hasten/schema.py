@@ -11,6 +11,7 @@ from __future__ import annotations
 import hashlib
 import json
 import math
+from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import product
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
     from hasten.structure import Compiled, Structure
 
 MAX_TABLE = 1_000_000  # entries; larger scopes belong in rules
+MAX_LABELS = 2**15  # of one variable: the beam keeps labels in 16 bits
 Predicate = Callable[..., bool]
 Pattern = str | Collection[str]
 
@@ -191,9 +193,14 @@ class Schema:
         labels = tuple(labels)
         if not labels:
             raise SchemaError(f"{name} has no labels. Give at least one.")
-        twice = sorted({label for label in labels if labels.count(label) > 1})
+        if len(labels) > MAX_LABELS:
+            raise SchemaError(f"{name} has {len(labels):,} labels; the limit is {MAX_LABELS:,}.")
+        for label in labels:
+            if not isinstance(label, str):
+                raise SchemaError(f"{name}: a label is a name, got {label!r}.")
+        twice = sorted(label for label, times in Counter(labels).items() if times > 1)
         if twice:
-            raise SchemaError(f"{name} names a label twice: {', '.join(map(str, twice))}. Labels are unique.")
+            raise SchemaError(f"{name} names a label twice: {', '.join(twice)}. Labels are unique.")
         kind = VariableKind(name, labels, len(self.variables))
         self.variables[name] = kind
         return kind
