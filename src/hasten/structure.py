@@ -135,8 +135,9 @@ class Structure:
     ) -> int:
         """Adds a linear rule over (variable, label) or (variable, label, weight) terms; returns its number."""
         self._check_open()
-        self.rules.append(Rule.of(name, terms, at_most=at_most, at_least=at_least, exactly=exactly))
-        self._row(self.rules[-1])
+        rule = Rule.of(name, terms, at_most=at_most, at_least=at_least, exactly=exactly)
+        self._row(rule)  # before it is kept: a refused rule leaves no trace
+        self.rules.append(rule)
         return len(self.rules) - 1
 
     def search_order(self, variables: Sequence[int]) -> None:
