@@ -313,7 +313,7 @@ class Batch:
 
     def select(self, problems: Sequence[int] | IntArray) -> Batch:
         """Returns the batch of some of the problems, by number."""
-        chosen = np.asarray(problems, dtype=np.int64)
+        chosen = np.arange(len(self))[np.asarray(problems, dtype=np.int64)]  # a negative one from the end
         sizes = np.diff(self.cost_at)[chosen]
         cost_at = _offsets(sizes)
         source = np.repeat(self.cost_at[chosen] - cost_at[:-1], sizes) + np.arange(cost_at[-1])
