@@ -62,7 +62,7 @@ class Problem:
         id: int,
     ) -> Problem:
         """Checks costs, tables and rules against their structure."""
-        if tables:
+        if tables or structure._own_tables:  # another problem's tables are not this one's
             structure = structure.opened(tables)
         if rules:
             structure = structure.with_rules(rules)
@@ -216,7 +216,10 @@ class Batch:
 
         Given a scorer instead of costs, the batch is lazy; the scorer is told `ids` (by default 0, 1, 2, …).
         """
+        structures = [each.opened(()) if each._own_tables else each for each in structures]
         structure = np.ascontiguousarray(structure, dtype=np.int64)
+        if ids is not None and len(ids) != len(structure):
+            raise ProblemError(f"Got {len(ids)} ids for {len(structure)} problems. Give one for each.")
         if structure.size and not (0 <= structure.min() and structure.max() < len(structures)):
             raise ProblemError(
                 f"A structure number is out of range: there are {len(structures)} structures, from 0."
