@@ -87,6 +87,7 @@ class Problem:
         """The flat costs; a lazy problem computes all of them, and keeps them."""
         if self._cost is None:
             self._cost = self.batch.resolved().cost
+            del self.batch  # the lazy one; from now on the costs are given
         return self._cost
 
     @cached_property
@@ -411,8 +412,7 @@ def _gather_tables(
 
 def _join_scorers(scorers: Sequence[Scorer | None]) -> Scorer | None:
     """Returns one scorer for problems that bring their own."""
-    distinct = {id(scorer): scorer for scorer in scorers}
-    if len(distinct) == 1:
+    if all(scorer == scorers[0] for scorer in scorers):  # not `is`: a bound method is a new object each time
         return scorers[0]
     raise ProblemError(
         "The lazy problems of one batch must share one scorer, told apart by their `id`. "
