@@ -219,8 +219,10 @@ def test_a_lazy_problem_computes_its_costs_once() -> None:
     assert calls == []
     assert problem.cost.tolist() == [700, 700, 701, 701, 701]
     assert problem.total([0, 0]) == 1402
+    BeamSearch(theta=1.0)(problem), BeamSearch()(problem)
     assert calls == [([7, 7], [0, 1])]
     assert not problem.lazy
+    assert not problem.batch.lazy
 
 
 def test_a_lazy_batch_is_resolved_in_one_call() -> None:
@@ -265,6 +267,18 @@ def test_one_batch_has_one_scorer() -> None:
     shape = two_pets()
     with refused("must share one scorer"):
         Batch.of([shape.problem(scorer), shape.problem(lambda problems, variables: np.zeros(5))])
+
+
+def test_a_method_is_one_scorer_however_often_it_is_named() -> None:
+    class Model:
+        def costs(self, problems: np.ndarray, variables: np.ndarray) -> np.ndarray:
+            return scorer(problems, variables)
+
+    shape, model = two_pets(), Model()
+    batch = Batch.of([shape.problem(model.costs, id=2), shape.problem(model.costs, id=1)])
+    assert batch.resolved().cost[[0, 5]].tolist() == [200, 100]
+    with refused("must share one scorer"):
+        Batch.of([shape.problem(model.costs), shape.problem(Model().costs)])
 
 
 def test_only_a_lazy_batch_can_be_asked() -> None:
