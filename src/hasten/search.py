@@ -70,10 +70,7 @@ class BeamSearch(Searcher):
             raise ProblemError("The weights of a heuristic must be finite.")
 
     def _search(self, batch: Batch, n_jobs: int) -> Solutions:
-        weights = self._checked_weights(batch)
-        options = beam.Options(
-            int(self.width), float(self.theta), float(self.spread), bool(self.enforce), bool(self.look_ahead)
-        )
+        weights, options = self.prepared(batch)
         if batch.lazy and self.theta < math.inf:
             return self._search_lazily(batch, options, weights, n_jobs)
         batch = batch.resolved()
@@ -135,24 +132,22 @@ class BeamSearch(Searcher):
         at = batch.variable_at[owner] * width + (np.arange(n_variables) - batch.variable_at[owner])
         labels[done] = paused.labels[at[done]]
         n_costs = np.bincount(owner[known_cost], minlength=n)
-        filled = Batch(batch.structures, batch.structure, cost, batch.cost_at, batch.table, batch.table_at)
-        found = as_solutions(filled, labels, outcome == beam.DONE, n_costs)
-        incomplete = n_costs < np.diff(batch.variable_at)
-        found.cost[incomplete & np.isfinite(found.cost)] = np.nan
-        return Solutions(
-            batch, found.labels, found.cost, found.bound, found.valid, found.status, found.source, n_costs
-        )
+        return as_solutions(batch, labels, outcome == beam.DONE, n_costs, cost)
 
-    def _checked_weights(self, batch: Batch) -> FloatArray:
+    def prepared(self, batch: Batch) -> tuple[FloatArray, beam.Options]:
+        """Returns its weights, checked against the batch, and its options: what a kernel is given."""
+        options = beam.Options(
+            int(self.width), float(self.theta), float(self.spread), bool(self.enforce), bool(self.look_ahead)
+        )
         if self.weights is None:
-            return NO_WEIGHTS
+            return NO_WEIGHTS, options
         for structure in batch.structures:
             if len(self.weights) != structure.schema.n_weights:
                 raise ProblemError(
                     f"Got {len(self.weights)} heuristic weights; the schema has {structure.schema.n_weights} "
                     "speedup features. Use weights that were learned with this schema."
                 )
-        return np.ascontiguousarray(self.weights, dtype=np.float64)
+        return np.ascontiguousarray(self.weights, dtype=np.float64), options
 
 
 def greedy() -> BeamSearch:
@@ -183,15 +178,23 @@ class ConstrainedSearch(Searcher):
         return as_solutions(batch, labels, done, np.diff(batch.variable_at))
 
 
-def as_solutions(batch: Batch, labels: IntArray, done: BoolArray, n_costs: IntArray) -> Solutions:
-    """Re-scores what a search found and says how it went."""
+def as_solutions(
+    batch: Batch, labels: IntArray, done: BoolArray, n_costs: IntArray, computed: FloatArray | None = None
+) -> Solutions:
+    """Re-scores what a search found and says how it went.
+
+    `computed` holds the costs that a lazy search asked for; where it did not ask for all, the cost is nan.
+    """
     n = len(batch)
     total, valid = np.empty(n), np.empty(n, dtype=bool)
+    cost = batch.cost if computed is None else computed
     score_batch(
-        batch.pool, batch.structure, batch.cost, batch.cost_at, batch.table, batch.table_at,
+        batch.pool, batch.structure, cost, batch.cost_at, batch.table, batch.table_at,
         labels, batch.variable_at, total, valid,
     )  # fmt: skip
     total[~done], valid[~done] = np.inf, False
+    if computed is not None:
+        total[np.isfinite(total) & (n_costs < np.diff(batch.variable_at))] = np.nan
     status = np.where(
         ~done,
         STATUSES.index(Status.DEAD_END),

@@ -34,6 +34,41 @@ FORMAT_VERSION = 1
 
 
 @njit(cache=True, nogil=True)
+def score_variable(
+    text: Text,
+    entity_weights: WeightArray,
+    relation_weights: WeightArray,
+    normalised: bool,
+    sentence: int,
+    variable: int,
+    rows: IntArray,
+    costs: FloatArray,
+    at: int,
+) -> int:
+    """Writes the costs of one variable's labels at `costs[at:]`; returns where they end. `rows` is working space."""
+    n_entities = text.span_at[sentence + 1] - text.span_at[sentence]
+    weights = entity_weights if variable < n_entities else relation_weights
+    n_buckets, n_labels = weights.shape
+    n = variable_features(text, sentence, variable, n_buckets - 1, rows)
+    for label in range(n_labels):
+        costs[at + label] = 0.0
+    for k in range(n):
+        for label in range(n_labels):
+            costs[at + label] -= weights[rows[k], label]
+    if normalised:
+        smallest = np.inf
+        for label in range(n_labels):
+            smallest = min(smallest, costs[at + label])
+        total = 0.0
+        for label in range(n_labels):
+            total += exp(smallest - costs[at + label])
+        shift = log(total) - smallest
+        for label in range(n_labels):
+            costs[at + label] += shift
+    return int(at + n_labels)
+
+
+@njit(cache=True, nogil=True)
 def score_variables(
     text: Text,
     entity_weights: WeightArray,
@@ -51,25 +86,17 @@ def score_variables(
     rows = np.empty(MAX_FEATURES, np.int64)
     at = 0
     for request in range(len(problem_ids)):
-        problem, variable = problem_ids[request], variable_ids[request]
-        n_entities = text.span_at[problem + 1] - text.span_at[problem]
-        weights = entity_weights if variable < n_entities else relation_weights
-        n_buckets, n_labels = weights.shape
-        n = variable_features(text, problem, variable, n_buckets - 1, rows)
-        cost = costs[at : at + n_labels]
-        cost[:] = 0.0
-        for k in range(n):
-            for label in range(n_labels):
-                cost[label] -= weights[rows[k], label]
-        if normalised:
-            smallest = cost.min()
-            total = 0.0
-            for label in range(n_labels):
-                total += exp(smallest - cost[label])
-            shift = log(total) - smallest
-            for label in range(n_labels):
-                cost[label] += shift
-        at += n_labels
+        at = score_variable(
+            text,
+            entity_weights,
+            relation_weights,
+            normalised,
+            problem_ids[request],
+            variable_ids[request],
+            rows,
+            costs,
+            at,
+        )
     return costs
 
 

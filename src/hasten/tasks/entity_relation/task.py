@@ -1,0 +1,146 @@
+"""Joint entity and relation labelling as a structured problem (the paper's task, §5).
+
+Given the spans of a sentence, every span gets an entity type and every ordered pair of spans a relation.
+Relations demand the types of their arguments, and no pair is related both ways. The variables of a sentence
+with E spans are its entities from left to right and then, for each pair i < j, the relations i → j and j → i.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from functools import cached_property
+
+import numpy as np
+
+from hasten.errors import SchemaError
+from hasten.graph import FloatArray, IntArray
+from hasten.problem import Batch, Scorer
+from hasten.schema import Schema
+from hasten.structure import Structure
+from hasten.tasks.entity_relation.corpus import Sentence, induce_arguments
+
+Arguments = Mapping[str, Collection[tuple[str, str]]]
+
+PAPER_ENTITIES = ("person", "location", "organization", "none")
+PAPER_ARGUMENTS: dict[str, set[tuple[str, str]]] = {
+    "Kill": {("person", "person")},
+    "LiveIn": {("person", "location")},
+    "WorkFor": {("person", "organization")},
+    "LocatedAt": {("location", "location")},
+    "OrgBasedIn": {("organization", "location")},
+}
+NO_RELATION = "NoRel"
+FEATURES = ("triples", "paper", "more")
+
+
+class EntityRelationTask:
+    """The schema of the task, and the structures of its sentences by their number of entities.
+
+    `arguments` says, for each relation, which (source, target) types it may join. `features` are those of the
+    speedup classifier: "paper" counts (source, relation) and (relation, target) pairs and triples; "more" adds
+    the types of all pairs, of neighbours in the text, and the two relations of a pair; "triples" has triples
+    alone (pairs can be folded into them: see `folded`).
+    """
+
+    def __init__(
+        self,
+        entity_labels: Sequence[str] = PAPER_ENTITIES,
+        arguments: Arguments = PAPER_ARGUMENTS,
+        *,
+        no_relation: str = NO_RELATION,
+        features: str = "paper",
+    ) -> None:
+        if features not in FEATURES:
+            raise SchemaError(f"There are no features {features!r}. There are {', '.join(FEATURES)}.")
+        if no_relation in arguments:
+            raise SchemaError(f"{no_relation!r} stands for no relation; it cannot have arguments.")
+        self.entity_labels = tuple(entity_labels)
+        self.relation_labels = (*arguments, no_relation)
+        self.arguments = {name: frozenset(pairs) for name, pairs in arguments.items()}
+        self.no_relation = no_relation
+        self.features = features
+        schema = self.schema = Schema()
+        entity = self.entity = schema.variable("entity", self.entity_labels)
+        relation = self.relation = schema.variable("relation", self.relation_labels)
+        args = self.args = schema.factor("args", source=entity, relation=relation, target=entity)
+        args.allow(relation=no_relation)
+        for name, pairs in self.arguments.items():
+            for source, target in pairs:
+                args.allow(relation=name, source=source, target=target)
+        both = self.both = schema.factor(
+            "both", learned=features == "more", forward=relation, backward=relation
+        )
+        both.allow(forward=no_relation)
+        both.allow(backward=no_relation)
+        if features != "triples":
+            self.source_pair = schema.factor("source_relation", source=entity, relation=relation)
+            self.target_pair = schema.factor("relation_target", relation=relation, target=entity)
+        if features == "more":
+            self.types = schema.factor("types", left=entity, right=entity)
+            self.neighbours = schema.factor("neighbours", left=entity, right=entity)
+        self._structures: dict[int, Structure] = {}
+
+    @classmethod
+    def induced(cls, sentences: Iterable[Sentence], *, features: str = "paper") -> EntityRelationTask:
+        """Returns the task that an annotated corpus shows: its types, its relations, and what they join."""
+        sentences = list(sentences)
+        types = sorted({name for sentence in sentences for name in sentence.types or ()})
+        if not types:
+            raise SchemaError("No sentence has entity types. Induce a task from an annotated corpus.")
+        return cls(types, dict(sorted(induce_arguments(sentences).items())), features=features)
+
+    def structure(self, n_entities: int) -> Structure:
+        """Returns the structure of sentences with so many entities; built once."""
+        if n_entities not in self._structures:
+            self._structures[n_entities] = self._build(n_entities)
+        return self._structures[n_entities]
+
+    def batch(self, n_entities: IntArray, costs: FloatArray | Scorer) -> Batch:
+        """Returns sentences with so many entities each as a batch: with all costs in a row, or a lazy scorer."""
+        counts, structure = np.unique(n_entities, return_inverse=True)
+        return Batch.build([self.structure(int(n)) for n in counts], structure, costs)
+
+    @cached_property
+    def lean(self) -> EntityRelationTask:
+        """This task with triples as its only features: a search over it has less to add up."""
+        return EntityRelationTask(
+            self.entity_labels, self.arguments, no_relation=self.no_relation, features="triples"
+        )
+
+    def folded(self, weights: FloatArray) -> FloatArray:
+        """Returns weights for the lean task that give every node of a search the same heuristic.
+
+        A relation is assigned after its entities, so its pairs and its triple are completed together.
+        """
+        if self.features == "more":
+            raise SchemaError("The features 'more' do not fold into triples. Search with the task itself.")
+        triples = self._block(weights, "args")
+        if self.features == "paper":
+            triples = triples + self._block(weights, "source_relation")[:, :, None]
+            triples = triples + self._block(weights, "relation_target")[None, :, :]
+        return np.ascontiguousarray(triples.ravel())
+
+    def _block(self, weights: FloatArray, name: str) -> FloatArray:
+        kind = self.schema.factors[name]
+        return weights[kind.weight_at : kind.weight_at + kind.size].reshape(kind.shape)
+
+    def _build(self, n_entities: int) -> Structure:
+        shape = self.schema.structure()
+        entities = [shape.add(self.entity) for _ in range(n_entities)]
+        pairs = [
+            (left, right, shape.add(self.relation), shape.add(self.relation))
+            for left in entities
+            for right in entities[left + 1 :]
+        ]
+        for left, right, forward, backward in pairs:
+            for source, relation, target in ((left, forward, right), (right, backward, left)):
+                shape.connect(self.args, source=source, relation=relation, target=target)
+                if self.features != "triples":
+                    shape.connect(self.source_pair, source=source, relation=relation)
+                    shape.connect(self.target_pair, relation=relation, target=target)
+            shape.connect(self.both, forward=forward, backward=backward)
+            if self.features == "more":
+                shape.connect(self.types, left=left, right=right)
+                if right == left + 1:
+                    shape.connect(self.neighbours, left=left, right=right)
+        return shape
