@@ -205,6 +205,14 @@ def test_beam_search_is_its_slow_twin_for_every_combination_of_switches() -> Non
             assert found.n_costs == len(twin.computed), options
 
 
+def test_look_ahead_is_its_slow_twin_where_many_tables_meet() -> None:
+    rng = np.random.default_rng(10)
+    for _ in range(600):
+        problem = random_problem(rng, max_variables=4, max_labels=3, max_factors=12, rules=False)
+        options = {"width": int(rng.integers(1, 4)), "enforce": bool(rng.integers(2)), "look_ahead": True}
+        assert labels_of(BeamSearch(**options)(problem)) == naive.beam_search(problem, **options).labels
+
+
 @given(problems())
 def test_constrained_search_is_its_slow_twin(problem: Problem) -> None:
     assert labels_of(ConstrainedSearch()(problem)) == naive.constrained_search(problem)
