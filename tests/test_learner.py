@@ -125,7 +125,7 @@ def test_averaged_weights_are_the_mean_of_the_weights_after_each_example(problem
     problems = family(problem, seed)
     answers = any_labels(problems, seed)
     lessons = naive.algorithm_1(problems, answers, width, 3, 0.25)
-    learner = Learner(width, step=0.25, enforce=False, shuffle=False)
+    learner = Learner(width, step=0.25, shuffle=False)
     for _ in range(3):
         learner.partial_fit(Batch.of(problems), flat(answers))
     assert learner.n_examples == len(lessons)
@@ -157,7 +157,7 @@ def test_learning_enforced_never_sees_a_valid_answer_removed():
         best = naive.solve(problem)
         if best.labels is None:
             continue
-        learner = Learner(1, look_ahead=bool(rng.integers(2))).learn_one(problem, best.labels)
+        learner = Learner(1, enforce=True, look_ahead=bool(rng.integers(2))).learn_one(problem, best.labels)
         forbidden += learner.state.n_forbidden
         learned += learner.n_examples
     assert forbidden == 0
@@ -171,11 +171,11 @@ def test_an_answer_that_constraints_forbid_teaches_nothing_when_they_are_enforce
     shape = schema.structure()
     shape.connect(pair, left=shape.add(pet), right=shape.add(pet))
     problem = shape.problem([[0.0, 1.0], [0.0, 1.0]])
-    strict = Learner(1).learn_one(problem, [0, 1])
+    strict = Learner(1, enforce=True).learn_one(problem, [0, 1])
     assert strict.state.n_forbidden == 1
     assert strict.n_examples == strict.n_mistakes == 0
     assert not strict.weights.any()
-    assert Learner(1, enforce=False).learn_one(problem, [0, 1]).n_mistakes == 1
+    assert Learner(1).learn_one(problem, [0, 1]).n_mistakes == 1
 
 
 def peaked(n: int, n_entities: int = 3, seed: int = 0, scale: float = 1.0) -> tuple[Batch, Solutions]:
@@ -199,7 +199,7 @@ def exact(found: Solutions, answers: Solutions) -> float:
 @pytest.mark.parametrize("scale", [0.01, 1.0, 100.0])
 def test_defaults_learn_on_any_scale_of_costs(scale):
     batch, answers = peaked(2000, scale=scale)
-    learner = Learner(2, enforce=False).fit(batch, answers)
+    learner = Learner(2).fit(batch, answers)
     plain = exact(BeamSearch(2, enforce=False)(batch), answers)
     learned = exact(BeamSearch(2, learner.weights, enforce=False)(batch), answers)
     assert learned > plain + 0.2

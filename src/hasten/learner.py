@@ -97,7 +97,7 @@ class Learner:
     width: int = 2
     step: float | None = None
     averaged: bool = True
-    enforce: bool = True
+    enforce: bool = False
     look_ahead: bool = False
     epochs: int = 10
     shuffle: bool = True

@@ -70,83 +70,48 @@ def search_step(
     scratch: Scratch,
 ) -> int:
     """Ranks the candidates of step `t` into `scratch.best`; returns how many the beam keeps."""
-    beam.open_candidates(graph, nodes, n_nodes, t, scratch)
-    for x in range(graph.done_first[t], graph.done_first[t + 1]):
-        f = graph.done[x]
-        beam.complete(graph, table, weights, options.enforce, nodes.labels, n_nodes, t, f, scratch)
-    if options.enforce and graph.row_low.size:
-        beam.remove_by_rows(graph, nodes.row, n_nodes, t, scratch.out)
-    if options.ahead:
-        beam.look_ahead(graph, cost, table, options.enforce, known, nodes, n_nodes, t, scratch)
+    beam.expand(graph, cost, table, weights, options, known, nodes, n_nodes, t, scratch)
     beam.add_costs(graph, cost, options.enforce, known, nodes.g, n_nodes, t, scratch)
     return beam.rank_by_priority(graph, n_nodes, t, options.width, options.spread, scratch)
 
 
 @kernel
-def keep_best(
-    graph: Graph,
-    cost: FloatArray,
-    table: FloatArray,
-    options: Options,
-    known: IntArray,
-    nodes: Nodes,
-    n_best: int,
-    t: int,
-    scratch: Scratch,
-) -> None:
-    """Makes the best candidates of step `t` the nodes of the beam."""
-    for b in range(n_best):
-        if scratch.best[b] >> BITS != b:
-            beam.copy_nodes(graph, nodes, scratch.next, scratch.best, n_best, True, options.ahead)
-            beam.copy_nodes(graph, scratch.next, nodes, scratch.best, n_best, False, options.ahead)
-            break
-    beam.assign(graph, nodes, n_best, t, scratch)
-    if options.ahead:
-        beam.keep_ahead(graph, cost, table, options.enforce, known, nodes, n_best, t, scratch.position)
-
-
-@kernel
-def learn_problem(
+def follow(
     graph: Graph,
     cost: FloatArray,
     table: FloatArray,
     answer: IntArray,
+    weights: FloatArray,
     options: Options,
-    step: float,
     known: IntArray,
     nodes: Nodes,
     scratch: Scratch,
-    difference: Difference,
-    learned: Weights,
-) -> int:
-    """Searches one problem until the beam is lost or the search ends; updates the weights after a mistake."""
+) -> tuple[int, int, int, float]:
+    """Searches one problem until the beam is lost or the search ends.
+
+    Returns how it went and, of a mistake, the level, the number of nodes (the first in `nodes`) that stood
+    before v*, and the path cost of v*, with what it must still cost at least.
+    """
     n_variables = graph.order.size
-    for s in range(n_variables):
-        scratch.position[graph.order[s]] = s
     beam.begin(graph, cost, options, known, nodes)
     n_nodes, good = 1, 0  # the y-good node's place in the beam
     for t in range(n_variables):
         k = graph.order[t]
-        n_labels = graph.first[k + 1] - graph.first[k]
-        n_nodes = search_step(graph, cost, table, learned.w, options, known, nodes, n_nodes, t, scratch)
+        n_nodes = search_step(graph, cost, table, weights, options, known, nodes, n_nodes, t, scratch)
         wanted = (good << BITS) | answer[k]
-        c = good * n_labels + answer[k]
+        c = good * (graph.first[k + 1] - graph.first[k]) + answer[k]
         if scratch.out[c]:
-            return FORBIDDEN
+            return FORBIDDEN, t + 1, 0, np.inf
         good = -1
         for b in range(n_nodes):
             if scratch.best[b] == wanted:
                 good = b
-        path = scratch.g[c] + scratch.rest[c]  # before the nodes' own take its place
-        keep_best(graph, cost, table, options, known, nodes, n_nodes, t, scratch)
+        beam.keep_best(graph, cost, table, options, known, nodes, n_nodes, t, scratch)
         if good < 0:
-            update(graph, answer, t + 1, nodes, n_nodes, path, step, difference, learned)
-            return LOST
+            return LOST, t + 1, n_nodes, scratch.g[c] + scratch.rest[c]
     if good > 0:
-        path = nodes.g[good] + nodes.rest[good]
-        update(graph, answer, n_variables, nodes, 1, path, step, difference, learned)
-        return WRONG
-    return CORRECT
+        return WRONG, n_variables, 1, nodes.g[good] + nodes.rest[good]
+    return CORRECT, n_variables, 0, 0.0
 
 
 @kernel
@@ -161,10 +126,7 @@ def update(
     difference: Difference,
     learned: Weights,
 ) -> None:
-    """Adds `step` times phi(v*) less the mean of phi over the first `n_nodes` nodes to the weights.
-
-    `level` variables are assigned; `path` is the path cost of v*, with what it must still cost at least.
-    """
+    """Adds `step` times phi(v*) less the mean of phi over the first `n_nodes` nodes to the weights."""
     one, all_nodes, n_all = difference.one, difference.all, 0
     for b in range(n_nodes):
         n_one = 0
@@ -228,7 +190,10 @@ def learn_range(
     learned: Weights,
     outcome: IntArray,
 ) -> None:
-    """Learns from the problems `order`, one after the other; `outcome` says how each of them went."""
+    """Learns from the problems `order`, one after the other; `outcome` says how each of them went.
+
+    A step of 0 changes nothing: it counts the mistakes of the weights as they are.
+    """
     n_variables, n_rows, n_labels, n_factors = 0, 0, 1, 0
     for s in range(pool.at.shape[0] - 1):
         graph = view(pool, s)
@@ -248,21 +213,17 @@ def learn_range(
     )
     for x in range(order.size):
         p = order[x]
-        outcome[x] = learn_problem(
-            view(pool, structure[p]),
-            cost[cost_at[p] : cost_at[p + 1]],
-            table[table_at[p] :],
-            answers[variable_at[p] : variable_at[p + 1]],
-            options,
-            step,
-            known,
-            nodes,
-            scratch,
-            difference,
-            learned,
+        graph = view(pool, structure[p])
+        mine, tables = cost[cost_at[p] : cost_at[p + 1]], table[table_at[p] :]
+        answer = answers[variable_at[p] : variable_at[p + 1]]
+        outcome[x], level, n_nodes, path = follow(
+            graph, mine, tables, answer, learned.w, options, known, nodes, scratch
         )
-        if outcome[x] != FORBIDDEN:
-            learned.n_examples[0] += 1
+        if outcome[x] == FORBIDDEN:
+            continue
+        if step > 0.0 and outcome[x] != CORRECT:
+            update(graph, answer, level, nodes, n_nodes, path, step, difference, learned)
+        learned.n_examples[0] += 1
 
 
 @driver
