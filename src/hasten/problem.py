@@ -350,7 +350,7 @@ def _flat_costs(
     structure: Structure, costs: FloatArray | Sequence[Sequence[float] | FloatArray]
 ) -> FloatArray:
     n_labels = structure.n_labels
-    if isinstance(costs, np.ndarray) and costs.ndim == 1 and costs.dtype != object:
+    if isinstance(costs, np.ndarray) and costs.ndim == 1 and costs.dtype.kind in "biuf":
         flat = np.array(costs, dtype=np.float64)
         if flat.size != n_labels:
             raise ProblemError(
@@ -358,12 +358,17 @@ def _flat_costs(
                 "Give one cost per label, in the order of the structure's variables."
             )
     else:
-        if len(costs) != structure.n_variables:
+        try:
+            parts = [np.asarray(part, dtype=np.float64) for part in costs]
+        except (TypeError, ValueError):
             raise ProblemError(
-                f"Got costs for {len(costs)} variables; the structure has {structure.n_variables}. "
+                "Costs are numbers. Give an array for each variable, one flat NumPy array, or a scorer."
+            ) from None
+        if len(parts) != structure.n_variables:
+            raise ProblemError(
+                f"Got costs for {len(parts)} variables; the structure has {structure.n_variables}. "
                 "Give an array of costs for each variable, or one flat NumPy array."
             )
-        parts = [np.asarray(part, dtype=np.float64) for part in costs]
         for v, (kind, part) in enumerate(zip(structure.kinds, parts, strict=True)):
             if part.shape != (len(kind),):
                 raise ProblemError(
