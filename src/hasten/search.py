@@ -51,6 +51,9 @@ class BeamSearch(Searcher):
     `enforce` keeps forbidden tuples and broken rules out of the beam: what it returns is then valid.
     `look_ahead` adds the least that unassigned variables must still cost. `theta` is the gap above which the
     heuristic decides without the variable's cost; `spread` lets the beam narrow where it is sure.
+
+    A cost of inf forbids a label only to a search that looks at it. With a finite `theta` an answer may hold
+    such a label: where the costs were given it is reported as invalid, where they are lazy nobody knows.
     """
 
     width: int = 1
