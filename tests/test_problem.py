@@ -85,6 +85,12 @@ def test_costs_of_the_wrong_size_are_refused() -> None:
         shape.problem([0.0, 1.0])
 
 
+def test_costs_that_are_no_numbers_are_refused() -> None:
+    for wrong in (None, 3.0, np.array(1.0), ["cat", "house"], np.array(["cat"] * 5), [[[0, 1], [0]], [0]]):
+        with refused("Costs are numbers"):
+            two_pets().problem(wrong)
+
+
 @pytest.mark.parametrize("value", [math.nan, -INF])
 def test_a_cost_is_a_number_or_inf(value: float) -> None:
     shape = two_pets()

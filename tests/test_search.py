@@ -572,6 +572,19 @@ def test_a_label_of_infinite_cost_is_never_chosen() -> None:
     assert greedy()(shape.problem([[INF, INF]])).status is Status.INVALID
 
 
+def test_a_forbidden_label_that_nobody_looked_at_may_be_chosen() -> None:
+    schema = Schema()
+    shape_kind = schema.variable("kind", ["a", "b"])
+    shape = schema.structure()
+    shape.add(shape_kind)
+    costs = np.array([INF, 1.0])
+    given_costs = BeamSearch(theta=0.0)(shape.problem(costs))
+    assert (given_costs.names, given_costs.status) == (["a"], Status.INVALID)
+    lazy = BeamSearch(theta=0.0)(shape.problem(lambda problems, variables: costs))
+    assert (lazy.names, lazy.status, lazy.n_costs) == (["a"], Status.FOUND, 0)
+    assert math.isnan(lazy.cost)
+
+
 # Misuse
 
 
