@@ -1,0 +1,250 @@
+"""The problems that are measured: families of one shape each, in several sizes, drawn from a seed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import combinations, pairwise
+
+import numpy as np
+
+from hasten.errors import ProblemError
+from hasten.graph import FloatArray, IntArray
+from hasten.problem import Problem
+from hasten.schema import Schema
+from hasten.structure import Structure
+
+ENTITIES = ("person", "location", "organization", "none")
+RELATIONS = ("Kill", "LiveIn", "WorkFor", "LocatedAt", "OrgBasedIn", "NoRel")
+ARGUMENTS = {  # the types of entity that each relation joins
+    "Kill": ("person", "person"),
+    "LiveIn": ("person", "location"),
+    "WorkFor": ("person", "organization"),
+    "LocatedAt": ("location", "location"),
+    "OrgBasedIn": ("organization", "location"),
+}
+PEAK = 3.0  # how much cheaper a planted label is, in standard deviations of the noise
+UNRELATED = 0.75  # how often a planted pair has no relation
+
+Make = Callable[[int, int, np.random.Generator], list[Problem]]
+
+
+@dataclass(frozen=True, slots=True)
+class Family:
+    """Problems of one kind: `make(size, n, rng)` draws `n` of a size."""
+
+    name: str
+    about: str
+    unit: str  # what a size counts
+    sizes: tuple[int, ...]
+    quick: tuple[int, ...]  # the sizes of a quick run
+    make: Make
+
+    def problems(self, size: int, n: int, seed: int = 0) -> list[Problem]:
+        """Draws `n` problems of a size; a seed gives the same ones, and more of them with a larger `n`."""
+        if size < 1 or n < 0:
+            raise ProblemError(f"Cannot draw {n} problems of size {size}. Ask for a size of 1 or more.")
+        return self.make(size, n, np.random.default_rng([seed, size]))
+
+
+def entity_relation_schema() -> Schema:
+    """Returns the paper's schema; `source` and `target` pair an entity with a relation, as features only."""
+    schema = Schema()
+    entity = schema.variable("entity", ENTITIES)
+    relation = schema.variable("relation", RELATIONS)
+    args = schema.factor("args", source=entity, relation=relation, target=entity)
+    for name, (source, target) in ARGUMENTS.items():
+        args.allow(relation=name, source=source, target=target)
+    args.allow(relation="NoRel")
+    both = schema.factor("both", forward=relation, backward=relation)
+    both.allow(forward="NoRel").allow(backward="NoRel")
+    schema.factor("source", source=entity, relation=relation)
+    schema.factor("target", relation=relation, target=entity)
+    return schema
+
+
+def entity_relation(schema: Schema, n_entities: int) -> Structure:
+    """Returns a sentence of `n_entities`: the entities, then for each pair the relations there and back."""
+    entity, relation = schema.variables["entity"], schema.variables["relation"]
+    shape = schema.structure()
+    for _ in range(n_entities):
+        shape.add(entity)
+    between = {pair: shape.add(relation) for pair in ordered_pairs(n_entities)}
+    for (source, target), there in between.items():
+        shape.connect(schema.factors["args"], source=source, relation=there, target=target)
+        shape.connect(schema.factors["source"], source=source, relation=there)
+        shape.connect(schema.factors["target"], relation=there, target=target)
+        if source < target:
+            shape.connect(schema.factors["both"], forward=there, backward=between[target, source])
+    return shape
+
+
+def ordered_pairs(n_entities: int) -> list[tuple[int, int]]:
+    """Returns (source, target) of each relation, in the order of the variables."""
+    return [way for i, j in combinations(range(n_entities), 2) for way in ((i, j), (j, i))]
+
+
+def _random(size: int, n: int, rng: np.random.Generator) -> list[Problem]:
+    shape = entity_relation(entity_relation_schema(), size)
+    return _stack(shape, rng.normal(size=(n, shape.n_labels)))
+
+
+def _peaked(size: int, n: int, rng: np.random.Generator) -> list[Problem]:
+    shape = entity_relation(entity_relation_schema(), size)
+    costs = []
+    for _ in range(n):
+        cost = rng.normal(size=shape.n_labels)
+        cost[shape.graph.first[:-1] + plant(size, rng)] -= PEAK
+        costs.append(cost)
+    return _stack(shape, costs)
+
+
+def plant(n_entities: int, rng: np.random.Generator) -> IntArray:
+    """Draws a valid labelling of a sentence: types at random, and some of the relations that they allow."""
+    types = rng.integers(len(ENTITIES), size=n_entities)
+    labels: dict[tuple[int, int], int] = {}
+    for source, target in ordered_pairs(n_entities):
+        joined = ENTITIES[types[source]], ENTITIES[types[target]]
+        fitting = [RELATIONS.index(name) for name, pair in ARGUMENTS.items() if pair == joined]
+        free = labels.get((target, source), len(RELATIONS) - 1) == len(RELATIONS) - 1
+        related = rng.random() >= UNRELATED and free and fitting
+        labels[source, target] = fitting[0] if related else len(RELATIONS) - 1
+    return np.array([*types, *labels.values()], dtype=np.int64)
+
+
+def _chain(n_labels: int) -> Make:
+    def make(size: int, n: int, rng: np.random.Generator) -> list[Problem]:
+        schema = Schema()
+        tag = schema.variable("tag", [f"tag{i}" for i in range(n_labels)])
+        step = schema.factor("step", before=tag, after=tag)
+        step.set_table(rng.normal(size=(n_labels, n_labels)))
+        shape = schema.structure()
+        tags = [shape.add(tag) for _ in range(size)]
+        for before, after in pairwise(tags):
+            shape.connect(step, before=before, after=after)
+        return _stack(shape, rng.normal(size=(n, shape.n_labels)))
+
+    return make
+
+
+def _grid(n_labels: int) -> Make:
+    def make(size: int, n: int, rng: np.random.Generator) -> list[Problem]:
+        schema = Schema()
+        cell = schema.variable("cell", [f"label{i}" for i in range(n_labels)])
+        edge = schema.factor("edge", one=cell, other=cell)
+        shape = schema.structure()
+        cells = [[shape.add(cell) for _ in range(size)] for _ in range(size)]
+        edges = []
+        for r in range(size):
+            for c in range(size):
+                if c + 1 < size:
+                    edges.append(shape.connect(edge, one=cells[r][c], other=cells[r][c + 1]))
+                if r + 1 < size:
+                    edges.append(shape.connect(edge, one=cells[r][c], other=cells[r + 1][c]))
+        problems = []
+        for _ in range(n):
+            cost = rng.normal(size=shape.n_labels)
+            tables = dict(zip(edges, rng.normal(size=(len(edges), n_labels, n_labels)), strict=True))
+            problems.append(shape.problem(cost, tables=tables))
+        return problems
+
+    return make
+
+
+def _assignment(size: int, n: int, rng: np.random.Generator) -> list[Problem]:
+    schema = Schema()
+    worker = schema.variable("worker", [f"task{i}" for i in range(size)])
+    shape = schema.structure()
+    workers = [shape.add(worker) for _ in range(size)]
+    for task in worker.labels:
+        shape.rule(f"one {task}", [(v, task) for v in workers], exactly=1)
+    return _stack(shape, rng.normal(size=(n, shape.n_labels)))
+
+
+def _matching(size: int, n: int, rng: np.random.Generator) -> list[Problem]:
+    schema = Schema()
+    worker = schema.variable("worker", [*(f"task{i}" for i in range(max(1, size // 2))), "none"])
+    shape = schema.structure()
+    workers = [shape.add(worker) for _ in range(size)]
+    for task in worker.labels[:-1]:
+        shape.rule(f"one {task}", [(v, task) for v in workers], at_most=1)
+    return _stack(shape, rng.normal(size=(n, shape.n_labels)))
+
+
+def _stack(shape: Structure, costs: Iterable[FloatArray]) -> list[Problem]:
+    return [shape.problem(row) for row in costs]
+
+
+def sentence_problems(
+    schema: Schema, n_entities: Sequence[int] | IntArray, costs: FloatArray
+) -> list[Problem]:
+    """Returns a problem for each sentence, given the flat costs of all of them."""
+    shapes: dict[int, Structure] = {}
+    problems, at = [], 0
+    for n in map(int, n_entities):
+        if n not in shapes:
+            shapes[n] = entity_relation(schema, n)
+        problems.append(shapes[n].problem(costs[at : at + shapes[n].n_labels]))
+        at += shapes[n].n_labels
+    return problems
+
+
+_ALL = (
+    Family(
+        "random",
+        "entity-relation problems whose costs are noise",
+        "entities",
+        (2, 4, 6, 8, 12, 16, 20),
+        (4,),
+        _random,
+    ),
+    Family(
+        "peaked",
+        "entity-relation problems whose costs favour a valid labelling, with noise",
+        "entities",
+        (2, 4, 6, 8, 12, 16, 20),
+        (4,),
+        _peaked,
+    ),
+    Family(
+        "chain5",
+        "chains of 5 labels with transition costs",
+        "variables",
+        (10, 20, 50, 100),
+        (10,),
+        _chain(5),
+    ),
+    Family(
+        "chain20",
+        "chains of 20 labels with transition costs",
+        "variables",
+        (10, 20, 50, 100),
+        (),
+        _chain(20),
+    ),
+    Family(
+        "grid3",
+        "square grids of 3 labels with random tables",
+        "cells a side",
+        (3, 5, 7, 10),
+        (4,),
+        _grid(3),
+    ),
+    Family(
+        "assignment",
+        "workers and tasks, each task exactly once",
+        "workers",
+        (4, 8, 12, 16, 24),
+        (4,),
+        _assignment,
+    ),
+    Family(
+        "matching",
+        "twice as many workers as tasks, each task at most once",
+        "workers",
+        (4, 8, 16, 32),
+        (4,),
+        _matching,
+    ),
+)
+FAMILIES: Mapping[str, Family] = {family.name: family for family in _ALL}

@@ -1,0 +1,91 @@
+"""The figures of a run as tables for the terminal."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Any
+
+from rich.console import Console
+from rich.table import Table
+
+from hasten.bench.families import FAMILIES
+from hasten.bench.peers import OWN
+from hasten.bench.run import Measurement, Results
+
+
+def show(results: Results, console: Console | None = None) -> None:
+    """Prints a table for each family: time a problem, and how many times as long as hasten that is."""
+    console = console or Console()
+    for family in dict.fromkeys(found.family for found in results.measurements):
+        console.print(family_table(results, family))
+    if results.text is not None:
+        console.print(text_table(results.text))
+
+
+def family_table(results: Results, family: str) -> Table:
+    """Returns the table of one family."""
+    about = FAMILIES[family].about if family in FAMILIES else "real costs"
+    unit = FAMILIES[family].unit if family in FAMILIES else ""
+    table = Table(title=f"{family}: {about}", caption="time a problem, × hasten's, × hasten's in batches")
+    table.add_column("")
+    sizes = list(dict.fromkeys(found.size for found in results.measurements if found.family == family))
+    for size in sizes:
+        table.add_column(f"{size} {unit}" if size else "all", justify="right")
+    for peer in results.peers:
+        cells = [cell(results, results.of(family, size, peer)) for size in sizes]
+        table.add_row(peer, *cells)
+    return table
+
+
+def cell(results: Results, found: Measurement | None) -> str:
+    """Returns what there is to say of one measurement."""
+    if found is None:
+        return ""
+    if not found.seconds:
+        return found.status
+    parts = [duration(found.mean)]
+    if found.peer not in OWN:
+        parts += [times(results.ratio(found, own)) for own in OWN]
+    if found.status != "ok":
+        parts.append(f"[red]{found.status} {found.n_wrong}[/red]")
+    if found.n_solved < len(found.seconds):
+        parts.append(f"({found.n_solved} of {len(found.seconds)} solved)")
+    if found.peer in OWN and found.by.get("solver"):
+        parts.append(f"({found.by['solver']} by HiGHS)")
+    return " ".join(parts)
+
+
+def text_table(text: Mapping[str, Any]) -> Table:
+    """Returns the comparison of searches on text."""
+    table = Table(title=f"search on text: {text['about']}")
+    table.add_column("")
+    names = ("microseconds", "entity accuracy", "relation F1", "valid")
+    for name in names:
+        table.add_column(name, justify="right")
+    for row in text["rows"]:
+        cells = [number(row.get(name)) for name in names]
+        table.add_row(str(row["name"]), *cells)
+    return table
+
+
+def number(value: object) -> str:
+    """Writes a figure with three digits, and nothing for none."""
+    return f"{value:.3g}" if isinstance(value, float) else str(value or "")
+
+
+def duration(seconds: float) -> str:
+    """Writes a time with three digits and a fitting unit."""
+    if math.isnan(seconds):
+        return "-"
+    for unit, size in (("s", 1.0), ("ms", 1e-3), ("µs", 1e-6)):
+        if seconds >= size:
+            return f"{seconds / size:.3g} {unit}"
+    return f"{seconds * 1e9:.3g} ns"
+
+
+def times(ratio: float) -> str:
+    """Writes a ratio."""
+    if math.isnan(ratio):
+        return "-"
+    return f"{ratio:.0f}×" if ratio >= 10 else f"{ratio:.2g}×"

@@ -1,0 +1,252 @@
+"""Real and synthetic text: problems with a trained model's costs, and searches against Vowpal Wabbit's.
+
+Vowpal Wabbit has the same task (`--search_task entity_relation`), learned from gold labels by imitation: it
+labels entities and then relations greedily, with the argument constraints enforced. It is given the features
+that our model has, extracted and written out beforehand. It knows one relation a pair, so it is given, and
+both are judged by, the relations from the earlier entity to the later.
+"""
+
+from __future__ import annotations
+
+import tempfile
+import time
+from collections.abc import Callable, Sequence
+from functools import partial
+from itertools import combinations
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from hasten.bench.families import (
+    ARGUMENTS,
+    ENTITIES,
+    RELATIONS,
+    entity_relation,
+    entity_relation_schema,
+    sentence_problems,
+)
+from hasten.bound import Certifier
+from hasten.graph import FloatArray, IntArray
+from hasten.problem import Batch, Problem
+from hasten.schema import Schema
+from hasten.search import BeamSearch, greedy
+from hasten.structure import Structure
+from hasten.tasks.entity_relation.black_box import LinearScorer
+from hasten.tasks.entity_relation.corpus import Sentence, read_corpus, split
+from hasten.tasks.entity_relation.features import MAX_FEATURES, variable_features
+from hasten.tasks.entity_relation.synthetic import generate
+from hasten.tasks.entity_relation.text import Text, intern
+from hasten.tasks.entity_relation.training import gold, train_independent, train_structured
+
+# Vowpal Wabbit's numbers of the labels.
+VW_ENTITY = {"none": 1, "person": 2, "organization": 3, "location": 4}
+VW_RELATION = {"LiveIn": 5, "OrgBasedIn": 6, "LocatedAt": 7, "WorkFor": 8, "Kill": 9, "NoRel": 10}
+VW_TRAINING = (
+    "-b 22 --search 10 --search_task entity_relation --constraints --search_alpha 1e-8 --passes 10 -k"
+)
+N_BUCKETS = 2**17
+NO_RELATION = len(RELATIONS) - 1
+
+Report = Callable[[str], None]
+
+
+class Sentences:
+    """Turns sentences with flat costs into batches; one structure for each number of entities."""
+
+    def __init__(self) -> None:
+        self.schema: Schema = entity_relation_schema()
+        self._shapes: dict[int, Structure] = {}
+
+    def batch(self, n_entities: IntArray, costs: FloatArray) -> Batch:
+        """Returns a problem for each sentence."""
+        counts, which = np.unique(n_entities, return_inverse=True)
+        shapes = []
+        for n in map(int, counts):
+            if n not in self._shapes:
+                self._shapes[n] = entity_relation(self.schema, n)
+            shapes.append(self._shapes[n])
+        return Batch.build(shapes, which, costs)
+
+
+def corpus_problems(path: Path, seed: int = 0) -> dict[str, list[Problem]]:
+    """Returns the test sentences of a corpus with the costs of two models, trained on the other sentences."""
+    train, test = read_split(path, seed)
+    text = intern(test)
+    found = {}
+    for name, scorer in (
+        ("corpus structured", train_together(train)),
+        ("corpus independent", train_alone(train)),
+    ):
+        found[name] = sentence_problems(entity_relation_schema(), text.n_entities, scorer.costs(text)[0])
+    return found
+
+
+def read_split(path: Path | None, seed: int, n: int = 1500) -> tuple[list[Sentence], list[Sentence]]:
+    """Returns sentences with relations to train and to test on; synthetic news without a corpus."""
+    sentences = generate(n, seed) if path is None else read_corpus(path)
+    return split([sentence for sentence in sentences if sentence.relations], 0.7, seed)
+
+
+def train_together(train: Sequence[Sentence]) -> LinearScorer:
+    """Trains with inference in the loop."""
+    certify, sentences = Certifier(), Sentences()
+
+    def infer(n_entities: IntArray, costs: FloatArray, cost_at: IntArray) -> IntArray:
+        return certify(sentences.batch(n_entities, costs)).labels
+
+    return train_structured(train, ENTITIES, RELATIONS, infer, n_buckets=N_BUCKETS)
+
+
+def train_alone(train: Sequence[Sentence]) -> LinearScorer:
+    """Trains each variable alone."""
+    return train_independent(train, ENTITIES, RELATIONS, n_buckets=N_BUCKETS)
+
+
+def compare_searches(
+    path: Path | None, *, seed: int = 0, quick: bool = False, report: Report = print
+) -> dict[str, Any]:
+    """Compares searches with Vowpal Wabbit's on time a sentence and on accuracy against the gold labels."""
+    train, test = read_split(path, seed, 300 if quick else 1500)
+    truth = [gold(sentence, ENTITIES, RELATIONS) for sentence in test]
+    text, scorer, sentences = intern(test), train_together(train), Sentences()
+    n = len(test)
+    batch = sentences.batch(text.n_entities, scorer.costs(text)[0])
+    searches: dict[str, Any] = {
+        "greedy": greedy(),
+        "beam 1": BeamSearch(1),
+        "beam 2": BeamSearch(2),
+        "certifier": Certifier(),
+    }
+    rows = []
+    for name, search in searches.items():
+        answers = search(batch)
+        found = [answers.labels[a:b] for a, b in zip(batch.variable_at, batch.variable_at[1:], strict=False)]
+
+        def from_text(search: Any = search) -> None:
+            search(sentences.batch(text.n_entities, scorer.costs(text)[0]))
+
+        def from_words(search: Any = search) -> None:
+            read = intern(test)
+            search(sentences.batch(read.n_entities, scorer.costs(read)[0]))
+
+        for what, run in (
+            ("costs given", partial(search, batch)),
+            ("from interned text", from_text),
+            ("from words", from_words),
+        ):
+            row = {"name": f"hasten {name}, {what}", "microseconds": 1e6 * best_time(run) / n}
+            rows.append({**row, **judge(truth, found)})
+    rows += vowpal_wabbit(train, test, truth, quick, report)
+    source = "synthetic news" if path is None else "the corpus"
+    entities = f"{text.n_entities.mean():.1f} entities each"
+    about = f"{source}, {len(train)} sentences to train and {n} to test, {entities}"
+    return {"about": about, "rows": rows}
+
+
+def best_time(run: Callable[[], object], rounds: int = 5) -> float:
+    """Returns the least seconds of a few runs, after one that does not count."""
+    run()
+    least = float("inf")
+    for _ in range(rounds):
+        started = time.perf_counter()
+        run()
+        least = min(least, time.perf_counter() - started)
+    return least
+
+
+def judge(truth: Sequence[IntArray], found: Sequence[IntArray]) -> dict[str, float]:
+    """Returns the accuracy on entities, F1 on relations from earlier to later ones, and the valid share."""
+    right = total = true_positive = predicted = actual = valid = 0
+    for labels, answer in zip(truth, found, strict=True):
+        n = int(np.sqrt(len(labels)))
+        right += int((labels[:n] == answer[:n]).sum())
+        total += n
+        forward, ours = labels[n::2], answer[n::2]
+        true_positive += int(((forward == ours) & (forward < NO_RELATION)).sum())
+        predicted += int((ours < NO_RELATION).sum())
+        actual += int((forward < NO_RELATION).sum())
+        valid += all(
+            ours[p] == NO_RELATION
+            or ARGUMENTS[RELATIONS[ours[p]]] == (ENTITIES[answer[i]], ENTITIES[answer[j]])
+            for p, (i, j) in enumerate(combinations(range(n), 2))
+        )
+    return {
+        "entity accuracy": right / max(1, total),
+        "relation F1": 2 * true_positive / max(1, predicted + actual),
+        "valid": valid / max(1, len(truth)),
+    }
+
+
+def vowpal_wabbit(
+    train: Sequence[Sentence],
+    test: Sequence[Sentence],
+    truth: Sequence[IntArray],
+    quick: bool,
+    report: Report,
+) -> list[dict[str, Any]]:
+    """Trains and times Vowpal Wabbit's search; says so where it is not installed."""
+    try:
+        from vowpalwabbit import Workspace
+    except ImportError:
+        report("Vowpal Wabbit is not installed: pip install vowpalwabbit")
+        return [{"name": "vowpal wabbit: not installed"}]
+    repeats = 4 if quick else 20
+    with tempfile.TemporaryDirectory() as folder:
+        place = Path(folder)
+        (place / "train").write_text(write_examples(train))
+        examples = write_examples(test)
+        (place / "test").write_text(examples)
+        (place / "many").write_text(examples * repeats)
+        model, tested = place / "model", f"-t --quiet -i {place / 'model'}"
+        _run(
+            Workspace, f"--quiet {VW_TRAINING} --cache_file {place / 'cache'} -d {place / 'train'} -f {model}"
+        )
+        _run(Workspace, f"{tested} -d {place / 'test'} -p {place / 'said'}")
+        found = read_answers((place / "said").read_text(), [len(sentence.spans) for sentence in test])
+        rows = []
+        for what, extra in (("from text", ""), ("from its cache", f"--cache_file {place / 'many.cache'}")):
+            once = best_time(partial(_run, Workspace, f"{tested} -d {place / 'test'}"))
+            many = best_time(partial(_run, Workspace, f"{tested} -d {place / 'many'} {extra}"))
+            each = (many - once) / (len(test) * (repeats - 1))  # without starting and loading the model
+            rows.append({"name": f"vowpal wabbit, {what}", "microseconds": 1e6 * each, **judge(truth, found)})
+        return rows
+
+
+def _run(workspace: Any, options: str) -> None:
+    workspace(options).finish()
+
+
+def write_examples(sentences: Sequence[Sentence]) -> str:
+    """Writes sentences as Vowpal Wabbit reads them: a line an entity and a pair, then a blank line."""
+    text: Text = intern(sentences)
+    rows = np.empty(MAX_FEATURES, np.int64)
+    lines = []
+    for s, sentence in enumerate(sentences):
+        n, labels = len(sentence.spans), gold(sentence, ENTITIES, RELATIONS)
+        tags = [(v, f"{VW_ENTITY[ENTITIES[labels[v]]]} 1.0 E_{v}|e") for v in range(n)]
+        for p, (i, j) in enumerate(combinations(range(n), 2)):
+            v = n + 2 * p
+            tags.append((v, f"{VW_RELATION[RELATIONS[labels[v]]]} 1.0 R_{i}_{j}|r"))
+        lines += [f"{tag} {_features(text, s, v, rows)}" for v, tag in tags]
+        lines.append("")
+    return "\n".join(lines) + "\n"
+
+
+def _features(text: Text, sentence: int, variable: int, rows: IntArray) -> str:
+    count = variable_features(text, sentence, variable, N_BUCKETS - 1, rows)
+    return " ".join(map(str, rows[:count].tolist()))
+
+
+def read_answers(said: str, n_entities: Sequence[int]) -> list[IntArray]:
+    """Reads Vowpal Wabbit's answers, a line for each sentence, as labels of ours; nothing goes backward."""
+    entity = {number: ENTITIES.index(name) for name, number in VW_ENTITY.items()}
+    relation = {number: RELATIONS.index(name) for name, number in VW_RELATION.items()}
+    lines = [line.split() for line in said.splitlines() if line.strip()]
+    answers = []
+    for n, line in zip(n_entities, lines, strict=True):
+        labels = np.full(n * n, NO_RELATION, dtype=np.int64)
+        labels[:n] = [entity[int(word)] for word in line[:n]]
+        labels[n::2] = [relation[int(word)] for word in line[n : n + n * (n - 1) // 2]]
+        answers.append(labels)
+    return answers
