@@ -241,7 +241,7 @@ def dive(
     """Searches all labellings depth first; returns whether it finished, the least cost and the nodes it took."""
     if not prepare(graph, cost, table, dual, tree):
         return FINISHED, best_cost, 1
-    margin = rounding + message_rounding(graph, dual)
+    margin = rounding - message_rounding(graph, dual)  # whoever calls knows of the one, not of the other
     level, n_nodes = 0, 1
     bound, chosen = assess(graph, tree, 0)
     if chosen < 0:  # no variables
