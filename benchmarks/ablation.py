@@ -1,0 +1,314 @@
+"""Which switches of the search raise its agreement with the black box, and what each costs in time.
+
+    python benchmarks/ablation.py                                    # synthetic problems
+    python benchmarks/ablation.py --corpus CONLL04 --unlabeled MORE  # and real costs
+
+Each way of searching learns what it learns from one set of problems, labelled by proof, and is measured on
+another: how often its answer costs what the optimum costs (an invalid answer never does), and the time of one
+thread. The last line of each table is the certifier, which is always right.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from itertools import combinations
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from rich.console import Console
+from rich.table import Table
+
+from hasten.bound import Certifier
+from hasten.graph import FloatArray, IntArray
+from hasten.learner import Learner
+from hasten.problem import Batch
+from hasten.schema import Schema
+from hasten.search import BeamSearch, as_solutions
+from hasten.solution import TOLERANCE, Solutions
+from hasten.structure import Structure
+
+ENTITIES = ["person", "location", "organization", "none"]
+ARGUMENTS = {
+    "Kill": ("person", "person"),
+    "LiveIn": ("person", "location"),
+    "WorkFor": ("person", "organization"),
+    "LocatedAt": ("location", "location"),
+    "OrgBasedIn": ("organization", "location"),
+}
+RELATIONS = [*ARGUMENTS, "NoRel"]
+WIDTHS = (1, 2, 4, 8)
+
+
+@lru_cache
+def schema() -> Schema:
+    """Returns the paper's schema: its five argument constraints, one direction only, and its features."""
+    made = Schema()
+    entity, relation = made.variable("entity", ENTITIES), made.variable("relation", RELATIONS)
+    args = made.factor("args", source=entity, relation=relation, target=entity)
+    for name, (source, target) in ARGUMENTS.items():
+        args.allow(relation=name, source=source, target=target)
+    args.allow(relation="NoRel")
+    made.factor("both", forward=relation, backward=relation).allow(forward="NoRel").allow(backward="NoRel")
+    made.factor("source", source=entity, relation=relation)
+    made.factor("target", relation=relation, target=entity)
+    return made
+
+
+@lru_cache
+def structure(n_entities: int) -> Structure:
+    """Returns the structure of sentences with so many entities: these, then for each pair both directions."""
+    kinds, factors = schema().variables, schema().factors
+    shape = schema().structure()
+    entities = [shape.add(kinds["entity"]) for _ in range(n_entities)]
+    for i, j in combinations(entities, 2):
+        there, back = shape.add(kinds["relation"]), shape.add(kinds["relation"])
+        for source, between, target in ((i, there, j), (j, back, i)):
+            shape.connect(factors["args"], source=source, relation=between, target=target)
+            shape.connect(factors["source"], source=source, relation=between)
+            shape.connect(factors["target"], relation=between, target=target)
+        shape.connect(factors["both"], forward=there, backward=back)
+    return shape
+
+
+def gather(n_entities: IntArray, costs: FloatArray) -> Batch:
+    """Returns the problems of sentences with these numbers of entities, all costs in a row."""
+    sizes, number = np.unique(n_entities, return_inverse=True)
+    return Batch.build([structure(int(n)) for n in sizes], number, costs)
+
+
+def synthetic(
+    rng: np.random.Generator, n: int, noise: float, sizes: Sequence[int] = (2, 3, 4, 5, 6)
+) -> Batch:
+    """Returns problems with a planted valid labelling, preferred by 1, and noise of a standard deviation."""
+    n_entities = rng.choice(sizes, n)
+    parts = []
+    for n_entity in n_entities:
+        types = rng.choice(4, n_entity, p=(0.3, 0.3, 0.2, 0.2))
+        cost = np.zeros((n_entity, 4))
+        cost[np.arange(n_entity), types] -= 1
+        parts.append(cost.ravel())
+        for i, j in combinations(range(n_entity), 2):
+            pair = np.zeros((2, 6))
+            fits = [
+                (way, r)
+                for way, (a, b) in enumerate(((i, j), (j, i)))
+                for r, (source, target) in enumerate(ARGUMENTS.values())
+                if (ENTITIES[types[a]], ENTITIES[types[b]]) == (source, target)
+            ]
+            chosen = [5, 5]
+            if fits and rng.random() < 0.6:
+                way, r = fits[rng.integers(len(fits))]
+                chosen[way] = r
+            pair[[0, 1], chosen] -= 1
+            parts.append(pair.ravel())
+    costs = np.concatenate(parts)
+    return gather(n_entities, costs + rng.normal(size=costs.size) * noise)
+
+
+def real(corpus: Path, unlabeled: Path | None, training: str) -> tuple[Batch, Batch]:
+    """Returns problems to learn from and to measure on, with costs from a trained black box."""
+    from hasten.tasks.entity_relation import corpus as corpora
+    from hasten.tasks.entity_relation.text import intern
+    from hasten.tasks.entity_relation.training import train_independent, train_structured
+
+    sentences = list(corpora.read_corpus(corpus))
+    order = np.random.default_rng(0).permutation(len(sentences))
+    cut = int(0.7 * len(order))
+    train, test = ([sentences[i] for i in some] for some in (order[:cut], order[cut:]))
+
+    def infer(n_entities: IntArray, costs: FloatArray, cost_at: IntArray) -> IntArray:
+        return Certifier()(gather(n_entities, costs)).labels
+
+    if training == "structured":
+        scorer = train_structured(train, ENTITIES, RELATIONS, infer)
+    else:
+        scorer = train_independent(train, ENTITIES, RELATIONS)
+    learn = list(corpora.read_corpus(unlabeled)) if unlabeled else train
+
+    def problems(some: Sequence[corpora.Sentence]) -> Batch:
+        text = intern([sentence for sentence in some if len(sentence.spans) > 1])
+        return gather(text.n_entities, scorer.costs(text)[0])
+
+    return problems(learn), problems(test)
+
+
+def reparametrise(batch: Batch, messages: FloatArray) -> Batch:
+    """Returns the batch with messages moved from tables to costs; every labelling costs what it did."""
+    cost, table = batch.cost.copy(), batch.table.copy()
+    done: set[int] = set()
+    for s, shape in enumerate(batch.structures):
+        graph = shape.graph
+        chosen = np.flatnonzero(batch.structure == s)
+        if not chosen.size:
+            continue
+        add = np.zeros(graph.first[-1])
+        for f in np.flatnonzero(graph.table_at >= 0):
+            for a in range(graph.scope_first[f], graph.scope_first[f + 1]):
+                v = graph.scope[a]
+                size = graph.first[v + 1] - graph.first[v]
+                add[graph.first[v] : graph.first[v] + size] += messages[
+                    graph.start_at[a] : graph.start_at[a] + size
+                ]
+            at = int(batch.table_at[chosen[0]] + graph.table_at[f])
+            if at not in done:
+                done.add(at)
+                kind = shape.factors[f].kind
+                grid = np.indices(kind.shape).reshape(len(kind.shape), -1)
+                for a, labels in zip(
+                    range(graph.scope_first[f], graph.scope_first[f + 1]), grid, strict=True
+                ):
+                    table[at : at + kind.size] -= messages[graph.start_at[a] + labels]
+        for p in chosen:
+            cost[batch.cost_at[p] : batch.cost_at[p + 1]] += add
+    return Batch(batch.structures, batch.structure, cost, batch.cost_at, table, batch.table_at)
+
+
+@dataclass(frozen=True)
+class Way:
+    """One way of searching: its switches, and how it learns (None: it does not)."""
+
+    name: str
+    search: dict[str, Any]
+    learner: Callable[[int], Learner] | None = None
+    messages: bool = False
+
+
+def ways(scale: float) -> list[Way]:
+    """Returns the ways to compare; `scale` is the typical gap between two labels' costs."""
+
+    def learner(**switches: Any) -> Callable[[int], Learner]:
+        return lambda width: Learner(width, progress=False, **switches)
+
+    free, ahead = {"enforce": False}, {"look_ahead": True}
+    return [
+        Way("nothing", free),
+        Way("paper: weights, step 1", free, lambda width: Learner.paper(width, progress=False)),
+        Way("weights", free, learner(enforce=False)),
+        Way("tables", {}),
+        Way("tables + weights", {}, learner()),
+        Way("tables + messages", {}, None, True),
+        Way("tables + messages + weights", {}, learner(), True),
+        Way("look-ahead", ahead),
+        Way("look-ahead + weights", ahead, learner(look_ahead=True)),
+        Way("look-ahead + messages", ahead, None, True),
+        Way("look-ahead, spread", ahead | {"spread": scale}),
+        Way("tables, spread", {"spread": scale}),
+    ]
+
+
+def typical_gap(batch: Batch) -> float:
+    """Returns the median, over all variables, of what the second-best label costs above the best."""
+    from hasten.learner import STEP, default_step
+
+    return default_step(batch) / STEP
+
+
+def measure(learn: Batch, test: Batch, repeats: int) -> list[dict[str, Any]]:
+    """Returns a record per way and width."""
+    certifier = Certifier()
+    answers, truth = certifier(learn), certifier(test)
+    messages = Certifier(max_join=0, max_nodes=0).learn_messages(learn)
+    moved_learn, moved_test = reparametrise(learn, messages), reparametrise(test, messages)
+    records = []
+    for way in ways(typical_gap(learn)):
+        batch = moved_test if way.messages else test
+        for width in WIDTHS:
+            weights = None
+            if way.learner is not None:
+                weights = way.learner(width).fit(moved_learn if way.messages else learn, answers).weights
+            search = BeamSearch(width, weights, **way.search)
+            found = search(batch)
+            if way.messages:
+                found = as_solutions(
+                    test, found.labels, found.labels[test.variable_at[:-1]] >= 0, found.n_costs
+                )
+            micros = best_time(lambda search=search, batch=batch: search(batch), repeats) / len(test) * 1e6
+            records.append(
+                {
+                    "way": way.name,
+                    "width": width,
+                    "match": float(matches(found, truth).mean()),
+                    "valid": float(found.valid.mean()),
+                    "micros": micros,
+                }
+            )
+    micros = best_time(lambda: certifier(test), repeats) / len(test) * 1e6
+    proved = float(truth.proved.mean())
+    records.append({"way": "certify", "width": 0, "match": proved, "valid": 1.0, "micros": micros})
+    return records
+
+
+def matches(found: Solutions, truth: Solutions) -> np.ndarray:
+    """Tells which answers cost what the optimum costs."""
+    return found.valid & (found.cost - truth.cost <= TOLERANCE * np.maximum(1, np.abs(truth.cost)))
+
+
+def best_time(run: Callable[[], object], repeats: int) -> float:
+    """Returns the shortest of some times, after a run that compiles."""
+    run()
+    times = []
+    for _ in range(repeats):
+        began = time.perf_counter()
+        run()
+        times.append(time.perf_counter() - began)
+    return min(times)
+
+
+def show(name: str, records: list[dict[str, Any]], console: Console) -> None:
+    """Prints a table: a line per way, and for each width the match and the microseconds a problem."""
+    table = Table(
+        "search", *(f"b={width}" for width in WIDTHS), *(f"µs b={width}" for width in WIDTHS), title=name
+    )
+    for way in dict.fromkeys(record["way"] for record in records):
+        mine = [record for record in records if record["way"] == way]
+        room = [""] * (len(WIDTHS) - len(mine))
+        table.add_row(
+            way, *(f"{r['match']:.3f}" for r in mine), *room, *(f"{r['micros']:.1f}" for r in mine), *room
+        )
+    console.print(table)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--corpus", type=Path, help="a labelled corpus, such as CoNLL04")
+    parser.add_argument(
+        "--unlabeled", type=Path, help="sentences to learn from; by default the training part"
+    )
+    parser.add_argument("--problems", type=int, default=2000, help="synthetic problems to measure on")
+    parser.add_argument("--repeats", type=int, default=3)
+    parser.add_argument("--json", type=Path, help="where to write all figures")
+    given = parser.parse_args()
+    console, results = Console(width=120), {}
+    rng = np.random.default_rng(0)
+    sets: dict[str, Callable[[], tuple[Batch, Batch]]] = {
+        f"synthetic, noise {noise}": lambda noise=noise: (
+            synthetic(rng, 5000, noise),
+            synthetic(rng, given.problems, noise),
+        )
+        for noise in (0.3, 0.6, 1.0)
+    }
+    if given.corpus:
+        for training in ("independent", "structured"):
+            sets[f"{given.corpus.name}, {training}"] = lambda training=training: real(
+                given.corpus, given.unlabeled, training
+            )
+    for name, make in sets.items():
+        learn, test = make()
+        results[name] = measure(learn, test, given.repeats)
+        show(
+            f"{name}: {len(learn)} problems to learn from, {len(test)} to measure on", results[name], console
+        )
+    if given.json:
+        given.json.write_text(json.dumps(results, indent=1) + "\n")
+
+
+if __name__ == "__main__":
+    main()

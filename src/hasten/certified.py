@@ -1,0 +1,101 @@
+"""Certified answers: proved without the solver where that can be done, the solver's elsewhere.
+
+And what is done with many answers at once: choosing some, putting others in their place, counting them.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+
+import numpy as np
+
+from hasten.audit import Counters
+from hasten.bound import Certifier
+from hasten.errors import SolverWrong
+from hasten.graph import BoolArray, IntArray
+from hasten.problem import Batch
+from hasten.search import as_solutions
+from hasten.solution import SOURCES, STATUSES, TOLERANCE, Solution, Solutions, Source, Status
+from hasten.solvers import Solver
+
+
+def prove_or_solve(
+    batch: Batch, found: Solutions | None, solver: Callable[[], Solver], max_nodes: int, n_jobs: int = 1
+) -> tuple[Solutions, int]:
+    """Returns optimal answers, and how often that took the solver, which is made only if it is needed.
+
+    `found` is where to start from, if something was searched already.
+    """
+    answers = Certifier(max_nodes=max_nodes)(batch, found, n_jobs=n_jobs)
+    left = np.flatnonzero(~is_optimal(answers))
+    for p in left.tolist():
+        put(answers, p, solver().solve(answers.batch[p]), solver().name)
+    return answers, int(left.size)
+
+
+def is_optimal(answers: Solutions) -> BoolArray:
+    """Tells which answers leave nothing to find out."""
+    known = [s for s, status in enumerate(STATUSES) if status.optimal]
+    return np.isin(answers.status, known)
+
+
+def counted(answers: Solutions) -> Counters:
+    """Returns what there is to count about some answers."""
+    by = np.bincount(answers.source, minlength=len(SOURCES))
+    number = {source: int(by[SOURCES.index(source)]) for source in Source}
+    return Counters(
+        problems=len(answers),
+        by_search=number[Source.SEARCH],
+        by_bound=number[Source.BOUND],
+        by_branch=number[Source.BRANCH],
+        by_solver=number[Source.SOLVER],
+        proved=int(answers.proved.sum()),
+        infeasible=int((answers.status == STATUSES.index(Status.INFEASIBLE)).sum()),
+        costs=int(answers.n_costs.sum()),
+        variables=int(answers.batch.variable_at[-1]),
+    )
+
+
+def put(answers: Solutions, p: int, solved: Solution, name: str) -> None:
+    """Puts a solver's answer in its place, unless a better one is there; one that is refuted is an error."""
+    best = float(answers.cost[p])
+    slack = TOLERANCE * max(1.0, abs(best))
+    if solved.status.optimal and best < math.inf and best < solved.cost - slack:
+        raise SolverWrong(
+            f"{name} says that nothing is better than {solved.cost:g}, but there is a valid labelling that "
+            f"costs {best:g}. Is it an exact solver?"
+        )
+    at = slice(answers.batch.variable_at[p], answers.batch.variable_at[p + 1])
+    if solved.status.optimal or solved.cost < best:
+        answers.labels[at] = -1 if solved.values is None else solved.values
+        answers.cost[p], answers.valid[p] = solved.cost, solved.valid
+        answers.status[p], answers.source[p] = STATUSES.index(solved.status), SOURCES.index(solved.source)
+    elif best == math.inf:
+        answers.status[p], answers.source[p] = STATUSES.index(solved.status), SOURCES.index(solved.source)
+    answers.bound[p] = max(answers.bound[p], solved.bound)
+
+
+def places(batch: Batch, chosen: IntArray) -> IntArray:
+    """Returns where the variables of some problems are in the flat labels of their batch."""
+    sizes = np.diff(batch.variable_at)[chosen]
+    ends = np.cumsum(sizes)
+    return np.repeat(batch.variable_at[chosen] - (ends - sizes), sizes) + np.arange(sizes.sum())
+
+
+def rescored(found: Solutions, chosen: IntArray, batch: Batch) -> Solutions:
+    """Returns some of a search's answers with all their costs computed, `batch` being those problems."""
+    labels = found.labels[places(found.batch, chosen)]
+    done = found.status[chosen] != STATUSES.index(Status.DEAD_END)
+    return as_solutions(batch, labels, done, found.n_costs[chosen])
+
+
+def replaced(answers: Solutions, chosen: IntArray, others: Solutions) -> Solutions:
+    """Returns the answers with some of them replaced."""
+    labels = answers.labels.copy()
+    labels[places(answers.batch, chosen)] = others.labels
+    fields = {}
+    for name in ("cost", "bound", "valid", "status", "source", "n_costs"):
+        fields[name] = getattr(answers, name).copy()
+        fields[name][chosen] = getattr(others, name)
+    return Solutions(answers.batch, labels, **fields)

@@ -1,0 +1,435 @@
+"""The product: a predictor that gives the black box's answers, faster, and keeps watch over itself.
+
+Two modes. *Certified*: each answer is proved (`hasten.bound`), or else the solver's; always the solver's
+objective. *Search*: the learned beam search is trusted (the paper's speedup), may leave costs uncomputed, and
+is audited: a share of its answers is compared with the black box's. While agreement is surely too low, all
+answers are certified and the search is tried in their shadow, until it has recovered (`hasten.audit`). With
+`learn`, every answer of the black box, by proof or by the solver, teaches the heuristic.
+"""
+
+from __future__ import annotations
+
+import inspect
+import math
+import threading
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, overload
+
+import numpy as np
+
+from hasten.audit import Agreement, Audit, Counters
+from hasten.calibrate import Calibration, calibrate, costlier
+from hasten.certified import counted, is_optimal, places, prove_or_solve, replaced, rescored
+from hasten.errors import NotFittedError, ProblemError
+from hasten.graph import BoolArray, FloatArray
+from hasten.heuristic import Heuristic
+from hasten.learner import Answers, Learner, read_answers
+from hasten.problem import Batch, Problem, as_batch
+from hasten.schema import Schema
+from hasten.search import BeamSearch, as_solutions
+from hasten.solution import Solution, Solutions
+from hasten.solvers import Solver, make_solver
+
+CHUNK = 4096  # problems between two updates of the progress bar
+HELD_OUT = 100  # problems from which on `fit` holds a tenth out
+
+
+class Speedup:
+    """Answers problems of a schema as its black box would, in scikit-learn's manner.
+
+    `solver` is the black box: a name, an object with `solve`, or a function. `max_nodes` is how far to branch
+    before it is asked; `search_first` lets certified mode start from what a search found. `width`, `enforce`,
+    `look_ahead`, `theta` and `spread` are those of the search (`BeamSearch`); `guided` says whether the learned
+    weights guide it, and None leaves that to `fit`, which tries both on problems that it holds out. `repair`
+    hands what the search leaves invalid to the black box. `audit` is the share of unproved answers that is
+    audited, `min_agreement` the level below which the search is not trusted (None: always). `learner` says how
+    to learn; None learns for the search as set here.
+    """
+
+    def __init__(
+        self,
+        schema: Schema,
+        *,
+        solver: str | Solver | Callable[[Problem], Any] = "highs",
+        mode: str = "certified",
+        width: int = 2,
+        enforce: bool = True,
+        look_ahead: bool = True,
+        theta: float = math.inf,
+        spread: float = math.inf,
+        guided: bool | None = None,
+        search_first: bool = False,
+        repair: bool = True,
+        learn: bool = False,
+        audit: float = 0.02,
+        min_agreement: float | None = 0.95,
+        learner: Learner | None = None,
+        max_nodes: int = 20_000,
+        n_jobs: int = 1,
+        seed: int = 0,
+        progress: bool = False,
+    ) -> None:
+        self.schema = schema
+        self.solver = solver
+        self.mode = mode
+        self.width = width
+        self.enforce = enforce
+        self.look_ahead = look_ahead
+        self.theta = theta
+        self.spread = spread
+        self.guided = guided
+        self.search_first = search_first
+        self.repair = repair
+        self.learn = learn
+        self.audit = audit
+        self.min_agreement = min_agreement
+        self.learner = learner
+        self.max_nodes = max_nodes
+        self.n_jobs = n_jobs
+        self.seed = seed
+        self.progress = progress
+        self._lock = threading.RLock()
+        self._made: tuple[object, Solver] | None = None
+        self._begin()
+
+    @classmethod
+    def paper(cls, schema: Schema, width: int = 2, **settings: Any) -> Speedup:
+        """Returns the paper's speedup: a search guided by weights alone, trusted and never repaired."""
+        preset: dict[str, Any] = {
+            "mode": "search",
+            "guided": True,
+            "enforce": False,
+            "look_ahead": False,
+            "repair": False,
+            "audit": 0.0,
+            "learner": Learner.paper(width),
+        }
+        return cls(schema, width=width, **(preset | settings))
+
+    def fit(self, problems: Batch | Sequence[Problem], answers: Answers | None = None) -> Speedup:
+        """Learns the heuristic from scratch, from the black box's answers, and forgets all it counted.
+
+        The problems need no labels. `answers` are the black box's, if they are there already.
+        """
+        batch = self._batch(problems).resolved()
+        self._check(fitted=True)
+        calls = 0
+        if answers is None:
+            answers, calls = self._label(batch)
+        learner, guided = self._new_learner(), not self.enforce
+        if self.guided is None and len(batch) >= HELD_OUT:
+            learner, guided = self._learn_and_try(batch, answers)
+        else:
+            learner.fit(batch, answers)
+        with self._lock:
+            self._begin(learner)
+            self._guided = guided
+            self._counters = Counters(solver_calls=calls, labelled=len(batch), updates=learner.n_mistakes)
+        return self
+
+    def partial_fit(self, problems: Batch | Sequence[Problem], answers: Answers | None = None) -> Speedup:
+        """Goes on learning: one pass over more problems."""
+        batch = self._batch(problems).resolved()
+        self._check(fitted=True)
+        calls = 0
+        if answers is None:
+            answers, calls = self._label(batch)
+        with self._lock:
+            self._count(Counters(solver_calls=calls))
+            self._teach(batch, answers)
+        return self
+
+    @overload
+    def predict(self, problems: Problem) -> Solution: ...
+    @overload
+    def predict(self, problems: Batch | Sequence[Problem]) -> Solutions: ...
+    def predict(self, problems: Problem | Batch | Sequence[Problem]) -> Solution | Solutions:
+        """Answers one problem or many. Trust and weights change between calls, never within one."""
+        batch = self._batch(problems)
+        self._check()
+        answers = self._by_search(batch) if self.mode == "search" and self.trusted else self._by_proof(batch)
+        return answers[0] if isinstance(problems, Problem) else answers
+
+    def score(self, problems: Batch | Sequence[Problem], answers: Answers | None = None) -> float:
+        """Returns the share of problems whose answer, in this mode, costs what the black box's answer costs.
+
+        It looks at the mode's own answers, trusted or not, and leaves no trace: it neither counts nor learns.
+        `answers` is there for scikit-learn, and ignored: there are no gold labels.
+        """
+        batch = self._batch(problems).resolved()
+        self._check()
+        exact, _ = self._exact(batch)
+        if self.mode == "certified":
+            return float(is_optimal(exact).mean()) if len(batch) else 1.0
+        found = self._search()(batch, n_jobs=self.n_jobs)
+        wrong = costlier(found, exact) & (found.valid | (not self.repair))
+        return float(1 - wrong.mean()) if len(batch) else 1.0
+
+    def calibrate(
+        self,
+        problems: Batch | Sequence[Problem],
+        *,
+        risk: float = 0.01,
+        confidence: float = 0.95,
+        widths: Iterable[int] | None = None,
+        against: str = "search",
+    ) -> Calibration:
+        """Sets theta, and the width if `widths` are given, by `hasten.calibrate` on problems held out.
+
+        `against` "search" compares with the search that computes every cost, "solver" with the black box.
+        """
+        if against not in ("search", "solver"):
+            raise ProblemError(f"Calibrate against 'search' or 'solver', not {against!r}.")
+        batch = self._batch(problems)
+        self._check()
+        chosen = calibrate(
+            self._search(),
+            batch,
+            risk=risk,
+            confidence=confidence,
+            widths=widths,
+            black_box=(lambda some: self._exact(some)[0]) if against == "solver" else None,
+            seed=self.seed,
+            n_jobs=self.n_jobs,
+        )
+        with self._lock:
+            self.theta, self.width = chosen.theta, chosen.width
+        return chosen
+
+    @property
+    def counters(self) -> Counters:
+        """What it did since it was made, or fitted."""
+        with self._lock:
+            return self._counters
+
+    @property
+    def agreement(self) -> Agreement:
+        """How often the search, where its answers were given unproved, agreed with the black box of late."""
+        with self._lock:
+            return self._audit.agreement
+
+    @property
+    def trusted(self) -> bool:
+        """Whether search mode answers by search; if not, it has gone back to the black box for now."""
+        with self._lock:
+            return self._audit.trusted
+
+    @property
+    def heuristic(self) -> Heuristic:
+        """What was learned so far, as a value."""
+        with self._lock:
+            if self._learned is None:
+                raise NotFittedError("This speedup has not learned anything yet. Call fit or partial_fit.")
+            return self._learned.heuristic
+
+    def save(self, path: str | Path) -> None:
+        """Writes settings, weights, counters, audits and random state to a file: whole, or not at all."""
+        from hasten.store import save
+
+        with self._lock:
+            save(self, Path(path))
+
+    @classmethod
+    def load(
+        cls,
+        path: str | Path,
+        schema: Schema,
+        *,
+        solver: str | Solver | Callable[[Problem], Any] | None = None,
+    ) -> Speedup:
+        """Reads a speedup that was saved for this schema; a `solver` of your own must be given again."""
+        from hasten.store import load
+
+        return load(cls, Path(path), schema, solver)
+
+    def get_params(self, deep: bool = True) -> dict[str, Any]:
+        """Returns the settings, by name."""
+        return {name: getattr(self, name) for name in _names()}
+
+    def set_params(self, **params: Any) -> Speedup:
+        """Changes settings, by name."""
+        unknown = sorted(set(params) - set(_names()))
+        if unknown:
+            raise ValueError(  # scikit-learn's own choice
+                f"Speedup has no setting {', '.join(unknown)}. It has {', '.join(_names())}."
+            )
+        with self._lock:
+            for name, value in params.items():
+                setattr(self, name, value)
+        return self
+
+    def __sklearn_clone__(self) -> Speedup:
+        return type(self)(**self.get_params())
+
+    def __getstate__(self) -> dict[str, Any]:
+        with self._lock:
+            return {k: v for k, v in self.__dict__.items() if k not in ("_lock", "_made")} | {"_made": None}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+        self._lock = threading.RLock()
+
+    def __repr__(self) -> str:
+        defaults = {name: p.default for name, p in inspect.signature(Speedup.__init__).parameters.items()}
+        settings = [
+            f"{name}={value!r}" for name, value in self.get_params().items() if value is not defaults[name]
+        ]
+        return f"Speedup({', '.join(settings)})"
+
+    # -- how answers come about -------------------------------------------------------------------------
+
+    def _by_search(self, batch: Batch) -> Solutions:
+        """Trusts the search; hands what is invalid, and what is drawn for an audit, to the black box."""
+        found = self._search()(batch, n_jobs=self.n_jobs)
+        given = found.valid if self.repair else np.ones(len(batch), dtype=bool)
+        audited = np.zeros(len(batch), dtype=bool)
+        with self._lock:
+            audited[given] = self._rng.random(int(given.sum())) < self.audit
+        asked = np.flatnonzero(audited | ~given)
+        if not asked.size:
+            with self._lock:
+                self._count(counted(found))
+            return found
+        some = batch.select(asked).resolved()
+        exact, calls = self._exact(some)
+        mine = rescored(found, asked, some)
+        judged = audited[asked] & is_optimal(exact)
+        agreed = ~costlier(mine, exact)[judged]
+        answers = replaced(found, asked, exact)
+        with self._lock:
+            self._count(counted(answers) + Counters(solver_calls=calls))
+            self._observe(agreed)
+            if self.learn:
+                self._teach(some, exact)
+        return answers
+
+    def _by_proof(self, batch: Batch) -> Solutions:
+        """Proves or solves everything; where search mode is not trusted, tries the search in the shadow."""
+        batch = batch.resolved()
+        exact, calls = self._exact(batch)
+        agreed = np.zeros(0, dtype=bool)
+        if self.mode == "search":
+            agreed = ~costlier(self._search()(batch, n_jobs=self.n_jobs), exact)[is_optimal(exact)]
+        with self._lock:
+            self._count(counted(exact) + Counters(solver_calls=calls))
+            self._observe(agreed)
+            if self.learn:
+                self._teach(batch, exact)
+        return exact
+
+    def _exact(self, batch: Batch) -> tuple[Solutions, int]:
+        """Returns the answers of the black box, and how often that took the solver."""
+        found = self._search()(batch, n_jobs=self.n_jobs) if self.search_first else None
+        return prove_or_solve(batch, found, self._solver, self.max_nodes, self.n_jobs)
+
+    def _label(self, batch: Batch) -> tuple[Solutions, int]:
+        if not self.progress:
+            return self._exact(batch)
+        from rich.progress import track
+
+        parts = [np.arange(at, min(at + CHUNK, len(batch))) for at in range(0, len(batch), CHUNK)]
+        labelled = [self._exact(batch.select(part)) for part in track(parts, "labelling")]
+        answers = [solution for part, _ in labelled for solution in part]
+        return Solutions.of(batch, answers), sum(calls for _, calls in labelled)
+
+    def _search(self) -> BeamSearch:
+        with self._lock:
+            guided = self._guided if self.guided is None else self.guided
+            weights = self._weights if guided else None
+        return BeamSearch(self.width, weights, self.enforce, self.look_ahead, self.theta, self.spread)
+
+    def _solver(self) -> Solver:
+        with self._lock:
+            if self._made is None or self._made[0] is not self.solver:
+                self._made = self.solver, make_solver(self.solver)
+            return self._made[1]
+
+    # -- what is kept, under the lock -------------------------------------------------------------------
+
+    def _begin(self, learned: Learner | None = None) -> None:
+        self._learned = learned
+        self._weights: FloatArray | None = None if learned is None else learned.weights
+        self._counters = Counters()
+        self._audit = Audit()
+        self._guided = not self.enforce
+        self._rng = np.random.default_rng(self.seed)
+
+    def _new_learner(self) -> Learner:
+        if self.learner is not None:
+            return replace(self.learner)  # with a state of its own
+        return Learner(
+            self.width,
+            enforce=self.enforce,
+            look_ahead=self.look_ahead,
+            seed=self.seed,
+            progress=bool(self.progress),
+        )
+
+    def _learn_and_try(self, batch: Batch, answers: Answers) -> tuple[Learner, bool]:
+        """Learns from all but a tenth of the problems; says if the search gets more of that tenth right."""
+        labels, usable = read_answers(batch, answers)
+        labels[
+            np.repeat(np.isin(np.arange(len(batch)), usable, invert=True), np.diff(batch.variable_at))
+        ] = -1
+        held = np.sort(np.random.default_rng(self.seed).permutation(usable)[: len(usable) // 10])
+        kept = np.setdiff1d(np.arange(len(batch)), held)
+        learner = self._new_learner().fit(batch.select(kept), labels[places(batch, kept)])
+        some = batch.select(held)
+        truth = as_solutions(some, labels[places(batch, held)], np.ones(held.size, dtype=bool), held)
+        plain = replace(self._search(), weights=None, theta=math.inf)
+        n_wrong = [
+            int(costlier(search(some, n_jobs=self.n_jobs), truth).sum())
+            for search in (plain, replace(plain, weights=learner.weights))
+        ]
+        return learner, n_wrong[1] < n_wrong[0]
+
+    def _teach(self, batch: Batch, answers: Answers) -> None:
+        if self._learned is None:
+            self._learned = self._new_learner()
+        before = self._learned.n_mistakes
+        if len(batch) == 1 and isinstance(answers, Solutions):
+            self._learned.learn_one(batch[0], answers[0])
+        else:
+            self._learned.partial_fit(batch, answers)
+        self._weights = self._learned.weights
+        self._count(Counters(labelled=len(batch), updates=self._learned.n_mistakes - before))
+
+    def _observe(self, agreed: BoolArray) -> None:
+        self._count(Counters(audits=agreed.size, disagreements=int((~agreed).sum())))
+        self._audit.level = self.min_agreement
+        changed = self._audit.observe(agreed)
+        if changed and not self._audit.trusted and self._learned is not None:
+            learned = self._learned.state.weights
+            if learned is not None:  # an average over what no longer holds would keep it from adapting
+                learned.drift[:] = 0.0
+                learned.n_examples[0] = 0
+
+    def _count(self, more: Counters) -> None:
+        self._counters = self._counters + more
+
+    def _batch(self, problems: Problem | Batch | Sequence[Problem]) -> Batch:
+        batch = as_batch(problems)
+        for structure in batch.structures:
+            if structure.schema is not self.schema and structure.schema.digest != self.schema.digest:
+                raise ProblemError(
+                    "These problems have another schema than this speedup. Make one for theirs."
+                )
+        return batch
+
+    def _check(self, fitted: bool = False) -> None:
+        if self.mode not in ("search", "certified"):
+            raise ProblemError(f"mode must be 'search' or 'certified', got {self.mode!r}.")
+        if not 0 <= self.audit <= 1:
+            raise ProblemError(f"audit must be a share between 0 and 1, got {self.audit}.")
+        Audit(self.min_agreement)
+        if self.mode == "search" and self._learned is None and not (fitted or self.learn):
+            raise NotFittedError(
+                "This speedup has not learned to search yet. Call fit, set learn=True to let it learn as it "
+                "works, or use mode='certified', which needs no learning."
+            )
+
+
+def _names() -> list[str]:
+    return [name for name in inspect.signature(Speedup.__init__).parameters if name != "self"]

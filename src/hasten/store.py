@@ -1,0 +1,153 @@
+"""Keeping a speedup in a file, so that it goes on as if it had never stopped.
+
+A file is safetensors with a digest of all it holds (settings, weights, counters, audits, random state),
+written whole or not at all, as those of `hasten.heuristic`. One that was cut short, changed, or made for
+another schema is refused.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from dataclasses import astuple, fields
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from hasten.audit import Counters
+from hasten.errors import ModelError
+from hasten.heuristic import _check_schema, _damaged, _digest, describe, write_whole
+from hasten.kernels.learn import Weights
+from hasten.learner import Epoch, Learner
+from hasten.problem import Problem
+from hasten.schema import Schema
+from hasten.solvers import Solver
+
+if TYPE_CHECKING:
+    from hasten.speedup import Speedup
+
+FORMAT = "hasten.speedup/1"
+OWN = "a solver of your own"  # stands for one that a file cannot hold
+
+
+def save(speedup: Speedup, path: Path) -> None:
+    """Writes a speedup; its caller holds its lock."""
+    from safetensors.numpy import save
+
+    settings = speedup.get_params()
+    del settings["schema"]
+    own = not isinstance(settings["solver"], str)
+    settings["solver"] = OWN if own else settings["solver"]
+    settings["learner"] = None if speedup.learner is None else _settings(speedup.learner)
+    state: dict[str, Any] = {
+        "settings": settings,
+        "own_solver": own,
+        "trusted": speedup._audit.trusted,
+        "guided": speedup._guided,
+        "rng": speedup._rng.bit_generator.state,
+        "learned": None,
+    }
+    tensors: dict[str, Any] = {
+        "recent": speedup._audit.recent.astype(np.uint8),
+        "counters": np.array(speedup._counters.values, dtype=np.int64),
+    }
+    learner = speedup._learned
+    if learner is not None and learner.state.weights is not None:
+        kept = learner.state
+        state["learned"] = {
+            "settings": _settings(learner),
+            "step": kept.step,
+            "trace": [astuple(epoch) for epoch in kept.trace],
+            "counts": [kept.n_skipped, kept.n_forbidden, kept.n_single],
+            "rng": None if kept.rng is None else kept.rng.bit_generator.state,
+        }
+        tensors |= {
+            f"learned/{name}": np.array(value) for name, value in learner.state.weights._asdict().items()
+        }
+    about = {
+        "format": FORMAT,
+        "schema": speedup.schema.digest,
+        "names": json.dumps(describe(speedup.schema)),
+        "state": json.dumps(state),
+    }
+    about["sha256"] = _digest(tensors, about)
+    write_whole(path, save(tensors, about))
+
+
+def load(
+    cls: type[Speedup],
+    path: Path,
+    schema: Schema,
+    solver: str | Solver | Callable[[Problem], Any] | None,
+) -> Speedup:
+    """Reads a speedup that was saved for a schema."""
+    tensors, about = _read(path)
+    try:
+        names, state = json.loads(about["names"]), json.loads(about["state"])
+    except (KeyError, ValueError):
+        raise _damaged(path, "its metadata cannot be read") from None
+    _check_schema(names, schema, f"{path} cannot be used")
+    if about.get("schema") != schema.digest:
+        raise ModelError(f"{path} was saved for another schema, with the same names. Learn it again.")
+    if state["own_solver"] and solver is None:
+        raise ModelError(
+            f"{path} was saved with a solver of your own. Give it again: load(path, schema, solver=...)."
+        )
+    settings = state["settings"]
+    if solver is not None:
+        settings["solver"] = solver
+    if settings["learner"] is not None:
+        settings["learner"] = Learner(**settings["learner"])
+    speedup = cls(schema, **settings)
+    speedup._begin(_learner(state["learned"], tensors, schema))
+    speedup._counters = Counters(*tensors["counters"].tolist())
+    speedup._audit.recent = tensors["recent"].astype(bool)
+    speedup._audit.trusted = state["trusted"]
+    speedup._guided = state["guided"]
+    speedup._rng.bit_generator.state = state["rng"]
+    return speedup
+
+
+def _settings(learner: Learner) -> dict[str, Any]:
+    return {field.name: getattr(learner, field.name) for field in fields(learner) if field.init}
+
+
+def _learner(kept: dict[str, Any] | None, tensors: dict[str, Any], schema: Schema) -> Learner | None:
+    if kept is None:
+        return None
+    learner = Learner(**kept["settings"])
+    state = learner.state
+    state.schema, state.step = schema, kept["step"]
+    state.weights = Weights(*(tensors[f"learned/{name}"].copy() for name in Weights._fields))
+    state.trace = [Epoch(*epoch) for epoch in kept["trace"]]
+    state.n_skipped, state.n_forbidden, state.n_single = kept["counts"]
+    if kept["rng"] is not None:
+        state.rng = np.random.default_rng()
+        state.rng.bit_generator.state = kept["rng"]
+    return learner
+
+
+def _read(path: Path) -> tuple[dict[str, Any], dict[str, str]]:
+    """Reads tensors and metadata, and checks that they are what was written."""
+    from safetensors import SafetensorError
+    from safetensors.numpy import load
+
+    try:
+        data = path.read_bytes()
+    except FileNotFoundError:
+        raise ModelError(f"There is no file {path}.") from None
+    except OSError as error:
+        raise ModelError(f"{path} cannot be read: {error.strerror}.") from None
+    try:
+        tensors = load(data)
+        about = json.loads(data[8 : 8 + int.from_bytes(data[:8], "little")]).get("__metadata__", {})
+    except (SafetensorError, ValueError, KeyError, TypeError) as error:
+        raise _damaged(path, f"it is no safetensors file ({error})") from None
+    if about.get("format") != FORMAT:
+        raise ModelError(
+            f"{path} is no speedup of this version: its format is {about.get('format')!r}, not {FORMAT!r}."
+        )
+    if about.get("sha256") != _digest(tensors, about):
+        raise _damaged(path, "its content does not match its digest")
+    return tensors, about
