@@ -359,8 +359,9 @@ def branch(
     rounding: float,
 ) -> tuple[int, float, int]:
     """Splits, bounds and dives until nothing is left; returns whether it finished, the least cost and the nodes."""
+    enough = graph.order.size + 1  # for a dive where all is decided: what it leaves open has a choice to split on
     outcome, best_cost, n_nodes = dive(
-        graph, cost, table, dual, tree, min(dive_nodes, max_nodes), best_cost, best, rounding
+        graph, cost, table, dual, tree, min(max(dive_nodes, enough), max_nodes), best_cost, best, rounding
     )
     if outcome == FINISHED:
         return outcome, best_cost, n_nodes
@@ -392,7 +393,7 @@ def branch(
             if value < best_cost and rows_hold(graph, tree.labels):
                 best_cost = value
                 copy_labels(tree.labels, best)
-        left = max(min(dive_nodes, max_nodes - n_nodes), graph.order.size + 1)  # enough where all is decided
+        left = max(min(dive_nodes, max_nodes - n_nodes), enough)
         outcome, best_cost, n = dive(graph, cost, table, dual, tree, left, best_cost, best, rounding)
         n_nodes += n
         if outcome == FINISHED:
