@@ -33,6 +33,7 @@ class _Table:
     at: int  # in the problem's tables or, if derived, in the working space
     derived: bool
     silent: bool  # all its allowed tuples cost nothing: never read
+    start_at: int = 0  # where the starting messages of its kind start
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -74,7 +75,9 @@ class _Elimination:
             values = graph.table[at : at + math.prod(shape)].reshape(shape)
             own = f in compiled.own_tables
             allowed = ~np.isposinf(values)
-            self._put(_Table(scope, allowed, at, False, not own and not values[allowed].any()))
+            silent = not own and not values[allowed].any()
+            start_at = int(graph.start_at[graph.scope_first[f]])
+            self._put(_Table(scope, allowed, at, False, silent, start_at))
 
     def run(self) -> Reduction:
         """Eliminates the cheapest variable again and again."""
@@ -167,7 +170,8 @@ class _Elimination:
                 continue
             scope = tuple(number[v] for v in table.scope)
             values = np.where(table.allowed, 0.0, np.inf)
-            parts.append((FactorPart(scope, table.allowed.shape, values, f), table))
+            part = FactorPart(scope, table.allowed.shape, values, f, start_at=table.start_at)
+            parts.append((part, table))
         small = compile_graph(
             [self.sizes[v] for v in sorted(kept)],
             [number[v] for v in kept],
