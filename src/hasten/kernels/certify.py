@@ -64,15 +64,16 @@ def certify(
             return INFEASIBLE, np.inf, np.inf, BY_BOUND, 0, 0
         best_cost = put_back(graph, plan, cost, table, room, labels, best_cost)
         return settle(best_cost, constant - slip, BY_BOUND, 0, 0)
+    for at in range(small.first[1]):  # as a part of the costs, so that what is left costs what the whole does
+        room.cost[at] += constant
     d.start_dual(small, room.cost, start, room.dual)
-    target = best_cost - constant
     outcome, least, bound, n_sweeps = d.prove(
-        small, room.cost, room.work, effort.max_sweeps, room.dual, room.kept, target, room.trial
+        small, room.cost, room.work, effort.max_sweeps, room.dual, room.kept, best_cost, room.trial
     )
     if outcome == INFEASIBLE:
         return INFEASIBLE, np.inf, np.inf, BY_BOUND, n_sweeps, 0
     by, n_nodes = BY_BOUND, 0
-    bound += constant - slip
+    bound -= slip
     if outcome == OPEN and effort.max_nodes > 0:
         by = BY_BRANCH
         ended, found, n_nodes = branch(
@@ -83,8 +84,8 @@ def certify(
         if ended == FINISHED:
             if least == np.inf:
                 return INFEASIBLE, np.inf, np.inf, by, n_sweeps, n_nodes
-            bound = max(bound, least + constant - 1e-9 * max(1.0, abs(least)) - 2.0 * slip)
-    if least < target:
+            bound = max(bound, least - 1e-9 * max(1.0, abs(least)) - 2.0 * slip)
+    if least < best_cost:
         best_cost = put_back(graph, plan, cost, table, room, labels, best_cost)
     return settle(best_cost, bound, by, n_sweeps, n_nodes)
 
