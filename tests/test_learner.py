@@ -256,6 +256,28 @@ def test_learn_one_is_partial_fit_on_one():
     assert one.trace[0].n_examples == 50 < TOGETHER
 
 
+def test_a_learner_starts_from_a_heuristic():
+    batch, answers = peaked(60)
+    first = Learner(2, averaged=False, shuffle=False, step=0.1).partial_fit(
+        batch.select(range(30)), answers.labels[: batch.variable_at[30]]
+    )
+    second = Learner(2, averaged=False, shuffle=False, step=0.1).start(first.heuristic)
+    assert (second.weights == first.weights).all()
+    rest = batch.select(range(30, 60)), answers.labels[batch.variable_at[30] :]
+    assert (second.partial_fit(*rest).weights == first.partial_fit(*rest).weights).all()
+    averaged = Learner(2).start(first.heuristic)
+    assert (averaged.weights == first.weights).all()
+    assert (first.weights == second.weights).all()
+
+
+def test_the_step_is_logged(caplog):
+    batch, answers = peaked(5)
+    with caplog.at_level("INFO", logger="hasten"):
+        learner = Learner(epochs=1).fit(batch, answers)
+    assert f"a step of {learner.state.step:.4g}" in caplog.text
+    assert learner.trace[0].step == learner.state.step == default_step(batch)
+
+
 def test_lazy_problems_are_resolved():
     batch, answers = peaked(20)
 
@@ -292,6 +314,8 @@ def test_misuse_is_said_clearly():
         _ = Learner().weights
     with pytest.raises(ProblemError, match="3 answers for 4"):
         Learner().fit(batch, [answers[p] for p in range(3)])
+    with pytest.raises(ProblemError, match="5 answers for 4"):
+        Learner().fit(batch, [*answers, answers[0]])
     with pytest.raises(ProblemError, match="has no label number 9"):
         Learner().fit(batch, np.full(batch.variable_at[-1], 9))
     with pytest.raises(ProblemError, match="Give one flat array"):

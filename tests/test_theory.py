@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import math
+import re
 from itertools import pairwise
+from pathlib import Path
 
 import naive
 import numpy as np
@@ -227,3 +229,13 @@ def test_the_dual_heuristic_is_a_heuristic_for_the_search():
         n_unique += 1
         assert (greedy()(shape.problem(cost + dual.h)).labels == wide.labels).all()
     assert n_unique >= 10
+
+
+def test_every_test_that_the_theory_names_exists():
+    here = Path(__file__).parent
+    named = set(re.findall(r"`(test_\w+)`", (here.parent / "docs" / "theory.md").read_text()))
+    defined = set(
+        re.findall(r"def (test_\w+)", "".join(path.read_text() for path in here.rglob("test_*.py")))
+    )
+    assert named
+    assert named <= defined, named - defined

@@ -12,6 +12,7 @@ There are no gold labels here: the answers are those of the solver that the sear
 
 from __future__ import annotations
 
+import logging
 import math
 import sys
 import time
@@ -29,6 +30,8 @@ from hasten.kernels import beam, learn
 from hasten.problem import Batch, Problem, as_batch
 from hasten.schema import Schema
 from hasten.solution import STATUSES, Solution, Solutions, Status
+
+log = logging.getLogger(__name__)
 
 STEP = 0.01  # of the median gap between the best and the second-best label of a variable
 CHUNK = 8192  # problems between two updates of the progress bar
@@ -144,6 +147,19 @@ class Learner:
         self.state.n_single = 0
         return self
 
+    def start(self, heuristic: Heuristic) -> Learner:
+        """Begins anew, from the weights of a heuristic; `partial_fit` and `learn_one` go on from there."""
+        self.state.__init__()  # type: ignore[misc]
+        self.state.schema = heuristic.schema
+        self.state.weights = learn.Weights(
+            heuristic.weights.copy(),
+            np.zeros(heuristic.weights.size),
+            np.zeros(1, dtype=np.int64),
+            np.zeros(2),
+        )
+        self.state.rng = np.random.default_rng(self.seed)
+        return self
+
     def learn_one(self, problem: Problem, answer: Solution | Sequence[int] | IntArray) -> Learner:
         """Goes on learning from one problem."""
         state = self.state
@@ -234,15 +250,10 @@ class Learner:
                 "These problems have another schema than those learned from. Use another learner."
             )
         if state.weights is None:
-            state.schema = schema
-            state.weights = learn.Weights(
-                np.zeros(schema.n_weights),
-                np.zeros(schema.n_weights),
-                np.zeros(1, dtype=np.int64),
-                np.zeros(2),
-            )
+            self.start(Heuristic.zeros(schema))
+        if state.step is None:
             state.step = default_step(batch) if self.step is None else float(self.step)
-            state.rng = np.random.default_rng(self.seed)
+            log.info("Learning with a step of %.4g, for a beam of width %d.", state.step, self.width)
 
     def _pass(
         self, batch: Batch, labels: IntArray, usable: IntArray, tell: Callable[[int, int], None] | None = None
@@ -300,12 +311,12 @@ def read_answers(batch: Batch, answers: Answers) -> tuple[IntArray, IntArray]:
     limit cut short, for they would differ from run to run.
     """
     counts = np.diff(batch.variable_at)
-    if not isinstance(answers, np.ndarray | Solutions):
-        answers = Solutions.of(batch, answers)
     usable = np.ones(len(batch), dtype=bool)
-    if isinstance(answers, Solutions):
+    if not isinstance(answers, np.ndarray):
         if len(answers) != len(batch):
             raise ProblemError(f"Got {len(answers)} answers for {len(batch)} problems. Give one for each.")
+        if not isinstance(answers, Solutions):
+            answers = Solutions.of(batch, answers)
         usable = answers.valid & (answers.status != STATUSES.index(Status.TIME_LIMIT))
         answers = answers.labels
     labels = np.ascontiguousarray(answers, dtype=np.int64)
