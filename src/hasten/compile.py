@@ -72,6 +72,7 @@ def _factors(first: IntArray, order: IntArray, factors: Sequence[FactorPart]) ->
     opened = np.flatnonzero(opened_at >= 0)
     opened = opened[np.argsort(opened_at[opened], kind="stable")]
     return {
+        "position": position,
         "scope_first": offsets(arities),
         "scope": scope,
         "stride": ints(stride for factor in factors for stride in steps_of[factor.shape]),

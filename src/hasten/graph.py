@@ -29,6 +29,7 @@ class Graph(NamedTuple):
 
     first: IntArray  # (V + 1,) variable v owns the labels first[v]:first[v + 1]
     order: IntArray  # (V,) the search assigns order[0], then order[1], ...
+    position: IntArray  # (V,) the step that assigns each variable
     # factors
     scope_first: IntArray  # (F + 1,) factor f owns the slots scope_first[f]:scope_first[f + 1]
     scope: IntArray  # (slots,) the variable in each slot
@@ -75,7 +76,7 @@ Groups = tuple[tuple[tuple[str, bool], ...], ...]
 
 # Which fields grow together; a field marked True has one entry more than its group has members.
 _GROUPS: Groups = (
-    (("order", False), ("first", True), ("done_first", True), ("open_first", True), ("touch_first", True)),
+    (("order", False), ("position", False), ("first", True), ("done_first", True), ("open_first", True), ("touch_first", True)),
     (
         ("table_at", False),
         ("weight_at", False),
@@ -143,6 +144,7 @@ def view(pool: Pool, s: int) -> Graph:
     return Graph(
         g.first[v + s : v_end + s + 1],
         g.order[v:v_end],
+        g.position[v:v_end],
         g.scope_first[f + s : f_end + s + 1],
         g.scope[a:a_end],
         g.stride[a:a_end],

@@ -67,7 +67,6 @@ class Scratch(NamedTuple):
     out: BoolArray  # (candidates,) removed
     best: IntArray  # (width + 1,) candidates, best first
     rank: FloatArray  # (width + 1,) their priorities
-    position: IntArray  # (V,) the step that assigns each variable
 
 
 @driver
@@ -95,7 +94,6 @@ def make_scratch(width: int, n_variables: int, n_rows: int, n_labels: int) -> Sc
         np.zeros(n, dtype=np.bool_),
         np.zeros(width + 1, dtype=np.int64),
         np.zeros(width + 1),
-        np.zeros(n_variables, dtype=np.int64),
     )
 
 
@@ -128,46 +126,82 @@ def advance(
     nodes: Nodes,
     n_nodes: int,
     t: int,
+    resumed: bool,
     scratch: Scratch,
 ) -> tuple[int, int, int]:
-    """Searches from step `t` until done, blocked or at a dead end; returns which, the nodes and the step."""
-    n_variables, width, best = graph.order.size, options.width, scratch.best
-    for s in range(n_variables):
-        scratch.position[graph.order[s]] = s
+    """Searches from step `t` until done, blocked or at a dead end; returns which, the nodes and the step.
+
+    A search that goes on where it was blocked, with its candidates still in `scratch`, may say it is `resumed`.
+    """
+    n_variables, width = graph.order.size, options.width
     while t < n_variables:
-        open_candidates(graph, nodes, n_nodes, t, scratch)
-        for x in range(graph.done_first[t], graph.done_first[t + 1]):
-            complete(graph, table, weights, options.enforce, nodes.labels, n_nodes, t, graph.done[x], scratch)
-        if options.enforce and graph.row_low.size:
-            remove_by_rows(graph, nodes.row, n_nodes, t, scratch.out)
-        if options.ahead:
-            look_ahead(graph, cost, table, options.enforce, known, nodes, n_nodes, t, scratch)
         n_best = 0
         skip = False
-        if options.theta < np.inf:
-            n_best, gap = rank_by_heuristic(graph, n_nodes, t, width, scratch)
-            skip = options.theta == 0.0 or gap > options.theta
+        if not resumed:
+            expand(graph, cost, table, weights, options, known, nodes, n_nodes, t, scratch)
+            if options.theta < np.inf:
+                n_best, gap = rank_by_heuristic(graph, n_nodes, t, width, scratch)
+                skip = options.theta == 0.0 or gap > options.theta
         if not skip and not settle(graph, cost, lazy, known, nodes, n_nodes, t):
             return BLOCKED, n_nodes, t
+        resumed = False
         add_costs(graph, cost, options.enforce, known, nodes.g, n_nodes, t, scratch)
         if not skip:
             n_best = rank_by_priority(graph, n_nodes, t, width, options.spread, scratch)
-        n_best = min(n_best, width)
-        if n_best == 0:
+        n_nodes = min(n_best, width)
+        if n_nodes == 0:
             return DEAD_END, 0, t
-        for b in range(n_best):
-            if best[b] >> BITS != b:
-                copy_nodes(graph, nodes, scratch.next, best, n_best, True, options.ahead)
-                copy_nodes(graph, scratch.next, nodes, best, n_best, False, options.ahead)
-                break
-        assign(graph, nodes, n_best, t, scratch)
-        if options.ahead:
-            keep_ahead(graph, cost, table, options.enforce, known, nodes, n_best, t, scratch.position)
-        n_nodes = n_best
+        keep_best(graph, cost, table, options, known, nodes, n_nodes, t, scratch)
         t += 1
-    if n_variables == 0 and options.enforce and not rows_hold(graph, best):
+    if n_variables == 0 and options.enforce and not rows_hold(graph, scratch.best):
         return DEAD_END, 0, t
     return DONE, n_nodes, t
+
+
+@kernel
+def expand(
+    graph: Graph,
+    cost: FloatArray,
+    table: FloatArray,
+    weights: FloatArray,
+    options: Options,
+    known: IntArray,
+    nodes: Nodes,
+    n_nodes: int,
+    t: int,
+    scratch: Scratch,
+) -> None:
+    """Writes the candidates of step `t`, node by node and label by label, but for the costs of their labels."""
+    open_candidates(graph, nodes, n_nodes, t, scratch)
+    for x in range(graph.done_first[t], graph.done_first[t + 1]):
+        complete(graph, table, weights, options.enforce, nodes.labels, n_nodes, t, graph.done[x], scratch)
+    if options.enforce and graph.row_low.size:
+        remove_by_rows(graph, nodes.row, n_nodes, t, scratch.out)
+    if options.ahead:
+        look_ahead(graph, cost, table, options.enforce, known, nodes, n_nodes, t, scratch)
+
+
+@kernel
+def keep_best(
+    graph: Graph,
+    cost: FloatArray,
+    table: FloatArray,
+    options: Options,
+    known: IntArray,
+    nodes: Nodes,
+    n_best: int,
+    t: int,
+    scratch: Scratch,
+) -> None:
+    """Makes the best candidates of step `t` the nodes of the beam."""
+    for b in range(n_best):
+        if scratch.best[b] >> BITS != b:
+            copy_nodes(graph, nodes, scratch.next, scratch.best, n_best, True, options.ahead)
+            copy_nodes(graph, scratch.next, nodes, scratch.best, n_best, False, options.ahead)
+            break
+    assign(graph, nodes, n_best, t, scratch)
+    if options.ahead:
+        keep_ahead(graph, cost, table, known, nodes, n_best, t)
 
 
 @kernel
@@ -253,7 +287,7 @@ def look_ahead(
             for x in range(graph.open_first[t], graph.open_first[t + 1]):
                 u = opened(graph, known, t, x)
                 if u >= 0 and not scratch.out[c]:
-                    least = least_cost(graph, cost, table, scratch.position, nodes.labels, b, t, u)
+                    least = least_cost(graph, cost, table, nodes.labels, b, t, u)
                     if least < np.inf:
                         scratch.rest[c] += least - nodes.ahead[b, u]
                     elif enforce:
@@ -265,19 +299,17 @@ def keep_ahead(
     graph: Graph,
     cost: FloatArray,
     table: FloatArray,
-    enforce: bool,
     known: IntArray,
     nodes: Nodes,
     n_nodes: int,
     t: int,
-    position: IntArray,
 ) -> None:
     """Keeps, for the nodes that step `t` made, the least that each variable it opened can cost."""
     for b in range(n_nodes):
         for x in range(graph.open_first[t], graph.open_first[t + 1]):
             u = opened(graph, known, t, x)
             if u >= 0:
-                least = least_cost(graph, cost, table, position, nodes.labels, b, t, u)
+                least = least_cost(graph, cost, table, nodes.labels, b, t, u)
                 if least < np.inf:
                     nodes.ahead[b, u] = least
 
@@ -371,7 +403,6 @@ def least_cost(
     graph: Graph,
     cost: FloatArray,
     table: FloatArray,
-    position: IntArray,
     labels: NDArray[np.int16],
     b: int,
     t: int,
@@ -390,7 +421,7 @@ def least_cost(
             short = True
             for a in range(graph.scope_first[f], graph.scope_first[f + 1]):
                 if a != slot:
-                    short &= position[graph.scope[a]] <= t
+                    short &= graph.position[graph.scope[a]] <= t
                     at += graph.stride[a] * labels[b, graph.scope[a]]
             if short:
                 value += table[at]
@@ -505,7 +536,7 @@ def search_range(
         state[:] = KNOWN if options.theta == np.inf else UNKNOWN
         begin(graph, mine, options, state, nodes)
         outcome[p], _, _ = advance(
-            graph, mine, table[table_at[p] :], weights, options, False, state, nodes, 1, 0, scratch
+            graph, mine, table[table_at[p] :], weights, options, False, state, nodes, 1, 0, False, scratch
         )
         n_costs[p] = 0
         for v in range(graph.order.size):
@@ -591,5 +622,6 @@ def search_wave(
             nodes,
             paused.n_nodes[p],
             paused.step[p],
+            False,
             scratch,
         )

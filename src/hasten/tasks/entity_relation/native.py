@@ -53,18 +53,19 @@ def search_text(
         n = graph.order.size
         known[:n] = beam.UNKNOWN
         beam.begin(graph, mine, options, known, nodes)
-        outcome, n_nodes, t = beam.BLOCKED, 1, 0
-        while True:
-            outcome, n_nodes, t = beam.advance(
-                graph, mine, tables, weights, options, True, known, nodes, n_nodes, t, scratch
-            )
-            if outcome != beam.BLOCKED:
-                break
-            for v in range(n):
+        outcome, n_nodes, t = beam.advance(
+            graph, mine, tables, weights, options, True, known, nodes, 1, 0, False, scratch
+        )
+        while outcome == beam.BLOCKED:
+            for s in range(t + 1):
+                v = graph.order[s]
                 if known[v] == beam.WANTED:
                     score_variable(
                         text, entity_weights, relation_weights, normalised, p, v, rows, mine, graph.first[v]
                     )
+            outcome, n_nodes, t = beam.advance(
+                graph, mine, tables, weights, options, True, known, nodes, n_nodes, t, True, scratch
+            )
         done[p] = outcome == beam.DONE
         n_costs[p] = 0
         for v in range(n):
