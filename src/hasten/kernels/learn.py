@@ -57,25 +57,6 @@ class Difference(NamedTuple):
 
 
 @kernel
-def search_step(
-    graph: Graph,
-    cost: FloatArray,
-    table: FloatArray,
-    weights: FloatArray,
-    options: Options,
-    known: IntArray,
-    nodes: Nodes,
-    n_nodes: int,
-    t: int,
-    scratch: Scratch,
-) -> int:
-    """Ranks the candidates of step `t` into `scratch.best`; returns how many the beam keeps."""
-    beam.expand(graph, cost, table, weights, options, known, nodes, n_nodes, t, scratch)
-    beam.add_costs(graph, cost, options.enforce, known, nodes.g, n_nodes, t, scratch)
-    return beam.rank_by_priority(graph, n_nodes, t, options.width, options.spread, scratch)
-
-
-@kernel
 def follow(
     graph: Graph,
     cost: FloatArray,
@@ -97,7 +78,9 @@ def follow(
     n_nodes, good = 1, 0  # the y-good node's place in the beam
     for t in range(n_variables):
         k = graph.order[t]
-        n_nodes = search_step(graph, cost, table, weights, options, known, nodes, n_nodes, t, scratch)
+        beam.expand(graph, cost, table, weights, options, known, nodes, n_nodes, t, scratch)
+        beam.add_costs(graph, cost, options.enforce, known, nodes.g, n_nodes, t, scratch)
+        n_nodes = beam.rank_by_priority(graph, n_nodes, t, options.width, options.spread, scratch)
         wanted = (good << BITS) | answer[k]
         c = good * (graph.first[k + 1] - graph.first[k]) + answer[k]
         if scratch.out[c]:
