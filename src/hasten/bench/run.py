@@ -1,8 +1,8 @@
 """Runs the families and the peers, round after round, and checks that all of them agree.
 
 Every round asks every peer in turn, so that a disturbance of the machine meets them alike; of a problem's
-times the least counts. Models are built beforehand. A peer that needs long answers fewer problems: its ratio
-to hasten counts only problems that both answered.
+processor times the least counts. Models are built beforehand. A peer that needs long answers fewer problems:
+its ratio to hasten counts only problems that both solved.
 """
 
 from __future__ import annotations
@@ -85,7 +85,7 @@ class Results:
     def ratio(self, found: Measurement, own: str = "hasten") -> float:
         """Returns how many times as long a peer takes as hasten, on the problems that both solved."""
         ours = self.of(found.family, found.size, own)
-        if ours is None or "ok" not in (ours.status, found.status) or found.status in ("wrong", "failed"):
+        if ours is None or ours.status != "ok" or found.status != "ok":
             return math.nan
         both = [
             (theirs, us)
@@ -282,7 +282,7 @@ def summarise(
         size,
         name,
         "wrong" if wrong else "ok",
-        f"Not the optimum: problems {sorted(wrong)[:5]} of seed." if wrong else "",
+        f"Not the optimum: problems {sorted(wrong)[:5]}." if wrong else "",
         len(problems),
         sum(solved),
         len(wrong),

@@ -16,11 +16,17 @@ from hasten.bench.run import Measurement, Results
 
 def show(results: Results, console: Console | None = None) -> None:
     """Prints a table for each family: time a problem, and how many times as long as hasten that is."""
-    console = console or Console()
+    console = console or wide_console()
     for family in dict.fromkeys(found.family for found in results.measurements):
         console.print(family_table(results, family))
     if results.text is not None:
         console.print(text_table(results.text))
+
+
+def wide_console() -> Console:
+    """Returns the terminal; where there is none, lines are as long as tables need."""
+    console = Console()
+    return console if console.is_terminal else Console(width=180)
 
 
 def family_table(results: Results, family: str) -> Table:

@@ -1,0 +1,194 @@
+"""The benchmark: its problems are the same for all, its answers are checked, and what is missing is said."""
+
+from __future__ import annotations
+
+import json
+import math
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from hasten.bench import plots, run, tables, text
+from hasten.bench.families import (
+    ENTITIES,
+    FAMILIES,
+    RELATIONS,
+    entity_relation,
+    entity_relation_schema,
+    plant,
+)
+from hasten.bench.machine import describe_machine
+from hasten.bench.peers import PEERS, Peer
+from hasten.bench.worker import Round, measure, warm_up
+from hasten.bound import Certifier
+from hasten.errors import HastenError, ProblemError
+from hasten.solvers import make_solver
+from hasten.tasks.entity_relation.synthetic import generate
+from hasten.tasks.entity_relation.training import gold
+
+SMALL = {name: min(family.sizes) for name, family in FAMILIES.items()}
+
+
+@pytest.mark.parametrize("name", FAMILIES)
+def test_a_seed_gives_the_same_problems_and_more_of_them(name):
+    family = FAMILIES[name]
+    few, more = family.problems(SMALL[name], 3, seed=7), family.problems(SMALL[name], 5, seed=7)
+    for one, other in zip(few, more, strict=False):
+        assert np.array_equal(one.cost, other.cost)
+        assert np.array_equal(one.table, other.table)
+    assert not np.array_equal(few[0].cost, family.problems(SMALL[name], 1, seed=8)[0].cost)
+
+
+@pytest.mark.parametrize("name", FAMILIES)
+def test_every_problem_has_an_answer_that_all_agree_on(name):
+    highs, certify = make_solver("highs"), Certifier()
+    for problem in FAMILIES[name].problems(SMALL[name], 3):
+        ours, theirs = certify(problem), highs.solve(problem)
+        assert ours.proved
+        assert problem.check(theirs.labels).valid
+        assert ours.cost == pytest.approx(theirs.cost, rel=1e-6)
+
+
+def test_sizes_are_checked():
+    with pytest.raises(ProblemError, match="size of 1 or more"):
+        FAMILIES["random"].problems(0, 1)
+
+
+def test_a_planted_labelling_is_valid():
+    rng = np.random.default_rng(0)
+    shape = entity_relation(entity_relation_schema(), 5)
+    problem = shape.problem(np.zeros(shape.n_labels))
+    planted = [plant(5, rng) for _ in range(50)]
+    assert all(problem.check(labels).valid for labels in planted)
+    assert any((labels[5:] < len(RELATIONS) - 1).any() for labels in planted)
+
+
+def test_sentences_have_the_order_of_the_task():
+    sentence = next(s for s in generate(50, 0) if s.relations and any(a > b for a, b, _ in s.relations))
+    n = len(sentence.spans)
+    shape = entity_relation(entity_relation_schema(), n)
+    assert shape.problem(np.zeros(shape.n_labels)).check(gold(sentence, ENTITIES, RELATIONS)).valid
+
+
+class Liar:
+    """Claims that the first labels are best."""
+
+    def solve(self, problem):
+        honest = Certifier()(problem)
+        labels = np.zeros(problem.n_variables, dtype=np.int64)
+        labels[:] = len(RELATIONS) - 1
+        labels[: int(math.sqrt(problem.n_variables))] = len(ENTITIES) - 1
+        return replace(honest, values=labels, cost=honest.cost)
+
+
+def test_a_lying_peer_is_caught():
+    problems = FAMILIES["random"].problems(3, 4)
+    honest = measure(PEERS["hasten"].start(5.0), problems, 10.0, 4)
+    lying = measure(Liar(), problems, 10.0, 4)
+    best = run.references(problems, [honest, lying])
+    assert run.summarise("random", 3, "hasten", problems, [honest], best).status == "ok"
+    found = run.summarise("random", 3, "liar", problems, [lying], best)
+    assert found.status == "wrong"
+    assert found.n_wrong == 4
+    assert found.n_solved == 0
+
+
+def test_a_labelling_that_breaks_a_constraint_is_wrong_and_no_reference():
+    problems = FAMILIES["assignment"].problems(3, 1)
+    invalid = Round([1.0], [np.zeros(3, dtype=np.int64)], [True], ["solver"])
+    assert run.references(problems, [invalid]) == [math.inf]
+    assert run.summarise("assignment", 3, "liar", problems, [invalid], [math.inf]).n_wrong == 1
+
+
+def test_a_claim_that_nothing_fits_is_wrong_where_something_does():
+    problems = FAMILIES["random"].problems(2, 1)
+    claim = Round([1.0], [None], [True], ["solver"])
+    assert run.summarise("random", 2, "liar", problems, [claim], [0.5]).n_wrong == 1
+
+
+def test_running_out_of_time_is_unsolved_but_not_wrong():
+    problems = FAMILIES["random"].problems(2, 1)
+    late = Round([1.0], [None], [False], ["solver"])
+    found = run.summarise("random", 2, "late", problems, [late], [0.5])
+    assert (found.status, found.n_wrong, found.n_solved) == ("ok", 0, 0)
+
+
+def test_batches_answer_as_single_calls_do():
+    problems = FAMILIES["random"].problems(4, 5)
+    alone, together = PEERS["hasten"].start(5.0), PEERS["hasten batch"].start(5.0)
+    warm_up(alone, problems)
+    warm_up(together, problems)
+    one, all_at_once = measure(alone, problems, 10.0, 5), measure(together, problems, 10.0, 5)
+    assert [list(labels) for labels in one.labels] == [list(labels) for labels in all_at_once.labels]
+    assert all(one.optimal)
+    assert all(all_at_once.optimal)
+
+
+def test_a_budget_ends_a_round():
+    problems = FAMILIES["random"].problems(2, 5)
+    assert len(measure(PEERS["hasten"].start(5.0), problems, 0.0, 5).seconds) == 1
+
+
+def test_a_quick_run_of_our_own_engine_is_complete(tmp_path, monkeypatch, capsys):
+    missing = Peer(
+        "nowhere", "a peer that nobody has", "no_such_package", "no-such-package", PEERS["gurobi"].make
+    )
+    monkeypatch.setattr(run, "PEERS", {**PEERS, "nowhere": missing})
+    results = run.main(
+        ["random", "assignment"], [2, 3], ["hasten", "hasten batch", "nowhere"], 3, tmp_path, quick=True
+    )
+    said = json.loads((tmp_path / "peers.json").read_text())
+    assert len(said["measurements"]) == 2 * 2 * 3
+    assert said["machine"]["python"]
+    assert said["settings"]["n"] == 3
+    for found in said["measurements"]:
+        if found["peer"] == "nowhere":
+            assert found["status"] == "not installed"
+            assert "no-such-package" in found["note"]
+        else:
+            assert (found["status"], found["n_solved"]) == ("ok", 3)
+            assert found["mean"] > 0
+    assert results.ratio(results.measurements[0], "hasten") == 1.0
+    assert "not installed" in capsys.readouterr().out
+    assert (tmp_path / "random.png").exists()
+
+
+def test_unknown_names_are_errors():
+    with pytest.raises(HastenError, match="There are random, peaked"):
+        run.main(["no such family"], out=None)
+
+
+def test_ratios_count_only_what_both_solved():
+    ours = run.Measurement("random", 2, "hasten", "ok", seconds=(1.0, 1.0, 1.0), solved=(True, True, True))
+    theirs = run.Measurement("random", 2, "gurobi", "ok", seconds=(3.0, 99.0), solved=(True, False))
+    results = run.Results({}, run.QUICK, (ours, theirs), {})
+    assert results.ratio(theirs) == 3.0
+    assert math.isnan(results.ratio(replace(theirs, status="wrong")))
+
+
+def test_a_slope_is_a_power_of_the_size():
+    assert plots.slope_through([2, 4, 8], [4.0, 16.0, 64.0]) == pytest.approx(2.0)
+    assert math.isnan(plots.slope_through([2], [1.0]))
+
+
+def test_figures_are_short():
+    assert tables.duration(1.5e-5) == "15 µs"
+    assert tables.times(123.4) == "123×"
+    assert tables.times(1.23) == "1.2×"
+
+
+def test_the_machine_is_described():
+    said = describe_machine()
+    assert said["processor"]
+    assert "numpy" in said["packages"]
+
+
+def test_text_goes_to_vowpal_wabbit_and_back():
+    sentences = list(generate(5, 0))
+    truth = [gold(sentence, ENTITIES, RELATIONS) for sentence in sentences]
+    blocks = text.write_examples(sentences).strip().split("\n\n")
+    said = "\n".join(" ".join(line.split()[0] for line in block.splitlines()) + " E_0" for block in blocks)
+    answers = text.read_answers(said, [len(sentence.spans) for sentence in sentences])
+    judged = text.judge(truth, answers)
+    assert judged == {"entity accuracy": 1.0, "relation F1": 1.0, "valid": 1.0}
