@@ -269,7 +269,27 @@ def beam_search(
             return Found(None, computed, steps)
     if not n_variables and enforce and not all(holds(row, ()) for row in rows_of(problem)):
         return Found(None, computed, steps)
+    if theta < math.inf and len(beam) > 1:  # the answer is chosen as every beam is, with room for one node
+        beam = (
+            sorted(beam, key=lambda node: node.h)
+            if theta == 0 or _edge(beam) > theta
+            else _settled(problem, beam, computed)
+        )
+        if enforce and beam[0].g == math.inf:
+            return Found(None, computed, steps)
     return Found(tuple(beam[0].labels[v] for v in range(n_variables)), computed, steps)
+
+
+def _edge(beam: list[Candidate]) -> float:
+    first, second = sorted(node.h for node in beam)[:2]
+    return second - first
+
+
+def _settled(problem: Problem, beam: list[Candidate], computed: set[int]) -> list[Candidate]:
+    """Computes the costs on which the nodes disagree, and ranks by path cost and heuristic."""
+    computed |= {v for v in beam[0].labels if len({node.labels[v] for node in beam}) > 1}
+    beam = [node._replace(g=path_cost(problem, node.labels, computed)) for node in beam]
+    return sorted(beam, key=lambda node: node.g + node.h)
 
 
 def _look_ahead(

@@ -11,8 +11,8 @@ heuristic. Ties go to the earlier candidate. Switches:
 - `spread`: drops nodes whose priority is more than this above the best: a beam that narrows when it is sure;
 - `theta`: where the gap in `h` around the beam's edge exceeds it, candidates are ranked by `h` alone and the
   variable's cost stays *pending*. A later step that ranks by `g + h` first needs the pending costs on which the
-  nodes disagree; where they all agree a cost shifts every `g` alike and is never needed. `theta = inf` always
-  computes, `theta = 0` never does.
+  nodes disagree; where they all agree a cost shifts every `g` alike and is never needed. The answer is chosen
+  among the last nodes by the same rule, with a beam of one. `theta = inf` always computes, `theta = 0` never.
 
 A search that needs costs that are not there returns `BLOCKED` with those variables marked as wanted; put
 their costs in place and call `advance` again.
@@ -155,7 +155,41 @@ def advance(
         t += 1
     if n_variables == 0 and options.enforce and not rows_hold(graph, scratch.best):
         return DEAD_END, 0, t
+    if options.theta < np.inf and n_nodes > 1:
+        return choose(graph, cost, options, lazy, known, nodes, n_nodes), n_nodes, t
     return DONE, n_nodes, t
+
+
+@kernel
+def choose(
+    graph: Graph,
+    cost: FloatArray,
+    options: Options,
+    lazy: bool,
+    known: IntArray,
+    nodes: Nodes,
+    n_nodes: int,
+) -> int:
+    """Puts the answer first: the rule of every step once more, with room for one node."""
+    first, second = np.inf, np.inf
+    best = 0
+    for b in range(n_nodes):
+        if nodes.h[b] < first:
+            first, second, best = nodes.h[b], first, b
+        else:
+            second = min(second, nodes.h[b])
+    if options.theta > 0.0 and not second - first > options.theta:
+        if not settle(graph, cost, lazy, known, nodes, n_nodes, graph.order.size):
+            return BLOCKED
+        best = 0
+        for b in range(1, n_nodes):
+            if nodes.g[b] + nodes.h[b] < nodes.g[best] + nodes.h[best]:
+                best = b
+        if options.enforce and nodes.g[best] == np.inf:
+            return DEAD_END
+    for v in range(graph.order.size):
+        nodes.labels[0, v] = nodes.labels[best, v]
+    return DONE
 
 
 @kernel
@@ -452,13 +486,14 @@ def settle(
 ) -> bool:
     """Brings the costs that ranking step `t` by `g + h` needs into `g`; false if some must be computed first."""
     ready = True
-    for s in range(t + 1):
+    last = min(t + 1, graph.order.size)
+    for s in range(last):
         v = graph.order[s]
         if known[v] == UNKNOWN and (s == t or disagree(nodes, n_nodes, v)):
             known[v] = WANTED
             ready = not lazy and ready
     if ready:
-        for s in range(t + 1):
+        for s in range(last):
             v = graph.order[s]
             if known[v] == WANTED:
                 known[v] = KNOWN

@@ -57,7 +57,7 @@ def search_text(
             graph, mine, tables, weights, options, True, known, nodes, 1, 0, False, scratch
         )
         while outcome == beam.BLOCKED:
-            for s in range(t + 1):
+            for s in range(min(t + 1, n)):
                 v = graph.order[s]
                 if known[v] == beam.WANTED:
                     score_variable(
