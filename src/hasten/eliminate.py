@@ -13,12 +13,13 @@ import heapq
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 
 from hasten.compile import FactorPart, RowPart, compile_graph, ints, offsets, strides
-from hasten.graph import BoolArray, Graph, IntArray
-from hasten.kernels.eliminate import Plan
+from hasten.graph import BoolArray, Graph, IntArray, Pool, gather
+from hasten.kernels.eliminate import Plan, PlanPool, gather_plans
 from hasten.structure import Compiled
 
 MAX_JOIN = 1024  # how many sums eliminating one variable may take
@@ -44,6 +45,14 @@ class Reduction:
     graph: Graph
 
 
+@lru_cache(maxsize=256)
+def reductions(compiled: tuple[Compiled, ...], max_join: int) -> tuple[PlanPool, Pool]:
+    """Returns the plans of some structures, and the graphs that they leave, for kernels; made once."""
+    each = [reduce(one, max_join) for one in compiled]
+    return gather_plans([one.plan for one in each]), gather([one.graph for one in each])
+
+
+@lru_cache(maxsize=4096)
 def reduce(compiled: Compiled, max_join: int = MAX_JOIN) -> Reduction:
     """Plans the elimination of every variable that costs at most `max_join` sums."""
     return _Elimination(compiled, max_join).run()

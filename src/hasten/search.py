@@ -14,9 +14,10 @@ from typing import overload
 
 import numpy as np
 
+from hasten.eliminate import MAX_JOIN, reductions
 from hasten.errors import ProblemError
 from hasten.graph import BoolArray, FloatArray, IntArray
-from hasten.kernels import arcs, beam
+from hasten.kernels import arcs, beam, reduced
 from hasten.kernels.score import score_batch
 from hasten.problem import Batch, Problem, as_batch
 from hasten.solution import SOURCES, STATUSES, Solution, Solutions, Source, Status
@@ -175,6 +176,39 @@ class ConstrainedSearch(Searcher):
             arcs.search_range(
                 batch.pool, batch.structure, batch.cost, batch.cost_at, batch.table, batch.table_at,
                 batch.variable_at, start, stop, labels, done,
+            )  # fmt: skip
+
+        in_parallel(run, len(batch), n_jobs)
+        return as_solutions(batch, labels, done, np.diff(batch.variable_at))
+
+
+@dataclass(frozen=True, slots=True)
+class ReducedSearch(Searcher):
+    """Beam search, with look-ahead, over what exact elimination leaves (`hasten.eliminate`).
+
+    Eliminating a variable puts into its neighbours' tables what it will cost at best, so that a beam of one or
+    two sees far. Where elimination leaves nothing the answer is exact. Needs all costs, and no learning.
+    """
+
+    width: int = 2
+    look_ahead: bool = True
+    max_join: int = MAX_JOIN
+
+    def __post_init__(self) -> None:
+        if self.width < 1:
+            raise ProblemError(f"A beam needs a width of at least 1, got {self.width}.")
+
+    def _search(self, batch: Batch, n_jobs: int) -> Solutions:
+        batch = batch.resolved()
+        labels = np.empty(batch.variable_at[-1], dtype=np.int64)
+        done = np.empty(len(batch), dtype=bool)
+        options = beam.Options(self.width, math.inf, math.inf, True, self.look_ahead)
+        plans, smalls = reductions(tuple(each.compiled for each in batch.structures), self.max_join)
+
+        def run(start: int, stop: int) -> None:
+            reduced.search_range(
+                batch.pool, plans, smalls, batch.structure, batch.cost, batch.cost_at, batch.table,
+                batch.table_at, batch.variable_at, options, start, stop, labels, done,
             )  # fmt: skip
 
         in_parallel(run, len(batch), n_jobs)
