@@ -25,7 +25,7 @@ from rich.table import Table
 
 from hasten.bound import Certifier
 from hasten.kernels import beam, learn
-from hasten.learner import Learner, default_step
+from hasten.learner import STEP, Learner, default_step
 from hasten.problem import Batch
 from hasten.schema import Schema
 from hasten.search import BeamSearch
@@ -42,6 +42,7 @@ ARGUMENTS = {
     "OrgBasedIn": ("organization", "location"),
 }
 RELATIONS = [*ARGUMENTS, "NoRel"]
+SHARES = [0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 1.0]  # of the median gap, as a step
 
 
 class Corpus(NamedTuple):
@@ -159,6 +160,7 @@ def measure_speed(batch: Batch, answers: Solutions, width: int, epochs: int) -> 
         "full_search_microseconds": full / len(batch) * 1e6,
         "mistakes_per_epoch": [epoch.n_mistakes for epoch in learner.trace],
         "lost_per_epoch": [epoch.n_lost for epoch in learner.trace],
+        "blind_per_epoch": [epoch.n_blind for epoch in learner.trace],
         "step": learner.state.step,
         "norm": learner.trace[-1].norm,
         "radius_phi": learner.radius_phi,
@@ -189,6 +191,19 @@ def measure_worth(
                     "valid": float(found.valid.mean()),
                 }
             )
+    return rows
+
+
+def measure_steps(
+    train: Batch, answers: Solutions, held_out: Batch, truth: Solutions, width: int, epochs: int
+) -> list[dict[str, float]]:
+    """Learns with steps around the default one: how sharp is the rule?"""
+    rows = []
+    for share in SHARES:
+        step = default_step(train) * share / STEP
+        learner = Learner(width, step=step, epochs=epochs, progress=False).fit(train, answers)
+        found = BeamSearch(width, learner.weights, enforce=False)(held_out)
+        rows.append({"share": share, "step": step, "width": width, "exact": exact_match(found, truth)})
     return rows
 
 
@@ -240,6 +255,11 @@ def main() -> None:
             for width in given.widths
             for row in measure_worth(train, answers, held_out, truth, width, given.epochs)
         ]
+        few = train.select(range(min(6_000, given.problems)))
+        labelled = Certifier()(few)
+        result["steps"] = [
+            measure_steps(few, labelled, held_out, truth, width, given.epochs) for width in given.widths
+        ]
         results.append(result)
         show(console, result)
     if given.out:
@@ -261,7 +281,16 @@ def show(console: Console, result: dict[str, Any]) -> None:
         )
     )
     speed = Table(
-        "width", "epochs", "seconds", "problems/s", "µs each", "answers", "search", "update", "mistakes"
+        "width",
+        "epochs",
+        "seconds",
+        "problems/s",
+        "µs each",
+        "answers",
+        "search",
+        "update",
+        "mistakes",
+        "blind",
     )
     for row in result["speed"]:
         total = row["seconds"] + result["answers_seconds"]
@@ -278,6 +307,7 @@ def show(console: Console, result: dict[str, Any]) -> None:
             f"{row['microseconds_per_problem']:.2f}",
             *(f"{share / total:.0%}" for share in shares),
             f"{row['mistakes_per_epoch'][0]:,} → {row['mistakes_per_epoch'][-1]:,}",
+            f"{row['blind_per_epoch'][-1] / max(1, row['mistakes_per_epoch'][-1]):.0%}",
         )
     console.print(speed)
     worth = Table("width", "tables", "weights", "exact match", "valid")
@@ -290,6 +320,12 @@ def show(console: Console, result: dict[str, Any]) -> None:
             f"{row['valid']:.3f}",
         )
     console.print(worth)
+    steps = Table(
+        "width", *map(str, SHARES), title="Exact match, tables ignored, by step (share of the median gap)"
+    )
+    for sweep in result["steps"]:
+        steps.add_row(str(sweep[0]["width"]), *(f"{row['exact']:.3f}" for row in sweep))
+    console.print(steps)
 
 
 if __name__ == "__main__":

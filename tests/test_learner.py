@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from itertools import pairwise
 
 import naive
 import numpy as np
@@ -85,6 +86,10 @@ def test_the_kernel_is_algorithm_1_update_for_update(problem, width, enforce, lo
     for _ in range(2):
         whole.partial_fit(Batch.of(problems), flat(answers))
     assert (whole.weights == learner.weights).all()
+    same = [(a.weights == b.weights).all() for a, b in pairwise(lessons)]
+    same.insert(0, not lessons[0].weights.any())
+    blind = sum(bool(each.mistake) and unchanged for each, unchanged in zip(lessons, same, strict=True))
+    assert whole.trace[0].n_blind + whole.trace[1].n_blind == blind
     assert whole.trace[0].n_lost + whole.trace[1].n_lost == sum(each.mistake == "lost" for each in lessons)
     assert whole.trace[0].n_wrong + whole.trace[1].n_wrong == sum(each.mistake == "wrong" for each in lessons)
 

@@ -33,7 +33,7 @@ from hasten.solution import STATUSES, Solution, Solutions, Status
 
 log = logging.getLogger(__name__)
 
-STEP = 0.01  # of the median gap between the best and the second-best label of a variable
+STEP = 0.01  # of the median gap; 0.003 to 0.03 do about as well, 0.1 does not (benchmarks/learning.py)
 CHUNK = 8192  # problems between two updates of the progress bar
 TOGETHER = 1000  # calls of `learn_one` that share an entry of the trace
 
@@ -47,6 +47,7 @@ class Epoch:
     n_examples: int
     n_lost: int  # updates because no node of the beam led to the answer any more
     n_wrong: int  # updates because another node came before the answer at the end
+    n_blind: int  # of these, updates of nothing: the nodes compared had the same features
     step: float
     norm: float  # of the last weights
     radius_phi: float  # Theorem 1's R_phi: the largest |phi(v*) - phi(v)| of all updates so far
@@ -64,6 +65,7 @@ class Epoch:
             self.n_examples + next.n_examples,
             self.n_lost + next.n_lost,
             self.n_wrong + next.n_wrong,
+            self.n_blind + next.n_blind,
             next.step,
             next.norm,
             next.radius_phi,
@@ -154,6 +156,7 @@ class Learner:
         self.state.weights = learn.Weights(
             heuristic.weights.copy(),
             np.zeros(heuristic.weights.size),
+            np.zeros(1, dtype=np.int64),
             np.zeros(1, dtype=np.int64),
             np.zeros(2),
         )
@@ -262,7 +265,7 @@ class Learner:
         state, learned = self.state, self._learned()
         assert state.rng is not None
         assert state.step is not None
-        began = time.perf_counter()
+        began, blind = time.perf_counter(), int(learned.n_blind[0])
         order = state.rng.permutation(usable) if self.shuffle and len(usable) > 1 else usable
         options = beam.Options(int(self.width), math.inf, math.inf, bool(self.enforce), bool(self.look_ahead))
         outcome = np.zeros(len(order), dtype=np.int64)
@@ -280,6 +283,7 @@ class Learner:
             len(order) - int(forbidden.sum()),
             int((outcome == learn.LOST).sum()),
             int((outcome == learn.WRONG).sum()),
+            int(learned.n_blind[0]) - blind,
             state.step,
             float(np.linalg.norm(learned.w)),
             math.sqrt(learned.radius[0]),

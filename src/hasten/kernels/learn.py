@@ -44,6 +44,7 @@ class Weights(NamedTuple):
     w: FloatArray  # (n_weights,)
     drift: FloatArray  # (n_weights,) what the lazy average takes off, times the number of examples
     n_examples: IntArray  # (1,) problems learned from so far
+    n_blind: IntArray  # (1,) mistakes so far on which the nodes' features did not differ
     radius: FloatArray  # (2,) over all updates, the largest |phi(v*) - phi(v)|² and g(v*) - g(v)
 
 
@@ -139,13 +140,16 @@ def update(
         if further > learned.radius[1]:
             learned.radius[1] = further
     n_before = float(learned.n_examples[0])
+    blind = 1
     for x in range(n_all):
         i = difference.all_touched[x]
         if all_nodes[i] != 0:
+            blind = 0
             change = step * (all_nodes[i] / n_nodes)
             learned.w[i] += change
             learned.drift[i] += n_before * change
             all_nodes[i] = 0
+    learned.n_blind[0] += blind
 
 
 @kernel
