@@ -169,6 +169,20 @@ def test_learning_enforced_never_sees_a_valid_answer_removed():
     assert learned > 150
 
 
+def test_without_weights_an_optimum_in_the_beam_comes_first():
+    rng = np.random.default_rng(6)
+    n_lost = n_examples = 0
+    for _ in range(300):
+        problem = random_problem(rng, ties=False)
+        best = naive.solve(problem)
+        if best.labels is not None:
+            (epoch,) = Learner(2, enforce=True).learn_one(problem, best.labels).trace
+            assert epoch.n_wrong == 0
+            n_lost += epoch.n_lost
+            n_examples += epoch.n_examples
+    assert 0 < n_lost < n_examples
+
+
 def test_an_answer_that_constraints_forbid_teaches_nothing_when_they_are_enforced():
     schema = Schema()
     pet = schema.variable("pet", ["cat", "dog"])
