@@ -69,11 +69,12 @@ class _Elimination:
         self.touching: list[set[int]] = [set() for _ in self.sizes]
         self.in_rows = set(graph.row_variable.tolist())
         self.n_entries = 0  # of derived tables
-        self.out_first, self.combo_counts, self.combo_label = [0], [ints(())], [ints(())]
+        self.out_first, self.combo_counts = [0], [ints(())]
+        self.combo_label, self.combo_partner = [ints(())], [ints(())]
         self.reads, self.read_at = [ints(())], [0]
         self.n_static: list[int] = []
         self.n_derived: list[int] = []
-        self.steps: list[tuple[int, tuple[int, ...]]] = []
+        self.steps: list[tuple[tuple[int, ...], tuple[int, ...]]] = []  # who goes, and their neighbours
         self.constants: list[int] = []
         for f in range(len(graph.table_at)):
             at = int(graph.table_at[f])
@@ -99,14 +100,49 @@ class _Elimination:
                 continue  # a later entry has its price
             if join > self.max_join:
                 break
-            gone.add(v)
-            for u in self._eliminate(v):
+            group = self._with_partner(v)
+            gone.update(group)
+            for u in self._eliminate(group):
                 if u not in self.in_rows:
                     heapq.heappush(queue, (self._join(u), u))
         return self._finish([int(v) for v in self.graph.order if v not in gone])
 
-    def _neighbours(self, v: int) -> list[int]:
-        return sorted({u for f in self.touching[v] for u in self.tables[f].scope} - {v})
+    def _neighbours(self, group: tuple[int, ...]) -> list[int]:
+        return sorted({u for v in group for f in self.touching[v] for u in self.tables[f].scope} - set(group))
+
+    def _with_partner(self, v: int) -> tuple[int, ...]:
+        """Returns `v`, and a neighbour to eliminate with it in one step where that takes fewer sums than two.
+
+        It does where tables forbid much, as with the two relations of one pair of entities.
+        """
+        alone, _ = self._possible((v,))
+        best, fewest = (v,), math.inf
+        around = self._neighbours((v,))
+        for u in around:
+            if u in self.in_rows or not set(self._neighbours((u,))) <= {*around, v}:
+                continue
+            group = (u, v)
+            if math.prod(self.sizes[w] for w in (*group, *self._neighbours(group))) > 4 * self.max_join:
+                continue
+            together, _ = self._possible(group)
+            after = together.reshape(-1, self.sizes[v]).any(axis=1)
+            n_two_steps, n_one = alone.sum() + after.sum(), together.sum()
+            if n_one < min(n_two_steps, fewest):
+                best, fewest = group, n_one
+        return best
+
+    def _possible(self, group: tuple[int, ...]) -> tuple[BoolArray, IntArray]:
+        """Returns which labellings of a group's neighbours and of the group its tables allow, and all of these."""
+        variables = [*self._neighbours(group), *group]
+        shape = [self.sizes[u] for u in variables]
+        grid = np.indices(shape).reshape(len(shape), -1)
+        axis = {u: i for i, u in enumerate(variables)}
+        possible = np.ones(grid.shape[1], dtype=bool)
+        for f in {f for v in group for f in self.touching[v]}:
+            table = self.tables[f]
+            entry = strides(table.allowed.shape) @ grid[[axis[u] for u in table.scope]]
+            possible &= table.allowed.ravel()[entry]
+        return possible, grid
 
     def _join(self, v: int) -> int:
         size = self.sizes[v]
@@ -128,30 +164,28 @@ class _Elimination:
         for v in table.scope:
             self.touching[v].add(number)
 
-    def _eliminate(self, v: int) -> list[int]:
-        """Plans one step: for each labelling of the neighbours, which labels of `v` are allowed and what they add."""
-        around = self._neighbours(v)
-        shape = [self.sizes[u] for u in around] + [self.sizes[v]]
-        grid = np.indices(shape).reshape(len(shape), -1)
-        axis = {u: i for i, u in enumerate([*around, v])}
-        possible = np.ones(grid.shape[1], dtype=bool)
+    def _eliminate(self, group: tuple[int, ...]) -> list[int]:
+        """Plans one step: for each labelling of the neighbours, which labels are allowed and what they add."""
+        around = self._neighbours(group)
+        possible, grid = self._possible(group)
+        axis = {u: i for i, u in enumerate([*around, *group])}
+        combos = np.flatnonzero(possible)
         static, derived = [], []
-        for f in sorted(self.touching[v]):
+        for f in sorted({f for v in group for f in self.touching[v]}):
             table = self.tables.pop(f)
             for u in table.scope:
-                if u != v:
-                    self.touching[u].discard(f)
-            entry = strides(table.allowed.shape) @ grid[[axis[u] for u in table.scope]]
-            possible &= table.allowed.ravel()[entry]
+                self.touching[u].discard(f)
+            entry = strides(table.allowed.shape) @ grid[[axis[u] for u in table.scope]][:, combos]
             if not table.silent:
                 (derived if table.derived else static).append(table.at + entry)
-        self.touching[v] = set()
-        combos = np.flatnonzero(possible)
-        n_out = possible.size // self.sizes[v]
-        self.steps.append((v, tuple(around)))
-        self.combo_counts.append(np.bincount(combos // self.sizes[v], minlength=n_out))
-        self.combo_label.append(self.graph.first[v] + grid[-1][combos])
-        reads = [read[combos] for read in static + derived]
+        n_inside = math.prod(self.sizes[v] for v in group)
+        n_out = possible.size // n_inside
+        self.steps.append((group, tuple(around)))
+        self.combo_counts.append(np.bincount(combos // n_inside, minlength=n_out))
+        labels = [self.graph.first[v] + grid[axis[v]][combos] for v in group]
+        self.combo_label.append(labels[-1])
+        self.combo_partner.append(labels[0] if len(group) > 1 else np.zeros_like(labels[0]))
+        reads = static + derived
         self.reads.append(np.stack(reads, axis=1).ravel() if reads else ints(()))
         self.read_at.append(self.read_at[-1] + len(reads) * len(combos))
         self.n_static.append(len(static))
@@ -159,7 +193,7 @@ class _Elimination:
         at, self.n_entries = self.n_entries, self.n_entries + n_out
         self.out_first.append(self.n_entries)
         if around:
-            allowed = possible.reshape(shape).any(axis=-1)
+            allowed = possible.reshape(*(self.sizes[u] for u in around), n_inside).any(axis=-1)
             self._put(_Table(tuple(around), allowed, at, True, False))
         else:
             self.constants.append(at)
@@ -189,7 +223,8 @@ class _Elimination:
         )
         small = small._replace(table_at=self._table_places(parts))
         plan = Plan(
-            variable=ints(v for v, _ in self.steps),
+            variable=ints(group[-1] for group, _ in self.steps),
+            partner=ints(group[0] if len(group) > 1 else -1 for group, _ in self.steps),
             out_first=ints(self.out_first),
             read_at=ints(self.read_at[:-1]),
             n_static=ints(self.n_static),
@@ -201,6 +236,7 @@ class _Elimination:
             ),
             combo_first=offsets(np.concatenate(self.combo_counts)),
             combo_label=np.concatenate(self.combo_label),
+            combo_partner=np.concatenate(self.combo_partner),
             reads=np.concatenate(self.reads),
             constant=ints(self.constants),
             keep=ints(sorted(kept)),

@@ -1,7 +1,7 @@
 """Carrying out a planned elimination: minimising variables out, and putting them back.
 
-Step `n` eliminates one variable: for each labelling of its neighbours (an *entry* of a derived table) the
-least, over its allowed labels, of the label's cost and the table entries that it reads.
+Step `n` eliminates one variable, or two at once: for each labelling of their neighbours (an *entry* of a derived
+table) the least, over their allowed labels, of the labels' costs and the table entries that these read.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ class Plan(NamedTuple):
     """The elimination of N variables of one structure. `hasten.eliminate` writes it."""
 
     variable: IntArray  # (N,) the variable that each step eliminates
+    partner: IntArray  # (N,) the one it eliminates with it; -1 for none
     out_first: IntArray  # (N + 1,) the entries of step n are out_first[n]:out_first[n + 1]
     read_at: IntArray  # (N,) where the reads of each step start
     n_static: IntArray  # (N,) how many entries of the problem's tables each sum reads
@@ -30,6 +31,7 @@ class Plan(NamedTuple):
     stride: IntArray  # (slots,)
     combo_first: IntArray  # (entries + 1,) the sums of entry e are combo_first[e]:combo_first[e + 1]
     combo_label: IntArray  # (combos,) a label number of the eliminated variable
+    combo_partner: IntArray  # (combos,) and of its partner
     reads: IntArray  # sum after sum: first places in the problem's tables, then in the working space
     constant: IntArray  # entries without neighbours: parts of the total
     keep: IntArray  # (kept,) the variables that are left, in order
@@ -45,6 +47,7 @@ class Plan(NamedTuple):
 _GROUPS: Groups = (
     (
         ("variable", False),
+        ("partner", False),
         ("read_at", False),
         ("n_static", False),
         ("n_derived", False),
@@ -53,7 +56,7 @@ _GROUPS: Groups = (
     ),
     (("scope", False), ("stride", False)),
     (("combo_first", False),),
-    (("combo_label", False),),
+    (("combo_label", False), ("combo_partner", False)),
     (("reads", False),),
     (("constant", False),),
     (("keep", False),),
@@ -82,6 +85,7 @@ def view_plan(pool: PlanPool, s: int) -> Plan:
     at, end, p = pool.at[s], pool.at[s + 1], pool.plans
     return Plan(
         p.variable[at[0] : end[0]],
+        p.partner[at[0] : end[0]],
         p.out_first[at[0] + s : end[0] + s + 1],
         p.read_at[at[0] : end[0]],
         p.n_static[at[0] : end[0]],
@@ -91,6 +95,7 @@ def view_plan(pool: PlanPool, s: int) -> Plan:
         p.stride[at[1] : end[1]],
         p.combo_first[at[2] : end[2]],
         p.combo_label[at[3] : end[3]],
+        p.combo_partner[at[3] : end[3]],
         p.reads[at[4] : end[4]],
         p.constant[at[5] : end[5]],
         p.keep[at[6] : end[6]],
@@ -110,6 +115,8 @@ def combine(
 ) -> float:
     """Returns sum `c` of step `n`, whose first sum is `c0`."""
     value = cost[plan.combo_label[c]]
+    if plan.partner[n] >= 0:
+        value += cost[plan.combo_partner[c]]
     n_static, n_derived = plan.n_static[n], plan.n_derived[n]
     at = plan.read_at[n] + (c - c0) * (n_static + n_derived)
     for x in range(at, at + n_static):
@@ -162,12 +169,15 @@ def restore(
         for a in range(plan.scope_first[n], plan.scope_first[n + 1]):
             e += plan.stride[a] * labels[plan.scope[a]]
         c0 = plan.combo_first[plan.out_first[n]]
-        least, chosen = np.inf, 0
+        least, chosen = np.inf, -1
         for c in range(plan.combo_first[e], plan.combo_first[e + 1]):
             value = combine(plan, cost, table, work, n, c, c0)
             if value < least:
-                least, chosen = value, plan.combo_label[c]
-        labels[plan.variable[n]] = chosen - first[plan.variable[n]] if least < np.inf else 0
+                least, chosen = value, c
+        v, u = plan.variable[n], plan.partner[n]
+        labels[v] = plan.combo_label[chosen] - first[v] if chosen >= 0 else 0
+        if u >= 0:
+            labels[u] = plan.combo_partner[chosen] - first[u] if chosen >= 0 else 0
 
 
 @kernel
