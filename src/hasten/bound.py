@@ -26,6 +26,7 @@ from hasten.solution import SOURCES, STATUSES, Solution, Solutions, Source, Stat
 from hasten.structure import Compiled
 
 NOTHING = np.zeros(0)
+LARGEST = 1e100  # of the starting messages: any are correct that do not overflow
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,7 +131,8 @@ class Certifier:
                     f"Got {len(self.messages)} starting messages; the schema needs "
                     f"{structure.schema.n_messages}. Use messages that were learned with this schema."
                 )
-        return np.ascontiguousarray(self.messages, dtype=np.float64)
+        start: FloatArray = np.clip(self.messages, -LARGEST, LARGEST, dtype=np.float64)
+        return start
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -15,6 +15,7 @@ from hasten.kernels.score import rows_hold, total_cost
 
 PROVED, OPEN, INFEASIBLE = d.PROVED, d.OPEN, d.INFEASIBLE
 BY_BOUND, BY_BRANCH = 0, 1
+OVERFLOW = 1e282  # rounding of costs near 1e297: their sums may reach inf, which is to mean forbidden
 
 
 class Effort(NamedTuple):
@@ -55,10 +56,12 @@ def certify(
 
     Returns the outcome, the cost, the bound, by what it was proved, and how many sweeps and nodes that took.
     """
+    slip = rounding(plan, graph.first, cost, table)
+    if not slip < OVERFLOW:
+        return OPEN, best_cost, -np.inf, BY_BOUND, 0, 0
     constant = eliminate(plan, cost, table, room.work, room.cost)
     if constant == np.inf:
         return INFEASIBLE, np.inf, np.inf, BY_BOUND, 0, 0
-    slip = rounding(plan, graph.first, cost, table)
     if small.order.size == 0:
         if not rows_hold(graph, room.kept):
             return INFEASIBLE, np.inf, np.inf, BY_BOUND, 0, 0
