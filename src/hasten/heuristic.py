@@ -100,7 +100,7 @@ class Heuristic:
         return rows
 
     def merge(self, others: Iterable[Heuristic], weights: Sequence[float] | None = None) -> Heuristic:
-        """Returns the weighted mean of this and other heuristics; `weights` has one for each, its own first."""
+        """Returns the weighted mean of this and others; `weights` has one for each, its own first."""
         every = [self, *others]
         for other in every[1:]:
             _check_schema(describe(other.schema), self.schema, "These heuristics cannot be merged")

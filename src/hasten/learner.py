@@ -33,7 +33,7 @@ from hasten.solution import STATUSES, Solution, Solutions, Status
 
 log = logging.getLogger(__name__)
 
-STEP = 0.01  # of the median gap; 0.003 does about as well, above 0.03 wide beams lose (benchmarks/learning.py)
+STEP = 0.01  # of the median gap; 0.003 does about as well, from 0.03 on wide beams lose (benchmarks/)
 CHUNK = 8192  # problems between two updates of the progress bar
 TOGETHER = 1000  # calls of `learn_one` that share an entry of the trace
 
