@@ -16,12 +16,12 @@ from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
-from numba import njit
 from safetensors import SafetensorError, safe_open
 from safetensors.numpy import save as to_bytes
 
 from hasten.errors import ModelError
 from hasten.graph import FloatArray, IntArray
+from hasten.jit import driver, kernel
 from hasten.problem import Scorer
 from hasten.tasks.entity_relation import features
 from hasten.tasks.entity_relation.features import MAX_FEATURES, variable_features
@@ -33,7 +33,7 @@ FORMAT = "hasten-entity-relation-black-box"
 FORMAT_VERSION = 1
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def score_variable(
     text: Text,
     entity_weights: WeightArray,
@@ -68,7 +68,7 @@ def score_variable(
     return int(at + n_labels)
 
 
-@njit(cache=True, nogil=True)
+@driver
 def score_variables(
     text: Text,
     entity_weights: WeightArray,

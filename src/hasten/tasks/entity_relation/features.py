@@ -8,9 +8,9 @@ The kernels also run uncompiled: all products stay below 2**63, so nothing relie
 """
 
 import numpy as np
-from numba import njit
 
 from hasten.graph import IntArray
+from hasten.jit import kernel
 from hasten.tasks.entity_relation.text import (
     FLAGS,
     POS,
@@ -33,26 +33,26 @@ LONGEST_GAP = 10  # words between two spans that get features of their own, half
 SHORT_GAP = 5  # gaps up to this length are also features as a whole
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def mix(state: int, value: int) -> int:
     """Stirs a 32-bit value into a 32-bit state; the order of the values matters."""
     stirred = ((state ^ value) * 0x2C1B3C6D) & 0xFFFFFFFF
     return stirred ^ (stirred >> 15)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def read(columns: HashArray, token: int, which: int) -> int:
     """Returns a column of a token that is known to be inside the sentence, as wide as `mix` needs it."""
     return int(np.int64(columns[token, which]))
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def column(columns: HashArray, token: int, first: int, end: int, which: int) -> int:
     """Returns a token's column, or `EDGE` outside the sentence `first:end`."""
     return read(columns, token, which) if first <= token < end else EDGE
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def mix_run(columns: HashArray, start: int, end: int, which: int) -> int:
     """Hashes one column of the tokens `start:end`, in order."""
     state = end - start
@@ -61,7 +61,7 @@ def mix_run(columns: HashArray, start: int, end: int, which: int) -> int:
     return state
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def bucket(length: int) -> int:
     """Puts a length into one of ten buckets: 0, 1, 2, 3, 4, 5-6, 7-9, 10-14, 15-24, more."""
     if length <= 4:
@@ -69,7 +69,7 @@ def bucket(length: int) -> int:
     return 5 + (length > 6) + (length > 9) + (length > 14) + (length > 24)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def entity_features(
     columns: HashArray, first: int, end: int, span: IntArray, mask: int, rows: IntArray
 ) -> int:
@@ -128,7 +128,7 @@ def entity_features(
     return n
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def relation_features(
     columns: HashArray,
     first: int,
@@ -201,7 +201,7 @@ def relation_features(
     return n
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def pair_of(n_entities: int, relation: int) -> tuple[int, int]:
     """Returns the two spans, in text order, of a sentence's relation variable number `relation`, from 0."""
     left, place = 0, relation // 2
@@ -211,7 +211,7 @@ def pair_of(n_entities: int, relation: int) -> tuple[int, int]:
     return left, left + 1 + place
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def variable_features(text: Text, sentence: int, variable: int, mask: int, rows: IntArray) -> int:
     """Writes the rows of one variable; returns how many there are. Entities come first, then relations."""
     first, end = text.token_at[sentence], text.token_at[sentence + 1]

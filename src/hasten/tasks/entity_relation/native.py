@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from hasten.graph import BoolArray, FloatArray, IntArray, Pool, view
-from hasten.jit import driver
+from hasten.graph import BoolArray, FloatArray, Graph, IntArray, Pool, view
+from hasten.jit import driver, kernel
 from hasten.kernels import beam
 from hasten.problem import Batch
 from hasten.search import BeamSearch, as_solutions, in_parallel
@@ -18,6 +18,43 @@ from hasten.solution import Solutions
 from hasten.tasks.entity_relation.black_box import LinearScorer, WeightArray, score_variable
 from hasten.tasks.entity_relation.features import MAX_FEATURES
 from hasten.tasks.entity_relation.text import Text
+
+
+@kernel
+def search_sentence(
+    text: Text,
+    entity_weights: WeightArray,
+    relation_weights: WeightArray,
+    normalised: bool,
+    sentence: int,
+    graph: Graph,
+    cost: FloatArray,
+    table: FloatArray,
+    weights: FloatArray,
+    options: beam.Options,
+    known: IntArray,
+    nodes: beam.Nodes,
+    scratch: beam.Scratch,
+    rows: IntArray,
+) -> bool:
+    """Searches one sentence; writes the costs that it computes where they belong. False at a dead end."""
+    for v in range(graph.order.size):
+        known[v] = beam.UNKNOWN
+    beam.begin(graph, cost, options, known, nodes)
+    outcome, n_nodes, t = beam.advance(
+        graph, cost, table, weights, options, True, known, nodes, 1, 0, False, scratch
+    )
+    while outcome == beam.BLOCKED:
+        for s in range(min(t + 1, graph.order.size)):
+            v = graph.order[s]
+            if known[v] == beam.WANTED:
+                score_variable(
+                    text, entity_weights, relation_weights, normalised, sentence, v, rows, cost, graph.first[v]
+                )
+        outcome, n_nodes, t = beam.advance(
+            graph, cost, table, weights, options, True, known, nodes, n_nodes, t, True, scratch
+        )
+    return bool(outcome == beam.DONE)
 
 
 @driver
@@ -41,7 +78,7 @@ def search_text(
     done: BoolArray,
     n_costs: IntArray,
 ) -> None:
-    """Searches sentences `begin_at:end_at`; writes the costs that were computed where they belong."""
+    """Searches sentences `begin_at:end_at`."""
     n_variables, n_rows, n_labels = beam.largest(pool, structure, begin_at, end_at)
     nodes = beam.make_nodes(options.width, n_variables, n_rows)
     scratch = beam.make_scratch(options.width, n_variables, n_rows, n_labels)
@@ -49,26 +86,24 @@ def search_text(
     rows = np.empty(MAX_FEATURES, np.int64)
     for p in range(begin_at, end_at):
         graph = view(pool, structure[p])
-        mine, tables = cost[cost_at[p] : cost_at[p + 1]], table[table_at[p] :]
-        n = graph.order.size
-        known[:n] = beam.UNKNOWN
-        beam.begin(graph, mine, options, known, nodes)
-        outcome, n_nodes, t = beam.advance(
-            graph, mine, tables, weights, options, True, known, nodes, 1, 0, False, scratch
+        done[p] = search_sentence(
+            text,
+            entity_weights,
+            relation_weights,
+            normalised,
+            p,
+            graph,
+            cost[cost_at[p] : cost_at[p + 1]],
+            table[table_at[p] :],
+            weights,
+            options,
+            known,
+            nodes,
+            scratch,
+            rows,
         )
-        while outcome == beam.BLOCKED:
-            for s in range(min(t + 1, n)):
-                v = graph.order[s]
-                if known[v] == beam.WANTED:
-                    score_variable(
-                        text, entity_weights, relation_weights, normalised, p, v, rows, mine, graph.first[v]
-                    )
-            outcome, n_nodes, t = beam.advance(
-                graph, mine, tables, weights, options, True, known, nodes, n_nodes, t, True, scratch
-            )
-        done[p] = outcome == beam.DONE
         n_costs[p] = 0
-        for v in range(n):
+        for v in range(graph.order.size):
             labels[variable_at[p] + v] = nodes.labels[0, v] if done[p] else -1
             n_costs[p] += known[v] == beam.KNOWN
 
