@@ -64,6 +64,7 @@ def _draw_family(axes: Any, results: Results, family: str) -> None:
             continue
         sizes, means, whole = (list(column) for column in zip(*found, strict=True))
         ticks |= set(sizes)
+        solved = [size for size, _, all_of in found if all_of], [mean for _, mean, all_of in found if all_of]
         color, marker = STYLES[peer]
         own = peer in OWN
         axes.plot(
@@ -75,7 +76,7 @@ def _draw_family(axes: Any, results: Results, family: str) -> None:
             linewidth=2.5 if own else 1.3,
             markersize=6,
             zorder=3 if own else 2,
-            label=f"{peer}{slope_of(sizes, means)}",
+            label=f"{peer}{slope_of(*solved)}",
         )
         open_ones = [
             (size, mean) for size, mean, all_solved in zip(sizes, means, whole, strict=True) if not all_solved
@@ -102,7 +103,7 @@ def _draw_family(axes: Any, results: Results, family: str) -> None:
         bbox_to_anchor=(1.0, 0.5),
         frameon=False,
         fontsize=9,
-        title="slope: power of the size",
+        title="slope: power of the size\nhollow: some not solved in time",
         title_fontsize=8,
         alignment="left",
     )

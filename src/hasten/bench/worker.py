@@ -141,6 +141,7 @@ def measure(peer: Any, problems: Sequence[Problem], budget: float, most: int) ->
             _note(found, answer)
         return found
     found = Round()
+    warm_up(peer, problems[:1])  # a process that waited is slow at first
     ends = time.perf_counter() + budget
     for problem in problems:
         started = time.process_time()
