@@ -165,8 +165,8 @@ def split_labels(batch: Batch, labels: IntArray) -> list[IntArray]:
 def best_time(run: Callable[[], object], rounds: int = 5) -> float:
     """Returns the least seconds of a few runs, after one that does not count.
 
-    Of the clock's time and the processor's the smaller counts: on a busy machine the clock counts others' work
-    too, and the processor counts both threads of a program that has two, as Vowpal Wabbit.
+    Of the clock's time and the processor's the smaller counts: on a busy machine the clock counts others'
+    work too, and the processor counts both threads of a program that has two, as Vowpal Wabbit.
     """
     run()
     least = math.inf
