@@ -7,6 +7,8 @@ the costs that its search wants are computed on the spot.
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 
 from hasten.graph import BoolArray, FloatArray, Graph, IntArray, Pool, view
@@ -20,12 +22,32 @@ from hasten.tasks.entity_relation.features import MAX_FEATURES
 from hasten.tasks.entity_relation.text import Text
 
 
+class Model(NamedTuple):
+    """A trained black box, and working space for one variable's features."""
+
+    entity_weights: WeightArray
+    relation_weights: WeightArray
+    normalised: bool
+    rows: IntArray
+
+
+@kernel
+def score_wanted(
+    text: Text, model: Model, sentence: int, graph: Graph, known: IntArray, cost: FloatArray
+) -> None:
+    """Computes the costs that a search wants."""
+    for v in range(graph.order.size):
+        if known[v] == beam.WANTED:
+            score_variable(
+                text, model.entity_weights, model.relation_weights, model.normalised,
+                sentence, v, model.rows, cost, graph.first[v],
+            )  # fmt: skip
+
+
 @kernel
 def search_sentence(
     text: Text,
-    entity_weights: WeightArray,
-    relation_weights: WeightArray,
-    normalised: bool,
+    model: Model,
     sentence: int,
     graph: Graph,
     cost: FloatArray,
@@ -35,34 +57,43 @@ def search_sentence(
     known: IntArray,
     nodes: beam.Nodes,
     scratch: beam.Scratch,
-    rows: IntArray,
 ) -> bool:
-    """Searches one sentence; writes the costs that it computes where they belong. False at a dead end."""
+    """Searches one sentence; false at a dead end.
+
+    This is `beam.advance` with the costs that it would block for computed on the spot: to return and resume
+    costs more than they do.
+    """
+    n_nodes = 1
     for v in range(graph.order.size):
         known[v] = beam.UNKNOWN
     beam.begin(graph, cost, options, known, nodes)
-    outcome, n_nodes, t = beam.advance(
-        graph, cost, table, weights, options, True, known, nodes, 1, 0, False, scratch
-    )
-    while outcome == beam.BLOCKED:
-        for s in range(min(t + 1, graph.order.size)):
-            v = graph.order[s]
-            if known[v] == beam.WANTED:
-                score_variable(
-                    text, entity_weights, relation_weights, normalised, sentence, v, rows, cost, graph.first[v]
-                )
-        outcome, n_nodes, t = beam.advance(
-            graph, cost, table, weights, options, True, known, nodes, n_nodes, t, True, scratch
-        )
+    for t in range(graph.order.size):
+        beam.expand(graph, cost, table, weights, options, known, nodes, n_nodes, t, scratch)
+        n_best, gap = beam.rank_by_heuristic(graph, n_nodes, t, options.width, scratch)
+        skip = options.theta == 0.0 or gap > options.theta
+        if not skip and not beam.settle(graph, cost, True, known, nodes, n_nodes, t):
+            score_wanted(text, model, sentence, graph, known, cost)
+            beam.settle(graph, cost, True, known, nodes, n_nodes, t)
+        beam.add_costs(graph, cost, options.enforce, known, nodes.g, n_nodes, t, scratch)
+        if not skip:
+            n_best = beam.rank_by_priority(graph, n_nodes, t, options.width, options.spread, scratch)
+        n_nodes = min(n_best, options.width)
+        if n_nodes == 0:
+            return False
+        beam.keep_best(graph, cost, table, options, known, nodes, n_nodes, t, scratch)
+    if n_nodes == 1 or options.theta == np.inf:
+        return True
+    outcome = beam.choose(graph, cost, options, True, known, nodes, n_nodes)
+    if outcome == beam.BLOCKED:
+        score_wanted(text, model, sentence, graph, known, cost)
+        outcome = beam.choose(graph, cost, options, True, known, nodes, n_nodes)
     return bool(outcome == beam.DONE)
 
 
 @driver
 def search_text(
     text: Text,
-    entity_weights: WeightArray,
-    relation_weights: WeightArray,
-    normalised: bool,
+    model: Model,
     pool: Pool,
     structure: IntArray,
     cost: FloatArray,
@@ -83,14 +114,11 @@ def search_text(
     nodes = beam.make_nodes(options.width, n_variables, n_rows)
     scratch = beam.make_scratch(options.width, n_variables, n_rows, n_labels)
     known = np.empty(n_variables, dtype=np.int64)
-    rows = np.empty(MAX_FEATURES, np.int64)
     for p in range(begin_at, end_at):
         graph = view(pool, structure[p])
         done[p] = search_sentence(
             text,
-            entity_weights,
-            relation_weights,
-            normalised,
+            model,
             p,
             graph,
             cost[cost_at[p] : cost_at[p + 1]],
@@ -100,7 +128,6 @@ def search_text(
             known,
             nodes,
             scratch,
-            rows,
         )
         n_costs[p] = 0
         for v in range(graph.order.size):
@@ -120,10 +147,11 @@ def search(model: LinearScorer, text: Text, batch: Batch, how: BeamSearch, *, n_
     weights, options = how.prepared(batch)
 
     def run(start: int, stop: int) -> None:
+        rows = np.empty(MAX_FEATURES, np.int64)
+        ours = Model(model.entity_weights, model.relation_weights, model.training == "independent", rows)
         search_text(
-            text, model.entity_weights, model.relation_weights, model.training == "independent",
-            batch.pool, batch.structure, cost, batch.cost_at, batch.table, batch.table_at, batch.variable_at,
-            weights, options, start, stop, labels, done, n_costs,
+            text, ours, batch.pool, batch.structure, cost, batch.cost_at, batch.table, batch.table_at,
+            batch.variable_at, weights, options, start, stop, labels, done, n_costs,
         )  # fmt: skip
 
     in_parallel(run, n, n_jobs)
