@@ -152,6 +152,7 @@ def test_a_quick_run_of_our_own_engine_is_complete(tmp_path, monkeypatch, capsys
     assert results.ratio(results.measurements[0], "hasten") == 1.0
     assert "not installed" in capsys.readouterr().out
     assert (tmp_path / "random.png").exists()
+    assert "| hasten batch |" in (tmp_path / "peers.md").read_text()
 
 
 def test_unknown_names_are_errors():

@@ -117,7 +117,7 @@ def main(
     text: bool | None = None,
     report: Report = print,
 ) -> Results:
-    """Measures, prints tables, and writes `peers.json` and plots into the directory `out`.
+    """Measures, prints tables, and writes `peers.json`, `peers.md` and plots into the directory `out`.
 
     None stands for the default: all families, their own sizes, all peers. `corpus` adds the family "corpus",
     the test sentences of a labelled corpus with the costs of a model trained on the rest. `text` says whether
@@ -152,6 +152,7 @@ def main(
     if out is not None:
         out.mkdir(parents=True, exist_ok=True)
         write_whole(out / "peers.json", results.to_json().encode())
+        write_whole(out / "peers.md", tables.markdown(results).encode())
         for path in plots.draw(results, out):
             report(f"Wrote {path}.")
     return results

@@ -13,6 +13,8 @@ from hasten.bench.families import FAMILIES
 from hasten.bench.peers import OWN
 from hasten.bench.run import Measurement, Results
 
+TEXT_COLUMNS = ("microseconds", "entity accuracy", "relation F1", "valid")
+
 
 def show(results: Results, console: Console | None = None) -> None:
     """Prints a table for each family: time a problem, and how many times as long as hasten that is."""
@@ -62,15 +64,52 @@ def cell(results: Results, found: Measurement | None) -> str:
     return " ".join(parts)
 
 
+def markdown(results: Results) -> str:
+    """Returns all tables for a page of the documentation."""
+    parts = []
+    for family in dict.fromkeys(found.family for found in results.measurements):
+        sizes = list(dict.fromkeys(found.size for found in results.measurements if found.family == family))
+        unit = f" ({FAMILIES[family].unit})" if family in FAMILIES else ""
+        about = FAMILIES[family].about if family in FAMILIES else "the costs of a trained model"
+        rows = [[f"{family}{unit}", *(str(size or "all") for size in sizes)], ["---"] + ["---:"] * len(sizes)]
+        rows += [
+            [peer, *(plain_cell(results, results.of(family, size, peer)) for size in sizes)]
+            for peer in results.peers
+        ]
+        parts.append(f"**{family}**: {about}.\n\n" + _lines(rows))
+    if results.text is not None:
+        rows = [["", *TEXT_COLUMNS], ["---"] + ["---:"] * len(TEXT_COLUMNS)]
+        for row in results.text["rows"]:
+            rows.append([str(row["name"]), *(number(row.get(name)) for name in TEXT_COLUMNS)])
+        parts.append(f"**search on text**: {results.text['about']}.\n\n" + _lines(rows))
+    return "\n\n".join(parts) + "\n"
+
+
+def plain_cell(results: Results, found: Measurement | None) -> str:
+    """Returns a time and, for a peer, how many times that is of hasten's in batches."""
+    if found is None or not found.seconds:
+        return found.status if found is not None else ""
+    cell = duration(found.mean)
+    if found.peer not in OWN:
+        ratio = times(results.ratio(found, "hasten batch"))
+        cell += f" ({ratio})" if ratio != "-" else ""
+    if found.n_solved < len(found.seconds):
+        cell += f", {found.n_solved} of {len(found.seconds)} solved"
+    return cell
+
+
+def _lines(rows: list[list[str]]) -> str:
+    return "\n".join("| " + " | ".join(row) + " |" for row in rows)
+
+
 def text_table(text: Mapping[str, Any]) -> Table:
     """Returns the comparison of searches on text."""
     table = Table(title=f"search on text: {text['about']}")
     table.add_column("")
-    names = ("microseconds", "entity accuracy", "relation F1", "valid")
-    for name in names:
+    for name in TEXT_COLUMNS:
         table.add_column(name, justify="right")
     for row in text["rows"]:
-        cells = [number(row.get(name)) for name in names]
+        cells = [number(row.get(name)) for name in TEXT_COLUMNS]
         table.add_row(str(row["name"]), *cells)
     return table
 
