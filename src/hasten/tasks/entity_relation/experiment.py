@@ -32,6 +32,7 @@ from hasten.tasks.entity_relation import native
 from hasten.tasks.entity_relation.black_box import LinearScorer
 from hasten.tasks.entity_relation.corpus import Sentence, split
 from hasten.tasks.entity_relation.measure import Reference, Row, Timing, timed
+from hasten.tasks.entity_relation.tagger import in_words
 from hasten.tasks.entity_relation.task import EntityRelationTask
 from hasten.tasks.entity_relation.text import intern
 from hasten.tasks.entity_relation.training import gold, train_independent, train_structured
@@ -493,26 +494,17 @@ class _Run:
         return {
             "tokens": list(sentence.tokens),
             "spans": [list(span) for span in sentence.spans],
-            "labels": {name: self.named(labels, len(sentence.spans)) for name, labels in labellings.items()},
+            "labels": {
+                name: dict(
+                    zip(("types", "relations"), in_words(self.task, labels, len(sentence.spans)), strict=True)
+                )
+                for name, labels in labellings.items()
+            },
             "violations": {
                 name: [str(each) for each in problem.check(labels).violations]
                 for name, labels in labellings.items()
                 if name != "gold"
             },
-        }
-
-    def named(self, labels: IntArray, n_entities: int) -> dict[str, Any]:
-        """Returns a labelling in words: a type per entity, and the relations that there are."""
-        pairs = [(i, j) for i in range(n_entities) for j in range(i + 1, n_entities)]
-        arcs = [pair for left, right in pairs for pair in ((left, right), (right, left))]
-        nothing = len(self.task.relation_labels) - 1
-        return {
-            "types": [self.task.entity_labels[i] for i in labels[:n_entities]],
-            "relations": [
-                [*arc, self.task.relation_labels[i]]
-                for arc, i in zip(arcs, labels[n_entities:].tolist(), strict=True)
-                if i != nothing
-            ],
         }
 
 

@@ -1,0 +1,231 @@
+"""A trained labeller of text: black box, heuristic and all, in one directory; it labels streams of any length."""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import secrets
+import shutil
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from hasten.bound import Certifier
+from hasten.calibrate import calibrate
+from hasten.certified import prove_or_solve
+from hasten.errors import ModelError, ProblemError
+from hasten.graph import IntArray
+from hasten.heuristic import Heuristic
+from hasten.learner import Learner
+from hasten.search import BeamSearch
+from hasten.solution import Solutions
+from hasten.solvers import Solver, make_solver
+from hasten.tasks.entity_relation import native
+from hasten.tasks.entity_relation.black_box import LinearScorer
+from hasten.tasks.entity_relation.corpus import Sentence
+from hasten.tasks.entity_relation.task import EntityRelationTask
+from hasten.tasks.entity_relation.text import Vocabulary
+from hasten.tasks.entity_relation.training import train_independent, train_structured
+
+FORMAT = "hasten-entity-relation-tagger"
+CHUNK = 512  # sentences labelled together
+MAX_WORDS = 200_000  # words remembered between chunks
+MAX_NODES = 20_000  # of branching, before the solver is asked
+
+
+@dataclass(frozen=True)
+class Labelled:
+    """One labelled sentence, and how its labels came about."""
+
+    sentence: Sentence
+    proved: bool
+    source: str
+
+
+@dataclass(frozen=True)
+class Tagger:
+    """Labels the entities and relations of sentences.
+
+    Mode "certified" proves each answer or asks the solver; mode "search" trusts a beam of `width`, guided by the
+    learned heuristic, that skips the features of decisions by `theta`.
+    """
+
+    task: EntityRelationTask
+    scorer: LinearScorer
+    heuristic: Heuristic
+    width: int = 2
+    theta: float = math.inf
+    mode: str = "certified"
+    solver: str = "highs"
+
+    def __post_init__(self) -> None:
+        if self.mode not in ("certified", "search"):
+            raise ProblemError(f"A tagger's mode is 'certified' or 'search', not {self.mode!r}.")
+        for ours, theirs in (
+            (self.task.entity_labels, self.scorer.entity_labels),
+            (self.task.relation_labels, self.scorer.relation_labels),
+        ):
+            if ours != theirs:
+                raise ModelError(f"The task has the labels {ours}, the black box {theirs}. They must agree.")
+
+    @classmethod
+    def train(
+        cls,
+        labelled: Sequence[Sentence],
+        unlabelled: Sequence[Sentence] = (),
+        *,
+        task: EntityRelationTask | None = None,
+        black_box: str = "structured",
+        width: int = 2,
+        risk: float = 0.01,
+        seed: int = 0,
+        tell: Callable[[str, float], None] = lambda what, share: None,
+    ) -> Tagger:
+        """Trains a black box on labelled sentences, then a heuristic on what it says of unlabeled ones."""
+        task = task or EntityRelationTask()
+        certifier = Certifier()
+
+        def progress(done: int, total: int) -> None:
+            tell("Training the black box", done / total)
+
+        if black_box == "independent":
+            scorer = train_independent(
+                labelled, task.entity_labels, task.relation_labels, seed=seed, progress=progress
+            )
+        else:
+            scorer = train_structured(
+                labelled,
+                task.entity_labels,
+                task.relation_labels,
+                lambda n, costs, at: certifier(task.batch(n, costs)).labels,
+                seed=seed,
+                progress=progress,
+            )
+        text = Vocabulary().intern(unlabelled or labelled)
+        tell("Labelling unlabeled text", 0.0)
+        batch = task.batch(text.n_entities, scorer.costs(text)[0])
+        answers, _ = prove_or_solve(batch, None, lambda: make_solver("highs"), MAX_NODES, 1)
+        tell("Learning the heuristic", 0.0)
+        cut = max(1, len(batch) * 9 // 10)
+        learner = Learner(width, enforce=False, seed=seed, progress=False)
+        learner.fit(batch.select(np.arange(cut)), answers.labels[: batch.variable_at[cut]])
+        search = BeamSearch(width, learner.weights)
+        theta = math.inf
+        if len(batch) - cut >= 2:
+            tell("Calibrating theta", 0.0)
+            theta = calibrate(search, batch.select(np.arange(cut, len(batch))), risk=risk, seed=seed).theta
+        return cls(task, scorer, learner.heuristic, width, theta)
+
+    def label(self, sentences: Iterable[Sentence]) -> Iterator[Labelled]:
+        """Labels sentences, a chunk at a time; any number of them, in constant memory."""
+        vocabulary = Vocabulary()
+        solver: list[Solver] = []
+
+        def make() -> Solver:
+            if not solver:
+                solver.append(make_solver(self.solver))
+            return solver[0]
+
+        stream = iter(sentences)
+        while chunk := list(islice(stream, CHUNK)):
+            if len(vocabulary) > MAX_WORDS:
+                vocabulary = Vocabulary()
+            text = vocabulary.intern(chunk)
+            if self.mode == "search":
+                found = self._search(text)
+            else:
+                batch = self.task.batch(text.n_entities, self.scorer.costs(text)[0])
+                found, _ = prove_or_solve(batch, None, make, MAX_NODES, 1)
+            yield from self._labelled(chunk, found)
+
+    def _search(self, text: Any) -> Solutions:
+        lean = self.task.lean
+        search = BeamSearch(self.width, self.task.folded(self.heuristic.weights), theta=self.theta)
+        sizes = text.n_entities
+        n_labels = sizes * len(lean.entity_labels) + sizes * (sizes - 1) * len(lean.relation_labels)
+        return native.search(self.scorer, text, lean.batch(sizes, np.zeros(n_labels.sum())), search)
+
+    def _labelled(self, chunk: Sequence[Sentence], found: Solutions) -> Iterator[Labelled]:
+        for sentence, answer in zip(chunk, found, strict=True):
+            if answer.values is None:
+                raise ProblemError(f"Sentence {sentence.id!r} has no valid labelling: {answer.status}")
+            types, relations = in_words(self.task, answer.labels, len(sentence.spans))
+            labelled = replace(sentence, types=types, relations=relations)
+            yield Labelled(labelled, answer.proved, answer.source.value)
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Writes a directory, whole or not at all; one that is there already is replaced."""
+        path = Path(path)
+        if path.exists() and not (path / "tagger.json").exists():
+            raise ModelError(f"{path} is there already, and is no tagger. Choose another place.")
+        beside = path.with_name(f".{path.name}.{secrets.token_hex(4)}.part")
+        about = {
+            "format": FORMAT,
+            "version": 1,
+            "entity_labels": list(self.task.entity_labels),
+            "arguments": {name: sorted(map(list, pairs)) for name, pairs in self.task.arguments.items()},
+            "no_relation": self.task.no_relation,
+            "features": self.task.features,
+            "width": self.width,
+            "theta": self.theta if math.isfinite(self.theta) else None,
+            "mode": self.mode,
+        }
+        try:
+            beside.mkdir(parents=True)
+            self.scorer.save(beside / "black_box.safetensors")
+            self.heuristic.save(beside / "heuristic.safetensors")
+            (beside / "tagger.json").write_text(json.dumps(about, indent=2) + "\n", encoding="utf-8")
+            if path.exists():
+                shutil.rmtree(path)
+            os.replace(beside, path)
+        finally:
+            shutil.rmtree(beside, ignore_errors=True)
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str]) -> Tagger:
+        """Reads what `save` wrote."""
+        path = Path(path)
+        try:
+            about = json.loads((path / "tagger.json").read_text(encoding="utf-8"))
+            if about["format"] != FORMAT or about["version"] != 1:
+                raise ValueError(f"its format is {about['format']!r}, version {about['version']!r}")
+            arguments = {
+                name: {(str(s), str(t)) for s, t in pairs} for name, pairs in about["arguments"].items()
+            }
+            task = EntityRelationTask(
+                about["entity_labels"],
+                arguments,
+                no_relation=about["no_relation"],
+                features=about["features"],
+            )
+            theta = math.inf if about["theta"] is None else float(about["theta"])
+            width, mode = int(about["width"]), str(about["mode"])
+        except (OSError, ValueError, KeyError, TypeError) as error:
+            raise ModelError(
+                f"{path} is no tagger, or a damaged one: {error}. Make one with `hasten train`."
+            ) from error
+        scorer = LinearScorer.load(path / "black_box.safetensors")
+        heuristic = Heuristic.load(path / "heuristic.safetensors", task.schema)
+        return cls(task, scorer, heuristic, width, theta, mode)
+
+
+def in_words(
+    task: EntityRelationTask, labels: IntArray, n_entities: int
+) -> tuple[tuple[str, ...], tuple[tuple[int, int, str], ...]]:
+    """Returns a labelling's entity types, and the relations that there are as (source, target, name)."""
+    types = tuple(task.entity_labels[i] for i in labels[:n_entities])
+    nothing = len(task.relation_labels) - 1
+    relations = []
+    at = n_entities
+    for left in range(n_entities):
+        for right in range(left + 1, n_entities):
+            for source, target in ((left, right), (right, left)):
+                if labels[at] != nothing:
+                    relations.append((source, target, task.relation_labels[labels[at]]))
+                at += 1
+    return types, tuple(relations)
