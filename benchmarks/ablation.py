@@ -12,9 +12,10 @@ from __future__ import annotations
 
 import argparse
 import json
+import math
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from itertools import combinations
 from pathlib import Path
@@ -29,7 +30,7 @@ from hasten.graph import FloatArray, IntArray
 from hasten.learner import Learner
 from hasten.problem import Batch
 from hasten.schema import Schema
-from hasten.search import BeamSearch, as_solutions
+from hasten.search import BeamSearch, ReducedSearch, as_solutions
 from hasten.solution import TOLERANCE, Solutions
 from hasten.structure import Structure
 
@@ -117,7 +118,7 @@ def real(corpus: Path, unlabeled: Path | None, training: str) -> tuple[Batch, Ba
     from hasten.tasks.entity_relation.text import intern
     from hasten.tasks.entity_relation.training import train_independent, train_structured
 
-    sentences = list(corpora.read_corpus(corpus))
+    sentences = [sentence for sentence in corpora.read_corpus(corpus) if sentence.relations]
     order = np.random.default_rng(0).permutation(len(sentences))
     cut = int(0.7 * len(order))
     train, test = ([sentences[i] for i in some] for some in (order[:cut], order[cut:]))
@@ -169,6 +170,24 @@ def reparametrise(batch: Batch, messages: FloatArray) -> Batch:
     return Batch(batch.structures, batch.structure, cost, batch.cost_at, table, batch.table_at)
 
 
+@lru_cache
+def early(n_entities: int) -> Structure:
+    """Returns the structure whose search assigns each relation as soon as its entities are."""
+    entities = range(n_entities)
+    pair = {both: n_entities + 2 * k for k, both in enumerate(combinations(entities, 2))}
+    shape = structure(n_entities).with_rules(())
+    shape.search_order(
+        [v for j in entities for v in (j, *(pair[i, j] + way for i in range(j) for way in (0, 1)))]
+    )
+    return shape
+
+
+def interleaved(batch: Batch) -> Batch:
+    """Returns the same problems, searched in the order of `early`."""
+    shapes = tuple(early(math.isqrt(shape.n_variables)) for shape in batch.structures)
+    return replace(batch, structures=shapes)
+
+
 @dataclass(frozen=True)
 class Way:
     """One way of searching: its switches, and how it learns (None: it does not)."""
@@ -177,13 +196,15 @@ class Way:
     search: dict[str, Any]
     learner: Callable[[int], Learner] | None = None
     messages: bool = False
+    interleaved: bool = False
+    reduced: bool = False
 
 
 def ways(scale: float) -> list[Way]:
     """Returns the ways to compare; `scale` is the typical gap between two labels' costs."""
 
-    def learner(**switches: Any) -> Callable[[int], Learner]:
-        return lambda width: Learner(width, progress=False, **switches)
+    def learner(enforce: bool = True, **switches: Any) -> Callable[[int], Learner]:
+        return lambda width: Learner(width, progress=False, enforce=enforce, **switches)
 
     free, ahead = {"enforce": False}, {"look_ahead": True}
     return [
@@ -197,8 +218,12 @@ def ways(scale: float) -> list[Way]:
         Way("look-ahead", ahead),
         Way("look-ahead + weights", ahead, learner(look_ahead=True)),
         Way("look-ahead + messages", ahead, None, True),
-        Way("look-ahead, spread", ahead | {"spread": scale}),
         Way("tables, spread", {"spread": scale}),
+        Way("look-ahead, spread", ahead | {"spread": scale}),
+        Way("tables, relations early", {}, interleaved=True),
+        Way("look-ahead, relations early", ahead, interleaved=True),
+        Way("reduced", {"look_ahead": False}, reduced=True),
+        Way("reduced + look-ahead", ahead, reduced=True),
     ]
 
 
@@ -215,14 +240,19 @@ def measure(learn: Batch, test: Batch, repeats: int) -> list[dict[str, Any]]:
     answers, truth = certifier(learn), certifier(test)
     messages = Certifier(max_join=0, max_nodes=0).learn_messages(learn)
     moved_learn, moved_test = reparametrise(learn, messages), reparametrise(test, messages)
+    early_test = interleaved(test)
     records = []
     for way in ways(typical_gap(learn)):
-        batch = moved_test if way.messages else test
+        batch = moved_test if way.messages else early_test if way.interleaved else test
         for width in WIDTHS:
             weights = None
             if way.learner is not None:
                 weights = way.learner(width).fit(moved_learn if way.messages else learn, answers).weights
-            search = BeamSearch(width, weights, **way.search)
+            search = (
+                ReducedSearch(width, **way.search)
+                if way.reduced
+                else BeamSearch(width, weights, **way.search)
+            )
             found = search(batch)
             if way.messages:
                 found = as_solutions(
@@ -295,6 +325,10 @@ def main() -> None:
         )
         for noise in (0.3, 0.6, 1.0)
     }
+    sets["synthetic, 8 to 12 entities, noise 0.6"] = lambda: (
+        synthetic(rng, 1000, 0.6, (8, 10, 12)),
+        synthetic(rng, given.problems // 4, 0.6, (8, 10, 12)),
+    )
     if given.corpus:
         for training in ("independent", "structured"):
             sets[f"{given.corpus.name}, {training}"] = lambda training=training: real(

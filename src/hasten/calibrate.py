@@ -27,7 +27,7 @@ from hasten.graph import BoolArray, FloatArray, IntArray, Pool, view
 from hasten.jit import driver
 from hasten.kernels import beam
 from hasten.problem import Batch, Problem, as_batch
-from hasten.search import NO_WEIGHTS, BeamSearch
+from hasten.search import NO_WEIGHTS, BeamSearch, Searcher
 from hasten.solution import STATUSES, TOLERANCE, Solutions, Status
 
 FORCED = sys.float_info.max  # skips a cost only where it cannot change the beam
@@ -91,6 +91,7 @@ def calibrate(
     confidence: float = 0.95,
     widths: Iterable[int] | None = None,
     black_box: Callable[[Batch], Solutions] | None = None,
+    run_as: Callable[[BeamSearch], Searcher] = lambda search: search,
     seed: int = 0,
     n_jobs: int = 1,
 ) -> Calibration:
@@ -99,7 +100,8 @@ def calibrate(
     Answers are compared with those of the same search with `theta = inf` (of the widest, if there are several
     `widths`): a change is another labelling. Given a `black_box`, they are compared with its: a change
     is a labelling that is invalid or costs more. Among several widths the one that computes the fewest costs
-    is chosen, then the smallest. The problems should be new to the search, and need no labels.
+    is chosen, then the smallest. The problems should be new to the search, and need no labels. `run_as` gives
+    the search to run in place of one with some theta and width, if that is another.
     """
     if not 0 < risk < 1 or not 0 < confidence < 1:
         raise ProblemError(
@@ -115,13 +117,13 @@ def calibrate(
     cut = max(1, len(batch) // 5)
     shown, tested = batch.select(np.sort(order[:cut])), batch.select(np.sort(order[cut:]))
     widest = replace(search, width=chosen_widths[-1], theta=math.inf)
-    reference = black_box(tested) if black_box is not None else widest(tested, n_jobs=n_jobs)
+    reference = black_box(tested) if black_box is not None else run_as(widest)(tested, n_jobs=n_jobs)
     changes = costlier if black_box is not None else relabelled
     sure = 1 - (1 - confidence) / len(chosen_widths)
     table: list[Candidate] = []
     for width in chosen_widths:
         for theta in candidates(replace(search, width=width), shown):
-            found = replace(search, width=width, theta=theta)(tested, n_jobs=n_jobs)
+            found = run_as(replace(search, width=width, theta=theta))(tested, n_jobs=n_jobs)
             n_changed = int(changes(found, reference).sum())
             same = black_box is None and theta == math.inf and width == widest.width
             limit = 0.0 if same else upper_limit(n_changed, len(tested), sure)

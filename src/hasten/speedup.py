@@ -28,7 +28,7 @@ from hasten.heuristic import Heuristic
 from hasten.learner import Answers, Learner, read_answers
 from hasten.problem import Batch, Problem, as_batch
 from hasten.schema import Schema
-from hasten.search import BeamSearch, as_solutions
+from hasten.search import BeamSearch, ReducedSearch, Searcher, as_solutions
 from hasten.solution import Solution, Solutions
 from hasten.solvers import Solver, make_solver
 
@@ -41,11 +41,12 @@ class Speedup:
 
     `solver` is the black box: a name, an object with `solve`, or a function. `max_nodes` is how far to branch
     before it is asked; `search_first` lets certified mode start from what a search found. `width`, `enforce`,
-    `look_ahead`, `theta` and `spread` are those of the search (`BeamSearch`); `guided` says whether the learned
-    weights guide it, and None leaves that to `fit`, which tries both on problems that it holds out. `repair`
-    hands what the search leaves invalid to the black box. `audit` is the share of unproved answers that is
-    audited, `min_agreement` the level below which the search is not trusted (None: always). `learner` says how
-    to learn; None learns for the search as set here.
+    `look_ahead`, `theta` and `spread` are those of the search (`BeamSearch`). `guided` says whether the
+    learned weights guide it; None leaves that to `fit`, which tries both on problems that it holds out. A
+    search with neither weights nor skipped costs is over what elimination leaves, unless `reduce` is off.
+    `repair` hands what the search leaves invalid to the black box. `audit` is the share of unproved answers
+    that is audited, `min_agreement` the level below which the search is not trusted (None: always). `learner`
+    says how to learn; None learns for the search as set here.
     """
 
     def __init__(
@@ -59,6 +60,7 @@ class Speedup:
         look_ahead: bool = True,
         theta: float = math.inf,
         spread: float = math.inf,
+        reduce: bool = True,
         guided: bool | None = None,
         search_first: bool = False,
         repair: bool = True,
@@ -79,6 +81,7 @@ class Speedup:
         self.look_ahead = look_ahead
         self.theta = theta
         self.spread = spread
+        self.reduce = reduce
         self.guided = guided
         self.search_first = search_first
         self.repair = repair
@@ -185,12 +188,13 @@ class Speedup:
         batch = self._batch(problems)
         self._check()
         chosen = calibrate(
-            self._search(),
+            self._beam(self._guide()),
             batch,
             risk=risk,
             confidence=confidence,
             widths=widths,
             black_box=(lambda some: self._exact(some)[0]) if against == "solver" else None,
+            run_as=self._reduced,
             seed=self.seed,
             n_jobs=self.n_jobs,
         )
@@ -334,11 +338,22 @@ class Speedup:
         answers = [solution for part, _ in labelled for solution in part]
         return Solutions.of(batch, answers), sum(calls for _, calls in labelled)
 
-    def _search(self) -> BeamSearch:
+    def _search(self) -> Searcher:
+        """Returns the search as set, with the weights as they are now."""
+        return self._reduced(self._beam(self._guide()))
+
+    def _guide(self) -> FloatArray | None:
         with self._lock:
             guided = self._guided if self.guided is None else self.guided
-            weights = self._weights if guided else None
+            return self._weights if guided else None
+
+    def _beam(self, weights: FloatArray | None) -> BeamSearch:
         return BeamSearch(self.width, weights, self.enforce, self.look_ahead, self.theta, self.spread)
+
+    def _reduced(self, beam: BeamSearch) -> Searcher:
+        """Returns the search over what elimination leaves, where that is the same problem."""
+        whole = beam.enforce and beam.weights is None and beam.theta == beam.spread == math.inf
+        return ReducedSearch(beam.width, beam.look_ahead) if self.reduce and whole else beam
 
     def _solver(self) -> Solver:
         with self._lock:
@@ -378,10 +393,9 @@ class Speedup:
         learner = self._new_learner().fit(batch.select(kept), labels[places(batch, kept)])
         some = batch.select(held)
         truth = as_solutions(some, labels[places(batch, held)], np.ones(held.size, dtype=bool), held)
-        plain = replace(self._search(), weights=None, theta=math.inf)
         n_wrong = [
-            int(costlier(search(some, n_jobs=self.n_jobs), truth).sum())
-            for search in (plain, replace(plain, weights=learner.weights))
+            int(costlier(self._reduced(self._beam(weights))(some, n_jobs=self.n_jobs), truth).sum())
+            for weights in (None, learner.weights)
         ]
         return learner, n_wrong[1] < n_wrong[0]
 
