@@ -11,14 +11,17 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from opened import OpenedModule
 from strategies import entity_relation, random_problem
 from test_search import problems
 
-from hasten.kernels import arcs
+from hasten.kernels import arcs as arcs_module
 from hasten.problem import Problem
 from hasten.schema import Schema
 from hasten.search import ConstrainedSearch
 from hasten.solution import Status
+
+arcs = OpenedModule(arcs_module)
 
 
 @st.composite

@@ -15,17 +15,19 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from opened import OpenedModule
 from strategies import entity_relation, random_problem, small_problems
 
 from hasten.bound import Certifier
 from hasten.errors import NoAnswerError, ProblemError
-from hasten.kernels import dual as d
+from hasten.kernels import dual
 from hasten.problem import Batch, Problem
 from hasten.schema import Schema
 from hasten.search import BeamSearch
 from hasten.solution import Solution, Source, Status, is_proved
 from hasten.structure import Structure
 
+d = OpenedModule(dual)
 INF = math.inf
 NONE = np.zeros(0)
 MAGNITUDES = ("drawn", "mixed", "cancelling", "near", "denormal", "same", "tiny", "large")

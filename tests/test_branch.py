@@ -10,14 +10,13 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from opened import OpenedModule, opened
 from strategies import entity_relation, random_problem, small_problems
 from test_bound import assert_sound, begin
 
 from hasten.bound import Certifier
 from hasten.eliminate import reduce
-from hasten.kernels import branch as b
-from hasten.kernels import dual as d
-from hasten.kernels.eliminate import rounding
+from hasten.kernels import branch, dual, eliminate
 from hasten.problem import Batch, Problem
 from hasten.schema import Schema
 from hasten.search import BeamSearch
@@ -25,6 +24,8 @@ from hasten.solution import Source, Status
 from hasten.solvers import make_solver, solve_all
 from hasten.structure import Structure
 
+b, d = OpenedModule(branch), OpenedModule(dual)
+rounding = opened(eliminate.rounding)
 INF = math.inf
 PACKAGES = {"gurobi": "gurobipy", "toulbar2": "pytoulbar2"}
 

@@ -12,16 +12,18 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from opened import opened
 from strategies import entity_relation, random_problem, small_problems
 
 from hasten.bound import Certifier
 from hasten.eliminate import Reduction, reduce
-from hasten.kernels.eliminate import eliminate, restore
+from hasten.kernels import eliminate as kernels
 from hasten.problem import Problem
 from hasten.schema import Schema
 from hasten.solution import Status
 from hasten.structure import Structure
 
+eliminate, restore = opened(kernels.eliminate), opened(kernels.restore)
 INF = math.inf
 
 

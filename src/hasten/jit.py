@@ -4,26 +4,37 @@ Numba counts the references to each array of each tuple at each call, which cost
 themselves (five times the whole of a beam search). A function that allocates nothing needs no such counts:
 that is a `kernel`. What allocates working space, once for many problems, is a `driver`. Both release the
 interpreter's lock, are cached on disk, and divide by zero the IEEE way.
+
+Kernels are called by drivers and by each other; code for calling them from Python would double the time that
+compiling takes, so only an `open_kernel` has it.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import ParamSpec, TypeVar
+from typing import Any, ParamSpec, TypeVar
 
 from numba import njit
 
 P = ParamSpec("P")
 R = TypeVar("R")
 
+_ALWAYS: dict[str, Any] = {"cache": True, "nogil": True, "error_model": "numpy", "no_cfunc_wrapper": True}
+
 
 def kernel(function: Callable[P, R]) -> Callable[P, R]:
-    """Compiles a function that allocates nothing."""
-    compiled: Callable[P, R] = njit(cache=True, nogil=True, error_model="numpy", _nrt=False)(function)
+    """Compiles a function that allocates nothing, for other kernels and drivers to call."""
+    compiled: Callable[P, R] = njit(**_ALWAYS, _nrt=False, no_cpython_wrapper=True)(function)
+    return compiled
+
+
+def open_kernel(function: Callable[P, R]) -> Callable[P, R]:
+    """Compiles a function that allocates nothing, for Python to call as well."""
+    compiled: Callable[P, R] = njit(**_ALWAYS, _nrt=False)(function)
     return compiled
 
 
 def driver(function: Callable[P, R]) -> Callable[P, R]:
     """Compiles a function that allocates working space and runs kernels in it."""
-    compiled: Callable[P, R] = njit(cache=True, nogil=True, error_model="numpy")(function)
+    compiled: Callable[P, R] = njit(**_ALWAYS)(function)
     return compiled

@@ -7,10 +7,11 @@ import sys
 import numpy as np
 import pytest
 from numpy.testing import assert_array_equal
+from opened import opened
 
 from hasten.tasks.entity_relation import features
 from hasten.tasks.entity_relation.corpus import Sentence
-from hasten.tasks.entity_relation.features import MAX_FEATURES, pair_of, variable_features
+from hasten.tasks.entity_relation.features import MAX_FEATURES
 from hasten.tasks.entity_relation.text import (
     CAPITALISED,
     FLAGS,
@@ -25,6 +26,7 @@ from hasten.tasks.entity_relation.text import (
     shape_of,
 )
 
+pair_of, variable_features = opened(features.pair_of), opened(features.variable_features)
 MASK = 2**12 - 1
 
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 import numpy as np
 
 from hasten.graph import BoolArray, FloatArray, Graph, IntArray, Pool, view
-from hasten.jit import driver, kernel
+from hasten.jit import driver, open_kernel
 
 SLACK = 1e-6  # how far, relatively, a row may be from its limit and still hold: the solvers' own tolerance
 
 
-@kernel
+@open_kernel
 def slack(limit: float) -> float:
     """Returns by how much a row may miss a limit; 0 for an infinite one, which cannot be missed."""
     if np.isinf(limit):
@@ -18,7 +18,7 @@ def slack(limit: float) -> float:
     return SLACK * max(1.0, abs(limit))
 
 
-@kernel
+@open_kernel
 def entry(graph: Graph, f: int, labels: IntArray) -> int:
     """Returns where a labelling's entry is in the table, or the weights, of factor `f`."""
     at = 0
@@ -27,7 +27,7 @@ def entry(graph: Graph, f: int, labels: IntArray) -> int:
     return at
 
 
-@kernel
+@open_kernel
 def total_cost(graph: Graph, cost: FloatArray, table: FloatArray, labels: IntArray) -> float:
     """Returns the cost of a labelling: its labels' and its tables'."""
     total = 0.0
@@ -39,7 +39,7 @@ def total_cost(graph: Graph, cost: FloatArray, table: FloatArray, labels: IntArr
     return total
 
 
-@kernel
+@open_kernel
 def row_value(graph: Graph, r: int, labels: IntArray) -> float:
     """Returns the left side of row `r`."""
     value = 0.0
@@ -50,7 +50,7 @@ def row_value(graph: Graph, r: int, labels: IntArray) -> float:
     return value
 
 
-@kernel
+@open_kernel
 def rows_hold(graph: Graph, labels: IntArray) -> bool:
     """Whether a labelling satisfies every row."""
     for r in range(graph.row_low.size):
