@@ -38,6 +38,23 @@ format: $(VENV)/ready ## Rewrite the code in the house format
 bench: $(VENV)/ready ## Measure search, bound and solvers side by side
 	$(BIN)/python benchmarks/engine.py --out results/engine.json
 
+.PHONY: bench-peers
+bench-peers: $(VENV)/ready ## Measure hasten and other solvers side by side (installs them)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --group peers
+	$(BIN)/hasten bench --out results/peers
+
+.PHONY: reproduce
+reproduce: $(VENV)/ready ## Run the paper's experiment: make reproduce CORPUS=conll04.corp [UNLABELED="a b"] [SOLVER=gurobi]
+	@test -n "$(CORPUS)" || { echo "Say where the corpus is: make reproduce CORPUS=path/to/conll04.corp.gz"; exit 1; }
+	$(BIN)/hasten reproduce --corpus $(CORPUS) $(foreach file,$(UNLABELED),--unlabeled $(file)) \
+		--solver $(or $(SOLVER),highs) --black-box structured --out results/structured
+	$(BIN)/hasten reproduce --corpus $(CORPUS) $(foreach file,$(UNLABELED),--unlabeled $(file)) \
+		--solver $(or $(SOLVER),highs) --black-box independent --out results/independent
+
+.PHONY: clean-cache
+clean-cache: ## Remove compiled kernels: needed after editing a kernel that others call
+	find src -name '*.nbi' -delete -o -name '*.nbc' -delete
+
 .PHONY: clean
 clean: ## Remove the environment and everything built
 	rm -rf $(VENV) results .pytest_cache .hypothesis .mypy_cache .ruff_cache

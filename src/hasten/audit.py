@@ -11,8 +11,9 @@ the level, and returns when some stretch since then says that it is surely not.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from functools import lru_cache
+from operator import add, attrgetter
 
 import numpy as np
 
@@ -113,12 +114,13 @@ class Counters:
     updates: int = 0  # mistakes that changed the weights
 
     def __add__(self, other: Counters) -> Counters:
-        return Counters(*(a + b for a, b in zip(self.values, other.values, strict=True)))
+        return Counters(*map(add, self.values, other.values))
 
     @property
     def values(self) -> tuple[int, ...]:
         """The counts, in the order of their names."""
-        return tuple(getattr(self, name) for name in self.__slots__)
+        values: tuple[int, ...] = _read_counters(self)
+        return values
 
     def __str__(self) -> str:
         share = self.costs / self.variables if self.variables else 1.0
@@ -127,6 +129,9 @@ class Counters:
             f"{self.by_branch} by branching, {self.by_solver} by the solver; {share:.1%} of the costs "
             f"computed; {self.disagreements} of {self.audits} audits disagreed; {self.updates} updates"
         )
+
+
+_read_counters = attrgetter(*(field.name for field in fields(Counters)))
 
 
 @lru_cache(maxsize=65536)

@@ -19,6 +19,8 @@ from hasten.search import as_solutions
 from hasten.solution import SOURCES, STATUSES, TOLERANCE, Solution, Solutions, Source, Status
 from hasten.solvers import Solver
 
+OPTIMAL = np.array([status.optimal for status in STATUSES])
+
 
 def prove_or_solve(
     batch: Batch, found: Solutions | None, solver: Callable[[], Solver], max_nodes: int, n_jobs: int = 1
@@ -36,14 +38,13 @@ def prove_or_solve(
 
 def is_optimal(answers: Solutions) -> BoolArray:
     """Tells which answers leave nothing to find out."""
-    known = [s for s, status in enumerate(STATUSES) if status.optimal]
-    return np.isin(answers.status, known)
+    known: BoolArray = OPTIMAL[answers.status]
+    return known
 
 
-def counted(answers: Solutions) -> Counters:
+def counted(answers: Solutions, solver_calls: int = 0) -> Counters:
     """Returns what there is to count about some answers."""
-    by = np.bincount(answers.source, minlength=len(SOURCES))
-    number = {source: int(by[SOURCES.index(source)]) for source in Source}
+    number = dict(zip(SOURCES, np.bincount(answers.source, minlength=len(SOURCES)).tolist(), strict=True))
     return Counters(
         problems=len(answers),
         by_search=number[Source.SEARCH],
@@ -52,6 +53,7 @@ def counted(answers: Solutions) -> Counters:
         by_solver=number[Source.SOLVER],
         proved=int(answers.proved.sum()),
         infeasible=int((answers.status == STATUSES.index(Status.INFEASIBLE)).sum()),
+        solver_calls=solver_calls,
         costs=int(answers.n_costs.sum()),
         variables=int(answers.batch.variable_at[-1]),
     )

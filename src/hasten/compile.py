@@ -101,7 +101,7 @@ def _tables(
     """Lays the distinct tables out one after the other, each with the list of its tuples that are not forbidden."""
     table_at, listing = np.full(len(factors), -1), np.full(len(factors), -1)
     blocks, entries, labels = [np.zeros(0)], [ints(())], [ints(())]
-    list_first, list_label_at = [0], []
+    list_first, list_label_at = [0], list[int]()
     places: dict[Hashable, tuple[int, int]] = {}
     size, n_labels = 0, 0
     for f, factor in enumerate(factors):

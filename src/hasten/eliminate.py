@@ -64,7 +64,7 @@ class _Elimination:
     def __init__(self, compiled: Compiled, max_join: int) -> None:
         graph = self.graph = compiled.graph
         self.max_join = max_join
-        self.sizes = np.diff(graph.first).tolist()
+        self.sizes: list[int] = np.diff(graph.first).tolist()
         self.tables: dict[int, _Table] = {}
         self.touching: list[set[int]] = [set() for _ in self.sizes]
         self.in_rows = set(graph.row_variable.tolist())
@@ -116,7 +116,8 @@ class _Elimination:
         It does where tables forbid much, as with the two relations of one pair of entities.
         """
         alone, _ = self._possible((v,))
-        best, fewest = (v,), math.inf
+        best: tuple[int, ...] = (v,)
+        fewest = math.inf
         around = self._neighbours((v,))
         for u in around:
             if u in self.in_rows or not set(self._neighbours((u,))) <= {*around, v}:
@@ -170,7 +171,7 @@ class _Elimination:
         possible, grid = self._possible(group)
         axis = {u: i for i, u in enumerate([*around, *group])}
         combos = np.flatnonzero(possible)
-        static, derived = [], []
+        static, derived = list[IntArray](), list[IntArray]()
         for f in sorted({f for v in group for f in self.touching[v]}):
             table = self.tables.pop(f)
             for u in table.scope:
@@ -193,7 +194,7 @@ class _Elimination:
         at, self.n_entries = self.n_entries, self.n_entries + n_out
         self.out_first.append(self.n_entries)
         if around:
-            allowed = possible.reshape(*(self.sizes[u] for u in around), n_inside).any(axis=-1)
+            allowed = np.asarray(possible.reshape(*(self.sizes[u] for u in around), n_inside).any(axis=-1))
             self._put(_Table(tuple(around), allowed, at, True, False))
         else:
             self.constants.append(at)

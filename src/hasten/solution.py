@@ -131,7 +131,7 @@ class Solutions(Sequence[Solution]):
         infeasible = (self.status == STATUSES.index(Status.INFEASIBLE)) & (
             self.source != SOURCES.index(Source.SOLVER)
         )
-        return (self.status == STATUSES.index(Status.PROVED)) | infeasible
+        return np.asarray((self.status == STATUSES.index(Status.PROVED)) | infeasible)
 
     @classmethod
     def of(cls, batch: Batch, answers: Sequence[Solution]) -> Solutions:

@@ -303,7 +303,7 @@ class Speedup:
         agreed = ~costlier(mine, exact)[judged]
         answers = replaced(found, asked, exact)
         with self._lock:
-            self._count(counted(answers) + Counters(solver_calls=calls))
+            self._count(counted(answers, calls))
             self._observe(agreed)
             if self.learn:
                 self._teach(some, exact)
@@ -317,7 +317,7 @@ class Speedup:
         if self.mode == "search":
             agreed = ~costlier(self._search()(batch, n_jobs=self.n_jobs), exact)[is_optimal(exact)]
         with self._lock:
-            self._count(counted(exact) + Counters(solver_calls=calls))
+            self._count(counted(exact, calls))
             self._observe(agreed)
             if self.learn:
                 self._teach(batch, exact)
@@ -411,6 +411,8 @@ class Speedup:
         self._count(Counters(labelled=len(batch), updates=self._learned.n_mistakes - before))
 
     def _observe(self, agreed: BoolArray) -> None:
+        if not agreed.size:
+            return
         self._count(Counters(audits=agreed.size, disagreements=int((~agreed).sum())))
         self._audit.level = self.min_agreement
         changed = self._audit.observe(agreed)

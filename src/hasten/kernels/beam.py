@@ -351,7 +351,7 @@ def keep_ahead(
 @kernel
 def opened(graph: Graph, known: IntArray, t: int, x: int) -> int:
     """Returns the variable that the `x`-th opened factor of step `t` lacks; -1 if unknown or opened before."""
-    u = graph.last[graph.open[x]]
+    u: int = graph.last[graph.open[x]]
     if known[u] != KNOWN:
         return -1
     for y in range(graph.open_first[t], x):

@@ -139,7 +139,7 @@ def shorten(
 def breaks(graph: Graph, tree: Tree, level: int, r: int) -> bool:
     """Whether row `r` can no longer hold."""
     low, high = graph.row_low[r], graph.row_high[r]
-    return tree.row_low[level, r] > high + slack(high) or tree.row_high[level, r] < low - slack(low)
+    return bool(tree.row_low[level, r] > high + slack(high) or tree.row_high[level, r] < low - slack(low))
 
 
 @kernel

@@ -53,7 +53,8 @@ def n_messages(graph: Graph) -> int:
     if graph.scope.size == 0:
         return 0
     v = graph.scope[-1]
-    return graph.message_at[-1] + graph.first[v + 1] - graph.first[v]
+    n: int = graph.message_at[-1] + graph.first[v + 1] - graph.first[v]
+    return n
 
 
 @kernel

@@ -114,7 +114,7 @@ def combine(
     plan: Plan, cost: FloatArray, table: FloatArray, work: FloatArray, n: int, c: int, c0: int
 ) -> float:
     """Returns sum `c` of step `n`, whose first sum is `c0`."""
-    value = cost[plan.combo_label[c]]
+    value: float = cost[plan.combo_label[c]]
     if plan.partner[n] >= 0:
         value += cost[plan.combo_partner[c]]
     n_static, n_derived = plan.n_static[n], plan.n_derived[n]

@@ -36,8 +36,8 @@ FORMAT_VERSION = 1
 @kernel
 def score_variable(
     text: Text,
-    entity_weights: WeightArray,
-    relation_weights: WeightArray,
+    entity_weights: WeightArray | FloatArray,
+    relation_weights: WeightArray | FloatArray,
     normalised: bool,
     sentence: int,
     variable: int,
@@ -71,8 +71,8 @@ def score_variable(
 @driver
 def score_variables(
     text: Text,
-    entity_weights: WeightArray,
-    relation_weights: WeightArray,
+    entity_weights: WeightArray | FloatArray,
+    relation_weights: WeightArray | FloatArray,
     normalised: bool,
     problem_ids: IntArray,
     variable_ids: IntArray,

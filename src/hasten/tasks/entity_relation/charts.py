@@ -1,0 +1,216 @@
+"""Small charts as inline SVG: no scripts, no fonts, no files; colours come from the page's style.
+
+A chart is series of points over two axes. An axis is linear, logarithmic (a zero then stands apart, at its
+low end), or "near one": stretched so that 0.9, 0.99 and 1 stand well apart. Series differ in colour and in
+marker, so that neither alone must be told apart; every point says its numbers when it is hovered over.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from html import escape
+
+N_COLOURS = 6  # --c1 to --c6 of the page's style
+NEAR_ONE = 0.004  # how far from 1 the "near one" axis ends its stretch
+CHARACTER = 6.1  # the width of a letter of a label
+LEFT, RIGHT, TOP, BOTTOM = 58.0, 16.0, 14.0, 50.0  # margins
+
+
+@dataclass(frozen=True, slots=True)
+class Point:
+    """A point, what it says when hovered over, and the label beside it, if any."""
+
+    x: float
+    y: float
+    title: str
+    label: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Series:
+    """Points of one colour (1 to 6) and one marker, joined by a line or not."""
+
+    name: str
+    points: Sequence[Point]
+    colour: int = 1
+    line: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Axis:
+    """What an axis says, and its kind: "linear", "log" or "near one"."""
+
+    label: str
+    kind: str = "linear"
+
+
+@dataclass(frozen=True, slots=True)
+class Scale:
+    """Where values stand between two pixels. `low`, `high` and `zero` are values after `bend`."""
+
+    kind: str
+    low: float
+    high: float
+    zero: float  # where a log scale has its zero
+    start: float
+    stop: float
+
+    @classmethod
+    def over(cls, kind: str, values: Iterable[float], start: float, stop: float) -> Scale:
+        """Returns the scale that holds these values, with some air."""
+        every = list(values) or [0.0, 1.0]
+        known = [value for value in every if kind != "log" or value > 0.0] or [1.0]
+        low, high = (bend(kind, value) for value in (min(known), max(known)))
+        if kind == "linear":
+            step = _step(low, high)
+            low, high = step * math.floor(low / step + 1e-9), step * math.ceil(high / step - 1e-9)
+            high = high if high > low else low + step
+        else:
+            air = 0.06 * (high - low) or 0.2
+            low, high = low - air, high + air
+        zero = low - 0.1 * (high - low)
+        return cls(kind, low if len(known) == len(every) else zero, high, zero, start, stop)
+
+    def __call__(self, value: float) -> float:
+        at = self.zero if self.kind == "log" and value <= 0.0 else bend(self.kind, value)
+        at = self.low + 0.3 * (self.high - self.low) * 0.1 if at == self.zero == self.low else at
+        return self.start + (self.stop - self.start) * (at - self.low) / (self.high - self.low)
+
+    def ticks(self) -> list[float]:
+        """Returns the values to mark."""
+        if self.kind == "linear":
+            step = _step(self.low, self.high)
+            n = round((self.high - self.low) / step)
+            return [round(self.low + i * step, 10) for i in range(n + 1)]
+        if self.kind == "near one":
+            marks = (0.0, 0.5, 0.7, 0.8, 0.9, 0.95, 0.98, 0.99, 1.0)
+            return [mark for mark in marks if self.low <= bend(self.kind, mark) <= self.high]
+        starred = [0.0] if self.low == self.zero else []
+        first, last = math.floor(self.low), math.ceil(self.high)
+        found: list[float] = []
+        for digits in ((1,), (1, 3), (1, 2, 5), (1, 1.5, 2, 3, 5, 7), (1, 1.2, 1.4, 1.6, 1.8, 2, 2.5, 3, 4, 5)):
+            marks = tuple(digit * 10.0**power for power in range(first, last + 1) for digit in digits)
+            least = self.low + (0.1 * (self.high - self.low) if starred else 0.0)
+            found = [mark for mark in marks if least <= math.log10(mark) <= self.high]
+            if len(found) >= 3:
+                break
+        return starred + found
+
+
+def bend(kind: str, value: float) -> float:
+    """Returns a value as its axis lays it out evenly."""
+    if kind == "log":
+        return math.log10(value)
+    return -math.log10(1.0 + NEAR_ONE - min(value, 1.0)) if kind == "near one" else value
+
+
+def draw(
+    title: str, x: Axis, y: Axis, series: Sequence[Series], *, width: int = 460, height: int = 300
+) -> str:
+    """Returns a chart as an SVG element; `title` is what a screen reader says."""
+    series = [
+        Series(each.name, [p for p in each.points if drawable(x, p.x) and drawable(y, p.y)], each.colour, each.line)
+        for each in series
+    ]
+    points = [point for each in series for point in each.points]
+    if not points:
+        return '<p class="empty">Nothing was measured for this figure.</p>'
+    right, bottom = width - RIGHT, height - BOTTOM
+    across = Scale.over(x.kind, (point.x for point in points), LEFT, right)
+    up = Scale.over(y.kind, (point.y for point in points), bottom, TOP)
+    parts = [
+        f'<svg class="chart" role="img" viewBox="0 0 {width} {height}" aria-label="{escape(title)}">',
+        *_grid(across, up, right, bottom),
+        f'<text class="axis" x="{(LEFT + right) / 2:.1f}" y="{height - 8}">{escape(x.label)}</text>',
+        f'<text class="axis" transform="translate(13 {(TOP + bottom) / 2:.1f}) rotate(-90)">'
+        f"{escape(y.label)}</text>",
+    ]
+    taken: list[tuple[float, float, float, float]] = []
+    for each in series:
+        at = [(across(point.x), up(point.y)) for point in each.points]
+        taken += [(px - 5, py - 5, px + 5, py + 5) for px, py in at]
+        if each.line and len(at) > 1:
+            path = " ".join(f"{px:.1f},{py:.1f}" for px, py in at)
+            parts.append(f'<polyline class="line" style="stroke:var(--c{each.colour})" points="{path}"/>')
+    for each in series:
+        for point in each.points:
+            px, py = across(point.x), up(point.y)
+            parts.append(f"<g><title>{escape(point.title)}</title>{marker(each.colour, px, py)}</g>")
+            if point.label:
+                parts.append(_label(point.label, px, py, taken, right, bottom))
+    return "".join([*parts, "</svg>"])
+
+
+def legend(series: Iterable[Series]) -> str:
+    """Returns the names of series with their markers."""
+    items = (
+        f'<li><svg class="key" viewBox="0 0 14 14" aria-hidden="true">{marker(each.colour, 7, 7)}</svg>'
+        f"{escape(each.name)}</li>"
+        for each in series
+        if each.points
+    )
+    return f'<ul class="legend">{"".join(items)}</ul>'
+
+
+def marker(colour: int, x: float, y: float) -> str:
+    """Returns the marker of a colour: each has its own shape."""
+    style = f'class="mark" style="fill:var(--c{colour})"'
+    shapes = {
+        2: f'<rect {style} x="{x - 4:.1f}" y="{y - 4:.1f}" width="8" height="8"/>',
+        3: f'<path {style} d="M{x:.1f} {y - 5.2:.1f}l5 9h-10z"/>',
+        4: f'<path {style} d="M{x:.1f} {y - 5.6:.1f}l5.6 5.6-5.6 5.6-5.6-5.6z"/>',
+        5: f'<path {style} d="M{x:.1f} {y + 5.2:.1f}l5-9h-10z"/>',
+        6: f'<path {style} d="M{x - 1.6:.1f} {y - 5:.1f}h3.2v3.4h3.4v3.2h-3.4v3.4h-3.2v-3.4h-3.4v-3.2h3.4z"/>',
+    }
+    return shapes.get(colour, f'<circle {style} cx="{x:.1f}" cy="{y:.1f}" r="4.4"/>')
+
+
+def drawable(axis: Axis, value: object) -> bool:
+    """Whether an axis has a place for a value."""
+    return (
+        isinstance(value, int | float)
+        and math.isfinite(value)
+        and abs(value) < 1e300
+        and (axis.kind != "log" or value >= 0.0)
+    )
+
+
+def short(value: float) -> str:
+    """Returns a number for the mark of an axis."""
+    return f"{value:,.10g}"
+
+
+def _step(low: float, high: float) -> float:
+    raw = (high - low) / 5.0 or max(abs(high), 1.0) / 5.0
+    power = 10.0 ** math.floor(math.log10(raw))
+    return power * next(digit for digit in (1.0, 2.0, 2.5, 5.0, 10.0) if digit * power >= raw * (1.0 - 1e-9))
+
+
+def _grid(across: Scale, up: Scale, right: float, bottom: float) -> list[str]:
+    parts = []
+    for value in up.ticks():
+        at = up(value)
+        parts.append(f'<path class="grid" d="M{LEFT} {at:.1f}H{right}"/>')
+        parts.append(f'<text class="tick" x="{LEFT - 8}" y="{at + 4:.1f}" text-anchor="end">{short(value)}</text>')
+    for value in across.ticks():
+        at = across(value)
+        parts.append(f'<path class="grid" d="M{at:.1f} {TOP}V{bottom}"/>')
+        parts.append(f'<text class="tick" x="{at:.1f}" y="{bottom + 17}" text-anchor="middle">{short(value)}</text>')
+    return parts
+
+
+def _label(
+    text: str, x: float, y: float, taken: list[tuple[float, float, float, float]], right: float, bottom: float
+) -> str:
+    """Places a label where it covers nothing; without such a place, hovering must do."""
+    long = CHARACTER * len(text)
+    for left, middle in ((x + 9, y), (x - 9 - long, y), (x - long / 2, y - 13), (x - long / 2, y + 14)):
+        box = left, middle - 6, left + long, middle + 6
+        if box[0] < LEFT + 2 or box[2] > right or box[1] < TOP - 8 or box[3] > bottom:
+            continue
+        if all(box[2] < b[0] or b[2] < box[0] or box[3] < b[1] or b[3] < box[1] for b in taken):
+            taken.append(box)
+            return f'<text class="name" x="{left:.1f}" y="{middle + 4:.1f}">{escape(text)}</text>'
+    return ""
