@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import math
 import pickle
+import re
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from functools import lru_cache
 from itertools import permutations
+from pathlib import Path
 
 import naive
 import numpy as np
@@ -45,9 +47,7 @@ def shape(n_entities: int) -> Structure:
     kinds, made = news().variables, news().structure()
     entities = [made.add(kinds["entity"]) for _ in range(n_entities)]
     for source, target in permutations(entities, 2):
-        made.connect(
-            news().factors["args"], source=source, relation=made.add(kinds["relation"]), target=target
-        )
+        made.connect(news().factors["args"], source=source, relation=made.add(kinds["relation"]), target=target)
     return made
 
 
@@ -270,9 +270,7 @@ class Scorer:
 
     def __call__(self, problems: np.ndarray, variables: np.ndarray) -> np.ndarray:
         self.asked += zip(problems.tolist(), variables.tolist(), strict=True)
-        return np.concatenate(
-            [self.batch[int(p)].costs_of(int(v)) for p, v in zip(problems, variables, strict=True)]
-        )
+        return np.concatenate([self.batch[int(p)].costs_of(int(v)) for p, v in zip(problems, variables, strict=True)])
 
 
 def test_lazy_costs_that_are_skipped_are_never_asked_for():
@@ -500,9 +498,7 @@ def test_everything_is_saved_and_goes_on_exactly(tmp_path):
     again.save(path)
     speedup.save(tmp_path / "other")
     kept = [Speedup.load(p, news())._learned.trace for p in (path, tmp_path / "other")]
-    assert [[replace(e, seconds=0) for e in t] for t in kept[:1]] == [
-        [replace(e, seconds=0) for e in kept[1]]
-    ]
+    assert [[replace(e, seconds=0) for e in t] for t in kept[:1]] == [[replace(e, seconds=0) for e in kept[1]]]
     assert not list(tmp_path.glob(".*"))
 
 
@@ -585,3 +581,10 @@ def test_misuse_is_explained():
     with pytest.raises(ProblemError, match="another schema"):
         Speedup(guessing().schema).predict(batch)
     assert len(Speedup(news()).predict([])) == 0
+
+
+def test_the_examples_of_the_guide_run():
+    guide = (Path(__file__).parents[1] / "docs" / "speedup.md").read_text()
+    blocks = re.findall(r"```python\n(.*?)```", guide, re.DOTALL)
+    assert len(blocks) >= 5
+    exec(compile("\n".join(blocks), "docs/speedup.md", "exec"), {"__name__": "guide"})
