@@ -26,6 +26,9 @@ from hasten.solution import SOURCES, STATUSES, Solution, Solutions, Source, Stat
 from hasten.structure import Compiled
 
 NOTHING = np.zeros(0)
+FIRST_SWEEPS = 2  # before the first dive; more where that runs out of nodes
+NODE_SWEEPS = 2  # at each split
+DIVE_NODES = 2000
 LARGEST = 1e100  # of the starting messages: any are correct that do not overflow
 
 
@@ -110,7 +113,7 @@ class Certifier:
         given = cost.copy()
         bound = np.empty(n)
         outcome, by, n_sweeps, n_nodes = np.empty((4, n), dtype=np.int64)
-        effort = certify.Effort(self.max_sweeps, self.max_nodes, 2, 500)
+        effort = certify.Effort(FIRST_SWEEPS, self.max_sweeps, self.max_nodes, NODE_SWEEPS, DIVE_NODES)
 
         def run(start_at: int, stop_at: int) -> None:
             certify.certify_range(

@@ -9,7 +9,7 @@ import numpy as np
 from hasten.graph import FloatArray, Graph, IntArray, Pool, view
 from hasten.jit import driver, kernel
 from hasten.kernels import dual as d
-from hasten.kernels.branch import FINISHED, Tree, branch, make_tree
+from hasten.kernels.branch import FINISHED, LIMIT, Tree, branch, dive, make_tree
 from hasten.kernels.eliminate import Plan, PlanPool, eliminate, restore, rounding, view_plan
 from hasten.kernels.score import rows_hold, total_cost
 
@@ -21,6 +21,7 @@ OVERFLOW = 1e282  # rounding of costs near 1e297: their sums may reach inf, whic
 class Effort(NamedTuple):
     """How hard to try."""
 
+    first_sweeps: int  # before the first dive
     max_sweeps: int
     max_nodes: int  # 0: do not branch
     node_sweeps: int  # sweeps at each split
@@ -70,24 +71,35 @@ def certify(
     for at in range(small.first[1]):  # as a part of the costs, so that what is left costs what the whole does
         room.cost[at] += constant
     d.start_dual(small, room.cost, start, room.dual)
+    few = min(effort.first_sweeps, effort.max_sweeps) if effort.max_nodes else effort.max_sweeps
     outcome, least, bound, n_sweeps = d.prove(
-        small, room.cost, room.work, effort.max_sweeps, room.dual, room.kept, best_cost, room.trial
+        small, room.cost, room.work, few, room.dual, room.kept, best_cost, room.trial
     )
-    if outcome == INFEASIBLE:
-        return INFEASIBLE, np.inf, np.inf, BY_BOUND, n_sweeps, 0
-    by, n_nodes = BY_BOUND, 0
-    bound -= slip
+    by, ended, n_nodes = BY_BOUND, LIMIT, 0
     if outcome == OPEN and effort.max_nodes > 0:
         by = BY_BRANCH
-        ended, found, n_nodes = branch(
+        nodes = max(min(effort.dive_nodes, effort.max_nodes), small.order.size + 1)
+        ended, least, n_nodes = dive(
+            small, room.cost, room.work, room.dual, room.tree, nodes, least, room.kept, slip
+        )
+    if outcome == OPEN and ended == LIMIT and effort.max_sweeps > n_sweeps:
+        outcome, least, higher, more = d.prove(
+            small, room.cost, room.work, effort.max_sweeps - n_sweeps, room.dual, room.kept, least, room.trial
+        )
+        bound, n_sweeps = max(bound, higher), n_sweeps + more
+    if outcome == INFEASIBLE:
+        return INFEASIBLE, np.inf, np.inf, by, n_sweeps, n_nodes
+    if outcome == OPEN and ended == LIMIT and effort.max_nodes > n_nodes:
+        ended, least, more = branch(
             small, room.cost, room.work, room.dual, room.tree, d.n_messages(small),
-            effort.node_sweeps, effort.dive_nodes, effort.max_nodes, least, room.kept, slip,
+            effort.node_sweeps, effort.dive_nodes, effort.max_nodes - n_nodes, least, room.kept, slip,
         )  # fmt: skip
-        least = found
-        if ended == FINISHED:
-            if least == np.inf:
-                return INFEASIBLE, np.inf, np.inf, by, n_sweeps, n_nodes
-            bound = max(bound, least - 1e-9 * max(1.0, abs(least)) - 2.0 * slip)
+        n_nodes += more
+    bound -= slip
+    if ended == FINISHED:
+        if least == np.inf:
+            return INFEASIBLE, np.inf, np.inf, by, n_sweeps, n_nodes
+        bound = max(bound, least - 1e-9 * max(1.0, abs(least)) - 2.0 * slip)
     if least < best_cost:
         best_cost = put_back(graph, plan, cost, table, room, labels, best_cost)
     return settle(best_cost, bound, by, n_sweeps, n_nodes)
