@@ -43,6 +43,20 @@ class Arc:
         return min(self.source, self.target), max(self.source, self.target)
 
 
+def draw_examples(examples: Sequence[Mapping[str, Any]], types: Iterable[str]) -> str:
+    """Returns sentences with a key to the colours of their types, as HTML."""
+    known = list(types)
+    for example in examples:
+        for labelling in (example.get("labels") or {}).values():
+            known += [str(name) for name in labelling.get("types") or ()]
+    colours = type_colours(known)
+    key = "".join(
+        f'<li><span class="swatch" style="--tint:var(--c{colour})"></span>{escape(name)}</li>'
+        for name, colour in colours.items()
+    )
+    return f'<ul class="legend">{key}</ul>' + "".join(draw_example(each, colours) for each in examples)
+
+
 def draw_example(example: Mapping[str, Any], colours: Mapping[str, int]) -> str:
     """Returns one sentence with all its labellings, as HTML."""
     tokens = [str(token) for token in example.get("tokens") or ()]
@@ -51,17 +65,17 @@ def draw_example(example: Mapping[str, Any], colours: Mapping[str, int]) -> str:
     violations: Mapping[str, Sequence[str]] = example.get("violations") or {}
     phrases = [" ".join(tokens[first:last]) for first, last in spans]
     reference = labels.get(REFERENCE)
-    layout = lay_out(tokens, spans, colours)
     arcs = {name: arcs_of(labelling, reference) for name, labelling in labels.items()}
+    layout = lay_out(tokens, spans, colours, [arc for each in arcs.values() for arc in each])
     tallest = max((max(levels(layout, each), default=0) for each in arcs.values()), default=0)
     panels = []
     for name in sorted(labels, key=lambda name: list(NAMES).index(name) if name in NAMES else len(NAMES)):
         said = [] if reference is None else differences(labels[name], reference, phrases)
-        broken = [in_words(each, phrases) for each in violations.get(name) or ()]
+        broken = list(dict.fromkeys(in_words(each, phrases) for each in violations.get(name) or ()))
         drawing = draw_labelling(layout, labels[name], reference, arcs[name], tallest, colours)
         panels.append(_panel(name, drawing, said, broken))
-    style = f"--least:{min(layout.width, 900):.0f}px"
-    return f'<article class="sentence"><div class="panels" style="{style}">{"".join(panels)}</div></article>'
+    columns = "four" if layout.width <= 250 else "two" if layout.width <= 530 else "one"
+    return f'<article class="sentence"><div class="panels {columns}">{"".join(panels)}</div></article>'
 
 
 def type_colours(types: Iterable[str]) -> dict[str, int]:
@@ -72,9 +86,15 @@ def type_colours(types: Iterable[str]) -> dict[str, int]:
     return chosen | {name: 5 for name in known if name == NOTHING}
 
 
-def lay_out(tokens: Sequence[str], spans: Sequence[tuple[int, int]], types: Iterable[str]) -> Layout:
-    """Returns where everything stands: a span is as wide as its words, or as the longest type below it."""
-    widest = max((text_width(name, 11) for name in types), default=0.0)
+def lay_out(
+    tokens: Sequence[str], spans: Sequence[tuple[int, int]], types: Iterable[str], arcs: Iterable[Arc] = ()
+) -> Layout:
+    """Returns where everything stands, with room for the longest type below a span and for labels of arcs."""
+    widest = max((1.12 * text_width(name, 11) for name in types), default=0.0)
+    apart: dict[int, float] = {}  # how far the middle of a span must be from that of the span before it
+    for arc in arcs:
+        if arc.ends[1] == arc.ends[0] + 1:
+            apart[arc.ends[1]] = max(apart.get(arc.ends[1], 0.0), text_width(arc.label, 11.5) + 48)
     starts = {first: (i, last) for i, (first, last) in enumerate(spans)}
     words, boxes = [], [(0.0, 0.0)] * len(spans)
     x, t = 2.0, 0
@@ -83,6 +103,8 @@ def lay_out(tokens: Sequence[str], spans: Sequence[tuple[int, int]], types: Iter
         widths = [text_width(token, 15) for token in tokens[t:last]]
         inner = sum(widths) + GAP * (len(widths) - 1)
         room = inner if i < 0 else max(inner + 2 * PAD, widest + 8)
+        if i > 0:
+            x = max(x, sum(boxes[i - 1]) / 2 + apart.get(i, 0.0) - room / 2)
         left = x + (room - inner) / 2
         for token, width in zip(tokens[t:last], widths, strict=True):
             words.append((left, width, token))
@@ -105,9 +127,7 @@ def arcs_of(labelling: Mapping[str, Any], reference: Mapping[str, Any] | None) -
     ours, theirs = _relations(labelling), _relations(reference) if reference is not None else None
     if theirs is None:
         return [Arc(*pair, label, "same") for pair, label in ours.items()]
-    arcs = [
-        Arc(*pair, label, "same" if theirs.get(pair) == label else "other") for pair, label in ours.items()
-    ]
+    arcs = [Arc(*pair, label, "same" if theirs.get(pair) == label else "other") for pair, label in ours.items()]
     return arcs + [Arc(*pair, label, "missing") for pair, label in theirs.items() if pair not in ours]
 
 
@@ -209,7 +229,7 @@ def _attach(layout: Layout, arcs: Sequence[Arc]) -> dict[tuple[int, int], float]
         here = []
         for n, arc in enumerate(arcs):
             for end, (span, other) in enumerate(((arc.source, arc.target), (arc.target, arc.source))):
-                if span == i:  # leftward arcs left, the nearest first; rightward ones right, the farthest first
+                if span == i:  # first those to the left, nearest first; then to the right, farthest first
                     here.append((other > i, -other, -n if other > i else n, n, end))
         step = min(14.0, (right - left - 8) / max(1, len(here)))
         for place, (*_, n, end) in enumerate(sorted(here)):
