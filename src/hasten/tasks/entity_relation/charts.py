@@ -132,7 +132,8 @@ def draw(title: str, x: Axis, y: Axis, series: Sequence[Series], *, width: int =
         at = [(across(point.x), up(point.y)) for point in each.points]
         taken += [(px - 5, py - 5, px + 5, py + 5) for px, py in at]
         if each.line and len(at) > 1:
-            path = " ".join(f"{px:.1f},{py:.1f}" for px, py in at)
+            joined = [px_py for px_py, p in zip(at, each.points, strict=True) if x.kind != "log" or p.x > 0.0]
+            path = " ".join(f"{px:.1f},{py:.1f}" for px, py in joined)
             parts.append(f'<polyline class="line" style="stroke:var(--c{each.colour})" points="{path}"/>')
     for each in series:
         for point in each.points:
@@ -285,7 +286,7 @@ def theta_sweep(sweep: Sequence[Entry]) -> str:
     return "".join(
         _figure(f"Sweep of θ: {name}", x, Axis(name, kind), _by_width(sweep, "relative_theta", key), caption)
         for key, name, kind, caption in (
-            ("costs_computed", "share of costs computed", "linear", "θ = 0 trusts the heuristic alone."),
+            ("costs_computed", "share of costs computed", "linear", "θ = 0, set apart, trusts the heuristic alone."),
             ("time_ms", "CPU ms, end to end", "linear", "Features are extracted only where a cost is needed."),
             ("relation_f1_ilp", "relation F1 against the ILP", "near one", "Stretched towards 1."),
             ("relation_f1_gold", "relation F1 against gold", "linear", "What a user of the model would notice."),
