@@ -355,7 +355,7 @@ class _Run:
                     width, self.lazy_weights(width, enforce), enforce=enforce, theta=chosen.theta
                 )
                 self.measure_lazily(
-                    "calibrated speedup" + (", enforced" if enforce else ""),
+                    "calibrated" + (", enforced" if enforce else ""),
                     search,
                     beam=width,
                     theta=_finite(chosen.theta),

@@ -484,8 +484,8 @@ background:color-mix(in srgb,var(--tint) 16%,transparent)}
 .panels{display:grid;grid-template-columns:minmax(0,1fr);gap:20px 32px}
 .panels.two{grid-template-columns:repeat(2,minmax(0,1fr))}
 .panels.four{grid-template-columns:repeat(4,minmax(0,1fr))}
-@media (max-width:1180px){.panels.four{grid-template-columns:repeat(2,minmax(0,1fr))}
-.panels.two{grid-template-columns:minmax(0,1fr)}}
+@media screen and (max-width:1180px){.panels.four{grid-template-columns:repeat(2,minmax(0,1fr))}}
+@media screen and (max-width:900px){.panels.two{grid-template-columns:minmax(0,1fr)}}
 .panel{min-width:0}
 .panel h4{margin:0 0 4px;font-size:14px}
 .panel ul{margin:4px 0 0;padding:0;list-style:none;font-size:13.5px;line-height:1.45;color:var(--soft)}
@@ -507,7 +507,7 @@ background:color-mix(in srgb,var(--tint) 16%,transparent)}
 .arc.other text{fill:var(--warn);font-weight:700}.arc.missing text{fill:var(--warn)}
 .empty{color:var(--soft);font-style:italic}
 footer{margin-top:88px;color:var(--soft);font-size:14px;border-top:1px solid var(--faint);padding-top:16px}
-@media (max-width:760px){main{padding:32px 16px}h1{font-size:32px}h2{margin-top:64px}.lead{font-size:16px}
+@media screen and (max-width:760px){main{padding:32px 16px}h1{font-size:32px}h2{margin-top:64px}.lead{font-size:16px}
 .tiles{grid-template-columns:repeat(2,1fr);gap:10px}.tiles li{padding:14px}.tiles b{font-size:28px}
 .tiles .how{font-size:13px}.figures{grid-template-columns:minmax(0,1fr);gap:16px}
 figure,.sentence{padding:16px}
@@ -516,5 +516,6 @@ figure.wide .chart{min-width:860px}.tick,.axis{font-size:14px}.weights th,th.mod
 @media print{body{background:#fff;font-size:11pt}main{max-width:none;padding:0}nav{display:none}
 h2{margin-top:32px}
 h2,h3{break-after:avoid}figure,.sentence,.tiles li,tbody{break-inside:avoid}.scroll{overflow:visible}
-table{font-size:7.5pt}th,td{padding:3px 4px}th.model{position:static}.graph{max-width:100%;height:auto}}
+table{font-size:7pt}th,td{padding:2px 3px}thead th{font-size:6.5pt}.note{font-size:6pt;max-width:150px}
+.figures{gap:12px}figure,.sentence,.tiles li{padding:10px 12px}.tiles b{font-size:24pt}th.model{position:static}.graph{max-width:100%;height:auto}}
 """
