@@ -517,5 +517,6 @@ figure.wide .chart{min-width:860px}.tick,.axis{font-size:14px}.weights th,th.mod
 h2{margin-top:32px}
 h2,h3{break-after:avoid}figure,.sentence,.tiles li,tbody{break-inside:avoid}.scroll{overflow:visible}
 table{font-size:7pt}th,td{padding:2px 3px}thead th{font-size:6.5pt}.note{font-size:6pt;max-width:150px}
-.figures{gap:12px}figure,.sentence,.tiles li{padding:10px 12px}.tiles b{font-size:24pt}th.model{position:static}.graph{max-width:100%;height:auto}}
+.figures{gap:12px}figure,.sentence,.tiles li{padding:10px 12px}.tiles b{font-size:24pt}
+th.model{position:static}.graph{max-width:100%;height:auto}}
 """
