@@ -52,8 +52,8 @@ def made_up():
             row("speedup", 7.0, beam=2, relation_f1_ilp=0.987),
             row("certified", 6.0, exact_match=1.0, validity=1.0, proved=1.0),
             row("speedup", 4.0, beam=1, theta=2.0, **lazy),
-            row("calibrated speedup, enforced", 3.0, beam=1, theta=HUGE, **lazy),
-            row("calibrated speedup", 5.0, beam=2, theta=None, **lazy),
+            row("calibrated, enforced", 3.0, beam=1, theta=HUGE, **lazy),
+            row("calibrated", 5.0, beam=2, theta=None, **lazy),
         ],
         "paper": list(PAPER_ROWS),
         "calibration": [{"width": 1, "enforce": True, "theta": HUGE, "changed": 0.0, "limit": 0.01, "share": 0.5}],
@@ -176,8 +176,8 @@ def test_the_papers_figures_stand_under_ours():
     assert found["ILP", None, None]["time_ms"] == 239
     assert found["speedup (paper)", 2, None]["relation_f1_ilp"] == 0.752
     assert found["speedup", 1, 2.0]["theta"] == 0.25  # 2 is 0.25 of the cost scale
-    assert found["calibrated speedup", 2, None] is None
-    assert found["calibrated speedup, enforced", 1, HUGE] is None
+    assert found["calibrated", 2, None] is None
+    assert found["calibrated, enforced", 1, HUGE] is None
     assert report.render(results).count('<tr class="paper">') == 4
 
 
