@@ -267,9 +267,7 @@ def test_a_damaged_file_is_refused_by_name(structured, tmp_path):
     ):
         assert contents != whole
         path.write_bytes(contents)
-        with pytest.raises(
-            ModelError, match=r"Cannot load .*box\.safetensors.*: .*train the black box again"
-        ):
+        with pytest.raises(ModelError, match=r"Cannot load .*box\.safetensors.*: .*train the black box again"):
             LinearScorer.load(path)
 
 

@@ -369,9 +369,7 @@ def test_conll04_has_the_papers_counts():
 @pytest.mark.corpus
 def test_the_usual_split_of_conll04_names_sentences_by_their_ids():
     related = {s.id for s in corpus.read_corpus(installed("conll04/conll04.corp.gz")) if s.relations}
-    parts = [
-        set((DATA / f"conll04/split_{part}.ids").read_text().split()) for part in ("train", "dev", "test")
-    ]
+    parts = [set((DATA / f"conll04/split_{part}.ids").read_text().split()) for part in ("train", "dev", "test")]
     assert [len(part) for part in parts] == [910, 243, 288]
     assert set.union(*parts) == related
 
@@ -385,9 +383,6 @@ def test_gmb_has_every_sentence_but_the_cut_one():
 
 @pytest.mark.corpus
 def test_conll2003_has_its_counts():
-    parts = [
-        list(corpus.read_corpus(installed(f"conll2003/eng.{part}.gz")))
-        for part in ("train", "testa", "testb")
-    ]
+    parts = [list(corpus.read_corpus(installed(f"conll2003/eng.{part}.gz"))) for part in ("train", "testa", "testb")]
     assert [len(part) for part in parts] == [14_041, 3_250, 3_453]
     assert sum(len(sentence.spans) >= 2 for part in parts for sentence in part) == 9_198

@@ -152,9 +152,7 @@ def test_the_two_directions_share_no_feature():
     ],
 )
 def test_features_see_their_surroundings(changed, differs):
-    before, after = (
-        all_rows(intern([plain(w, *VILLAGE.spans)])) for w in (" ".join(VILLAGE.tokens), changed)
-    )
+    before, after = (all_rows(intern([plain(w, *VILLAGE.spans)])) for w in (" ".join(VILLAGE.tokens), changed))
     assert [a != b for a, b in zip(before, after, strict=True)] == differs
 
 
@@ -184,8 +182,6 @@ def test_the_kernel_says_the_same_uncompiled(monkeypatch):
     ):
         monkeypatch.setattr(features, name, uncompiled(getattr(features, name)))
     slow = [
-        rows_of(text, p, v, kernel=uncompiled(variable_features))
-        for p in (0, 1)
-        for v in range(text.n_variables[p])
+        rows_of(text, p, v, kernel=uncompiled(variable_features)) for p in (0, 1) for v in range(text.n_variables[p])
     ]
     assert slow == compiled

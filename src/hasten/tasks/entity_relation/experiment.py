@@ -12,8 +12,9 @@ import math
 import platform
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
+from importlib.metadata import version
 from typing import Any
 
 import numpy as np
@@ -21,6 +22,7 @@ import numpy as np
 from hasten import __version__
 from hasten.bound import Certifier
 from hasten.calibrate import Calibration, calibrate
+from hasten.certified import prove_or_solve
 from hasten.errors import CorpusError, SolverTooSmall
 from hasten.graph import FloatArray, IntArray
 from hasten.learner import Learner
@@ -59,6 +61,7 @@ PAPER_ROWS: tuple[dict[str, Any], ...] = tuple(
         ("2", "speedup", 2, 0.5, 0.825, 0.494, 0.907, 0.689, 134, 4.0, 0.98),
     )
 )  # fmt: skip
+MAX_NODES = 20_000  # of branching, before the solver is asked
 PAPER_THETAS = (0.0, 0.25, 0.5)
 CURVE = (30, 100, 300, 1000, 3000, 10_000, 30_000)
 
@@ -140,6 +143,8 @@ class _Run:
             "synthetic": of.synthetic,
             "black_box": of.black_box,
             "solver": of.solver,
+            "solver_version": _version_of(of.solver),
+            "n_learned": self.n_learned,
             "runs": of.runs,
             "seed": of.seed,
             "n_train": len(self.train),
@@ -207,6 +212,11 @@ class _Run:
         return found, timing
 
     @property
+    def n_learned(self) -> int:
+        """How many of the unlabeled sentences are learned from; the rest, up to 5,000, are for calibration."""
+        return len(self.unlabelled) - min(len(self.unlabelled) // 5, 5000)
+
+    @property
     def answers(self) -> Solutions:
         """The black box's answers on the unlabeled sentences."""
         return self.labelling[0]
@@ -227,15 +237,13 @@ class _Run:
                 gaps.append(two[1] - two[0])
         return float(np.median(gaps))
 
-    def learner(
-        self, width: int, *, paper: bool = False, enforce: bool = False, n: int | None = None
-    ) -> Learner:
+    def learner(self, width: int, *, paper: bool = False, enforce: bool = False, n: int | None = None) -> Learner:
         """Returns a learner that has learned from (the first `n` of) the unlabeled sentences."""
         key = (width, paper, enforce, n)
         if key not in self._learners:
             batch, labels = self.unlabelled, self.answers.labels
-            if n is not None:
-                batch, labels = batch.select(np.arange(n)), labels[: batch.variable_at[n]]
+            n = self.n_learned if n is None else n
+            batch, labels = batch.select(np.arange(n)), labels[: batch.variable_at[n]]
             settings: dict[str, Any] = {"epochs": self.of.epochs, "progress": False}
             learner = (
                 Learner.paper(width, **settings)
@@ -300,9 +308,7 @@ class _Run:
         """Returns a row for a search that computes the costs it needs."""
         task = self.task.lean
         weights = None if search.weights is None else self.task.folded(search.weights)
-        lean = BeamSearch(
-            search.width, weights, search.enforce, search.look_ahead, search.theta, search.spread
-        )
+        lean = BeamSearch(search.width, weights, search.enforce, search.look_ahead, search.theta, search.spread)
         batch = task.batch(self.text.n_entities, np.zeros(self.batch.cost_at[-1]))
         found, timing = timed(lambda: native.search(self.model, self.text, batch, lean), runs)
         return self.reference.row(model, found, None, timing, **about)
@@ -311,18 +317,14 @@ class _Run:
         """The paper's Table 1, with its algorithm as listed."""
         reference, timing = self.ilp
         n_calls = len(self.batch)
-        self.rows.append(
-            reference.row("ILP", reference.ilp, self.features[1], timing, table="1", solver_calls=n_calls)
-        )
+        self.rows.append(reference.row("ILP", reference.ilp, self.features[1], timing, table="1", solver_calls=n_calls))
         self.measure("search", greedy(), table="1", note="greedy, constraints ignored")
         self.measure("constrained search", ConstrainedSearch(), table="1", note="arc consistency")
         for width in (1, 2):
             self.tell(f"Learning as the paper does, width {width}", 0.0)
             weights = self.learner(width, paper=True).weights
             search = BeamSearch(width, weights, enforce=False)
-            self.measure(
-                "speedup (paper)", search, beam=width, table="1", note="Algorithm 1: step 1, last weights"
-            )
+            self.measure("speedup (paper)", search, beam=width, table="1", note="Algorithm 1: step 1, last weights")
 
     def measure_ours(self) -> None:
         """Our rows: better learning, enforced tables, look-ahead, elimination, proof."""
@@ -334,10 +336,17 @@ class _Run:
             self.measure("enforced beam", BeamSearch(width), beam=width, note="forbidden tuples left out")
         self.measure("look-ahead beam", BeamSearch(2, look_ahead=True), beam=2)
         for width in (1, 2):
-            self.measure(
-                "reduced beam", ReducedSearch(width), beam=width, note="over what elimination leaves"
-            )
-        self.measure("certified", self.certifier, note="proved, or solved")
+            self.measure("reduced beam", ReducedSearch(width), beam=width, note="over what elimination leaves")
+        calls: list[int] = []
+        solver = make_solver(self.of.solver)
+
+        def certified(batch: Batch) -> Solutions:
+            answers, n_calls = prove_or_solve(batch, None, lambda: solver, MAX_NODES)
+            calls.append(n_calls)
+            return answers
+
+        row = self.measure("certified", certified, note="proved, or solved")
+        self.rows[-1] = replace(row, solver_calls=calls[-1])
 
     def measure_table_2(self) -> list[dict[str, Any]]:
         """The paper's Table 2: theta of the paper, scaled to our costs, and theta by calibration."""
@@ -351,9 +360,7 @@ class _Run:
         for width in (1, 2, 4):
             for enforce in (False, True):
                 chosen = self.calibrated(width, enforce)
-                search = BeamSearch(
-                    width, self.lazy_weights(width, enforce), enforce=enforce, theta=chosen.theta
-                )
+                search = BeamSearch(width, self.lazy_weights(width, enforce), enforce=enforce, theta=chosen.theta)
                 self.measure_lazily(
                     "calibrated" + (", enforced" if enforce else ""),
                     search,
@@ -379,12 +386,11 @@ class _Run:
         return None if enforce else self.learner(width).weights
 
     def calibrated(self, width: int, enforce: bool) -> Calibration:
-        """Chooses theta on unlabeled sentences that the learner saw without their costs' consequences."""
+        """Chooses theta on the unlabeled sentences that nothing was learned from."""
         self.tell(f"Calibrating theta, width {width}", 0.0)
         search = BeamSearch(width, self.lazy_weights(width, enforce), enforce=enforce)
-        n = min(len(self.unlabelled), 5000)
-        held_out = self.unlabelled.select(np.arange(len(self.unlabelled) - n, len(self.unlabelled)))
-        return calibrate(search, held_out, seed=self.of.seed)
+        held_out = np.arange(self.n_learned, len(self.unlabelled))
+        return calibrate(search, self.unlabelled.select(held_out), seed=self.of.seed)
 
     # -- the figures --------------------------------------------------------------------------------------
 
@@ -395,9 +401,7 @@ class _Run:
         for width in (1, 2):
             for n, theta in enumerate(thetas):
                 self.tell(f"Sweeping theta, width {width}", n / len(thetas))
-                search = BeamSearch(
-                    width, self.learner(width).weights, enforce=False, theta=float(theta * self.scale)
-                )
+                search = BeamSearch(width, self.learner(width).weights, enforce=False, theta=float(theta * self.scale))
                 row = self.lazy_row("speedup", search, self.of.runs, beam=width, theta=search.theta)
                 sweep.append(row.as_dict() | {"relative_theta": float(theta)})
         return sweep
@@ -405,7 +409,7 @@ class _Run:
     def learning_curve(self) -> list[dict[str, Any]]:
         """Accuracy against the ILP over the number of unlabeled sentences learned from."""
         curve = []
-        sizes = sorted({n for n in CURVE if n < len(self.unlabelled)} | {len(self.unlabelled)})
+        sizes = sorted({n for n in CURVE if n < self.n_learned} | {self.n_learned})
         for width in (1, 2):
             for n, size in enumerate(sizes):
                 self.tell(f"Learning curve, width {width}", n / len(sizes))
@@ -433,8 +437,8 @@ class _Run:
             self.tell("Measuring by size", n / len(sizes))
             some = self.batch.select(np.flatnonzero(self.text.n_entities == size))
             copies = some.select(np.tile(np.arange(count), max(1, 2000 // (count * size * size))))
-            timed_solving(solver, large, some.select([0]), lambda share: None)
-            _, (ilp, _) = timed_solving(solver, large, some, lambda share: None)
+            runs = [timed_solving(solver, large, some, lambda share: None)[1][0] for _ in range(3)]
+            ilp = min(runs)
             entry: dict[str, Any] = {"entities": size, "sentences": count, "ilp": 1000 * ilp / count}
             searches: tuple[tuple[str, Callable[[Batch], Solutions]], ...] = (
                 ("search", greedy()),
@@ -474,14 +478,19 @@ class _Run:
             "ilp": self.reference.ilp,
         }
         wrong = {name: ~self.reference.exact(found) for name, found in candidates.items()}
-        sizes = self.text.n_entities
-        order = sorted(
-            np.flatnonzero(wrong["greedy"] & (sizes <= 5)).tolist(),
-            key=lambda p: (not wrong["speedup"][p], len(self.test[p].tokens)),
-        )
-        half = [p for p in order if wrong["speedup"][p]][: n // 2]
-        rest = [p for p in order if not wrong["speedup"][p] and len(self.test[p].tokens) > 8]
-        chosen = half + rest[: n - len(half)]
+        long_enough = [len(sentence.tokens) >= 8 for sentence in self.test]
+        good = np.flatnonzero(wrong["greedy"] & (self.text.n_entities <= 5) & long_enough).tolist()
+        chosen: list[int] = []
+        seen: set[tuple[object, ...]] = set()
+        for hard in (True, False):  # first what the speedup gets wrong too, then what it mends
+            for p in sorted(good, key=lambda p: len(self.test[p].tokens)):
+                kind = (hard, tuple(sorted(set(self.test[p].relations or ()))), len(self.test[p].spans))
+                names = (hard, *sorted({name for _, _, name in self.test[p].relations or ()}))
+                if wrong["speedup"][p] == hard and kind not in seen and names not in seen:
+                    seen |= {kind, names}
+                    chosen.append(p)
+                if len(chosen) == (n // 2 if hard else n):
+                    break
         return [self.example(p, candidates) for p in chosen]
 
     def example(self, p: int, candidates: dict[str, Solutions]) -> dict[str, Any]:
@@ -494,18 +503,18 @@ class _Run:
         return {
             "tokens": list(sentence.tokens),
             "spans": [list(span) for span in sentence.spans],
-            "labels": {
-                name: dict(
-                    zip(("types", "relations"), in_words(self.task, labels, len(sentence.spans)), strict=True)
-                )
-                for name, labels in labellings.items()
-            },
+            "labels": {name: self.words(labels, len(sentence.spans)) for name, labels in labellings.items()},
             "violations": {
                 name: [str(each) for each in problem.check(labels).violations]
                 for name, labels in labellings.items()
                 if name != "gold"
             },
         }
+
+    def words(self, labels: IntArray, n_entities: int) -> dict[str, Any]:
+        """Returns a labelling in words, as JSON has them."""
+        types, relations = in_words(self.task, labels, n_entities)
+        return {"types": list(types), "relations": [list(relation) for relation in relations]}
 
 
 def timed_solving(
@@ -531,6 +540,12 @@ def timed_solving(
 def _finite(theta: float) -> float | None:
     """Returns theta for JSON, which has no infinity: None stands for computing every cost."""
     return theta if math.isfinite(theta) else None
+
+
+def _version_of(solver: str) -> str:
+    """Returns the version of the package that a solver comes in."""
+    package = {"highs": "highspy", "gurobi": "gurobipy", "toulbar2": "pytoulbar2", "cpsat": "ortools"}.get(solver)
+    return version(package) if package else __version__
 
 
 def _processor() -> str:
