@@ -29,6 +29,7 @@ from hasten.bench.families import (
 )
 from hasten.bound import Certifier
 from hasten.graph import FloatArray, IntArray
+from hasten.jit import driver
 from hasten.problem import Batch, Problem
 from hasten.schema import Schema
 from hasten.search import BeamSearch, greedy
@@ -45,9 +46,7 @@ from hasten.tasks.entity_relation.training import gold, train_independent, train
 # Vowpal Wabbit's numbers of the labels.
 VW_ENTITY = {"none": 1, "person": 2, "organization": 3, "location": 4}
 VW_RELATION = {"LiveIn": 5, "OrgBasedIn": 6, "LocatedAt": 7, "WorkFor": 8, "Kill": 9, "NoRel": 10}
-VW_TRAINING = (
-    "-b 22 --search 10 --search_task entity_relation --constraints --search_alpha 1e-8 --passes 10 -k"
-)
+VW_TRAINING = "-b 22 --search 10 --search_task entity_relation --constraints --search_alpha 1e-8 --passes 10 -k"
 N_BUCKETS = 2**17
 NO_RELATION = len(RELATIONS) - 1
 CERTAIN = 1e300  # a gap that only a single candidate has: costs are skipped where they cannot matter
@@ -189,8 +188,7 @@ def judge(truth: Sequence[IntArray], found: Sequence[IntArray]) -> dict[str, flo
         predicted += int((ours < NO_RELATION).sum())
         actual += int((forward < NO_RELATION).sum())
         valid += all(
-            ours[p] == NO_RELATION
-            or ARGUMENTS[RELATIONS[ours[p]]] == (ENTITIES[answer[i]], ENTITIES[answer[j]])
+            ours[p] == NO_RELATION or ARGUMENTS[RELATIONS[ours[p]]] == (ENTITIES[answer[i]], ENTITIES[answer[j]])
             for p, (i, j) in enumerate(combinations(range(n), 2))
         )
     return {
@@ -221,9 +219,7 @@ def vowpal_wabbit(
         (place / "test").write_text(examples)
         (place / "many").write_text(examples * repeats)
         model, tested = place / "model", f"-t --quiet -i {place / 'model'}"
-        _run(
-            Workspace, f"--quiet {VW_TRAINING} --cache_file {place / 'cache'} -d {place / 'train'} -f {model}"
-        )
+        _run(Workspace, f"--quiet {VW_TRAINING} --cache_file {place / 'cache'} -d {place / 'train'} -f {model}")
         _run(Workspace, f"{tested} -d {place / 'test'} -p {place / 'said'}")
         found = read_answers((place / "said").read_text(), [len(sentence.spans) for sentence in test])
         rows = []
@@ -242,22 +238,27 @@ def _run(workspace: Any, options: str) -> None:
 def write_examples(sentences: Sequence[Sentence]) -> str:
     """Writes sentences as Vowpal Wabbit reads them: a line an entity and a pair, then a blank line."""
     text: Text = intern(sentences)
-    rows = np.empty(MAX_FEATURES, np.int64)
     lines = []
     for s, sentence in enumerate(sentences):
         n, labels = len(sentence.spans), gold(sentence, ENTITIES, RELATIONS)
+        rows, counts = sentence_features(text, s, N_BUCKETS - 1)
         tags = [(v, f"{VW_ENTITY[ENTITIES[labels[v]]]} 1.0 E_{v}|e") for v in range(n)]
         for p, (i, j) in enumerate(combinations(range(n), 2)):
             v = n + 2 * p
             tags.append((v, f"{VW_RELATION[RELATIONS[labels[v]]]} 1.0 R_{i}_{j}|r"))
-        lines += [f"{tag} {_features(text, s, v, rows)}" for v, tag in tags]
+        lines += [" ".join([tag, *map(str, rows[v, : counts[v]].tolist())]) for v, tag in tags]
         lines.append("")
     return "\n".join(lines) + "\n"
 
 
-def _features(text: Text, sentence: int, variable: int, rows: IntArray) -> str:
-    count = variable_features(text, sentence, variable, N_BUCKETS - 1, rows)
-    return " ".join(map(str, rows[:count].tolist()))
+@driver
+def sentence_features(text: Text, sentence: int, mask: int) -> tuple[IntArray, IntArray]:
+    """Returns the rows of every variable of a sentence, and how many each has."""
+    n = text.span_at[sentence + 1] - text.span_at[sentence]
+    rows, counts = np.zeros((n * n, MAX_FEATURES), np.int64), np.zeros(n * n, np.int64)
+    for v in range(n * n):
+        counts[v] = variable_features(text, sentence, v, mask, rows[v])
+    return rows, counts
 
 
 def read_answers(said: str, n_entities: Sequence[int]) -> list[IntArray]:
