@@ -40,9 +40,7 @@ class Line:
     """One thing measured: the problems of each call, and what it found."""
 
     name: str
-    run: Callable[
-        [int], np.ndarray
-    ]  # answers the first so many problems; returns their costs, inf where unproved
+    run: Callable[[int], np.ndarray]  # answers the first so many problems; returns their costs, inf where unproved
     n: int
     exact: bool = False
     seconds: float = math.inf  # a problem

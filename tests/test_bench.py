@@ -131,13 +131,9 @@ def test_a_budget_ends_a_round():
 
 
 def test_a_quick_run_of_our_own_engine_is_complete(tmp_path, monkeypatch, capsys):
-    missing = Peer(
-        "nowhere", "a peer that nobody has", "no_such_package", "no-such-package", PEERS["gurobi"].make
-    )
+    missing = Peer("nowhere", "a peer that nobody has", "no_such_package", "no-such-package", PEERS["gurobi"].make)
     monkeypatch.setattr(run, "PEERS", {**PEERS, "nowhere": missing})
-    results = run.main(
-        ["random", "assignment"], [2, 3], ["hasten", "hasten batch", "nowhere"], 3, tmp_path, quick=True
-    )
+    results = run.main(["random", "assignment"], [2, 3], ["hasten", "hasten batch", "nowhere"], 3, tmp_path, quick=True)
     said = json.loads((tmp_path / "peers.json").read_text())
     assert len(said["measurements"]) == 2 * 2 * 3
     assert said["machine"]["python"]

@@ -175,9 +175,7 @@ def _stack(shape: Structure, costs: Iterable[FloatArray]) -> list[Problem]:
     return [shape.problem(row) for row in costs]
 
 
-def sentence_problems(
-    schema: Schema, n_entities: Sequence[int] | IntArray, costs: FloatArray
-) -> list[Problem]:
+def sentence_problems(schema: Schema, n_entities: Sequence[int] | IntArray, costs: FloatArray) -> list[Problem]:
     """Returns a problem for each sentence, given the flat costs of all of them."""
     shapes: dict[int, Structure] = {}
     problems, at = [], 0

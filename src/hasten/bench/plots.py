@@ -78,13 +78,9 @@ def _draw_family(axes: Any, results: Results, family: str) -> None:
             zorder=3 if own else 2,
             label=f"{peer}{slope_of(*solved)}",
         )
-        open_ones = [
-            (size, mean) for size, mean, all_solved in zip(sizes, means, whole, strict=True) if not all_solved
-        ]
+        open_ones = [(size, mean) for size, mean, all_solved in zip(sizes, means, whole, strict=True) if not all_solved]
         if open_ones:  # a hollow mark: not all were solved within the limit
-            axes.plot(
-                *zip(*open_ones, strict=True), linestyle="", marker=marker, color=color, mfc="white", zorder=4
-            )
+            axes.plot(*zip(*open_ones, strict=True), linestyle="", marker=marker, color=color, mfc="white", zorder=4)
     axes.set_xscale("log")
     axes.set_yscale("log")
     axes.set_xticks(sorted(ticks), [str(size) for size in sorted(ticks)])

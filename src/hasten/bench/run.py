@@ -269,9 +269,7 @@ def summarise(
         for p in range(n):
             cost = true_cost(problems[p], found.labels[p])
             invalid = found.labels[p] is not None and cost == math.inf
-            worse = (
-                found.optimal[p] and cost > best[p] and cost - best[p] > TOLERANCE * max(1.0, abs(best[p]))
-            )
+            worse = found.optimal[p] and cost > best[p] and cost - best[p] > TOLERANCE * max(1.0, abs(best[p]))
             if invalid or worse:
                 wrong.add(p)
     solved = tuple(all(found.optimal[p] for found in rounds) and p not in wrong for p in range(n))
@@ -300,8 +298,7 @@ def _unmeasured(family: str, size: int, name: str, why: PeerFailed) -> Measureme
 
 def _line(family: str, size: int, found: Sequence[Measurement]) -> str:
     parts = [
-        f"{each.peer} {1e3 * each.mean:.3g} ms" if each.seconds else f"{each.peer} {each.status}"
-        for each in found
+        f"{each.peer} {1e3 * each.mean:.3g} ms" if each.seconds else f"{each.peer} {each.status}" for each in found
     ]
     return f"{family} {size or ''}: " + ", ".join(parts)
 

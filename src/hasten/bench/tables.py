@@ -73,8 +73,7 @@ def markdown(results: Results) -> str:
         about = FAMILIES[family].about if family in FAMILIES else "the costs of a trained model"
         rows = [[f"{family}{unit}", *(str(size or "all") for size in sizes)], ["---"] + ["---:"] * len(sizes)]
         rows += [
-            [peer, *(plain_cell(results, results.of(family, size, peer)) for size in sizes)]
-            for peer in results.peers
+            [peer, *(plain_cell(results, results.of(family, size, peer)) for size in sizes)] for peer in results.peers
         ]
         parts.append(f"**{family}**: {about}.\n\n" + _lines(rows))
     if results.text is not None:

@@ -54,9 +54,7 @@ class Peer:
     def start(self, time_limit: float) -> Solver | Batched:
         """Makes the peer, or says what to install."""
         if not self.installed:
-            raise SolverMissing(
-                f"{self.name} needs the package {self.package}: pip install {self.distribution}"
-            )
+            raise SolverMissing(f"{self.name} needs the package {self.package}: pip install {self.distribution}")
         return self.make(time_limit)
 
 

@@ -54,9 +54,7 @@ class HighsDefaultSolver(ModelSolver[HighsDefaultModel]):
     def _build(self, graph: Graph) -> HighsDefaultModel:
         return HighsDefaultModel(graph)
 
-    def _run(
-        self, model: HighsDefaultModel, problem: Problem, objective: Objective, deadline: float
-    ) -> Outcome:
+    def _run(self, model: HighsDefaultModel, problem: Problem, objective: Objective, deadline: float) -> Outcome:
         import highspy
 
         form, highs = model.formulation, model.highs
@@ -67,9 +65,7 @@ class HighsDefaultSolver(ModelSolver[HighsDefaultModel]):
         highs.changeColsCost(n, model.columns, cost)
         highs.clearSolver()
         left = deadline - time.monotonic()
-        highs.setOptionValue(
-            "time_limit", math.inf if left == math.inf else highs.getRunTime() + max(0.0, left)
-        )
+        highs.setOptionValue("time_limit", math.inf if left == math.inf else highs.getRunTime() + max(0.0, left))
         highs.run()
         said, status = highs.getModelStatus(), highspy.HighsModelStatus
         if said == status.kInfeasible:
@@ -79,9 +75,7 @@ class HighsDefaultSolver(ModelSolver[HighsDefaultModel]):
         if said != status.kOptimal:
             raise SolverError(f"HiGHS stopped early: {highs.modelStatusToString(said)}.")
         column = np.array(highs.getSolution().col_value)
-        return Outcome(
-            Status.SOLVED, chosen_labels(column, model.first), highs.getInfo().objective_function_value
-        )
+        return Outcome(Status.SOLVED, chosen_labels(column, model.first), highs.getInfo().objective_function_value)
 
 
 def chosen_labels(column: Any, first: IntArray) -> IntArray:

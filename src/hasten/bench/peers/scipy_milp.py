@@ -51,9 +51,7 @@ class ScipySolver(ModelSolver[ScipyModel]):
         if deadline < math.inf:
             options["time_limit"] = max(0.0, deadline - time.monotonic())
         bounds = Bounds(0, allowed.astype(float))
-        said: Any = milp(
-            cost, integrality=model.integrality, bounds=bounds, constraints=model.rows, options=options
-        )
+        said: Any = milp(cost, integrality=model.integrality, bounds=bounds, constraints=model.rows, options=options)
         if said.status == 2:
             return Outcome(Status.INFEASIBLE)
         if said.status == 1:
