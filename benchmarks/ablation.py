@@ -83,9 +83,7 @@ def gather(n_entities: IntArray, costs: FloatArray) -> Batch:
     return Batch.build([structure(int(n)) for n in sizes], number, costs)
 
 
-def synthetic(
-    rng: np.random.Generator, n: int, noise: float, sizes: Sequence[int] = (2, 3, 4, 5, 6)
-) -> Batch:
+def synthetic(rng: np.random.Generator, n: int, noise: float, sizes: Sequence[int] = (2, 3, 4, 5, 6)) -> Batch:
     """Returns problems with a planted valid labelling, preferred by 1, and noise of a standard deviation."""
     n_entities = rng.choice(sizes, n)
     parts = []
@@ -153,17 +151,13 @@ def reparametrise(batch: Batch, messages: FloatArray) -> Batch:
             for a in range(graph.scope_first[f], graph.scope_first[f + 1]):
                 v = graph.scope[a]
                 size = graph.first[v + 1] - graph.first[v]
-                add[graph.first[v] : graph.first[v] + size] += messages[
-                    graph.start_at[a] : graph.start_at[a] + size
-                ]
+                add[graph.first[v] : graph.first[v] + size] += messages[graph.start_at[a] : graph.start_at[a] + size]
             at = int(batch.table_at[chosen[0]] + graph.table_at[f])
             if at not in done:
                 done.add(at)
                 kind = shape.factors[f].kind
                 grid = np.indices(kind.shape).reshape(len(kind.shape), -1)
-                for a, labels in zip(
-                    range(graph.scope_first[f], graph.scope_first[f + 1]), grid, strict=True
-                ):
+                for a, labels in zip(range(graph.scope_first[f], graph.scope_first[f + 1]), grid, strict=True):
                     table[at : at + kind.size] -= messages[graph.start_at[a] + labels]
         for p in chosen:
             cost[batch.cost_at[p] : batch.cost_at[p + 1]] += add
@@ -176,9 +170,7 @@ def early(n_entities: int) -> Structure:
     entities = range(n_entities)
     pair = {both: n_entities + 2 * k for k, both in enumerate(combinations(entities, 2))}
     shape = structure(n_entities).with_rules(())
-    shape.search_order(
-        [v for j in entities for v in (j, *(pair[i, j] + way for i in range(j) for way in (0, 1)))]
-    )
+    shape.search_order([v for j in entities for v in (j, *(pair[i, j] + way for i in range(j) for way in (0, 1)))])
     return shape
 
 
@@ -248,16 +240,10 @@ def measure(learn: Batch, test: Batch, repeats: int) -> list[dict[str, Any]]:
             weights = None
             if way.learner is not None:
                 weights = way.learner(width).fit(moved_learn if way.messages else learn, answers).weights
-            search = (
-                ReducedSearch(width, **way.search)
-                if way.reduced
-                else BeamSearch(width, weights, **way.search)
-            )
+            search = ReducedSearch(width, **way.search) if way.reduced else BeamSearch(width, weights, **way.search)
             found = search(batch)
             if way.messages:
-                found = as_solutions(
-                    test, found.labels, found.labels[test.variable_at[:-1]] >= 0, found.n_costs
-                )
+                found = as_solutions(test, found.labels, found.labels[test.variable_at[:-1]] >= 0, found.n_costs)
             micros = best_time(lambda search=search, batch=batch: search(batch), repeats) / len(test) * 1e6
             records.append(
                 {
@@ -292,26 +278,18 @@ def best_time(run: Callable[[], object], repeats: int) -> float:
 
 def show(name: str, records: list[dict[str, Any]], console: Console) -> None:
     """Prints a table: a line per way, and for each width the match and the microseconds a problem."""
-    table = Table(
-        "search", *(f"b={width}" for width in WIDTHS), *(f"µs b={width}" for width in WIDTHS), title=name
-    )
+    table = Table("search", *(f"b={width}" for width in WIDTHS), *(f"µs b={width}" for width in WIDTHS), title=name)
     for way in dict.fromkeys(record["way"] for record in records):
         mine = [record for record in records if record["way"] == way]
         room = [""] * (len(WIDTHS) - len(mine))
-        table.add_row(
-            way, *(f"{r['match']:.3f}" for r in mine), *room, *(f"{r['micros']:.1f}" for r in mine), *room
-        )
+        table.add_row(way, *(f"{r['match']:.3f}" for r in mine), *room, *(f"{r['micros']:.1f}" for r in mine), *room)
     console.print(table)
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--corpus", type=Path, help="a labelled corpus, such as CoNLL04")
-    parser.add_argument(
-        "--unlabeled", type=Path, help="sentences to learn from; by default the training part"
-    )
+    parser.add_argument("--unlabeled", type=Path, help="sentences to learn from; by default the training part")
     parser.add_argument("--problems", type=int, default=2000, help="synthetic problems to measure on")
     parser.add_argument("--repeats", type=int, default=3)
     parser.add_argument("--json", type=Path, help="where to write all figures")
@@ -337,9 +315,7 @@ def main() -> None:
     for name, make in sets.items():
         learn, test = make()
         results[name] = measure(learn, test, given.repeats)
-        show(
-            f"{name}: {len(learn)} problems to learn from, {len(test)} to measure on", results[name], console
-        )
+        show(f"{name}: {len(learn)} problems to learn from, {len(test)} to measure on", results[name], console)
     if given.json:
         given.json.write_text(json.dumps(results, indent=1) + "\n")
 

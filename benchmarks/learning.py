@@ -215,9 +215,7 @@ def main() -> None:
     parser.add_argument("--entities", type=int, default=4)
     parser.add_argument("--epochs", type=int, default=10)
     parser.add_argument("--widths", type=int, nargs="+", default=[1, 2, 4])
-    parser.add_argument(
-        "--solver-sample", type=int, default=200, help="problems to time HiGHS on; 0 for none"
-    )
+    parser.add_argument("--solver-sample", type=int, default=200, help="problems to time HiGHS on; 0 for none")
     parser.add_argument("--out", type=Path)
     given = parser.parse_args()
     console = Console(width=110)
@@ -251,15 +249,11 @@ def main() -> None:
             result["highs_seconds_per_problem"] = (time.process_time() - began) / given.solver_sample
         result["speed"] = [measure_speed(train, answers, width, given.epochs) for width in given.widths]
         result["worth"] = [
-            row
-            for width in given.widths
-            for row in measure_worth(train, answers, held_out, truth, width, given.epochs)
+            row for width in given.widths for row in measure_worth(train, answers, held_out, truth, width, given.epochs)
         ]
         few = train.select(range(min(6_000, given.problems)))
         labelled = Certifier()(few)
-        result["steps"] = [
-            measure_steps(few, labelled, held_out, truth, width, given.epochs) for width in given.widths
-        ]
+        result["steps"] = [measure_steps(few, labelled, held_out, truth, width, given.epochs) for width in given.widths]
         results.append(result)
         show(console, result)
     if given.out:
@@ -320,9 +314,7 @@ def show(console: Console, result: dict[str, Any]) -> None:
             f"{row['valid']:.3f}",
         )
     console.print(worth)
-    steps = Table(
-        "width", *map(str, SHARES), title="Exact match, tables ignored, by step (share of the median gap)"
-    )
+    steps = Table("width", *map(str, SHARES), title="Exact match, tables ignored, by step (share of the median gap)")
     for sweep in result["steps"]:
         steps.add_row(str(sweep[0]["width"]), *(f"{row['exact']:.3f}" for row in sweep))
     console.print(steps)

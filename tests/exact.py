@@ -100,19 +100,14 @@ def at_most(bound: float, limit: Fraction | float) -> bool:
     return Fraction(bound) <= limit
 
 
-def dual_value(
-    problem: Problem, message: np.ndarray, multiplier: np.ndarray, possible: np.ndarray
-) -> Fraction | float:
+def dual_value(problem: Problem, message: np.ndarray, multiplier: np.ndarray, possible: np.ndarray) -> Fraction | float:
     """Returns the Lagrangian's value, exactly, over the labels that are still possible; inf if none is left.
 
     Each variable's least cost with messages and multipliers, each table's least entry without its messages,
     and minus each row's multiplier times the limit that it pulls to.
     """
     graph, rows = problem.graph, naive.rows_of(problem)
-    belief = [
-        [Fraction(float(x)) if x < INF else INF for x in problem.costs_of(v)]
-        for v in range(problem.n_variables)
-    ]
+    belief = [[Fraction(float(x)) if x < INF else INF for x in problem.costs_of(v)] for v in range(problem.n_variables)]
     tables = dict(tables_by_factor(problem))
     for f, factor in enumerate(problem.structure.factors):
         for slot, v in enumerate(factor.scope):
@@ -132,9 +127,7 @@ def dual_value(
         scope = problem.structure.factors[f].scope
         least: Fraction | float = INF
         for labels in np.ndindex(table.shape):
-            if table[labels] < INF and all(
-                possible[graph.first[v] + i] for v, i in zip(scope, labels, strict=True)
-            ):
+            if table[labels] < INF and all(possible[graph.first[v] + i] for v, i in zip(scope, labels, strict=True)):
                 taken = sum(
                     Fraction(float(message[graph.message_at[graph.scope_first[f] + slot] + i]))
                     for slot, i in enumerate(labels)

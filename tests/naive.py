@@ -71,9 +71,7 @@ def rows_of(problem: Problem) -> list[Row]:
     rows: list[Row] = []
     for rule in problem.structure.schema.rules.values():
         by_kind = {
-            (v, i): weight
-            for v, kind in enumerate(kinds)
-            for i, weight in enumerate(rule.weights.get(kind.index, ()))
+            (v, i): weight for v, kind in enumerate(kinds) for i, weight in enumerate(rule.weights.get(kind.index, ()))
         }
         rows.append((by_kind, rule.low, rule.high))
     for rule in problem.structure.rules:
@@ -292,9 +290,7 @@ def _settled(problem: Problem, beam: list[Candidate], computed: set[int]) -> lis
     return sorted(beam, key=lambda node: node.g + node.h)
 
 
-def _look_ahead(
-    problem: Problem, labels: Labels, before: dict[int, float], k: int
-) -> tuple[dict[int, float], bool]:
+def _look_ahead(problem: Problem, labels: Labels, before: dict[int, float], k: int) -> tuple[dict[int, float], bool]:
     """Returns what each unassigned variable can still cost, and whether for one of them no label is left.
 
     Only a variable that some table lacks, now that `k` has a label, is looked at again; where no label is
@@ -303,9 +299,7 @@ def _look_ahead(
     after = {u: least for u, least in before.items() if u != k}
     stuck = False
     for u in after:
-        opened = any(
-            k in scope and u in scope and labels.keys() >= set(scope) - {u} for scope, _ in tables_of(problem)
-        )
+        opened = any(k in scope and u in scope and labels.keys() >= set(scope) - {u} for scope, _ in tables_of(problem))
         if opened:
             least = least_cost(problem, labels, u)
             stuck |= least == math.inf
@@ -337,8 +331,7 @@ def supported(problem: Problem, domains: Domains) -> Domains:
 def constrained_search(problem: Problem) -> tuple[int, ...] | None:
     """Gives each variable the cheapest label with which every domain keeps a label; None at a dead end."""
     domains: Domains = {
-        v: [i for i, value in enumerate(problem.costs_of(v)) if value < math.inf]
-        for v in range(problem.n_variables)
+        v: [i for i, value in enumerate(problem.costs_of(v)) if value < math.inf] for v in range(problem.n_variables)
     }
     if any(not holds(row, ()) for row in rows_of(problem) if not any(row[0].values())):
         return None
@@ -414,9 +407,7 @@ def first_node(problem: Problem, look_ahead: bool) -> Candidate:
     return Candidate({}, 0.0, 0.0, {u: each if each < math.inf else 0.0 for u, each in enumerate(least)})
 
 
-def breadth_expand(
-    problem: Problem, beam: list[Candidate], weights: np.ndarray, enforce: bool
-) -> list[Candidate]:
+def breadth_expand(problem: Problem, beam: list[Candidate], weights: np.ndarray, enforce: bool) -> list[Candidate]:
     """Returns the successors of a beam, node by node and label by label."""
     k = order_of(problem)[len(beam[0].labels)]
     everything = set(range(problem.n_variables))

@@ -35,10 +35,7 @@ def domains(draw: Any) -> tuple[Problem, np.ndarray]:
 def left(problem: Problem, alive: np.ndarray) -> naive.Domains:
     """Returns the labels that are left, by variable."""
     first = problem.graph.first
-    return {
-        v: np.flatnonzero(alive[first[v] : first[v + 1]]).tolist()
-        for v in range(problem.structure.n_variables)
-    }
+    return {v: np.flatnonzero(alive[first[v] : first[v + 1]]).tolist() for v in range(problem.structure.n_variables)}
 
 
 def work(problem: Problem) -> arcs.Work:

@@ -175,9 +175,7 @@ def test_costs_near_the_largest_float_are_never_called_infeasible() -> None:
     for seed in range(200):
         rng = np.random.default_rng(seed)
         drawn = random_problem(rng)
-        cost = np.where(
-            np.isfinite(drawn.cost), rng.choice([1e308, -1e308, 5e307, 0.0, 1.0], drawn.cost.size), INF
-        )
+        cost = np.where(np.isfinite(drawn.cost), rng.choice([1e308, -1e308, 5e307, 0.0, 1.0], drawn.cost.size), INF)
         tables = {
             f: np.where(np.isfinite(table), rng.choice([1e308, -1e308, 1.0], table.shape), INF)
             for f, table in exact.tables_by_factor(drawn)
@@ -205,9 +203,7 @@ def test_rows_with_weights_of_any_size_prove_nothing_false() -> None:
         for kind in kinds:
             shape.add(kind)
         for r in range(rng.integers(1, 4)):
-            terms = [
-                (v, label, row_weight(rng, seed % 4)) for v, kind in enumerate(kinds) for label in kind.labels
-            ]
+            terms = [(v, label, row_weight(rng, seed % 4)) for v, kind in enumerate(kinds) for label in kind.labels]
             labels = [int(rng.integers(len(kind))) for kind in kinds]
             value = math.fsum(w for v, label, w in terms if kinds[v].labels.index(label) == labels[v])
             limit = ("exactly", "at_most", "at_least")[rng.integers(3)]
@@ -367,9 +363,7 @@ def test_no_update_lowers_the_bound(drawn: tuple[Problem, d.Dual]) -> None:
 
 
 @given(started(), st.integers(1, 4))
-def test_the_safe_bound_is_below_the_exact_one_by_rounding_alone(
-    drawn: tuple[Problem, d.Dual], n_sweeps: int
-) -> None:
+def test_the_safe_bound_is_below_the_exact_one_by_rounding_alone(drawn: tuple[Problem, d.Dual], n_sweeps: int) -> None:
     problem, dual = drawn
     for n in range(n_sweeps):
         if not d.sweep(problem.graph, problem.table, n % 2 == 0, dual):
@@ -485,9 +479,7 @@ def test_lazy_costs_are_computed_and_certified() -> None:
     first = shape.graph.first
 
     def score(problems: np.ndarray, variables: np.ndarray) -> np.ndarray:
-        return np.concatenate(
-            [costs[p, first[v] : first[v + 1]] for p, v in zip(problems, variables, strict=True)]
-        )
+        return np.concatenate([costs[p, first[v] : first[v + 1]] for p, v in zip(problems, variables, strict=True)])
 
     lazy = Batch.build([shape], np.zeros(8, dtype=np.int64), score)
     found, expected = Certifier()(lazy), Certifier()(shape.batch(costs))

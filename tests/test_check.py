@@ -83,10 +83,7 @@ def test_several_labels_may_be_needed() -> None:
     pair = schema.factor("pair", left=kind, right=other).forbid(left="c", right="x")
     shape = schema.structure()
     shape.connect(pair, left=shape.add(kind), right=shape.add(other))
-    assert (
-        str(shape.problem(np.zeros(5)).check(["c", "x"]))
-        == "pair: c needs right=y, got right=x for variable 1"
-    )
+    assert str(shape.problem(np.zeros(5)).check(["c", "x"])) == "pair: c needs right=y, got right=x for variable 1"
     schema = Schema()
     kind, other = schema.variable("kind", ["a", "b", "c"]), schema.variable("other", ["x", "y"])
     pair = schema.factor("pair", left=kind, right=other).allow(left=["a", "b"], right="x").allow(right="y")
@@ -96,10 +93,7 @@ def test_several_labels_may_be_needed() -> None:
     table = np.array([[0, math.inf], [0, math.inf], [math.inf, math.inf]])
     own = shape.problem(np.zeros(5), tables={0: table})
     assert str(own.check(["c", "x"])) == "pair: x needs left=a|b, got left=c for variable 0"
-    assert (
-        str(own.check(["c", "y"]))
-        == "pair: no allowed combination: left=c for variable 0, right=y for variable 1"
-    )
+    assert str(own.check(["c", "y"])) == "pair: no allowed combination: left=c for variable 0, right=y for variable 1"
 
 
 def test_combinations_that_are_only_jointly_wrong_are_listed() -> None:
@@ -144,9 +138,7 @@ def test_a_forbidden_label_is_named() -> None:
         ({"at_least": 1, "at_most": 2}, ["dog"] * 3, "count: needs at least 1, got 0 (nothing counted)"),
     ],
 )
-def test_broken_rules_count_what_they_counted(
-    limits: dict[str, float], labels: list[str], message: str
-) -> None:
+def test_broken_rules_count_what_they_counted(limits: dict[str, float], labels: list[str], message: str) -> None:
     schema = Schema()
     pet = schema.variable("pet", ["cat", "dog"])
     schema.rule("count", pet="cat", **limits)
@@ -187,9 +179,7 @@ def test_a_violation_names_each_constraint_that_is_broken(problem: Problem, seed
     found = problem.check(labels)
     assert isinstance(found, Check)
     broken = sum(problem.costs_of(v)[i] == math.inf for v, i in enumerate(labels))
-    broken += sum(
-        table[tuple(labels[v] for v in scope)] == math.inf for scope, table in naive.tables_of(problem)
-    )
+    broken += sum(table[tuple(labels[v] for v in scope)] == math.inf for scope, table in naive.tables_of(problem))
     broken += sum(not naive.holds(row, labels) for row in naive.rows_of(problem))
     assert len(found.violations) == broken
     for violation in found.violations:

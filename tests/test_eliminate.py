@@ -143,9 +143,7 @@ def test_a_long_cycle_is_solved_by_elimination_alone() -> None:
     closed = []
     for start in range(3):  # a cycle is a chain from each label of one variable back to it
         first = np.where(np.arange(3) == start, costs[0], INF)
-        closed.append(
-            viterbi(np.vstack([first, costs[1:], np.where(np.arange(3) == start, 0.0, INF)]), table)[0]
-        )
+        closed.append(viterbi(np.vstack([first, costs[1:], np.where(np.arange(3) == start, 0.0, INF)]), table)[0])
     report = Certifier().report([shape.problem(costs.ravel())])
     assert report.n_nodes[0] == 0
     assert report.solutions.proved.all()

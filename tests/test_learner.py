@@ -31,9 +31,7 @@ def family(problem: Problem, seed: int, n: int = 6) -> list[Problem]:
     for x in range(n - 1):
         shape = other if x % 2 else problem.structure
         if shape._own_tables or x % 2 == 0:
-            problems.append(
-                Problem(shape, rng.integers(-3, 4, shape.n_labels).astype(float), None, problem.table, 0)
-            )
+            problems.append(Problem(shape, rng.integers(-3, 4, shape.n_labels).astype(float), None, problem.table, 0))
         else:
             problems.append(shape.problem(rng.integers(-3, 4, shape.n_labels).astype(float)))
     return problems
@@ -142,9 +140,7 @@ def test_averaged_weights_are_the_mean_of_the_weights_after_each_example(problem
 def test_a_step_is_a_unit_of_cost(problem, width, seed):
     """Step s on costs c makes s times the weights of step 1 on costs c / s."""
     assume(not problem.structure._own_tables)
-    assume(
-        all(kind.table is None or not kind._costs.any() for kind in problem.structure.schema.factors.values())
-    )
+    assume(all(kind.table is None or not kind._costs.any() for kind in problem.structure.schema.factors.values()))
     problems = family(problem, seed)
     answers = flat(any_labels(problems, seed))
     scaled = [each.structure.problem(each.cost * 4) for each in problems]
@@ -233,9 +229,7 @@ def test_the_default_step_is_a_share_of_the_median_gap():
         shape.add(pet)
     assert default_step(shape.batch(np.array([[0, 2, 5, 7, 3, 9, -1e6, 1e6, 1e6]]))) == STEP * 4
     assert default_step(shape.batch(np.array([[0, 0, 5, 3, 3, 9, 1, 0, 2]]))) == STEP * 1
-    assert (
-        default_step(shape.batch(np.array([[0, math.inf, 8, 3, math.inf, math.inf, 1, 0, 9]]))) == STEP * 4.5
-    )
+    assert default_step(shape.batch(np.array([[0, math.inf, 8, 3, math.inf, math.inf, 1, 0, 9]]))) == STEP * 4.5
     assert default_step(shape.batch(np.zeros((2, 9)))) == 1.0
 
 
@@ -245,9 +239,7 @@ def test_learning_stops_after_an_epoch_without_a_mistake():
     alone = schema.factor("alone", pet=pet)
     shape = schema.structure()
     shape.connect(alone, pet=shape.add(pet))
-    learner = Learner.paper(1, epochs=50).fit(
-        shape.batch(np.array([[0.0, 3.0], [1.0, 0.0]])), np.array([1, 1])
-    )
+    learner = Learner.paper(1, epochs=50).fit(shape.batch(np.array([[0.0, 3.0], [1.0, 0.0]])), np.array([1, 1]))
     counts = [epoch.n_mistakes for epoch in learner.trace]
     assert counts[-1] == 0
     assert all(counts[:-1])
@@ -306,9 +298,7 @@ def test_lazy_problems_are_resolved():
     lazy = Batch.build(batch.structures, batch.structure, scorer)
     assert (Learner().fit(lazy, answers.labels).weights == Learner().fit(batch, answers).weights).all()
     problem = batch.structures[0].problem(scorer, id=7)
-    assert (
-        Learner().learn_one(problem, answers[7]).weights == Learner().learn_one(batch[7], answers[7]).weights
-    ).all()
+    assert (Learner().learn_one(problem, answers[7]).weights == Learner().learn_one(batch[7], answers[7]).weights).all()
 
 
 def test_problems_without_an_answer_are_skipped_and_counted():

@@ -77,9 +77,7 @@ def test_costs_of_the_wrong_size_are_refused() -> None:
         shape.problem([0.0] * 5)
     with refused("Got costs for 1 variables; the structure has 2"):
         shape.problem(np.zeros((1, 5)))
-    with refused(
-        r"Variable 1 \(home\) got costs of shape \(2,\); it needs one for each of house, flat, farm"
-    ):
+    with refused(r"Variable 1 \(home\) got costs of shape \(2,\); it needs one for each of house, flat, farm"):
         shape.problem([[0, 1], [2, 3]])
     with refused(r"Variable 0 \(pet\) got costs of shape \(\)"):
         shape.problem([0.0, 1.0])

@@ -318,3 +318,10 @@ def test_kinds_are_readable() -> None:
     assert pet.label("fish") == 2
     with refused("pet has no label 'wolf'"):
         pet.label("wolf")
+
+
+def test_a_weight_that_rounding_would_swallow_is_an_error() -> None:
+    schema = Schema()
+    schema.variable("size", ["small", "large"])
+    with pytest.raises(SchemaError, match=r"Rule 'budget' has the weight 1e\+16.*Scale the rule down"):
+        schema.rule("budget", at_most=3, size={"large": 1e16})

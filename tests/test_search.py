@@ -174,9 +174,7 @@ def test_what_a_search_says_of_its_answer_is_true(
 
 
 @given(weighted_problems(), switches())
-def test_beam_search_is_its_slow_twin(
-    drawn: tuple[Problem, np.ndarray | None], options: dict[str, Any]
-) -> None:
+def test_beam_search_is_its_slow_twin(drawn: tuple[Problem, np.ndarray | None], options: dict[str, Any]) -> None:
     problem, weights = drawn
     found = BeamSearch(weights=weights, **options)(problem)
     twin = naive.beam_search(problem, weights=weights, **options)
@@ -320,9 +318,7 @@ def test_a_spread_of_zero_keeps_only_ties_and_an_endless_one_everything(
 
 
 def path_gap(step: naive.Step) -> float:
-    return max((node.g for node in step.candidates), default=0) - min(
-        (node.g for node in step.candidates), default=0
-    )
+    return max((node.g for node in step.candidates), default=0) - min((node.g for node in step.candidates), default=0)
 
 
 @given(weighted_problems(), st.integers(1, 4), st.booleans(), st.sampled_from([1.0, 5.0, 20.0]))

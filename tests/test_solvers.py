@@ -52,18 +52,14 @@ def assert_same(found: Solution, expected: naive.Answer) -> None:
         assert naive.valid(found.problem, tuple(found.labels.tolist()))
 
 
-def labels_problem(
-    *costs: list[float], tables: dict[tuple[int, ...], np.ndarray] | None = None, **rule
-) -> Problem:
+def labels_problem(*costs: list[float], tables: dict[tuple[int, ...], np.ndarray] | None = None, **rule) -> Problem:
     """Returns a problem of variables of their own kinds, with labels a, b, c, …"""
     schema = Schema()
     kinds = [schema.variable(f"kind{v}", list("abcdefgh"[: len(part)])) for v, part in enumerate(costs)]
     factors = {}
     for scope, table in (tables or {}).items():
         roles = {f"role{v}": kinds[v] for v in scope}
-        factors[scope] = schema.factor("f" + "".join(map(str, scope)), **roles).set_table(
-            np.array(table, float)
-        )
+        factors[scope] = schema.factor("f" + "".join(map(str, scope)), **roles).set_table(np.array(table, float))
     shape = schema.structure()
     for kind in kinds:
         shape.add(kind)
@@ -289,9 +285,7 @@ def test_lazy_costs_are_computed(solver):
     shape = schema.structure()
     shape.add(kind)
     shape.add(kind)
-    problem = shape.problem(
-        lambda problems, variables: np.concatenate([[v, -v] for v in variables]).astype(float)
-    )
+    problem = shape.problem(lambda problems, variables: np.concatenate([[v, -v] for v in variables]).astype(float))
     found = solver.solve(problem)
     assert (found.cost, found.names[1], found.n_costs) == (-1.0, "b", 2)
 
@@ -319,9 +313,7 @@ class Stubborn(HighsSolver):
     def _run(self, *given) -> Outcome:
         found = super()._run(*given)
         self.lies -= 1
-        return (
-            Outcome(found.status, found.labels, found.value + 0.1, found.bound) if self.lies >= 0 else found
-        )
+        return Outcome(found.status, found.labels, found.value + 0.1, found.bound) if self.lies >= 0 else found
 
 
 def test_a_wrong_answer_is_asked_for_again_with_a_fresh_model():
@@ -400,9 +392,7 @@ def test_a_missing_package_says_what_to_install(monkeypatch, name, package):
         make_solver(name)
 
 
-@pytest.mark.parametrize(
-    ("name", "own", "enemy"), [("highs", "highspy", "ortools"), ("cpsat", "ortools", "highspy")]
-)
+@pytest.mark.parametrize(("name", "own", "enemy"), [("highs", "highspy", "ortools"), ("cpsat", "ortools", "highspy")])
 def test_highs_and_cpsat_cannot_share_a_process(monkeypatch, name, own, enemy):
     monkeypatch.delitem(sys.modules, own, raising=False)
     monkeypatch.setitem(sys.modules, enemy, types.ModuleType(enemy))
@@ -416,9 +406,7 @@ def test_available_solvers(monkeypatch):
     assert available_solvers()["brute"]
     assert available_solvers()["highs"]
     monkeypatch.setattr("hasten.solvers.find_spec", lambda package: None)
-    assert available_solvers() == dict.fromkeys(["highs", "gurobi", "toulbar2", "cpsat"], False) | {
-        "brute": True
-    }
+    assert available_solvers() == dict.fromkeys(["highs", "gurobi", "toulbar2", "cpsat"], False) | {"brute": True}
 
 
 def test_brute_refuses_what_would_take_for_ever():
@@ -507,9 +495,7 @@ def test_hall_rows_are_as_strong_as_tuple_columns(monkeypatch):
     rng = np.random.default_rng(5)
     problems = [random_problem(rng, soft=False, max_variables=6, max_factors=8) for _ in range(300)]
     problems += [shape.problem(rng.normal(size=shape.n_labels)) for shape in [entity_relation(3)] * 20]
-    problems = [
-        problem for problem in problems if problem.n_variables > 8 or naive.solve(problem).labels is not None
-    ]
+    problems = [problem for problem in problems if problem.n_variables > 8 or naive.solve(problem).labels is not None]
     problems = [problem for problem in problems if problem.n_variables]
     sizes = [formulate(problem.graph).n_columns for problem in problems]
     strong = [relaxed(problem.structure, problem) for problem in problems]

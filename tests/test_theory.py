@@ -183,9 +183,7 @@ def test_a_gap_above_all_path_costs_decides_like_the_full_priority(problem, widt
         costs = [node.g for node in step.candidates]
         if step.gap > max(costs) - min(costs):
             by_h = sorted(step.candidates, key=lambda node: node.h)[:width]
-            assert {tuple(node.labels.items()) for node in by_h} == {
-                tuple(node.labels.items()) for node in step.beam
-            }
+            assert {tuple(node.labels.items()) for node in by_h} == {tuple(node.labels.items()) for node in step.beam}
 
 
 def test_greedy_search_with_the_dual_heuristic_finds_the_optimum():
@@ -234,8 +232,6 @@ def test_the_dual_heuristic_is_a_heuristic_for_the_search():
 def test_every_test_that_the_theory_names_exists():
     here = Path(__file__).parent
     named = set(re.findall(r"`(test_\w+)`", (here.parent / "docs" / "theory.md").read_text()))
-    defined = set(
-        re.findall(r"def (test_\w+)", "".join(path.read_text() for path in here.rglob("test_*.py")))
-    )
+    defined = set(re.findall(r"def (test_\w+)", "".join(path.read_text() for path in here.rglob("test_*.py"))))
     assert named
     assert named <= defined, named - defined

@@ -25,7 +25,7 @@ from hasten.search import in_parallel
 from hasten.solution import SOURCES, STATUSES, Solution, Solutions, Source, Status
 from hasten.structure import Compiled
 
-NOTHING = np.zeros(0)
+NOTHING, NO_COUNTS = np.zeros(0), np.zeros(0, dtype=np.int64)
 FIRST_SWEEPS = 2  # before the first dive; more where that runs out of nodes
 NODE_SWEEPS = 2  # at each split
 DIVE_NODES = 2000
@@ -53,9 +53,7 @@ class Certifier:
                 raise ProblemError(f"{name} must be at least {least}, got {getattr(self, name)}.")
         if self.messages is not None:
             if self.max_join:
-                raise ProblemError(
-                    "Learned messages speak of the factors as declared: use them with max_join=0."
-                )
+                raise ProblemError("Learned messages speak of the factors as declared: use them with max_join=0.")
             if not np.isfinite(self.messages).all():
                 raise ProblemError("Starting messages must be finite.")
 
@@ -98,7 +96,7 @@ class Certifier:
         found: Solutions | None,
         n_jobs: int,
         message_sum: FloatArray = NOTHING,
-        message_count: IntArray = NOTHING.astype(np.int64),
+        message_count: IntArray = NO_COUNTS,
     ) -> Report:
         n = len(batch)
         start = self._checked_messages(batch)

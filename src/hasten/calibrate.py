@@ -104,9 +104,7 @@ def calibrate(
     the search to run in place of one with some theta and width, if that is another.
     """
     if not 0 < risk < 1 or not 0 < confidence < 1:
-        raise ProblemError(
-            f"Risk and confidence are shares between 0 and 1; got risk={risk}, confidence={confidence}."
-        )
+        raise ProblemError(f"Risk and confidence are shares between 0 and 1; got risk={risk}, confidence={confidence}.")
     chosen_widths = sorted({search.width} if widths is None else set(widths))
     if not chosen_widths:
         raise ProblemError("Give at least one width to choose from.")

@@ -69,9 +69,7 @@ def _factors(problem: Problem, labels: IntArray) -> list[Violation]:
             continue
         table = problem.table[at : at + factor.kind.size].reshape(factor.kind.shape)
         chosen = tuple(int(labels[v]) for v in factor.scope)
-        names = tuple(
-            kind.labels[label] for kind, label in zip(factor.kind.roles.values(), chosen, strict=True)
-        )
+        names = tuple(kind.labels[label] for kind, label in zip(factor.kind.roles.values(), chosen, strict=True))
         message = f"{factor.kind.name}: {_explain(factor.kind, table, chosen, names, factor.scope)}"
         found.append(Violation(factor.kind.name, factor.scope, names, message))
     return found
@@ -90,9 +88,7 @@ def _explain(
     best: tuple[int, str] | None = None
     for pivot, (role, name) in enumerate(zip(roles, names, strict=True)):
         rest = allowed[allowed[:, pivot] == chosen[pivot]]
-        wrong = [
-            other for other in range(len(roles)) if other != pivot and chosen[other] not in rest[:, other]
-        ]
+        wrong = [other for other in range(len(roles)) if other != pivot and chosen[other] not in rest[:, other]]
         if not len(rest) or not wrong or (best is not None and best[0] <= len(rest)):
             continue
         needs = " and ".join(f"{roles[o]}={_either(kind, roles[o], rest[:, o])}" for o in wrong)
@@ -102,9 +98,7 @@ def _explain(
         best = len(rest), f"{subject} needs {needs}, got {got}"
     if best is not None:
         return best[1]
-    got = ", ".join(
-        f"{role}={name} for variable {v}" for role, name, v in zip(roles, names, scope, strict=True)
-    )
+    got = ", ".join(f"{role}={name} for variable {v}" for role, name, v in zip(roles, names, scope, strict=True))
     return f"no allowed combination: {got}"
 
 
@@ -127,13 +121,7 @@ def _rows(problem: Problem, labels: IntArray) -> list[Violation]:
         ]
         words = tuple(problem.structure.kinds[v].labels[labels[v]] for v in counted)
         listed = ", ".join(f"{word} for variable {v}" for word, v in zip(words, counted, strict=True))
-        wanted = (
-            f"exactly {low:g}"
-            if low == high
-            else f"at most {high:g}"
-            if value > high
-            else f"at least {low:g}"
-        )
+        wanted = f"exactly {low:g}" if low == high else f"at most {high:g}" if value > high else f"at least {low:g}"
         message = f"{name}: needs {wanted}, got {value:g} ({listed or 'nothing counted'})"
         found.append(Violation(name, tuple(counted), words, message))
     return found

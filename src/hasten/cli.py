@@ -47,9 +47,7 @@ class Mode(StrEnum):
 
 Out = Annotated[Path, typer.Option("--out", "-o", help="Directory for results.json and report.html.")]
 Seed = Annotated[int, typer.Option(help="Fixes the split, the training and everything else that is drawn.")]
-Corpus = Annotated[
-    Path, typer.Option(help="Labelled corpus: conll04.corp or our JSON lines, plain, .gz or .zip.")
-]
+Corpus = Annotated[Path, typer.Option(help="Labelled corpus: conll04.corp or our JSON lines, plain, .gz or .zip.")]
 Unlabeled = Annotated[
     list[Path] | None,
     typer.Option(help="Text with spans to learn the speedup from (CoNLL-2003, GMB, JSON lines). Repeatable."),
@@ -68,9 +66,7 @@ def demo(
     from hasten.tasks.entity_relation.experiment import Experiment
     from hasten.tasks.entity_relation.synthetic import generate
 
-    console.print(
-        "The first run compiles the kernels, which takes a minute or so; later runs load them.", style="dim"
-    )
+    console.print("The first run compiles the kernels, which takes a minute or so; later runs load them.", style="dim")
     show_running_example(console)
     experiment = Experiment(
         [sentence for sentence in generate(2 * n, seed) if sentence.relations][:n],
@@ -123,9 +119,7 @@ def train(
         bool, typer.Option(help="Take labels and argument types from the corpus, not from the paper.")
     ] = False,
     width: Annotated[int, typer.Option(min=1, help="Width of the beam in search mode.")] = 2,
-    risk: Annotated[
-        float, typer.Option(min=0.0001, max=0.5, help="Share of answers that theta may change.")
-    ] = 0.01,
+    risk: Annotated[float, typer.Option(min=0.0001, max=0.5, help="Share of answers that theta may change.")] = 0.01,
     seed: Seed = 0,
 ) -> None:
     """Trains a model for `hasten predict`."""
@@ -179,8 +173,7 @@ def predict(
 
     write_jsonl(target, labelled())
     errors.print(
-        f"Labelled {counts['sentences']:,} sentences: {counts['proved']:,} proved, "
-        f"{counts['solver']:,} by the solver."
+        f"Labelled {counts['sentences']:,} sentences: {counts['proved']:,} proved, {counts['solver']:,} by the solver."
     )
 
 
@@ -201,9 +194,7 @@ def convert(
 
 @app.command()
 def bench(
-    out: Annotated[Path, typer.Option("--out", "-o", help="Directory for JSON and plots.")] = Path(
-        "results/peers"
-    ),
+    out: Annotated[Path, typer.Option("--out", "-o", help="Directory for JSON and plots.")] = Path("results/peers"),
     family: Annotated[list[str] | None, typer.Option(help="Problem family; repeatable.")] = None,
     size: Annotated[list[int] | None, typer.Option(help="Problem size; repeatable.")] = None,
     peer: Annotated[list[str] | None, typer.Option(help="Peer to compare with; repeatable.")] = None,
@@ -288,7 +279,7 @@ def _read(
 
 
 def _run_and_report(experiment: Experiment, out: Path) -> None:
-    from hasten.heuristic import write_whole
+    from hasten.files import write_whole
     from hasten.tasks.entity_relation.report import write_report
 
     with _progress() as tell:

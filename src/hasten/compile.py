@@ -77,9 +77,7 @@ def _factors(first: IntArray, order: IntArray, factors: Sequence[FactorPart]) ->
         "scope": scope,
         "stride": ints(stride for factor in factors for stride in steps_of[factor.shape]),
         "message_at": offsets(np.diff(first)[scope])[:-1],
-        "start_at": ints(
-            start for factor in factors for start in factor.start_at + offsets(factor.shape)[:-1]
-        ),
+        "start_at": ints(start for factor in factors for start in factor.start_at + offsets(factor.shape)[:-1]),
         "table_at": table_at,
         "weight_at": ints(factor.weight_at for factor in factors),
         "listing": listing,

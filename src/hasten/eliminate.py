@@ -232,9 +232,7 @@ class _Elimination:
             n_derived=ints(self.n_derived),
             scope_first=offsets(len(scope) for _, scope in self.steps),
             scope=ints(v for _, scope in self.steps for v in scope),
-            stride=ints(
-                stride for _, scope in self.steps for stride in strides([self.sizes[v] for v in scope])
-            ),
+            stride=ints(stride for _, scope in self.steps for stride in strides([self.sizes[v] for v in scope])),
             combo_first=offsets(np.concatenate(self.combo_counts)),
             combo_label=np.concatenate(self.combo_label),
             combo_partner=np.concatenate(self.combo_partner),
@@ -267,9 +265,7 @@ class _Elimination:
         counts: dict[tuple[int, int], int] = {}
         for f in range(len(graph.table_at)):
             if graph.table_at[f] >= 0:
-                size = math.prod(
-                    self.sizes[v] for v in graph.scope[graph.scope_first[f] : graph.scope_first[f + 1]]
-                )
+                size = math.prod(self.sizes[v] for v in graph.scope[graph.scope_first[f] : graph.scope_first[f + 1]])
                 key = (int(graph.table_at[f]), size)
                 counts[key] = counts.get(key, 0) + 1
         return {

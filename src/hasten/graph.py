@@ -39,9 +39,7 @@ class Graph(NamedTuple):
     table_at: IntArray  # (F,) where the factor's table starts; -1 if it has none
     weight_at: IntArray  # (F,) where the weights of its kind start; -1 if it has none
     listing: IntArray  # (F,) which tuple list its table has; -1 if it has none
-    done_first: (
-        IntArray  # (V + 1,) the search's step t completes the factors done[done_first[t]:done_first[t + 1]]
-    )
+    done_first: IntArray  # (V + 1,) the search's step t completes the factors done[done_first[t]:done_first[t + 1]]
     done: IntArray  # (F,)
     open_first: IntArray  # (V + 1,) step t leaves the factors open[open_first[t]:open_first[t + 1]] one variable short
     open: IntArray  # tables of two variables or more
@@ -76,7 +74,14 @@ Groups = tuple[tuple[tuple[str, bool], ...], ...]
 
 # Which fields grow together; a field marked True has one entry more than its group has members.
 _GROUPS: Groups = (
-    (("order", False), ("position", False), ("first", True), ("done_first", True), ("open_first", True), ("touch_first", True)),
+    (
+        ("order", False),
+        ("position", False),
+        ("first", True),
+        ("done_first", True),
+        ("open_first", True),
+        ("touch_first", True),
+    ),
     (
         ("table_at", False),
         ("weight_at", False),
@@ -85,7 +90,14 @@ _GROUPS: Groups = (
         ("last", False),
         ("scope_first", True),
     ),
-    (("scope", False), ("stride", False), ("message_at", False), ("start_at", False), ("touch", False), ("factor_of", False)),
+    (
+        ("scope", False),
+        ("stride", False),
+        ("message_at", False),
+        ("start_at", False),
+        ("touch", False),
+        ("factor_of", False),
+    ),
     (("list_label_at", False), ("list_first", True)),
     (("list_entry", False),),
     (("list_label", False),),

@@ -11,9 +11,7 @@ from __future__ import annotations
 import hashlib
 import json
 import math
-import os
-import tempfile
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -21,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from hasten.errors import ModelError
+from hasten.files import damaged, load_tensors, save_tensors
 from hasten.graph import FloatArray
 from hasten.schema import FactorKind, Schema
 
@@ -103,12 +102,13 @@ class Heuristic:
         """Returns the weighted mean of this and others; `weights` has one for each, its own first."""
         every = [self, *others]
         for other in every[1:]:
-            _check_schema(describe(other.schema), self.schema, "These heuristics cannot be merged")
+            found = differences(describe(other.schema), self.schema)
+            if found:
+                raise ModelError(f"These heuristics cannot be merged: the schema differs: {'; '.join(found[:3])}.")
         shares = np.ones(len(every)) if weights is None else np.asarray(weights, dtype=np.float64)
         if shares.shape != (len(every),) or not (shares >= 0).all() or not 0 < shares.sum() < math.inf:
             raise ModelError(
-                f"Merging {len(every)} heuristics needs as many weights, none below 0 and not all 0; "
-                f"got {weights}."
+                f"Merging {len(every)} heuristics needs as many weights, none below 0 and not all 0; got {weights}."
             )
         shares = shares / shares.sum()
         return Heuristic(
@@ -119,30 +119,20 @@ class Heuristic:
 
     def save(self, path: str | Path) -> None:
         """Writes the heuristic to a file: whole, or not at all."""
-        from safetensors.numpy import save
-
-        tensors = self._tensors()
-        about = {"format": FORMAT, "schema": self.schema.digest, "names": json.dumps(describe(self.schema))}
-        about["sha256"] = _digest(tensors, about)
-        write_whole(Path(path), save(tensors, about))
+        about = {"schema": self.schema.digest, "names": json.dumps(describe(self.schema))}
+        save_tensors(path, FORMAT, self._tensors(), about)
 
     @classmethod
     def load(cls, path: str | Path, schema: Schema) -> Heuristic:
         """Reads a heuristic that was saved for this schema."""
-        tensors, about = _read(Path(path))
-        try:
-            names = json.loads(about["names"])
-        except (KeyError, ValueError):
-            raise _damaged(path, "its metadata cannot be read") from None
-        _check_schema(names, schema, f"{path} cannot be used")
-        if about.get("schema") != schema.digest:
-            raise ModelError(f"{path} was saved for another schema, with the same names. Learn it again.")
+        tensors, about = load_tensors(path, FORMAT, "heuristic")
+        check_schema(path, about, schema)
         found = cls.zeros(schema)
         expected = found._tensors()
         if {name: tensor.shape for name, tensor in tensors.items()} != {
             name: tensor.shape for name, tensor in expected.items()
         }:
-            raise _damaged(path, "its tensors are not those of its schema")
+            raise damaged(path, "its tensors are not those of its schema")
         weights, messages = found.weights.copy(), found.messages.copy()
         for kind in schema.factors.values():
             if kind.learned:
@@ -173,9 +163,7 @@ class Heuristic:
         """Returns the strongest features as a table for a terminal."""
         from rich.table import Table
 
-        table = Table(
-            "weight", "factor", "labels", title=f"The {n} strongest of {self.weights.size} features"
-        )
+        table = Table("weight", "factor", "labels", title=f"The {n} strongest of {self.weights.size} features")
         for row in self.strongest(n, factor):
             labels = ", ".join(f"{role}={label}" for role, label in row.labels.items())
             table.add_row(f"{row.weight:+.4g}", row.factor, labels)
@@ -255,74 +243,18 @@ def differences(saved: dict[str, Any], schema: Schema) -> list[str]:
     return found
 
 
-def write_whole(path: Path, data: bytes) -> None:
-    """Writes a file beside its place, then moves it there: a reader finds all of it, or the old one."""
-    handle, beside = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.", suffix=".part")
+def check_schema(path: str | Path, about: Mapping[str, str], schema: Schema) -> None:
+    """Refuses a file whose metadata describe another schema, and says what differs."""
     try:
-        with os.fdopen(handle, "wb") as file:
-            file.write(data)
-            file.flush()
-            os.fsync(file.fileno())
-        os.chmod(beside, 0o644)
-        os.replace(beside, path)
-    except BaseException:
-        Path(beside).unlink(missing_ok=True)
-        raise
-
-
-def _check_schema(saved: Any, schema: Schema, what: str) -> None:
-    try:
-        found = differences(saved, schema)
-    except (AttributeError, KeyError, TypeError):
-        raise ModelError(f"{what}: the description of its schema cannot be read.") from None
+        found = differences(json.loads(about["names"]), schema)
+    except (AttributeError, KeyError, TypeError, ValueError):
+        raise damaged(path, "the description of its schema cannot be read") from None
     if found:
         more = f" (and {len(found) - 3} more)" if len(found) > 3 else ""
-        raise ModelError(f"{what}: the schema differs: {'; '.join(found[:3])}{more}.")
+        raise ModelError(f"{path} cannot be used: the schema differs: {'; '.join(found[:3])}{more}.")
+    if about.get("schema") != schema.digest:
+        raise ModelError(f"{path} was saved for another schema, with the same names. Learn it again.")
 
 
 def _message_starts(kind: FactorKind) -> list[int]:
     return [kind.message_at + sum(kind.shape[:slot]) for slot in range(len(kind.shape))]
-
-
-def _digest(tensors: dict[str, FloatArray], about: dict[str, str]) -> str:
-    """Returns a fingerprint of tensors and metadata."""
-    digest = hashlib.sha256()
-    for name in sorted(about):
-        if name != "sha256":
-            digest.update(json.dumps([name, about[name]]).encode())
-    for name in sorted(tensors):
-        tensor = np.ascontiguousarray(tensors[name])
-        digest.update(json.dumps([name, tensor.dtype.str, tensor.shape]).encode())
-        digest.update(tensor.tobytes())
-    return digest.hexdigest()
-
-
-def _read(path: Path) -> tuple[dict[str, FloatArray], dict[str, str]]:
-    """Reads tensors and metadata, and checks that they are what was written."""
-    from safetensors import SafetensorError
-    from safetensors.numpy import load
-
-    try:
-        data = path.read_bytes()
-    except FileNotFoundError:
-        raise ModelError(f"There is no file {path}.") from None
-    except OSError as error:
-        raise ModelError(f"{path} cannot be read: {error.strerror}.") from None
-    try:
-        tensors: dict[str, FloatArray] = load(data)
-        size = int.from_bytes(data[:8], "little")
-        about = json.loads(data[8 : 8 + size]).get("__metadata__", {})
-    except (SafetensorError, ValueError, KeyError, TypeError) as error:
-        raise _damaged(path, f"it is no safetensors file ({error})") from None
-    if about.get("format") != FORMAT:
-        raise ModelError(
-            f"{path} is not a heuristic of this version: "
-            f"its format is {about.get('format')!r}, not {FORMAT!r}."
-        )
-    if about.get("sha256") != _digest(tensors, about):
-        raise _damaged(path, "its content does not match its digest")
-    return tensors, about
-
-
-def _damaged(path: str | Path, why: str) -> ModelError:
-    return ModelError(f"{path} is damaged: {why}. Use another copy, or learn it again.")

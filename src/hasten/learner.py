@@ -236,9 +236,7 @@ class Learner:
 
     def _learned(self) -> learn.Weights:
         if self.state.weights is None:
-            raise NotFittedError(
-                "This learner has not learned anything yet. Call fit, partial_fit or learn_one."
-            )
+            raise NotFittedError("This learner has not learned anything yet. Call fit, partial_fit or learn_one.")
         return self.state.weights
 
     def _begin(self, batch: Batch) -> None:
@@ -249,9 +247,7 @@ class Learner:
             raise ProblemError("There is nothing to learn from: the first batch is empty.")
         schema = state.schema or schemas[0]
         if any(other is not schema and other.digest != schema.digest for other in schemas):
-            raise ProblemError(
-                "These problems have another schema than those learned from. Use another learner."
-            )
+            raise ProblemError("These problems have another schema than those learned from. Use another learner.")
         if state.weights is None:
             self.start(Heuristic.zeros(schema))
         if state.step is None:
@@ -344,9 +340,7 @@ def read_answers(batch: Batch, answers: Answers) -> tuple[IntArray, IntArray]:
     return labels, np.flatnonzero(usable)
 
 
-def _bar(
-    wanted: bool | None, epochs: int, n: int
-) -> AbstractContextManager[Callable[[int, int], None] | None]:
+def _bar(wanted: bool | None, epochs: int, n: int) -> AbstractContextManager[Callable[[int, int], None] | None]:
     """Returns a progress bar that is told of problems done and mistakes made, or nothing to tell."""
     if wanted is False or (wanted is None and not sys.stderr.isatty()):
         return nullcontext()

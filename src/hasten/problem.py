@@ -181,12 +181,7 @@ class Batch:
         return cls(
             tuple(structures),
             structure,
-            _join(
-                [
-                    np.zeros(size) if lazy else problem.cost
-                    for problem, size in zip(problems, sizes, strict=True)
-                ]
-            ),
+            _join([np.zeros(size) if lazy else problem.cost for problem, size in zip(problems, sizes, strict=True)]),
             _offsets(sizes),
             table,
             table_at,
@@ -221,19 +216,15 @@ class Batch:
         structure = np.ascontiguousarray(structure, dtype=np.int64)
         if ids is not None and len(ids) != len(structure):
             raise ProblemError(f"Got {len(ids)} ids for {len(structure)} problems. Give one for each.")
-        if structure.size and not (0 <= structure.min() and structure.max() < len(structures)):
-            raise ProblemError(
-                f"A structure number is out of range: there are {len(structures)} structures, from 0."
-            )
+        if structure.size and not (structure.min() >= 0 and structure.max() < len(structures)):
+            raise ProblemError(f"A structure number is out of range: there are {len(structures)} structures, from 0.")
         sizes = np.array([each.n_labels for each in structures], dtype=np.int64)
         cost_at = _offsets(sizes[structure] if structure.size else ())
         table_first = _offsets([len(each.graph.table) for each in structures])
         lazy = callable(costs)
         flat = np.zeros(cost_at[-1]) if callable(costs) else np.ascontiguousarray(costs, dtype=np.float64)
         if flat.shape != (cost_at[-1],):
-            raise ProblemError(
-                f"Got costs of shape {flat.shape} for {cost_at[-1]} labels. Give one per label."
-            )
+            raise ProblemError(f"Got costs of shape {flat.shape} for {cost_at[-1]} labels. Give one per label.")
         batch = cls(
             tuple(structures),
             structure,
@@ -346,9 +337,7 @@ def as_batch(problems: Problem | Batch | Sequence[Problem]) -> Batch:
     return Batch.of(problems)
 
 
-def _flat_costs(
-    structure: Structure, costs: FloatArray | Sequence[Sequence[float] | FloatArray]
-) -> FloatArray:
+def _flat_costs(structure: Structure, costs: FloatArray | Sequence[Sequence[float] | FloatArray]) -> FloatArray:
     n_labels = structure.n_labels
     if isinstance(costs, np.ndarray) and costs.ndim == 1 and costs.dtype.kind in "biuf":
         flat = np.array(costs, dtype=np.float64)

@@ -25,6 +25,7 @@ from hasten.graph import BoolArray, FloatArray
 if TYPE_CHECKING:
     from hasten.structure import Compiled, Structure
 
+MAX_WEIGHT = 1e10  # of a rule
 MAX_TABLE = 1_000_000  # entries; larger scopes belong in rules
 MAX_LABELS = 2**15  # of one variable: the beam keeps labels in 16 bits
 Predicate = Callable[..., bool]
@@ -44,9 +45,7 @@ class VariableKind:
         try:
             return self.labels.index(name)
         except ValueError:
-            raise SchemaError(
-                f"{self.name} has no label {name!r}. Its labels are {', '.join(self.labels)}."
-            ) from None
+            raise SchemaError(f"{self.name} has no label {name!r}. Its labels are {', '.join(self.labels)}.") from None
 
     def __len__(self) -> int:
         return len(self.labels)
@@ -108,9 +107,7 @@ class FactorKind:
     def cost(self, value: float, predicate: Predicate | None = None, /, **pattern: Pattern) -> FactorKind:
         """Adds a finite cost to the matching tuples; a forbidden tuple stays forbidden."""
         if not math.isfinite(value):
-            raise SchemaError(
-                f"{self.name}: a cost must be finite, got {value}. To rule tuples out, use forbid."
-            )
+            raise SchemaError(f"{self.name}: a cost must be finite, got {value}. To rule tuples out, use forbid.")
         self._costs[self._match(predicate, pattern)] += value
         return self
 
@@ -216,9 +213,7 @@ class Schema:
             raise SchemaError(f"{name} has no roles. Name at least one, such as {name!r}, source=entity.")
         for role, kind in roles.items():
             if self.variables.get(getattr(kind, "name", "")) is not kind:
-                raise SchemaError(
-                    f"{name}: role {role!r} is not a variable kind of this schema, got {kind!r}."
-                )
+                raise SchemaError(f"{name}: role {role!r} is not a variable kind of this schema, got {kind!r}.")
         size = math.prod(len(kind) for kind in roles.values())
         if size > MAX_TABLE:
             raise SchemaError(
@@ -269,9 +264,7 @@ class Schema:
                 labels = [labels]
             items = labels.items() if isinstance(labels, Mapping) else [(label, 1.0) for label in labels]
             for label, weight in items:
-                coefficients[kind.label(label)] += check_finite(
-                    weight, f"Rule {name!r}: the weight of {label!r}"
-                )
+                coefficients[kind.label(label)] += check_weight(weight, name, label)
             weights[kind.index] = coefficients
         rule = KindRule(name, weights, low, high)
         self.rules[name] = rule
@@ -327,9 +320,17 @@ def check_finite(value: float, what: str) -> float:
     return float(value)
 
 
-def read_limits(
-    name: str, at_most: float | None, at_least: float | None, exactly: float | None
-) -> tuple[float, float]:
+def check_weight(weight: float, rule: str, label: str) -> float:
+    """Returns a rule's weight that sums can be checked with, or says why it is not one."""
+    if not abs(check_finite(weight, f"Rule {rule!r}: the weight of {label!r}")) <= MAX_WEIGHT:
+        raise SchemaError(
+            f"Rule {rule!r} has the weight {weight:g}; beyond {MAX_WEIGHT:g} its sums cannot be told apart from "
+            "rounding. Scale the rule down."
+        )
+    return float(weight)
+
+
+def read_limits(name: str, at_most: float | None, at_least: float | None, exactly: float | None) -> tuple[float, float]:
     """Returns the lowest and the highest value a rule allows."""
     if exactly is not None:
         if at_most is not None or at_least is not None:
@@ -340,9 +341,7 @@ def read_limits(
     low = -math.inf if at_least is None else check_finite(at_least, f"Rule {name!r}: at_least")
     high = math.inf if at_most is None else check_finite(at_most, f"Rule {name!r}: at_most")
     if low > high:
-        raise SchemaError(
-            f"Rule {name!r} asks for at least {low:g} and at most {high:g}. No labelling has both."
-        )
+        raise SchemaError(f"Rule {name!r} asks for at least {low:g} and at most {high:g}. No labelling has both.")
     return low, high
 
 
@@ -355,7 +354,5 @@ def check_table(table: FloatArray, kind: FactorKind) -> FloatArray:
             f"({', '.join(kind.roles)}), got {table.shape}."
         )
     if np.isnan(table).any() or np.isneginf(table).any():
-        raise SchemaError(
-            f"{kind.name}: a table holds finite costs, or inf where forbidden; got nan or -inf."
-        )
+        raise SchemaError(f"{kind.name}: a table holds finite costs, or inf where forbidden; got nan or -inf.")
     return table

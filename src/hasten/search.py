@@ -32,9 +32,7 @@ class Searcher:
     def __call__(self, problems: Problem, *, n_jobs: int = 1) -> Solution: ...
     @overload
     def __call__(self, problems: Batch | Sequence[Problem], *, n_jobs: int = 1) -> Solutions: ...
-    def __call__(
-        self, problems: Problem | Batch | Sequence[Problem], *, n_jobs: int = 1
-    ) -> Solution | Solutions:
+    def __call__(self, problems: Problem | Batch | Sequence[Problem], *, n_jobs: int = 1) -> Solution | Solutions:
         """Searches; `n_jobs` threads share a batch, with the same answers whatever their number."""
         batch = as_batch(problems)
         found = self._search(batch, n_jobs)
@@ -91,15 +89,11 @@ class BeamSearch(Searcher):
         in_parallel(run, n, n_jobs)
         return as_solutions(batch, labels, outcome == beam.DONE, n_costs)
 
-    def _search_lazily(
-        self, batch: Batch, options: beam.Options, weights: FloatArray, n_jobs: int
-    ) -> Solutions:
+    def _search_lazily(self, batch: Batch, options: beam.Options, weights: FloatArray, n_jobs: int) -> Solutions:
         """Runs all problems until each is done or wants costs, computes what they want in one call, goes on."""
         n, n_variables, width = len(batch), int(batch.variable_at[-1]), self.width
         cost = np.zeros(batch.cost_at[-1])
-        n_rows = np.array([len(each.graph.row_low) for each in batch.structures], dtype=np.int64)[
-            batch.structure
-        ]
+        n_rows = np.array([len(each.graph.row_low) for each in batch.structures], dtype=np.int64)[batch.structure]
         row_at = np.concatenate([[0], np.cumsum(n_rows)])
         paused = beam.Paused(
             np.zeros(width * n_variables, dtype=np.int16),
@@ -241,9 +235,7 @@ def as_solutions(
     return Solutions(batch, labels, total, np.full(n, -np.inf), valid, status, source, n_costs)
 
 
-def place(
-    batch: Batch, cost: FloatArray, problems: IntArray, variables: IntArray, values: FloatArray
-) -> None:
+def place(batch: Batch, cost: FloatArray, problems: IntArray, variables: IntArray, values: FloatArray) -> None:
     """Writes the costs of some variables where they belong in a batch's flat costs."""
     graphs = batch.pool.graphs
     at = batch.pool.at[batch.structure[problems], 0] + batch.structure[problems] + variables

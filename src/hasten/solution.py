@@ -75,9 +75,7 @@ class Solution:
     @property
     def proved(self) -> bool:
         """Whether this is an optimum, or proof of infeasibility, that needed no solver."""
-        return self.status is Status.PROVED or (
-            self.status is Status.INFEASIBLE and self.source is not Source.SOLVER
-        )
+        return self.status is Status.PROVED or (self.status is Status.INFEASIBLE and self.source is not Source.SOLVER)
 
     @property
     def gap(self) -> float:
@@ -128,9 +126,7 @@ class Solutions(Sequence[Solution]):
     @property
     def proved(self) -> BoolArray:
         """Which answers are optimal, or proofs of infeasibility, without the solver."""
-        infeasible = (self.status == STATUSES.index(Status.INFEASIBLE)) & (
-            self.source != SOURCES.index(Source.SOLVER)
-        )
+        infeasible = (self.status == STATUSES.index(Status.INFEASIBLE)) & (self.source != SOURCES.index(Source.SOLVER))
         return np.asarray((self.status == STATUSES.index(Status.PROVED)) | infeasible)
 
     @classmethod

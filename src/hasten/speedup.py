@@ -277,9 +277,7 @@ class Speedup:
 
     def __repr__(self) -> str:
         defaults = {name: p.default for name, p in inspect.signature(Speedup.__init__).parameters.items()}
-        settings = [
-            f"{name}={value!r}" for name, value in self.get_params().items() if value is not defaults[name]
-        ]
+        settings = [f"{name}={value!r}" for name, value in self.get_params().items() if value is not defaults[name]]
         return f"Speedup({', '.join(settings)})"
 
     # -- how answers come about -------------------------------------------------------------------------
@@ -385,9 +383,7 @@ class Speedup:
     def _learn_and_try(self, batch: Batch, answers: Answers) -> tuple[Learner, bool]:
         """Learns from all but a tenth of the problems; says if the search gets more of that tenth right."""
         labels, usable = read_answers(batch, answers)
-        labels[
-            np.repeat(np.isin(np.arange(len(batch)), usable, invert=True), np.diff(batch.variable_at))
-        ] = -1
+        labels[np.repeat(np.isin(np.arange(len(batch)), usable, invert=True), np.diff(batch.variable_at))] = -1
         held = np.sort(np.random.default_rng(self.seed).permutation(usable)[: len(usable) // 10])
         kept = np.setdiff1d(np.arange(len(batch)), held)
         learner = self._new_learner().fit(batch.select(kept), labels[places(batch, kept)])
@@ -429,9 +425,7 @@ class Speedup:
         batch = as_batch(problems)
         for structure in batch.structures:
             if structure.schema is not self.schema and structure.schema.digest != self.schema.digest:
-                raise ProblemError(
-                    "These problems have another schema than this speedup. Make one for theirs."
-                )
+                raise ProblemError("These problems have another schema than this speedup. Make one for theirs.")
         return batch
 
     def _check(self, fitted: bool = False) -> None:

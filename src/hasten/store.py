@@ -1,7 +1,7 @@
 """Keeping a speedup in a file, so that it goes on as if it had never stopped.
 
 A file is safetensors with a digest of all it holds (settings, weights, counters, audits, random state),
-written whole or not at all, as those of `hasten.heuristic`. One that was cut short, changed, or made for
+written whole or not at all (`hasten.files`). One that was cut short, changed, or made for
 another schema is refused.
 """
 
@@ -17,7 +17,8 @@ import numpy as np
 
 from hasten.audit import Counters
 from hasten.errors import ModelError
-from hasten.heuristic import _check_schema, _damaged, _digest, describe, write_whole
+from hasten.files import load_tensors, save_tensors
+from hasten.heuristic import check_schema, describe
 from hasten.kernels.learn import Weights
 from hasten.learner import Epoch, Learner
 from hasten.problem import Problem
@@ -33,8 +34,6 @@ OWN = "a solver of your own"  # stands for one that a file cannot hold
 
 def save(speedup: Speedup, path: Path) -> None:
     """Writes a speedup; its caller holds its lock."""
-    from safetensors.numpy import save
-
     settings = speedup.get_params()
     del settings["schema"]
     own = not isinstance(settings["solver"], str)
@@ -62,17 +61,13 @@ def save(speedup: Speedup, path: Path) -> None:
             "counts": [kept.n_skipped, kept.n_forbidden, kept.n_single],
             "rng": None if kept.rng is None else kept.rng.bit_generator.state,
         }
-        tensors |= {
-            f"learned/{name}": np.array(value) for name, value in learner.state.weights._asdict().items()
-        }
+        tensors |= {f"learned/{name}": np.array(value) for name, value in learner.state.weights._asdict().items()}
     about = {
-        "format": FORMAT,
         "schema": speedup.schema.digest,
         "names": json.dumps(describe(speedup.schema)),
         "state": json.dumps(state),
     }
-    about["sha256"] = _digest(tensors, about)
-    write_whole(path, save(tensors, about))
+    save_tensors(path, FORMAT, tensors, about)
 
 
 def load(
@@ -82,18 +77,11 @@ def load(
     solver: str | Solver | Callable[[Problem], Any] | None,
 ) -> Speedup:
     """Reads a speedup that was saved for a schema."""
-    tensors, about = _read(path)
-    try:
-        names, state = json.loads(about["names"]), json.loads(about["state"])
-    except (KeyError, ValueError):
-        raise _damaged(path, "its metadata cannot be read") from None
-    _check_schema(names, schema, f"{path} cannot be used")
-    if about.get("schema") != schema.digest:
-        raise ModelError(f"{path} was saved for another schema, with the same names. Learn it again.")
+    tensors, about = load_tensors(path, FORMAT, "speedup")
+    check_schema(path, about, schema)
+    state = json.loads(about["state"])
     if state["own_solver"] and solver is None:
-        raise ModelError(
-            f"{path} was saved with a solver of your own. Give it again: load(path, schema, solver=...)."
-        )
+        raise ModelError(f"{path} was saved with a solver of your own. Give it again: load(path, schema, solver=...).")
     settings = state["settings"]
     if solver is not None:
         settings["solver"] = solver
@@ -126,28 +114,3 @@ def _learner(kept: dict[str, Any] | None, tensors: dict[str, Any], schema: Schem
         state.rng = np.random.default_rng()
         state.rng.bit_generator.state = kept["rng"]
     return learner
-
-
-def _read(path: Path) -> tuple[dict[str, Any], dict[str, str]]:
-    """Reads tensors and metadata, and checks that they are what was written."""
-    from safetensors import SafetensorError
-    from safetensors.numpy import load
-
-    try:
-        data = path.read_bytes()
-    except FileNotFoundError:
-        raise ModelError(f"There is no file {path}.") from None
-    except OSError as error:
-        raise ModelError(f"{path} cannot be read: {error.strerror}.") from None
-    try:
-        tensors = load(data)
-        about = json.loads(data[8 : 8 + int.from_bytes(data[:8], "little")]).get("__metadata__", {})
-    except (SafetensorError, ValueError, KeyError, TypeError) as error:
-        raise _damaged(path, f"it is no safetensors file ({error})") from None
-    if about.get("format") != FORMAT:
-        raise ModelError(
-            f"{path} is no speedup of this version: its format is {about.get('format')!r}, not {FORMAT!r}."
-        )
-    if about.get("sha256") != _digest(tensors, about):
-        raise _damaged(path, "its content does not match its digest")
-    return tensors, about

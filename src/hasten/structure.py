@@ -17,7 +17,7 @@ import numpy as np
 from hasten.compile import FactorPart, RowPart, compile_graph, offsets
 from hasten.errors import SchemaError
 from hasten.graph import FloatArray, Graph, Pool, gather
-from hasten.schema import FactorKind, Schema, VariableKind, check_finite, read_limits
+from hasten.schema import FactorKind, Schema, VariableKind, check_weight, read_limits
 
 if TYPE_CHECKING:
     from hasten.problem import Batch, Costs, Problem
@@ -57,10 +57,7 @@ class Rule:
     ) -> Rule:
         """Makes a rule from (variable, label) or (variable, label, weight) terms."""
         low, high = read_limits(name, at_most, at_least, exactly)
-        weighted = tuple(
-            (term[0], term[1], check_finite(term[2] if len(term) == 3 else 1.0, f"Rule {name!r}: the weight"))
-            for term in terms
-        )
+        weighted = tuple((term[0], term[1], check_weight(term[2] if len(term) == 3 else 1.0, name, term[1])) for term in terms)
         if not weighted:
             raise SchemaError(f"Rule {name!r} counts nothing. Give (variable, label) terms.")
         return Rule(name, weighted, low, high)
@@ -107,9 +104,7 @@ class Structure:
         if self.schema.factors.get(getattr(kind, "name", "")) is not kind:
             raise SchemaError(f"{kind!r} is not a factor kind of this schema.")
         if set(roles) != set(kind.roles):
-            raise SchemaError(
-                f"{kind.name} needs the roles {', '.join(kind.roles)}, got {', '.join(roles) or 'none'}."
-            )
+            raise SchemaError(f"{kind.name} needs the roles {', '.join(kind.roles)}, got {', '.join(roles) or 'none'}.")
         scope = tuple(self._check_variable(roles[role], f"{kind.name}: {role}") for role in kind.roles)
         for (role, wanted), variable in zip(kind.roles.items(), scope, strict=True):
             if self.kinds[variable] is not wanted:
@@ -118,9 +113,7 @@ class Structure:
                     f"but variable {variable} is of kind {self.kinds[variable].name}."
                 )
         if len(set(scope)) < len(scope):
-            raise SchemaError(
-                f"{kind.name} joins a variable with itself: {roles}. Its variables must differ."
-            )
+            raise SchemaError(f"{kind.name} joins a variable with itself: {roles}. Its variables must differ.")
         self.factors.append(Factor(kind, scope))
         return len(self.factors) - 1
 
@@ -240,9 +233,7 @@ class Structure:
 
     def _check_variable(self, variable: int, what: str) -> int:
         if not isinstance(variable, int | np.integer) or not 0 <= variable < len(self.kinds):
-            raise SchemaError(
-                f"{what}: there is no variable {variable!r}. This structure has {len(self.kinds)}."
-            )
+            raise SchemaError(f"{what}: there is no variable {variable!r}. This structure has {len(self.kinds)}.")
         return int(variable)
 
     def _row(self, rule: Rule) -> dict[int, float]:

@@ -149,9 +149,7 @@ def _separators(differences: FloatArray) -> list[FloatArray]:
     if first[-1] <= 1e-9:
         return []
     box = np.full(n, np.inf)
-    second = _minimise(
-        np.zeros(n), -box, box, differences, np.ones(n_rows), np.full(n_rows, np.inf), quadratic=True
-    )[0]
+    second = _minimise(np.zeros(n), -box, box, differences, np.ones(n_rows), np.full(n_rows, np.inf), quadratic=True)[0]
     return [first[:-1], second]
 
 
@@ -170,9 +168,7 @@ class DualHeuristic(NamedTuple):
 
     def ties(self, tolerance: float = 1e-7) -> list[IntArray]:
         """Returns, variable by variable, the labels that are as good as the best."""
-        scale = tolerance * max(
-            1.0, float(np.abs(self.priority[np.isfinite(self.priority)]).max(initial=0.0))
-        )
+        scale = tolerance * max(1.0, float(np.abs(self.priority[np.isfinite(self.priority)]).max(initial=0.0)))
         return [np.flatnonzero(part <= part.min() + scale) for part in self._parts()]
 
     def _parts(self) -> list[FloatArray]:
@@ -242,9 +238,7 @@ def _minimise(
     lp.row_lower_, lp.row_upper_ = low, high
     rows, columns = np.nonzero(matrix)
     lp.a_matrix_.format_ = highspy.MatrixFormat.kRowwise
-    lp.a_matrix_.start_ = np.concatenate([[0], np.cumsum(np.bincount(rows, minlength=n_rows))]).astype(
-        np.int32
-    )
+    lp.a_matrix_.start_ = np.concatenate([[0], np.cumsum(np.bincount(rows, minlength=n_rows))]).astype(np.int32)
     lp.a_matrix_.index_ = columns.astype(np.int32)
     lp.a_matrix_.value_ = matrix[rows, columns]
     highs.passModel(lp)

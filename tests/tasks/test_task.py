@@ -82,7 +82,7 @@ def test_folded_weights_search_alike(features, width):
 def test_native_search_is_the_lazy_search(task, theta, width):
     sentences = list(generate(60, 3))
     model = train_independent(sentences, task.entity_labels, task.relation_labels, epochs=2, n_buckets=2**10)
-    text = intern(list(generate(40, 4)) + [Sentence("none", ("x",), ()), Sentence("one", ("X",), ((0, 1),))])
+    text = intern([*generate(40, 4), Sentence("none", ("x",), ()), Sentence("one", ("X",), ((0, 1),))])
     rng = np.random.default_rng(0)
     for enforce in (False, True):
         search = BeamSearch(width, rng.normal(size=task.schema.n_weights), enforce, theta=theta)

@@ -21,7 +21,7 @@ from hasten.bench.machine import describe_machine
 from hasten.bench.peers import OWN, PEERS
 from hasten.bench.worker import PeerFailed, Round, Worker
 from hasten.errors import HastenError
-from hasten.heuristic import write_whole
+from hasten.files import write_whole
 from hasten.problem import Problem
 from hasten.solution import TOLERANCE
 

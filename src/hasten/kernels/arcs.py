@@ -135,7 +135,7 @@ def push_neighbours(graph: Graph, v: int, skip: int, work: Work, tail: int) -> i
 
 @kernel
 def propagate(graph: Graph, table: FloatArray, alive: BoolArray, changed: int, work: Work) -> bool:
-    """Makes every table and row consistent after variable `changed` lost labels (-1: any); false if a domain empties."""
+    """Makes all consistent after variable `changed` (-1: any) lost labels; false if a domain empties."""
     size = graph.table_at.size + 1
     head, tail = 0, 0
     consistent, rows_done = True, graph.row_low.size == 0
@@ -172,7 +172,8 @@ def propagate(graph: Graph, table: FloatArray, alive: BoolArray, changed: int, w
                         consistent &= not emptied(graph, alive, v)
                         tail = push_neighbours(graph, v, -1, work, tail)
                 if graph.row_first[r] == graph.row_first[r + 1]:
-                    consistent &= graph.row_low[r] <= slack(graph.row_low[r]) and graph.row_high[r] >= -slack(graph.row_high[r])
+                    low, high = graph.row_low[r], graph.row_high[r]
+                    consistent &= low <= slack(low) and high >= -slack(high)
     while head != tail:
         work.queued[work.queue[head]] = False
         head = (head + 1) % size

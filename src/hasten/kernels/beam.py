@@ -481,9 +481,7 @@ def select(rank: FloatArray, best: IntArray, n_best: int, room: int, candidate: 
 
 
 @kernel
-def settle(
-    graph: Graph, cost: FloatArray, lazy: bool, known: IntArray, nodes: Nodes, n_nodes: int, t: int
-) -> bool:
+def settle(graph: Graph, cost: FloatArray, lazy: bool, known: IntArray, nodes: Nodes, n_nodes: int, t: int) -> bool:
     """Brings the costs that ranking step `t` by `g + h` needs into `g`; false if some must be computed first."""
     ready = True
     last = min(t + 1, graph.order.size)

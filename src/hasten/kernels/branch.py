@@ -48,9 +48,7 @@ class Tree(NamedTuple):
 
 
 @driver
-def make_tree(
-    n_variables: int, n_labels: int, n_rows: int, n_factors: int, n_messages: int, deep: bool
-) -> Tree:
+def make_tree(n_variables: int, n_labels: int, n_rows: int, n_factors: int, n_messages: int, deep: bool) -> Tree:
     """Returns room to dive in and, if deep, to branch in."""
     levels = n_variables + 1 if deep else 0
     return Tree(

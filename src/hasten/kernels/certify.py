@@ -79,9 +79,7 @@ def certify(
     if outcome == OPEN and effort.max_nodes > 0:
         by = BY_BRANCH
         nodes = max(min(effort.dive_nodes, effort.max_nodes), small.order.size + 1)
-        ended, least, n_nodes = dive(
-            small, room.cost, room.work, room.dual, room.tree, nodes, least, room.kept, slip
-        )
+        ended, least, n_nodes = dive(small, room.cost, room.work, room.dual, room.tree, nodes, least, room.kept, slip)
     if outcome == OPEN and ended == LIMIT and effort.max_sweeps > n_sweeps:
         outcome, least, higher, more = d.prove(
             small, room.cost, room.work, effort.max_sweeps - n_sweeps, room.dual, room.kept, least, room.trial

@@ -110,9 +110,7 @@ def view_plan(pool: PlanPool, s: int) -> Plan:
 
 
 @kernel
-def combine(
-    plan: Plan, cost: FloatArray, table: FloatArray, work: FloatArray, n: int, c: int, c0: int
-) -> float:
+def combine(plan: Plan, cost: FloatArray, table: FloatArray, work: FloatArray, n: int, c: int, c0: int) -> float:
     """Returns sum `c` of step `n`, whose first sum is `c0`."""
     value: float = cost[plan.combo_label[c]]
     if plan.partner[n] >= 0:
@@ -127,9 +125,7 @@ def combine(
 
 
 @kernel
-def eliminate(
-    plan: Plan, cost: FloatArray, table: FloatArray, work: FloatArray, kept_cost: FloatArray
-) -> float:
+def eliminate(plan: Plan, cost: FloatArray, table: FloatArray, work: FloatArray, kept_cost: FloatArray) -> float:
     """Carries a plan out: fills the derived tables and the costs of what is left; returns the constant part."""
     for n in range(plan.variable.size):
         c0 = plan.combo_first[plan.out_first[n]]

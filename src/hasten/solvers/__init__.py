@@ -64,17 +64,13 @@ def make_solver(solver: str | Solver | Callable[[Problem], Any], **options: Any)
     """
     if isinstance(solver, str):
         if solver not in _SOLVERS:
-            raise SolverError(
-                f"There is no solver {solver!r}. There are {', '.join(_SOLVERS)}; or pass your own."
-            )
+            raise SolverError(f"There is no solver {solver!r}. There are {', '.join(_SOLVERS)}; or pass your own.")
         load(solver)
         made: Solver = getattr(import_module(_SOLVERS[solver].module), _SOLVERS[solver].solver)(**options)
         return made
     if options:
         raise SolverError(f"Options ({', '.join(options)}) go with a solver's name; set yours up yourself.")
-    if isinstance(solver, UserSolver) or type(solver).__module__ in {
-        entry.module for entry in _SOLVERS.values()
-    }:
+    if isinstance(solver, UserSolver) or type(solver).__module__ in {entry.module for entry in _SOLVERS.values()}:
         return cast(Solver, solver)
     if not callable(getattr(solver, "solve", None)) and not callable(solver):
         raise SolverError(
@@ -86,15 +82,10 @@ def make_solver(solver: str | Solver | Callable[[Problem], Any], **options: Any)
 
 def available_solvers() -> dict[str, bool]:
     """Tells for each solver, by name, whether its package is installed."""
-    return {
-        name: entry.package is None or find_spec(entry.package) is not None
-        for name, entry in _SOLVERS.items()
-    }
+    return {name: entry.package is None or find_spec(entry.package) is not None for name, entry in _SOLVERS.items()}
 
 
-def solve_all(
-    solver: Solver, problems: Batch | Sequence[Problem], progress: Progress | None = None
-) -> Solutions:
+def solve_all(solver: Solver, problems: Batch | Sequence[Problem], progress: Progress | None = None) -> Solutions:
     """Solves many problems, one after the other, and tells `progress` of each."""
     batch = as_batch(problems).resolved()
     answers = []

@@ -103,15 +103,11 @@ class ModelSolver(BaseSolver, Generic[Model]):
             proved = objective.unit * outcome.value <= objective.range
             if outcome.status in (Status.SOLVED, Status.INFEASIBLE) and not (objective.complete or proved):
                 continue  # the costs left out may matter
-            bound = (
-                outcome.bound if objective.complete else min(outcome.bound, objective.range / objective.unit)
-            )
+            bound = outcome.bound if objective.complete else min(outcome.bound, objective.range / objective.unit)
             if outcome.labels is None:
                 return answer(problem, outcome.status, bound=objective.original(bound))
             value = objective.original(outcome.value)
-            return answer(
-                problem, outcome.status, outcome.labels, value, objective.original(bound), self.name
-            )
+            return answer(problem, outcome.status, outcome.labels, value, objective.original(bound), self.name)
         return answer(problem, Status.INFEASIBLE)
 
     def _model(self, problem: Problem) -> tuple[Layout, Model]:
@@ -142,9 +138,7 @@ def answer(
     if cost == math.inf or not rows_hold(problem.graph, labels):
         broken = problem.check(labels)
         raise SolverWrong(f"{name} returned a labelling that breaks a constraint: {broken}.")
-    if value is not None and not abs(value - cost) <= TOLERANCE * max(1.0, abs(cost)) + _rounding(
-        problem, labels
-    ):
+    if value is not None and not abs(value - cost) <= TOLERANCE * max(1.0, abs(cost)) + _rounding(problem, labels):
         raise SolverWrong(f"{name} says that its labelling costs {value!r}, but it costs {cost!r}.")
     bound = cost if status is Status.SOLVED else min(bound, cost)
     return Solution(problem, status, Source.SOLVER, labels, cost, bound, True, n_costs)
@@ -159,6 +153,5 @@ def _rounding(problem: Problem, labels: IntArray) -> float:
 def _constant_rows_hold(graph: Graph) -> bool:
     empty = np.flatnonzero(np.diff(graph.row_first) == 0)
     return all(
-        graph.row_low[r] - slack(graph.row_low[r]) <= 0 <= graph.row_high[r] + slack(graph.row_high[r])
-        for r in empty
+        graph.row_low[r] - slack(graph.row_low[r]) <= 0 <= graph.row_high[r] + slack(graph.row_high[r]) for r in empty
     )

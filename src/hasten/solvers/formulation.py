@@ -86,16 +86,12 @@ def formulate(graph: Graph) -> Formulation:
             continue
         tuples = slice(graph.list_first[listing], graph.list_first[listing + 1])
         labels_at, n_tuples = int(graph.list_label_at[listing]), tuples.stop - tuples.start
-        labels = graph.list_label[labels_at : labels_at + n_tuples * len(starts)].reshape(
-            n_tuples, len(starts)
-        )
+        labels = graph.list_label[labels_at : labels_at + n_tuples * len(starts)].reshape(n_tuples, len(starts))
         first_column = n_labels + len(entries)
         entries.extend((at + graph.list_entry[tuples]).tolist())
         for slot, start in enumerate(starts):
             size = int(graph.first[graph.scope[slots][slot] + 1] - start)
-            for label in range(
-                size if slot == 0 else size - 1
-            ):  # the last label's row follows from the others
+            for label in range(size if slot == 0 else size - 1):  # the last label's row follows from the others
                 chosen = first_column + np.flatnonzero(labels[:, slot] == label)
                 rows.add(chosen, (start + label,), 0.0, 0.0)
     for r in range(len(graph.row_low)):
@@ -130,9 +126,7 @@ def hall_rows(allowed: BoolArray, limit: int) -> list[HallRow] | None:
         found[needed] = None
         if len(found) > limit:
             return None
-        waiting += [
-            needed | neighbours[i] for i in alive if neighbours[i] & needed and neighbours[i] & ~needed
-        ]
+        waiting += [needed | neighbours[i] for i in alive if neighbours[i] & needed and neighbours[i] & ~needed]
     n_labels = allowed.shape[1]
     return [
         (
@@ -152,8 +146,7 @@ def whole_row(weights: FloatArray, low: float, high: float) -> tuple[list[int], 
     """
     fractions = [Fraction(float(weight)).limit_denominator(MAX_DENOMINATOR) for weight in weights]
     if any(
-        abs(float(fraction) - weight) > 1e-12 * abs(weight)
-        for fraction, weight in zip(fractions, weights, strict=True)
+        abs(float(fraction) - weight) > 1e-12 * abs(weight) for fraction, weight in zip(fractions, weights, strict=True)
     ):
         return None
     scale = math.lcm(*(fraction.denominator for fraction in fractions))
@@ -175,9 +168,7 @@ def _table(graph: Graph, f: int) -> tuple[FloatArray, tuple[int, ...]]:
     return graph.table[graph.table_at[f] : graph.table_at[f] + int(np.prod(shape))], shape
 
 
-def _hall_form(
-    table: FloatArray, shape: tuple[int, ...]
-) -> tuple[list[PairRows], list[tuple[int, int]]] | None:
+def _hall_form(table: FloatArray, shape: tuple[int, ...]) -> tuple[list[PairRows], list[tuple[int, int]]] | None:
     """Returns a table's Hall rows and the (slot, label)s that no tuple allows; None without such a form."""
     allowed = np.isfinite(table).reshape(shape)
     if allowed.all() or table[np.isfinite(table)].any():

@@ -85,9 +85,7 @@ class GurobiSolver(ModelSolver[GurobiModel]):
         import gurobipy
 
         form, program, columns = model.formulation, model.program, model.columns
-        program.setAttr(
-            "Obj", columns, np.concatenate([objective.label, objective.table[form.entry]]).tolist()
-        )
+        program.setAttr("Obj", columns, np.concatenate([objective.label, objective.table[form.entry]]).tolist())
         upper = np.concatenate([objective.label_allowed, objective.table_allowed[form.entry]]) & ~form.dead
         if not np.array_equal(upper, model.upper):
             program.setAttr("UB", columns, upper.astype(float).tolist())

@@ -120,9 +120,7 @@ class _Program:
             n_tuples = form.n_columns - form.n_labels
             lp.integrality_ = [kind.kInteger] * form.n_labels + [kind.kContinuous] * n_tuples
         if highs.passModel(lp) == highspy.HighsStatus.kError:
-            raise SolverError(
-                "HiGHS rejects the model; are the weights of some rule smaller than 1e-9 or above 1e15?"
-            )
+            raise SolverError("HiGHS rejects the model; are the weights of some rule smaller than 1e-9 or above 1e15?")
 
     def run(self, cost: Any, upper: Any, deadline: float) -> _Found:
         """Optimises for some costs and allowed columns."""
@@ -132,9 +130,7 @@ class _Program:
             self._upper = upper
         highs.changeColsCost(len(cost), self._columns, cost)
         left = deadline - time.monotonic()
-        highs.setOptionValue(
-            "time_limit", math.inf if left == math.inf else highs.getRunTime() + max(0.0, left)
-        )
+        highs.setOptionValue("time_limit", math.inf if left == math.inf else highs.getRunTime() + max(0.0, left))
         self.warm, was_warm = True, self.warm
         highs.run()
         said = highs.getModelStatus()
@@ -145,9 +141,7 @@ class _Program:
         bound = info.mip_dual_bound if self._whole else -math.inf
         if said == status.kOptimal:
             value = info.objective_function_value
-            return _Found(
-                Status.SOLVED, highs.getSolution().col_value, value, bound if self._whole else value
-            )
+            return _Found(Status.SOLVED, highs.getSolution().col_value, value, bound if self._whole else value)
         if said == status.kTimeLimit:
             if self._whole and info.primal_solution_status == self._highspy.kSolutionStatusFeasible:
                 column = highs.getSolution().col_value

@@ -57,9 +57,7 @@ class Layout:
             uses[at] = size, uses.get(at, (size, 0))[1] + 1
         self.unary: IntArray = np.array(unary, dtype=np.int64).reshape(-1, 2)
         self.blocks = [(at, at + size, count) for at, (size, count) in uses.items()]
-        self.fixed = all(
-            graph.table[at:end].any() for at, end, _ in self.blocks
-        )  # no table that problems fill
+        self.fixed = all(graph.table[at:end].any() for at, end, _ in self.blocks)  # no table that problems fill
         self._schema_tables = self._lowered(graph.table)
 
     def tables(self, problem: Problem) -> tuple[FloatArray, float]:

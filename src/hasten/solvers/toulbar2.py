@@ -41,9 +41,7 @@ class Toulbar2Model:
     def __init__(self, graph: Graph) -> None:
         self.rounding = Rounding(graph)
         self.first = graph.first
-        self.sizes: list[int] = np.diff(
-            graph.first
-        ).tolist()  # of the variables, and then of the running sums
+        self.sizes: list[int] = np.diff(graph.first).tolist()  # of the variables, and then of the running sums
         self.tables: list[tuple[list[int], int]] = []  # scopes of two variables or more, and their tables
         for f in range(len(graph.table_at)):
             scope = graph.scope[graph.scope_first[f] : graph.scope_first[f + 1]].tolist()
@@ -88,9 +86,7 @@ class Toulbar2Model:
         factors = [(scope, cut[at].reshape([self.sizes[v] for v in scope])) for scope, at in self.tables]
         return factors + self.links
 
-    def domains(
-        self, objective: Objective, tables: list[tuple[list[int], FloatArray]]
-    ) -> list[IntArray] | None:
+    def domains(self, objective: Objective, tables: list[tuple[list[int], FloatArray]]) -> list[IntArray] | None:
         """Returns the labels of each variable that every table supports; None if some variable has none."""
         key = objective.label_allowed.tobytes(), objective.table_allowed.tobytes()
         if key != self._last[0]:
@@ -137,11 +133,7 @@ class Toulbar2Solver(ModelSolver[Toulbar2Model]):
                 unary[left[0]] = unary[left[0]] + table
             else:
                 functions.append(([number[v] for v in left], table.ravel().tolist()))
-        found = (
-            _solve_network([unary[v].tolist() for v in free], functions, deadline)
-            if free
-            else _Found([], 0.0)
-        )
+        found = _solve_network([unary[v].tolist() for v in free], functions, deadline) if free else _Found([], 0.0)
         if found.labels is None:
             bound = max(0.0, (found.bound + constant) / whole.scale - whole.error)
             return Outcome(Status.NO_TIME if found.stopped else Status.INFEASIBLE, bound=bound)
@@ -162,9 +154,7 @@ class _Found(NamedTuple):
     stopped: bool = False
 
 
-def _solve_network(
-    unary: list[list[float]], functions: list[tuple[list[int], list[float]]], deadline: float
-) -> _Found:
+def _solve_network(unary: list[list[float]], functions: list[tuple[list[int], list[float]]], deadline: float) -> _Found:
     """Minimises functions of one variable, all finite, and of more."""
     import pytoulbar2
 

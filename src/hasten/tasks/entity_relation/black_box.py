@@ -5,21 +5,18 @@ model trained on each variable alone, minus its log-probability. One kernel serv
 that a search asks for is bit for bit the cost that an ILP solver was given.
 """
 
-import hashlib
+from __future__ import annotations
+
 import json
 import os
-import secrets
-from collections.abc import Mapping
 from dataclasses import dataclass
 from math import exp, log
-from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
-from safetensors import SafetensorError, safe_open
-from safetensors.numpy import save as to_bytes
 
 from hasten.errors import ModelError
+from hasten.files import damaged, load_tensors, save_tensors
 from hasten.graph import FloatArray, IntArray
 from hasten.jit import driver, kernel
 from hasten.problem import Scorer
@@ -121,11 +118,7 @@ class LinearScorer:
                     f"Got weights of shape {weights.shape} for the labels {labels}. "
                     "Give one column for each label, and each label once."
                 )
-            if (
-                weights.dtype != np.float32
-                or not weights.flags.c_contiguous
-                or not np.isfinite(weights).all()
-            ):
+            if weights.dtype != np.float32 or not weights.flags.c_contiguous or not np.isfinite(weights).all():
                 raise ModelError("Weights must be finite float32 numbers, stored row by row.")
         if self.training not in ("independent", "structured"):
             raise ModelError(f"Training {self.training!r} is unknown. It is 'independent' or 'structured'.")
@@ -153,61 +146,41 @@ class LinearScorer:
     def _score(self, text: Text, problem_ids: IntArray, variable_ids: IntArray) -> FloatArray:
         normalised = self.training == "independent"
         return np.asarray(
-            score_variables(
-                text, self.entity_weights, self.relation_weights, normalised, problem_ids, variable_ids
-            )
+            score_variables(text, self.entity_weights, self.relation_weights, normalised, problem_ids, variable_ids)
         )
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Writes the model whole or not at all."""
         tensors = {"entity_weights": self.entity_weights, "relation_weights": self.relation_weights}
-        metadata = {
-            "format": FORMAT,
+        about = {
             "version": str(FORMAT_VERSION),
             "features": str(features.VERSION),
             "entity_labels": json.dumps(self.entity_labels),
             "relation_labels": json.dumps(self.relation_labels),
-            "n_buckets": json.dumps([len(self.entity_weights), len(self.relation_weights)]),
             "training": self.training,
         }
-        metadata["digest"] = _digest(tensors, metadata)
-        target = Path(path)
-        part = target.with_name(f".{target.name}.{secrets.token_hex(4)}.part")
-        try:
-            with open(part, "xb") as file:
-                file.write(to_bytes(tensors, metadata))
-                file.flush()
-                os.fsync(file.fileno())
-            os.replace(part, target)
-        finally:
-            part.unlink(missing_ok=True)
+        save_tensors(path, FORMAT, tensors, about)
 
     @classmethod
-    def load(cls, path: str | os.PathLike[str]) -> "LinearScorer":
+    def load(cls, path: str | os.PathLike[str]) -> LinearScorer:
         """Reads a saved model, and refuses a file that is not exactly what was saved."""
+        tensors, about = load_tensors(path, FORMAT, "black box")
+        versions = (about.get("version"), about.get("features"))
+        if versions != (str(FORMAT_VERSION), str(features.VERSION)):
+            raise ModelError(
+                f"{os.fspath(path)} was written by another version of hasten (format and features {versions}). "
+                "Train the black box again."
+            )
         try:
-            with safe_open(path, framework="numpy") as file:
-                metadata = dict(file.metadata() or {})
-                if metadata.get("format") != FORMAT:
-                    raise ModelError("it is not a black box of the entity and relation task")
-                versions = (metadata.get("version"), metadata.get("features"))
-                if versions != (str(FORMAT_VERSION), str(features.VERSION)):
-                    raise ModelError(f"another version of hasten wrote it (format and features {versions})")
-                tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
-            if metadata.pop("digest", None) != _digest(tensors, metadata):
-                raise ModelError("its contents do not match its digest: it was damaged or changed")
             return cls(
-                tuple(json.loads(metadata["entity_labels"])),
-                tuple(json.loads(metadata["relation_labels"])),
+                tuple(json.loads(about["entity_labels"])),
+                tuple(json.loads(about["relation_labels"])),
                 tensors["entity_weights"],
                 tensors["relation_weights"],
-                metadata["training"],
+                about["training"],
             )
-        except (OSError, SafetensorError, ModelError, KeyError, ValueError, TypeError) as error:
-            raise ModelError(
-                f"Cannot load the black box {os.fspath(path)!r}: {error}. "
-                "Give a file that LinearScorer.save wrote, or train the black box again."
-            ) from error
+        except (KeyError, ValueError, TypeError) as error:
+            raise damaged(path, str(error)) from error
 
 
 def check_n_buckets(n_buckets: int) -> None:
@@ -221,11 +194,3 @@ def all_variables(text: Text) -> tuple[IntArray, IntArray]:
     n = text.n_variables
     first = np.cumsum(n) - n
     return np.repeat(np.arange(len(n)), n), np.arange(n.sum()) - np.repeat(first, n)
-
-
-def _digest(tensors: Mapping[str, WeightArray], metadata: Mapping[str, str]) -> str:
-    digest = hashlib.sha256(json.dumps(sorted(metadata.items())).encode())
-    for name, tensor in sorted(tensors.items()):
-        digest.update(f"{name} {tensor.dtype} {tensor.shape}".encode())
-        digest.update(np.ascontiguousarray(tensor).tobytes())
-    return digest.hexdigest()

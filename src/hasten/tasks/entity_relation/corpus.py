@@ -89,9 +89,7 @@ class Sentence:
         pairs = set()
         for source, target, name in self.relations or ():
             if source == target or not (0 <= source < n_spans and 0 <= target < n_spans):
-                return (
-                    f"{name} joins spans {source} and {target}. Name two different ones of {n_spans}, from 0."
-                )
+                return f"{name} joins spans {source} and {target}. Name two different ones of {n_spans}, from 0."
             if (source, target) in pairs:
                 return f"Two relations go from span {source} to span {target}. Keep one of them."
             pairs.add((source, target))
@@ -137,16 +135,12 @@ def read_gmb(path: AnyPath) -> Iterator[Sentence]:
     with _open(path, encoding="cp1252") as lines:  # a superset of latin-1's letters; the file has its quotes
         rows = csv.reader(lines)
         if (header := next(rows, None)) != GMB_HEADER:
-            raise CorpusError(
-                f"Expected the header {','.join(GMB_HEADER)!r}, not {header}. Is this the file?"
-            )
+            raise CorpusError(f"Expected the header {','.join(GMB_HEADER)!r}, not {header}. Is this the file?")
         number, tokens, pos, tags = "", list[str](), list[str](), list[str]()
         n_rows = 1
         for n_rows, row in enumerate(rows, start=2):  # noqa: B007
             if len(row) != len(GMB_HEADER):
-                raise CorpusError(
-                    f"Expected {len(GMB_HEADER)} columns, not {len(row)}. Quote words with commas."
-                )
+                raise CorpusError(f"Expected {len(GMB_HEADER)} columns, not {len(row)}. Quote words with commas.")
             if row[0]:
                 if tokens:
                     yield _unlabelled(number, tokens, pos, tags, GMB_ENTITIES)
@@ -171,9 +165,7 @@ def read_conll2003(path: AnyPath) -> Iterator[Sentence]:
             if columns and columns[0] == "-DOCSTART-":
                 continue
             if columns and len(columns) != 4:
-                raise CorpusError(
-                    f"Expected word, POS, chunk and entity, not {len(columns)} columns. Add a blank?"
-                )
+                raise CorpusError(f"Expected word, POS, chunk and entity, not {len(columns)} columns. Add a blank?")
             if columns:
                 rows.append(columns)
             elif rows:
@@ -209,9 +201,7 @@ def write_jsonl(path: AnyPath, sentences: Iterable[Sentence]) -> int:
             raw: Any = stack.enter_context(open(part, "xb"))
             if path.suffix == ".gz":  # the same sentences give the same bytes
                 raw = stack.enter_context(gzip.GzipFile(filename="", mode="wb", fileobj=raw, mtime=0))
-            count = _write(
-                stack.enter_context(io.TextIOWrapper(raw, encoding="utf-8", newline="\n")), sentences
-            )
+            count = _write(stack.enter_context(io.TextIOWrapper(raw, encoding="utf-8", newline="\n")), sentences)
         os.replace(part, path)
     finally:
         part.unlink(missing_ok=True)
@@ -231,9 +221,7 @@ def read_corpus(path: AnyPath, format: str = "auto") -> Iterator[Sentence]:
     if format == "auto":
         format = _recognise(path)
     if format not in FORMATS:
-        raise CorpusError(
-            f"There is no corpus format {format!r}. Choose one of {', '.join(FORMATS)}, or auto."
-        )
+        raise CorpusError(f"There is no corpus format {format!r}. Choose one of {', '.join(FORMATS)}, or auto.")
     return FORMATS[format](path)
 
 
@@ -247,9 +235,7 @@ def induce_arguments(sentences: Iterable[Sentence]) -> dict[str, set[tuple[str, 
     return arguments
 
 
-def split(
-    sentences: Iterable[Sentence], fraction: float, seed: int = 0
-) -> tuple[list[Sentence], list[Sentence]]:
+def split(sentences: Iterable[Sentence], fraction: float, seed: int = 0) -> tuple[list[Sentence], list[Sentence]]:
     """Shuffles, and returns the first `fraction` and the rest; the same seed gives the same split."""
     if not 0 <= fraction <= 1:
         raise CorpusError(f"Cannot split off a fraction of {fraction}. Give a number from 0 to 1.")
@@ -332,9 +318,7 @@ class _Conll04Sentence:
 
     def add_row(self, number: str, entity: str, row: str, tags: str, words: str) -> None:
         if self.tokens and number != self.id:
-            raise CorpusError(
-                f"Sentence {number} begins inside sentence {self.id}. Put a blank line between."
-            )
+            raise CorpusError(f"Sentence {number} begins inside sentence {self.id}. Put a blank line between.")
         self.id = number
         start = len(self.tokens)
         for word, tag in _expand(words, tags):
@@ -428,9 +412,7 @@ def _from_json(line: str, default_id: str) -> Sentence:
     try:
         found = json.loads(line)
     except json.JSONDecodeError as error:
-        raise CorpusError(
-            f"Not JSON ({error.msg} at column {error.colno}). Write one object a line."
-        ) from error
+        raise CorpusError(f"Not JSON ({error.msg} at column {error.colno}). Write one object a line.") from error
     if not isinstance(found, dict):
         raise CorpusError("Expected a JSON object with tokens and spans. Write one object a line.")
     for key, (form, fits) in _JSON_KEYS.items():
@@ -483,9 +465,7 @@ def _recognise(path: AnyPath) -> str:
         return "jsonl"
     if ".corp" in name:
         return "conll04"
-    if os.path.isfile(path) or not os.path.exists(
-        path
-    ):  # a pipe can be read only once; a missing file says so
+    if os.path.isfile(path) or not os.path.exists(path):  # a pipe can be read only once; a missing file says so
         with _open(path, encoding="latin-1") as lines:
             first = next((line.rstrip("\r\n") for line in lines if not line.isspace()), "")
         if first.startswith("{"):

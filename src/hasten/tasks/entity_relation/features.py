@@ -70,9 +70,7 @@ def bucket(length: int) -> int:
 
 
 @kernel
-def entity_features(
-    columns: HashArray, first: int, end: int, span: IntArray, mask: int, rows: IntArray
-) -> int:
+def entity_features(columns: HashArray, first: int, end: int, span: IntArray, mask: int, rows: IntArray) -> int:
     """Writes the rows of a span in the sentence `first:end`; returns how many there are."""
     start, stop = span[0], span[1]
     head = stop - 1
@@ -221,6 +219,4 @@ def variable_features(text: Text, sentence: int, variable: int, mask: int, rows:
     relation = variable - len(spans)
     left, right = pair_of(len(spans), relation)
     between, backward = right - left - 1, relation % 2
-    return int(
-        relation_features(text.columns, first, end, spans[left], spans[right], between, backward, mask, rows)
-    )
+    return int(relation_features(text.columns, first, end, spans[left], spans[right], between, backward, mask, rows))

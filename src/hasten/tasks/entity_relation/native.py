@@ -32,9 +32,7 @@ class Model(NamedTuple):
 
 
 @kernel
-def score_wanted(
-    text: Text, model: Model, sentence: int, graph: Graph, known: IntArray, cost: FloatArray
-) -> None:
+def score_wanted(text: Text, model: Model, sentence: int, graph: Graph, known: IntArray, cost: FloatArray) -> None:
     """Computes the costs that a search wants."""
     for v in range(graph.order.size):
         if known[v] == beam.WANTED:

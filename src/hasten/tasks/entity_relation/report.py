@@ -14,7 +14,7 @@ from html import escape
 from pathlib import Path
 from typing import Any
 
-from hasten.heuristic import write_whole
+from hasten.files import write_whole
 from hasten.tasks.entity_relation.charts import draw_figures, draw_weights
 from hasten.tasks.entity_relation.graphs import draw_examples
 

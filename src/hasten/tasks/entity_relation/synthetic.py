@@ -432,9 +432,7 @@ WORD, SYMBOL, ENTITY = range(3)
 class Line(NamedTuple):
     """One way to write a symbol: its items in order, and the relations between its entities."""
 
-    items: tuple[
-        tuple[int, tuple[str, str]], ...
-    ]  # (WORD, (word, tag)), (SYMBOL, (name, "")), (ENTITY, (name, kind))
+    items: tuple[tuple[int, tuple[str, str]], ...]  # (WORD, (word, tag)), (SYMBOL, (name, "")), (ENTITY, (name, kind))
     relations: tuple[tuple[str, str, str], ...] = ()  # source, name, target
 
 
@@ -550,8 +548,7 @@ def _read_names() -> dict[str, list[Line]]:
     names["acronym"] = ["".join(three) for three in product(letters, repeat=3)]
     tags = {"nationname": "JJ"}
     return {
-        symbol: [Line(((WORD, (word, tags.get(symbol, "NNP"))),)) for word in words]
-        for symbol, words in names.items()
+        symbol: [Line(((WORD, (word, tags.get(symbol, "NNP"))),)) for word in words] for symbol, words in names.items()
     }
 
 

@@ -94,9 +94,7 @@ class Tagger:
             tell("Training the black box", done / total)
 
         if black_box == "independent":
-            scorer = train_independent(
-                labelled, task.entity_labels, task.relation_labels, seed=seed, progress=progress
-            )
+            scorer = train_independent(labelled, task.entity_labels, task.relation_labels, seed=seed, progress=progress)
         else:
             scorer = train_structured(
                 labelled,
@@ -194,9 +192,7 @@ class Tagger:
             about = json.loads((path / "tagger.json").read_text(encoding="utf-8"))
             if about["format"] != FORMAT or about["version"] != 1:
                 raise ValueError(f"its format is {about['format']!r}, version {about['version']!r}")
-            arguments = {
-                name: {(str(s), str(t)) for s, t in pairs} for name, pairs in about["arguments"].items()
-            }
+            arguments = {name: {(str(s), str(t)) for s, t in pairs} for name, pairs in about["arguments"].items()}
             task = EntityRelationTask(
                 about["entity_labels"],
                 arguments,

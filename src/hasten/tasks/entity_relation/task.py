@@ -67,9 +67,7 @@ class EntityRelationTask:
         for name, pairs in self.arguments.items():
             for source, target in pairs:
                 args.allow(relation=name, source=source, target=target)
-        both = self.both = schema.factor(
-            "both", learned=features == "more", forward=relation, backward=relation
-        )
+        both = self.both = schema.factor("both", learned=features == "more", forward=relation, backward=relation)
         both.allow(forward=no_relation)
         both.allow(backward=no_relation)
         if features != "triples":
@@ -103,9 +101,7 @@ class EntityRelationTask:
     @cached_property
     def lean(self) -> EntityRelationTask:
         """This task with triples as its only features: a search over it has less to add up."""
-        return EntityRelationTask(
-            self.entity_labels, self.arguments, no_relation=self.no_relation, features="triples"
-        )
+        return EntityRelationTask(self.entity_labels, self.arguments, no_relation=self.no_relation, features="triples")
 
     def folded(self, weights: FloatArray) -> FloatArray:
         """Returns weights for the lean task that give every node of a search the same heuristic.

@@ -150,9 +150,7 @@ class _Averaged:
         return (self.weights - self.lag / max(steps, 1)).astype(np.float32)
 
 
-def _gold_of(
-    sentences: Sequence[Sentence], entity_labels: Sequence[str], relation_labels: Sequence[str]
-) -> IntArray:
+def _gold_of(sentences: Sequence[Sentence], entity_labels: Sequence[str], relation_labels: Sequence[str]) -> IntArray:
     every = [gold(sentence, entity_labels, relation_labels) for sentence in sentences]
     if not any(labels.size for labels in every):
         raise CorpusError("There is nothing to learn from. Give labelled sentences that have entities.")
