@@ -105,7 +105,7 @@ def test_rules_name_variables_and_labels_that_exist() -> None:
         shape.rule("few", [(3, "cat")], at_most=1)
     with refused("pet has no label 'house'"):
         shape.rule("few", [(0, "house")], at_most=1)
-    with refused("the weight must be a finite number, got nan"):
+    with refused("the weight of 'cat' must be a finite number, got nan"):
         shape.rule("few", [(0, "cat", math.nan)], at_most=1)
     # What was refused leaves no trace.
     assert shape.rules == []

@@ -57,7 +57,9 @@ class Rule:
     ) -> Rule:
         """Makes a rule from (variable, label) or (variable, label, weight) terms."""
         low, high = read_limits(name, at_most, at_least, exactly)
-        weighted = tuple((term[0], term[1], check_weight(term[2] if len(term) == 3 else 1.0, name, term[1])) for term in terms)
+        weighted = tuple(
+            (term[0], term[1], check_weight(term[2] if len(term) == 3 else 1.0, name, term[1])) for term in terms
+        )
         if not weighted:
             raise SchemaError(f"Rule {name!r} counts nothing. Give (variable, label) terms.")
         return Rule(name, weighted, low, high)
