@@ -22,7 +22,7 @@ from hasten.graph import BoolArray, Graph, IntArray, Pool, gather
 from hasten.kernels.eliminate import Plan, PlanPool, gather_plans
 from hasten.structure import Compiled
 
-MAX_JOIN = 1024  # how many sums eliminating one variable may take
+MAX_JOIN = 768  # how many sums eliminating one variable may take
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -146,6 +146,22 @@ def gather_fields(items: Sequence[T], make: Callable[..., T], groups: Groups) ->
 
 
 @driver
+def by_structure(pool: Pool, structure: IntArray, begin_at: int, end_at: int) -> IntArray:
+    """Returns the problems `begin_at:end_at`, those of one structure together: it is then viewed only once."""
+    n_structures = pool.at.shape[0] - 1
+    place = np.zeros(n_structures + 1, dtype=np.int64)
+    for p in range(begin_at, end_at):
+        place[structure[p] + 1] += 1
+    for s in range(n_structures):
+        place[s + 1] += place[s]
+    order = np.empty(end_at - begin_at, dtype=np.int64)
+    for p in range(begin_at, end_at):
+        order[place[structure[p]]] = p
+        place[structure[p]] += 1
+    return order
+
+
+@driver
 def view(pool: Pool, s: int) -> Graph:
     """Returns the graph of structure `s` of a pool."""
     at, end, g = pool.at[s], pool.at[s + 1], pool.graphs

@@ -28,6 +28,12 @@ def kernel(function: Callable[P, R]) -> Callable[P, R]:
     return compiled
 
 
+def inlined_kernel(function: Callable[P, R]) -> Callable[P, R]:
+    """Compiles a kernel into each of its callers: for the small ones in inner loops, whose call would cost more."""
+    compiled: Callable[P, R] = njit(**_ALWAYS, _nrt=False, no_cpython_wrapper=True, inline="always")(function)
+    return compiled
+
+
 def open_kernel(function: Callable[P, R]) -> Callable[P, R]:
     """Compiles a function that allocates nothing, for Python to call as well."""
     compiled: Callable[P, R] = njit(**_ALWAYS, _nrt=False)(function)

@@ -25,8 +25,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from hasten.graph import BoolArray, FloatArray, Graph, IntArray, Pool, view
-from hasten.jit import driver, kernel
+from hasten.graph import BoolArray, FloatArray, Graph, IntArray, Pool, by_structure, view
+from hasten.jit import driver, inlined_kernel, kernel
 from hasten.kernels.score import rows_hold, slack
 
 DONE, BLOCKED, DEAD_END = 0, 1, 2
@@ -208,7 +208,9 @@ def expand(
     """Writes the candidates of step `t`, node by node and label by label, but for the costs of their labels."""
     open_candidates(graph, nodes, n_nodes, t, scratch)
     for x in range(graph.done_first[t], graph.done_first[t + 1]):
-        complete(graph, table, weights, options.enforce, nodes.labels, n_nodes, t, graph.done[x], scratch)
+        f = graph.done[x]
+        if graph.table_at[f] >= 0 or weights.size:
+            complete(graph, table, weights, options.enforce, nodes.labels, n_nodes, t, f, scratch)
     if options.enforce and graph.row_low.size:
         remove_by_rows(graph, nodes.row, n_nodes, t, scratch.out)
     if options.ahead:
@@ -238,7 +240,7 @@ def keep_best(
         keep_ahead(graph, cost, table, known, nodes, n_best, t)
 
 
-@kernel
+@inlined_kernel
 def open_candidates(graph: Graph, nodes: Nodes, n_nodes: int, t: int, scratch: Scratch) -> None:
     """Starts the candidates of step `t`, node by node and label by label."""
     k = graph.order[t]
@@ -251,7 +253,7 @@ def open_candidates(graph: Graph, nodes: Nodes, n_nodes: int, t: int, scratch: S
             scratch.out[c] = False
 
 
-@kernel
+@inlined_kernel
 def complete(
     graph: Graph,
     table: FloatArray,
@@ -360,7 +362,7 @@ def opened(graph: Graph, known: IntArray, t: int, x: int) -> int:
     return u
 
 
-@kernel
+@inlined_kernel
 def rank_by_heuristic(graph: Graph, n_nodes: int, t: int, width: int, scratch: Scratch) -> tuple[int, float]:
     """Ranks the candidates of step `t` by `h` alone; returns how many and the gap at the beam's edge."""
     k = graph.order[t]
@@ -375,7 +377,7 @@ def rank_by_heuristic(graph: Graph, n_nodes: int, t: int, width: int, scratch: S
     return n_best, gap
 
 
-@kernel
+@inlined_kernel
 def add_costs(
     graph: Graph,
     cost: FloatArray,
@@ -399,7 +401,7 @@ def add_costs(
                 scratch.out[c] = True
 
 
-@kernel
+@inlined_kernel
 def rank_by_priority(graph: Graph, n_nodes: int, t: int, width: int, spread: float, scratch: Scratch) -> int:
     """Ranks the candidates of step `t` by `g + h`, and look-ahead; returns how many the beam keeps."""
     k = graph.order[t]
@@ -463,7 +465,7 @@ def least_cost(
     return least
 
 
-@kernel
+@inlined_kernel
 def select(rank: FloatArray, best: IntArray, n_best: int, room: int, candidate: int, priority: float) -> int:
     """Inserts a candidate into the best so far, after its equals; returns how many there are."""
     if n_best == room:
@@ -509,7 +511,7 @@ def disagree(nodes: Nodes, n_nodes: int, v: int) -> bool:
     return False
 
 
-@kernel
+@inlined_kernel
 def assign(graph: Graph, nodes: Nodes, n_best: int, t: int, scratch: Scratch) -> None:
     """Gives the nodes, which already stand in their parents' places, their labels of step `t`."""
     k = graph.order[t]
@@ -559,12 +561,19 @@ def search_range(
     n_costs: IntArray,
 ) -> None:
     """Searches problems `begin_at:end_at`, whose costs are all there."""
+    if begin_at == end_at:
+        return
     n_variables, n_rows, n_labels = largest(pool, structure, begin_at, end_at)
     nodes = make_nodes(options.width, n_variables, n_rows)
     scratch = make_scratch(options.width, n_variables, n_rows, n_labels)
     state = np.empty(n_variables, dtype=np.int64)
-    for p in range(begin_at, end_at):
-        graph = view(pool, structure[p])
+    order = by_structure(pool, structure, begin_at, end_at)
+    s = structure[order[0]]
+    graph = view(pool, s)
+    for p in order:
+        if structure[p] != s:
+            s = structure[p]
+            graph = view(pool, s)
         mine = cost[cost_at[p] : cost_at[p + 1]]
         state[:] = KNOWN if options.theta == np.inf else UNKNOWN
         begin(graph, mine, options, state, nodes)

@@ -18,7 +18,7 @@ from typing import NamedTuple
 import numpy as np
 
 from hasten.graph import BoolArray, FloatArray, Graph, IntArray
-from hasten.jit import driver, kernel
+from hasten.jit import driver, inlined_kernel, kernel
 from hasten.kernels.dual import Dual, copy_labels, decode, factor_minimum, safe_bound, sweep
 from hasten.kernels.score import rows_hold, slack, total_cost
 
@@ -114,7 +114,7 @@ def prepare(graph: Graph, cost: FloatArray, table: FloatArray, dual: Dual, tree:
     return True
 
 
-@kernel
+@inlined_kernel
 def shorten(
     graph: Graph, table: FloatArray, dual: Dual, tree: Tree, level: int, f: int, slot: int, taken: float
 ) -> None:
@@ -140,7 +140,7 @@ def breaks(graph: Graph, tree: Tree, level: int, r: int) -> bool:
     return bool(tree.row_low[level, r] > high + slack(high) or tree.row_high[level, r] < low - slack(low))
 
 
-@kernel
+@inlined_kernel
 def assess(graph: Graph, tree: Tree, level: int) -> tuple[float, int]:
     """Returns what a level must cost at least, and its most decided free variable (-1: none is free)."""
     bound, widest, chosen = tree.base[level], -1.0, -1
@@ -162,7 +162,7 @@ def assess(graph: Graph, tree: Tree, level: int) -> tuple[float, int]:
     return bound, chosen
 
 
-@kernel
+@inlined_kernel
 def assign(graph: Graph, table: FloatArray, dual: Dual, tree: Tree, level: int, v: int, i: int) -> bool:
     """Makes the next level of one with variable `v` set to label `i`; false if some row can no longer hold."""
     tree.labels[v] = i
@@ -211,7 +211,7 @@ def count_rows(graph: Graph, tree: Tree, level: int, v: int, i: int) -> bool:
     return possible
 
 
-@kernel
+@inlined_kernel
 def next_label(graph: Graph, tree: Tree, level: int, v: int) -> int:
     """Returns the cheapest label of `v` that this level has not tried; -1 if none is left."""
     least, chosen = np.inf, -1

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from hasten.graph import FloatArray, Graph, IntArray, Pool, view
+from hasten.graph import FloatArray, Graph, IntArray, Pool, by_structure, view
 from hasten.jit import driver, kernel
 from hasten.kernels import dual as d
 from hasten.kernels.branch import FINISHED, LIMIT, Tree, branch, dive, make_tree
@@ -194,10 +194,16 @@ def certify_range(
     message_count: IntArray,
 ) -> None:
     """Certifies problems `begin_at:end_at`; adds the messages of the proved ones up, if there is room for sums."""
+    if begin_at == end_at:
+        return
     room = make_room(pool, plans, smalls, structure, begin_at, end_at, effort.max_nodes > 0)
-    for p in range(begin_at, end_at):
-        s = structure[p]
-        graph, plan, small = view(pool, s), view_plan(plans, s), view(smalls, s)
+    order = by_structure(pool, structure, begin_at, end_at)
+    s = structure[order[0]]
+    graph, plan, small = view(pool, s), view_plan(plans, s), view(smalls, s)
+    for p in order:
+        if structure[p] != s:
+            s = structure[p]
+            graph, plan, small = view(pool, s), view_plan(plans, s), view(smalls, s)
         outcome[p], best_cost[p], bound[p], by[p], n_sweeps[p], n_nodes[p] = certify(
             graph,
             plan,

@@ -20,7 +20,7 @@ from typing import NamedTuple
 import numpy as np
 
 from hasten.graph import FloatArray, Graph, IntArray
-from hasten.jit import driver, kernel
+from hasten.jit import driver, inlined_kernel, kernel
 from hasten.kernels.beam import breaks_row
 from hasten.kernels.score import rows_hold, slack, total_cost
 
@@ -85,7 +85,7 @@ def start_dual(graph: Graph, cost: FloatArray, start: FloatArray, dual: Dual) ->
             dual.belief[graph.first[v] + i] += message
 
 
-@kernel
+@inlined_kernel
 def update_factor(graph: Graph, table: FloatArray, f: int, dual: Dual) -> bool:
     """Maximises the bound over the messages of factor `f`; false if one of its variables has no label left."""
     a0, a1 = graph.scope_first[f], graph.scope_first[f + 1]

@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 
 from hasten.graph import FloatArray, Groups, IntArray, gather_fields
-from hasten.jit import driver, kernel
+from hasten.jit import driver, inlined_kernel, kernel
 
 EPS = 2.220446049250313e-16
 
@@ -109,7 +109,7 @@ def view_plan(pool: PlanPool, s: int) -> Plan:
     )
 
 
-@kernel
+@inlined_kernel
 def combine(plan: Plan, cost: FloatArray, table: FloatArray, work: FloatArray, n: int, c: int, c0: int) -> float:
     """Returns sum `c` of step `n`, whose first sum is `c0`."""
     value: float = cost[plan.combo_label[c]]

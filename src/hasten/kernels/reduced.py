@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from hasten.graph import BoolArray, FloatArray, IntArray, Pool, view
+from hasten.graph import BoolArray, FloatArray, IntArray, Pool, by_structure, view
 from hasten.jit import driver
 from hasten.kernels import beam
 from hasten.kernels.eliminate import PlanPool, eliminate, restore, view_plan
@@ -28,6 +28,8 @@ def search_range(
     done: BoolArray,
 ) -> None:
     """Searches problems `begin_at:end_at`, whose costs are all there."""
+    if begin_at == end_at:
+        return
     n_variables, n_rows, n_labels = beam.largest(smalls, structure, begin_at, end_at)
     nodes = beam.make_nodes(options.width, n_variables, n_rows)
     scratch = beam.make_scratch(options.width, n_variables, n_rows, n_labels)
@@ -40,9 +42,13 @@ def search_range(
         n_work = max(n_work, plan.out_first[-1] + plan.copy_from.size)
         n_kept = max(n_kept, plan.keep_label.size)
     work, kept_cost = np.zeros(n_work), np.zeros(n_kept)
-    for p in range(begin_at, end_at):
-        s = structure[p]
-        graph, plan, small = view(pool, s), view_plan(plans, s), view(smalls, s)
+    order = by_structure(pool, structure, begin_at, end_at)
+    s = structure[order[0]]
+    graph, plan, small = view(pool, s), view_plan(plans, s), view(smalls, s)
+    for p in order:
+        if structure[p] != s:
+            s = structure[p]
+            graph, plan, small = view(pool, s), view_plan(plans, s), view(smalls, s)
         mine, tables = cost[cost_at[p] : cost_at[p + 1]], table[table_at[p] :]
         possible = eliminate(plan, mine, tables, work, kept_cost) < np.inf
         if possible:

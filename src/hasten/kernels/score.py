@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from hasten.graph import BoolArray, FloatArray, Graph, IntArray, Pool, view
+from hasten.graph import BoolArray, FloatArray, Graph, IntArray, Pool, by_structure, view
 from hasten.jit import driver, open_kernel
 
 SLACK = 1e-6  # how far, relatively, a row may be from its limit and still hold: the solvers' own tolerance
@@ -74,8 +74,15 @@ def score_batch(
     valid: BoolArray,
 ) -> None:
     """Writes the cost and the validity of each problem's labelling; one without labels (-1) costs inf."""
-    for p in range(structure.size):
-        graph = view(pool, structure[p])
+    if structure.size == 0:
+        return
+    order = by_structure(pool, structure, 0, structure.size)
+    s = structure[order[0]]
+    graph = view(pool, s)
+    for p in order:
+        if structure[p] != s:
+            s = structure[p]
+            graph = view(pool, s)
         mine = labels[variable_at[p] : variable_at[p + 1]]
         if mine.size and mine[0] < 0:
             total[p], valid[p] = np.inf, False

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from hasten.graph import BoolArray, FloatArray, Graph, IntArray, Pool, view
+from hasten.graph import BoolArray, FloatArray, Graph, IntArray, Pool, by_structure, view
 from hasten.jit import driver, kernel
 from hasten.kernels import beam
 from hasten.problem import Batch
@@ -108,12 +108,19 @@ def search_text(
     n_costs: IntArray,
 ) -> None:
     """Searches sentences `begin_at:end_at`."""
+    if begin_at == end_at:
+        return
     n_variables, n_rows, n_labels = beam.largest(pool, structure, begin_at, end_at)
     nodes = beam.make_nodes(options.width, n_variables, n_rows)
     scratch = beam.make_scratch(options.width, n_variables, n_rows, n_labels)
     known = np.empty(n_variables, dtype=np.int64)
-    for p in range(begin_at, end_at):
-        graph = view(pool, structure[p])
+    order = by_structure(pool, structure, begin_at, end_at)
+    s = structure[order[0]]
+    graph = view(pool, s)
+    for p in order:
+        if structure[p] != s:
+            s = structure[p]
+            graph = view(pool, s)
         done[p] = search_sentence(
             text,
             model,
