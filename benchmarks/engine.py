@@ -24,7 +24,7 @@ from hasten.bench.machine import describe_machine
 from hasten.bench.tables import duration, times, wide_console
 from hasten.bound import Certifier
 from hasten.errors import SolverError
-from hasten.heuristic import write_whole
+from hasten.files import write_whole
 from hasten.problem import Batch, Problem
 from hasten.search import BeamSearch, ConstrainedSearch, greedy
 from hasten.solution import TOLERANCE
