@@ -1,7 +1,7 @@
 """A peer in a process of its own: it cannot disturb another, and may crash, hang or shout.
 
 HiGHS and OR-Tools cannot share a process at all. Only the calls themselves are timed, by the processor time
-of the peer's process: all peers use one thread, so that on an idle machine this is the time on the clock, and
+of the calling thread: all peers use no other, so that on an idle machine this is the time on the clock, and
 on a busy one it does not count the time that others took.
 """
 
@@ -133,9 +133,9 @@ def measure(peer: Any, problems: Sequence[Problem], budget: float, most: int) ->
     inner = getattr(peer, "inner", None)
     if hasattr(peer, "solve_all"):
         batch = Batch.of(problems)
-        started = time.process_time()
+        started = time.thread_time()
         answers = peer.solve_all(batch)
-        each = (time.process_time() - started) / max(1, len(problems))
+        each = (time.thread_time() - started) / max(1, len(problems))
         found = Round([each] * len(problems))
         for answer in answers:
             _note(found, answer)
@@ -144,9 +144,9 @@ def measure(peer: Any, problems: Sequence[Problem], budget: float, most: int) ->
     warm_up(peer, problems[:1])  # a process that waited is slow at first
     ends = time.perf_counter() + budget
     for problem in problems:
-        started = time.process_time()
+        started = time.thread_time()
         answer = peer.solve(problem)
-        found.seconds.append(time.process_time() - started)
+        found.seconds.append(time.thread_time() - started)
         _note(found, answer)
         if time.perf_counter() > ends:
             break

@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
 from importlib.util import find_spec
-from time import process_time
+from time import thread_time
 from typing import Any, Protocol
 
 from hasten.errors import SolverMissing
@@ -107,11 +107,11 @@ class Toulbar2:
         search = pytoulbar2.CFN.Solve
 
         def timed(*given: Any, **named: Any) -> Any:
-            started = process_time()
+            started = thread_time()
             try:
                 return search(*given, **named)
             finally:
-                self.inner += process_time() - started
+                self.inner += thread_time() - started
 
         pytoulbar2.CFN.Solve = timed
 
