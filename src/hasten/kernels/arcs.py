@@ -7,18 +7,18 @@ from typing import NamedTuple
 import numpy as np
 
 from hasten.graph import BoolArray, FloatArray, Graph, IntArray, Pool, view
-from hasten.jit import driver, kernel
+from hasten.jit import driver, inlined_kernel, kernel
 from hasten.kernels.score import entry, rows_hold, slack
 
 
-@kernel
+@inlined_kernel
 def copy(source: BoolArray, target: BoolArray, start: int, stop: int) -> None:
     """Copies part of an array."""
     for at in range(start, stop):
         target[at] = source[at]
 
 
-@kernel
+@inlined_kernel
 def revise_factor(graph: Graph, table: FloatArray, f: int, alive: BoolArray, support: BoolArray) -> bool:
     """Removes the labels that no allowed tuple of factor `f` supports; returns whether any was removed."""
     a0, a1 = graph.scope_first[f], graph.scope_first[f + 1]
@@ -49,7 +49,7 @@ def revise_factor(graph: Graph, table: FloatArray, f: int, alive: BoolArray, sup
     return changed
 
 
-@kernel
+@inlined_kernel
 def revise_row(graph: Graph, r: int, alive: BoolArray) -> bool:
     """Removes the labels with which row `r` cannot hold; returns whether any was removed."""
     least, most = 0.0, 0.0
@@ -82,7 +82,7 @@ def revise_row(graph: Graph, r: int, alive: BoolArray) -> bool:
     return changed
 
 
-@kernel
+@inlined_kernel
 def span(graph: Graph, c: int, c1: int, alive: BoolArray) -> tuple[int, float, float]:
     """Returns where the cells of one variable of a row end, and the least and most that its labels can add."""
     v = graph.row_variable[c]
@@ -120,7 +120,7 @@ def make_work(n_labels: int, n_factors: int) -> Work:
     )
 
 
-@kernel
+@inlined_kernel
 def push_neighbours(graph: Graph, v: int, skip: int, work: Work, tail: int) -> int:
     """Queues the tables that touch a variable, but for one; returns the new end of the queue."""
     size = graph.table_at.size + 1
@@ -180,7 +180,7 @@ def propagate(graph: Graph, table: FloatArray, alive: BoolArray, changed: int, w
     return consistent
 
 
-@kernel
+@inlined_kernel
 def emptied(graph: Graph, alive: BoolArray, v: int) -> bool:
     """Whether a variable has no label left."""
     for at in range(graph.first[v], graph.first[v + 1]):

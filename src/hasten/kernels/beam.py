@@ -192,7 +192,7 @@ def choose(
     return DONE
 
 
-@kernel
+@inlined_kernel
 def expand(
     graph: Graph,
     cost: FloatArray,
@@ -217,7 +217,7 @@ def expand(
         look_ahead(graph, cost, table, options.enforce, known, nodes, n_nodes, t, scratch)
 
 
-@kernel
+@inlined_kernel
 def keep_best(
     graph: Graph,
     cost: FloatArray,
@@ -482,7 +482,7 @@ def select(rank: FloatArray, best: IntArray, n_best: int, room: int, candidate: 
     return n_best + 1
 
 
-@kernel
+@inlined_kernel
 def settle(graph: Graph, cost: FloatArray, lazy: bool, known: IntArray, nodes: Nodes, n_nodes: int, t: int) -> bool:
     """Brings the costs that ranking step `t` by `g + h` needs into `g`; false if some must be computed first."""
     ready = True
@@ -527,7 +527,7 @@ def assign(graph: Graph, nodes: Nodes, n_best: int, t: int, scratch: Scratch) ->
             nodes.row[b, graph.cell_row[x]] += graph.cell_weight[x]
 
 
-@kernel
+@inlined_kernel
 def copy_nodes(
     graph: Graph, source: Nodes, target: Nodes, best: IntArray, n_best: int, parents: bool, ahead: bool
 ) -> None:
