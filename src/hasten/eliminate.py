@@ -68,6 +68,7 @@ class _Elimination:
         self.tables: dict[int, _Table] = {}
         self.touching: list[set[int]] = [set() for _ in self.sizes]
         self.in_rows = set(graph.row_variable.tolist())
+        self.silent: set[int] = set()  # factors whose tables only forbid
         self.n_entries = 0  # of derived tables
         self.out_first, self.combo_counts = [0], [ints(())]
         self.combo_label, self.combo_partner = [ints(())], [ints(())]
@@ -86,6 +87,8 @@ class _Elimination:
             own = f in compiled.own_tables
             allowed = ~np.isposinf(values)
             silent = not own and not values[allowed].any()
+            if silent:
+                self.silent.add(f)
             start_at = int(graph.start_at[graph.scope_first[f]])
             self._put(_Table(scope, allowed, at, False, silent, start_at))
 
@@ -260,11 +263,11 @@ class _Elimination:
         return np.concatenate([ints(()), *blocks])
 
     def _soft_tables(self) -> dict[str, IntArray]:
-        """Lists the tables with finite costs, with how many factors share each: what rounding can add up to."""
+        """Lists the tables with costs other than zero, and how many factors share each: what rounding adds up to."""
         graph = self.graph
         counts: dict[tuple[int, int], int] = {}
         for f in range(len(graph.table_at)):
-            if graph.table_at[f] >= 0:
+            if graph.table_at[f] >= 0 and f not in self.silent:
                 size = math.prod(self.sizes[v] for v in graph.scope[graph.scope_first[f] : graph.scope_first[f + 1]])
                 key = (int(graph.table_at[f]), size)
                 counts[key] = counts.get(key, 0) + 1

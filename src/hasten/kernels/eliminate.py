@@ -128,11 +128,21 @@ def combine(plan: Plan, cost: FloatArray, table: FloatArray, work: FloatArray, n
 def eliminate(plan: Plan, cost: FloatArray, table: FloatArray, work: FloatArray, kept_cost: FloatArray) -> float:
     """Carries a plan out: fills the derived tables and the costs of what is left; returns the constant part."""
     for n in range(plan.variable.size):
-        c0 = plan.combo_first[plan.out_first[n]]
+        paired, n_static, n_derived = plan.partner[n] >= 0, plan.n_static[n], plan.n_derived[n]
+        at = plan.read_at[n]
         for e in range(plan.out_first[n], plan.out_first[n + 1]):
             least = np.inf
-            for c in range(plan.combo_first[e], plan.combo_first[e + 1]):
-                least = min(least, combine(plan, cost, table, work, n, c, c0))
+            for c in range(plan.combo_first[e], plan.combo_first[e + 1]):  # as `combine` does, one after the other
+                value = cost[plan.combo_label[c]]
+                if paired:
+                    value += cost[plan.combo_partner[c]]
+                for x in range(at, at + n_static):
+                    value += table[plan.reads[x]]
+                at += n_static
+                for x in range(at, at + n_derived):
+                    value += work[plan.reads[x]]
+                at += n_derived
+                least = min(least, value)
             work[e] = least
     for x in range(plan.copy_from.size):
         work[plan.out_first[-1] + x] = table[plan.copy_from[x]]
