@@ -6,6 +6,7 @@ The data's way through the package:
 """
 
 from hasten.bound import Certifier
+from hasten.calibrate import Calibration
 from hasten.check import Check, Violation
 from hasten.errors import (
     CorpusError,
@@ -27,6 +28,7 @@ from hasten.schema import FactorKind, Schema, VariableKind
 from hasten.search import BeamSearch, ConstrainedSearch, ReducedSearch, greedy
 from hasten.solution import Solution, Solutions, Source, Status
 from hasten.solvers import Solver, available_solvers, make_solver
+from hasten.speedup import Speedup
 from hasten.structure import Rule, Structure
 
 __version__ = "0.1.0"
@@ -34,6 +36,7 @@ __version__ = "0.1.0"
 __all__ = [
     "Batch",
     "BeamSearch",
+    "Calibration",
     "Certifier",
     "Check",
     "ConstrainedSearch",
@@ -60,6 +63,7 @@ __all__ = [
     "SolverTooSmall",
     "SolverWrong",
     "Source",
+    "Speedup",
     "Status",
     "Structure",
     "VariableKind",

@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING, Protocol, TypeAlias
 import numpy as np
 
 from hasten.errors import ProblemError
-from hasten.graph import FloatArray, IntArray, Pool, gather
+from hasten.graph import FloatArray, IntArray, Pool
 from hasten.schema import check_table
-from hasten.structure import Rule, Structure
+from hasten.structure import Rule, Structure, pool_of
 
 if TYPE_CHECKING:
     from hasten.check import Check
@@ -218,7 +218,7 @@ class Batch:
             raise ProblemError(f"Got {len(ids)} ids for {len(structure)} problems. Give one for each.")
         if structure.size and not (structure.min() >= 0 and structure.max() < len(structures)):
             raise ProblemError(f"A structure number is out of range: there are {len(structures)} structures, from 0.")
-        sizes = np.array([each.n_labels for each in structures], dtype=np.int64)
+        sizes = np.array([each.graph.first[-1] for each in structures], dtype=np.int64)
         cost_at = _offsets(sizes[structure] if structure.size else ())
         table_first = _offsets([len(each.graph.table) for each in structures])
         lazy = callable(costs)
@@ -242,9 +242,7 @@ class Batch:
     @cached_property
     def pool(self) -> Pool:
         """The graphs of its structures."""
-        if len(self.structures) == 1:
-            return self.structures[0].compiled.pool
-        return gather([structure.graph for structure in self.structures])
+        return pool_of(tuple(structure.compiled for structure in self.structures))
 
     @cached_property
     def variable_at(self) -> IntArray:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -70,9 +70,14 @@ class Compiled:
     """What all structures of one shape share."""
 
     graph: Graph
-    pool: Pool
     row_names: tuple[str, ...]
     own_tables: frozenset[int]  # factors whose tables each problem brings
+
+
+@lru_cache(maxsize=256)
+def pool_of(compiled: tuple[Compiled, ...]) -> Pool:
+    """Returns the graphs of some structures as kernels read them; made once."""
+    return gather([each.graph for each in compiled])
 
 
 class Structure:
@@ -253,7 +258,7 @@ class Structure:
         order = range(len(self.kinds)) if self._order is None else self._order
         names = [*self.schema.rules, *(rule.name for rule in self.rules)]
         graph = compile_graph(sizes, order, self._factor_parts(), self._row_parts())
-        return Compiled(graph, gather([graph]), tuple(names), self._own_tables)
+        return Compiled(graph, tuple(names), self._own_tables)
 
     def _factor_parts(self) -> list[FactorPart]:
         tables = {kind.index: kind.table for kind in self.schema.factors.values()}
