@@ -100,8 +100,8 @@ def test_times_add_up():
     assert (Timing((1.0, 2.0)) + Timing((3.0, 5.0))).runs == (4.0, 7.0)
     assert Timing((1.0,)).std == 0.0
     calls = []
-    result, timing = timed(lambda: calls.append(1) or len(calls), 3)
-    assert result == 4
+    result, timing = timed(lambda: calls.append(1) or len(calls), 3, 2)
+    assert result == 7
     assert len(timing.runs) == 3
     assert set(KEYS) <= set(Row.__dataclass_fields__)
 

@@ -13,6 +13,7 @@ from hasten.graph import BoolArray, IntArray
 from hasten.solution import Solutions
 
 T = TypeVar("T")
+REPEATS = 10  # of what takes milliseconds, so that one run is not all noise
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,14 +64,15 @@ class Timing:
         return Timing(tuple(a + b for a, b in zip(self.runs, other.runs, strict=True)))
 
 
-def timed(run: Callable[[], T], n_runs: int) -> tuple[T, Timing]:
-    """Runs something once to warm up and then `n_runs` times, measuring this process's CPU time."""
+def timed(run: Callable[[], T], n_runs: int, repeats: int = REPEATS) -> tuple[T, Timing]:
+    """Runs something once to warm up and then measures its CPU time `n_runs` times, each the mean of some repeats."""
     result = run()
     times = []
     for _ in range(n_runs):
         begin = time.process_time()
-        result = run()
-        times.append(1000.0 * (time.process_time() - begin))
+        for _ in range(repeats):
+            result = run()
+        times.append(1000.0 * (time.process_time() - begin) / repeats)
     return result, Timing(tuple(times))
 
 
