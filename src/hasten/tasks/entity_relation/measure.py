@@ -76,6 +76,18 @@ def timed(run: Callable[[], T], n_runs: int, repeats: int = REPEATS) -> tuple[T,
     return result, Timing(tuple(times))
 
 
+def times_faster(ours: Callable[[], object], theirs: Callable[[], object], n: int) -> float:
+    """Returns how many times faster ours is than theirs: the median of `n` ratios, run in turns on a busy machine."""
+    ratios = []
+    for _ in range(n):
+        begin = time.process_time()
+        ours()
+        middle = time.process_time()
+        theirs()
+        ratios.append((time.process_time() - middle) / max(middle - begin, 1e-9))
+    return float(np.median(ratios))
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class Reference:
     """What answers are compared with: gold labels and the black box's own answers."""
