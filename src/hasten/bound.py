@@ -155,17 +155,16 @@ def _solutions(
     by: IntArray,
 ) -> Solutions:
     answered = np.isfinite(cost)
-    labels[np.repeat(~answered, np.diff(batch.variable_at))] = -1
-    status = np.select(
-        [outcome == certify.INFEASIBLE, outcome == certify.PROVED, answered],
-        [STATUSES.index(s) for s in (Status.INFEASIBLE, Status.PROVED, Status.FOUND)],
-        STATUSES.index(Status.DEAD_END),
+    if not answered.all():
+        labels[np.repeat(~answered, np.diff(batch.variable_at))] = -1
+    infeasible, proved, found, nothing = (
+        STATUSES.index(s) for s in (Status.INFEASIBLE, Status.PROVED, Status.FOUND, Status.DEAD_END)
     )
-    source = np.select(
-        [answered & (cost == given), by == certify.BY_BRANCH],
-        [SOURCES.index(Source.SEARCH), SOURCES.index(Source.BRANCH)],
-        SOURCES.index(Source.BOUND),
-    )
+    status = np.where(answered, found, nothing)  # where, three times, is much faster than select on one problem
+    status = np.where(outcome == certify.PROVED, proved, status)
+    status = np.where(outcome == certify.INFEASIBLE, infeasible, status)
+    source = np.where(by == certify.BY_BRANCH, SOURCES.index(Source.BRANCH), SOURCES.index(Source.BOUND))
+    source = np.where(answered & (cost == given), SOURCES.index(Source.SEARCH), source)
     n_costs = np.diff(batch.variable_at)
     return Solutions(batch, labels, cost, bound, answered, status, source, n_costs)
 

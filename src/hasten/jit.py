@@ -6,7 +6,8 @@ that is a `kernel`. What allocates working space, once for many problems, is a `
 interpreter's lock, are cached on disk, and divide by zero the IEEE way.
 
 Kernels are called by drivers and by each other; code for calling them from Python would double the time that
-compiling takes, so only an `open_kernel` has it.
+compiling takes, so only an `open_kernel` has it. Never call another from Python: there is nothing to call, and the
+interpreter crashes (`tests/opened.py` shows how to test them).
 """
 
 from __future__ import annotations

@@ -376,6 +376,8 @@ def _flat_costs(structure: Structure, costs: FloatArray | Sequence[Sequence[floa
 
 
 def _check_costs(batch: Batch) -> None:
+    if np.isfinite(batch.cost).all():
+        return
     wrong = np.isnan(batch.cost) | np.isneginf(batch.cost)
     if wrong.any():
         p = int(np.searchsorted(batch.cost_at, np.flatnonzero(wrong)[0], side="right")) - 1

@@ -95,8 +95,10 @@ class EntityRelationTask:
 
     def batch(self, n_entities: IntArray, costs: FloatArray | Scorer) -> Batch:
         """Returns sentences with so many entities each as a batch: with all costs in a row, or a lazy scorer."""
-        counts, structure = np.unique(n_entities, return_inverse=True)
-        return Batch.build([self.structure(int(n)) for n in counts], structure, costs)
+        sizes = np.flatnonzero(np.bincount(n_entities))
+        number = np.zeros(sizes[-1] + 1 if sizes.size else 0, dtype=np.int64)
+        number[sizes] = np.arange(sizes.size)
+        return Batch.build([self.structure(n) for n in sizes.tolist()], number[n_entities], costs)
 
     @cached_property
     def lean(self) -> EntityRelationTask:
