@@ -29,6 +29,7 @@ NOTHING, NO_COUNTS = np.zeros(0), np.zeros(0, dtype=np.int64)
 FIRST_SWEEPS = 2  # before the first dive; more where that runs out of nodes
 NODE_SWEEPS = 2  # at each split
 DIVE_NODES = 2000
+MAX_NODES, ROW_NODES = 20_000, 500  # by default, without and with rows
 LARGEST = 1e100  # of the starting messages: any are correct that do not overflow
 
 
@@ -37,19 +38,19 @@ class Certifier:
     """Proves what a search found, or finds and proves something better.
 
     `max_join` is the effort that eliminating one variable may take (0: eliminate nothing), `max_sweeps` how long
-    the bound is raised, `max_nodes` how far to branch (0: not at all). `messages` are where the bound starts; any
-    are correct, and those learned from past problems save sweeps (`learn_messages`). They speak of the factors
-    as declared, so they need `max_join=0`.
+    the bound is raised, `max_nodes` how far to branch (0: not at all; None: far, but not where rules are left, which
+    solvers are better at). `messages` are where the bound starts; any are correct, and those learned from past
+    problems save sweeps (`learn_messages`). They speak of the factors as declared, so they need `max_join=0`.
     """
 
     max_join: int = MAX_JOIN
     max_sweeps: int = 100
-    max_nodes: int = 20_000
+    max_nodes: int | None = None
     messages: FloatArray | None = None
 
     def __post_init__(self) -> None:
         for name, least in (("max_join", 0), ("max_sweeps", 1), ("max_nodes", 0)):
-            if getattr(self, name) < least:
+            if getattr(self, name) is not None and getattr(self, name) < least:
                 raise ProblemError(f"{name} must be at least {least}, got {getattr(self, name)}.")
         if self.messages is not None:
             if self.max_join:
@@ -111,7 +112,8 @@ class Certifier:
         given = cost.copy()
         bound = np.empty(n)
         outcome, by, n_sweeps, n_nodes = np.empty((4, n), dtype=np.int64)
-        effort = certify.Effort(FIRST_SWEEPS, self.max_sweeps, self.max_nodes, NODE_SWEEPS, DIVE_NODES)
+        nodes = (MAX_NODES, ROW_NODES) if self.max_nodes is None else (self.max_nodes, self.max_nodes)
+        effort = certify.Effort(FIRST_SWEEPS, self.max_sweeps, *nodes, NODE_SWEEPS, DIVE_NODES)
 
         def run(start_at: int, stop_at: int) -> None:
             certify.certify_range(

@@ -23,7 +23,7 @@ OPTIMAL = np.array([status.optimal for status in STATUSES])
 
 
 def prove_or_solve(
-    batch: Batch, found: Solutions | None, solver: Callable[[], Solver], max_nodes: int, n_jobs: int = 1
+    batch: Batch, found: Solutions | None, solver: Callable[[], Solver], max_nodes: int | None, n_jobs: int = 1
 ) -> tuple[Solutions, int]:
     """Returns optimal answers, and how often that took the solver, which is made only if it is needed.
 

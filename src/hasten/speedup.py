@@ -68,7 +68,7 @@ class Speedup:
         audit: float = 0.02,
         min_agreement: float | None = 0.95,
         learner: Learner | None = None,
-        max_nodes: int = 20_000,
+        max_nodes: int | None = None,
         n_jobs: int = 1,
         seed: int = 0,
         progress: bool = False,

@@ -24,6 +24,7 @@ class Effort(NamedTuple):
     first_sweeps: int  # before the first dive
     max_sweeps: int
     max_nodes: int  # 0: do not branch
+    row_nodes: int  # the same, where rows are left: their bound is weak, and a solver's linear program is not
     node_sweeps: int  # sweeps at each split
     dive_nodes: int  # nodes of each dive
 
@@ -71,14 +72,15 @@ def certify(
     for at in range(small.first[1]):  # as a part of the costs, so that what is left costs what the whole does
         room.cost[at] += constant
     d.start_dual(small, room.cost, start, room.dual)
-    few = min(effort.first_sweeps, effort.max_sweeps) if effort.max_nodes else effort.max_sweeps
+    max_nodes = effort.row_nodes if small.row_low.size else effort.max_nodes
+    few = min(effort.first_sweeps, effort.max_sweeps) if max_nodes else effort.max_sweeps
     outcome, least, bound, n_sweeps = d.prove(
         small, room.cost, room.work, few, room.dual, room.kept, best_cost, room.trial
     )
     by, ended, n_nodes = BY_BOUND, LIMIT, 0
-    if outcome == OPEN and effort.max_nodes > 0:
+    if outcome == OPEN and max_nodes > 0:
         by = BY_BRANCH
-        nodes = max(min(effort.dive_nodes, effort.max_nodes), small.order.size + 1)
+        nodes = max(min(effort.dive_nodes, max_nodes), small.order.size + 1)
         ended, least, n_nodes = dive(small, room.cost, room.work, room.dual, room.tree, nodes, least, room.kept, slip)
     if outcome == OPEN and ended == LIMIT and effort.max_sweeps > n_sweeps:
         outcome, least, higher, more = d.prove(
@@ -87,10 +89,10 @@ def certify(
         bound, n_sweeps = max(bound, higher), n_sweeps + more
     if outcome == INFEASIBLE:
         return INFEASIBLE, np.inf, np.inf, by, n_sweeps, n_nodes
-    if outcome == OPEN and ended == LIMIT and effort.max_nodes > n_nodes:
+    if outcome == OPEN and ended == LIMIT and max_nodes > n_nodes:
         ended, least, more = branch(
             small, room.cost, room.work, room.dual, room.tree, d.n_messages(small),
-            effort.node_sweeps, effort.dive_nodes, effort.max_nodes - n_nodes, least, room.kept, slip,
+            effort.node_sweeps, effort.dive_nodes, max_nodes - n_nodes, least, room.kept, slip,
         )  # fmt: skip
         n_nodes += more
     bound -= slip
