@@ -10,20 +10,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import lru_cache
 from typing import overload
 
 import numpy as np
 
-from hasten.eliminate import MAX_JOIN, Reduction, reduce
+from hasten.eliminate import MAX_JOIN, reductions
 from hasten.errors import ProblemError
-from hasten.graph import FloatArray, IntArray, Pool, gather
+from hasten.graph import FloatArray, IntArray
 from hasten.kernels import certify
-from hasten.kernels.eliminate import PlanPool, gather_plans
 from hasten.problem import Batch, Problem, as_batch
 from hasten.search import in_parallel
 from hasten.solution import SOURCES, STATUSES, Solution, Solutions, Source, Status
-from hasten.structure import Compiled
 
 NOTHING, NO_COUNTS = np.zeros(0), np.zeros(0, dtype=np.int64)
 FIRST_SWEEPS = 2  # before the first dive; more where that runs out of nodes
@@ -101,7 +98,7 @@ class Certifier:
     ) -> Report:
         n = len(batch)
         start = self._checked_messages(batch)
-        plans, smalls = _reductions(batch, self.max_join)
+        plans, smalls = reductions(tuple(each.compiled for each in batch.structures), self.max_join)
         labels = np.full(batch.variable_at[-1], -1, dtype=np.int64)
         cost = np.full(n, np.inf)
         if found is not None:
@@ -169,18 +166,3 @@ def _solutions(
     source = np.where(answered & (cost == given), SOURCES.index(Source.SEARCH), source)
     n_costs = np.diff(batch.variable_at)
     return Solutions(batch, labels, cost, bound, answered, status, source, n_costs)
-
-
-@lru_cache(maxsize=4096)
-def _reduction(compiled: Compiled, max_join: int) -> Reduction:
-    return reduce(compiled, max_join)
-
-
-@lru_cache(maxsize=256)
-def _gathered(compiled: tuple[Compiled, ...], max_join: int) -> tuple[PlanPool, Pool]:
-    reductions = [_reduction(each, max_join) for each in compiled]
-    return gather_plans([r.plan for r in reductions]), gather([r.graph for r in reductions])
-
-
-def _reductions(batch: Batch, max_join: int) -> tuple[PlanPool, Pool]:
-    return _gathered(tuple(structure.compiled for structure in batch.structures), max_join)

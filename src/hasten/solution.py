@@ -26,7 +26,6 @@ class Status(StrEnum):
     INFEASIBLE = "No labelling satisfies the constraints."
     TIME_LIMIT = "The solver ran out of time; this is the best labelling that it found."
     NO_TIME = "The solver ran out of time before it found a labelling. Give it more."
-    NODE_LIMIT = "Branching reached its node limit; this is the best labelling that it found."
 
     @property
     def optimal(self) -> bool:
