@@ -25,7 +25,6 @@ from hasten.problem import Batch, Problem
 from hasten.schema import Schema
 from hasten.search import BeamSearch
 from hasten.solution import Solution, Source, Status, is_proved
-from hasten.structure import Structure
 
 d = OpenedModule(dual)
 INF = math.inf
@@ -400,13 +399,52 @@ def test_a_multiplier_never_has_the_wrong_sign(seed: int) -> None:
             assert u >= 0 or low > -INF
 
 
+# Looking before searching.
+
+
+@given(cases())
+def test_where_the_cheapest_labels_fit_there_is_nothing_to_search(case: tuple[Problem, Certifier]) -> None:
+    """With tables that only forbid and an answer at every variable's cheapest label, nothing is swept."""
+    problem, certifier = case
+    report = certifier.report(problem)
+    found = report.solutions[0]
+    if found.values is None or any(np.nanmax(np.where(t < INF, abs(t), 0)) for _, t in exact.tables_by_factor(problem)):
+        return
+    first = problem.graph.first
+    cheapest = [problem.cost[first[v] : first[v + 1]].argmin() for v in range(problem.n_variables)]
+    if naive.valid(problem, tuple(cheapest)):
+        assert (report.n_sweeps.sum(), report.n_nodes.sum()) == (0, 0)
+        rounding = 1e-14 * exact.largest_sum(problem)
+        assert abs(found.cost - exact.total(problem, tuple(cheapest))) <= rounding
+
+
+@pytest.mark.parametrize(("table", "swept"), [([[1.0, 2.0], [3.0, -4.0]], True), ([[-4.0, 2.0], [3.0, 1.0]], False)])
+def test_a_soft_table_is_looked_at_too(table: list[list[float]], swept: bool) -> None:
+    """The cheapest labels are proved at once only where they are also the table's cheapest entry."""
+    schema = Schema()
+    kind = schema.variable("kind", ["a", "b"])
+    pair = schema.factor("pair", x=kind, y=kind).set_table(np.array(table))
+    shape = schema.structure()
+    shape.connect(pair, x=shape.add(kind), y=shape.add(kind))
+    report = Certifier(max_join=0).report(shape.problem(np.array([0.0, 1.0, 0.0, 1.0])))
+    assert report.solutions[0].proved
+    assert (report.n_sweeps[0] > 0) == swept
+
+
+@pytest.mark.parametrize("limit", [1, 2])
+def test_a_row_is_looked_at_too(limit: int) -> None:
+    """Both variables want the same label: that is proved at once only where the rule lets them."""
+    schema = Schema()
+    kind = schema.variable("kind", ["a", "b"])
+    shape = schema.structure()
+    both = [shape.add(kind), shape.add(kind)]
+    shape.rule("few", [(v, "a") for v in both], at_most=limit)
+    report = Certifier().report(shape.problem(np.array([0.0, 1.0, 0.0, 3.0])))
+    assert report.solutions[0].cost == (1.0 if limit == 1 else 0.0)
+    assert (report.n_sweeps[0] + report.n_nodes[0] == 0) == (limit == 2)
+
+
 # Learned messages.
-
-
-def noisy(shape: Structure, n: int, seed: int) -> Batch:
-    """Returns problems around one: the same costs, and some noise."""
-    rng = np.random.default_rng(seed)
-    return shape.batch(rng.normal(size=shape.n_labels) + rng.normal(size=(n, shape.n_labels)) * 0.1)
 
 
 def test_messages_are_learned_by_kind_and_role() -> None:
@@ -419,9 +457,12 @@ def test_messages_are_learned_by_kind_and_role() -> None:
         shape.add(kind)
     shape.connect(equal, x=0, y=1)
     shape.connect(other, x=2, y=3)
-    batch = noisy(shape, 5, 0)
-    learned = Certifier(max_join=0).learn_messages(batch)
-    alone = [Certifier(max_join=0).learn_messages(batch.select([p])) for p in range(5)]
+    batch = shape.batch(np.random.default_rng(0).normal(size=(20, shape.n_labels)))
+    certifier = Certifier(max_join=0)
+    swept = np.flatnonzero(certifier.report(batch).n_sweeps)
+    assert 2 < len(swept) < 20
+    learned = certifier.learn_messages(batch)
+    alone = [certifier.learn_messages(batch.select([p])) for p in swept.tolist()]
     assert learned == pytest.approx(np.mean(alone, axis=0))
     assert learned[:4].any()
     assert learned[4:].any()

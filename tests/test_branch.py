@@ -25,7 +25,7 @@ from hasten.solvers import make_solver, solve_all
 from hasten.structure import Structure
 
 b, d = OpenedModule(branch), OpenedModule(dual)
-rounding = opened(eliminate.rounding)
+cheapest = opened(eliminate.cheapest)
 INF = math.inf
 PACKAGES = {"gurobi": "gurobipy", "toulbar2": "pytoulbar2"}
 
@@ -40,8 +40,9 @@ def run_branch(
 ) -> tuple[int, float, int, np.ndarray]:
     """Branches on a problem as it is declared; returns the outcome, the cost, the nodes and the labels."""
     graph, dual = problem.graph, begin(problem)
-    slip = rounding(reduce(problem.structure.compiled, 0).plan, graph.first, problem.cost, problem.table)
     labels = np.full(problem.n_variables, -1)
+    plan = reduce(problem.structure.compiled, 0).plan
+    _, slip = cheapest(plan, graph.first, problem.cost, problem.table, labels.copy())
     for n in range(root_sweeps):
         if not d.sweep(graph, problem.table, n % 2 == 0, dual):
             return b.FINISHED, INF, 0, labels

@@ -80,7 +80,7 @@ class Certifier:
         return self._certify(as_batch(problems).resolved(), found, 1)
 
     def learn_messages(self, batch: Batch) -> FloatArray:
-        """Returns starting messages: the averages, by factor kind and role, over the problems it can prove."""
+        """Returns starting messages: the averages, by factor kind and role, over the problems it proves by sweeping."""
         if self.max_join:
             raise ProblemError("Messages speak of the factors as declared: learn them with max_join=0.")
         n = batch.structures[0].schema.n_messages if batch.structures else 0

@@ -1,4 +1,8 @@
-"""From a problem to a proved answer: eliminate, sweep, branch, put back."""
+"""From a problem to a proved answer: look, eliminate, sweep, branch, put back.
+
+*Look*: where the cheapest label of each variable breaks no constraint, and each table costs the least it can, there is
+nothing to search. A model that was trained well leaves many problems so.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +14,7 @@ from hasten.graph import FloatArray, Graph, IntArray, Pool, by_structure, view
 from hasten.jit import driver, kernel
 from hasten.kernels import dual as d
 from hasten.kernels.branch import FINISHED, LIMIT, Tree, branch, dive, make_tree
-from hasten.kernels.eliminate import Plan, PlanPool, eliminate, restore, rounding, view_plan
+from hasten.kernels.eliminate import Plan, PlanPool, cheapest, eliminate, restore, view_plan
 from hasten.kernels.score import rows_hold, total_cost
 
 PROVED, OPEN, INFEASIBLE = d.PROVED, d.OPEN, d.INFEASIBLE
@@ -58,9 +62,12 @@ def certify(
 
     Returns the outcome, the cost, the bound, by what it was proved, and how many sweeps and nodes that took.
     """
-    slip = rounding(plan, graph.first, cost, table)
+    least, slip = cheapest(plan, graph.first, cost, table, room.labels)
     if not slip < OVERFLOW:
         return OPEN, best_cost, -np.inf, BY_BOUND, 0, 0
+    found = total_cost(graph, cost, table, room.labels)
+    if found - least <= slip and rows_hold(graph, room.labels):
+        return settle(take(found, room, labels, best_cost), least - slip, BY_BOUND, 0, 0)
     constant = eliminate(plan, cost, table, room.work, room.cost)
     if constant == np.inf:
         return INFEASIBLE, np.inf, np.inf, BY_BOUND, 0, 0
@@ -117,7 +124,12 @@ def put_back(
 ) -> float:
     """Completes the best labelling of what is left; returns the cost of the better of that and the one given."""
     restore(plan, graph.first, cost, table, room.work, room.kept, room.labels)
-    found = total_cost(graph, cost, table, room.labels)
+    return take(total_cost(graph, cost, table, room.labels), room, labels, best_cost)
+
+
+@kernel
+def take(found: float, room: Room, labels: IntArray, best_cost: float) -> float:
+    """Takes the labelling in the room, which costs `found`, if it is better; returns the cost of the better one."""
     if found < best_cost:
         d.copy_labels(room.labels, labels)
         return found
@@ -218,5 +230,5 @@ def certify_range(
             labels[variable_at[p] : variable_at[p + 1]],
             best_cost[p],
         )
-        if message_sum.size and outcome[p] == PROVED:
+        if message_sum.size and n_sweeps[p] and outcome[p] == PROVED:
             d.add_messages(small, room.dual, message_sum, message_count)

@@ -187,25 +187,33 @@ def restore(
 
 
 @kernel
-def rounding(plan: Plan, first: IntArray, cost: FloatArray, table: FloatArray) -> float:
-    """Returns how far, at most, rounding can put any sum of one cost per variable and one entry per table off.
+def cheapest(plan: Plan, first: IntArray, cost: FloatArray, table: FloatArray, labels: IntArray) -> tuple[float, float]:
+    """Labels each variable at its cheapest; returns the least that any labelling can cost, and the rounding.
 
-    A sum of n numbers, however it is ordered, is off by less than n * eps times the sum of their magnitudes,
-    which is at most that of each variable's largest finite cost and each table's largest finite entry.
+    The least is that of each variable and of each table by itself. The rounding is how far, at most, any sum of
+    one cost per variable and one entry per table can be off: a sum of n numbers, however it is ordered, is off by
+    less than n * eps times the sum of their magnitudes, which is at most that of each variable's largest finite
+    cost and each table's largest finite entry.
     """
-    size, n_terms = 0.0, 4
+    total, size, n_terms = 0.0, 0.0, 4
     for v in range(first.size - 1):
-        largest = 0.0
+        least, chosen, largest = np.inf, first[v], 0.0
         for at in range(first[v], first[v + 1]):
-            if cost[at] < np.inf:
-                largest = max(largest, abs(cost[at]))
+            value = cost[at]
+            if value < least:
+                least, chosen = value, at
+            if value < np.inf:
+                largest = max(largest, abs(value))
+        labels[v] = chosen - first[v]
+        total += least
         size += largest
         n_terms += 1
     for x in range(plan.soft_at.size):
-        largest = 0.0
+        least, largest = np.inf, 0.0
         for at in range(plan.soft_at[x], plan.soft_at[x] + plan.soft_size[x]):
             if table[at] < np.inf:
-                largest = max(largest, abs(table[at]))
+                least, largest = min(least, table[at]), max(largest, abs(table[at]))
+        total += least * plan.soft_count[x]
         size += largest * plan.soft_count[x]
         n_terms += plan.soft_count[x]
-    return n_terms * EPS * size
+    return total, n_terms * EPS * size

@@ -36,6 +36,8 @@ def total_cost(graph: Graph, cost: FloatArray, table: FloatArray, labels: IntArr
     for f in range(graph.table_at.size):
         if graph.table_at[f] >= 0:
             total += table[graph.table_at[f] + entry(graph, f, labels)]
+            if total == np.inf:
+                break
     return total
 
 
