@@ -51,10 +51,6 @@ reproduce: $(VENV)/ready ## Run the paper's experiment: make reproduce CORPUS=co
 	$(BIN)/hasten reproduce --corpus $(CORPUS) $(foreach file,$(UNLABELED),--unlabeled $(file)) \
 		--solver $(or $(SOLVER),highs) --black-box independent --out results/independent
 
-.PHONY: clean-cache
-clean-cache: ## Remove compiled kernels: needed after editing a kernel that others call
-	find src -name '*.nbi' -delete -o -name '*.nbc' -delete
-
 .PHONY: clean
 clean: ## Remove the environment and everything built
 	rm -rf $(VENV) results .pytest_cache .hypothesis .mypy_cache .ruff_cache

@@ -8,11 +8,17 @@ interpreter's lock, are cached on disk, and divide by zero the IEEE way.
 Kernels are called by drivers and by each other; code for calling them from Python would double the time that
 compiling takes, so only an `open_kernel` has it. Never call another from Python: there is nothing to call, and the
 interpreter crashes (`tests/opened.py` shows how to test them).
+
+A compiled kernel contains the kernels that it calls, whose files Numba's cache does not look at. Ours looks at all
+modules that have to do with kernels, that is, that mention `hasten.jit`: after an edit or an upgrade of any, all
+kernels are compiled anew.
 """
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any, ParamSpec, TypeVar
 
 from numba import njit
@@ -21,27 +27,45 @@ P = ParamSpec("P")
 R = TypeVar("R")
 
 _ALWAYS: dict[str, Any] = {"cache": True, "nogil": True, "error_model": "numpy", "no_cfunc_wrapper": True}
+_KERNEL: dict[str, Any] = {"_nrt": False, "no_cpython_wrapper": True}
+
+
+def stamp_of(package: Path) -> str:
+    """Returns what changes with any module of a package that has to do with kernels."""
+    digest = hashlib.sha256()
+    for file in sorted(package.rglob("*.py")):
+        source = file.read_bytes()
+        if b"hasten.jit" in source:
+            digest.update(source)
+    return digest.hexdigest()
+
+
+STAMP = stamp_of(Path(__file__).parent)
+
+
+def _compile(function: Callable[P, R], **options: Any) -> Callable[P, R]:
+    compiled: Callable[P, R] = njit(**_ALWAYS, **options)(function)
+    cache: Any = getattr(compiled, "_cache", None)  # none where NUMBA_DISABLE_JIT is set
+    if hasattr(cache, "_cache_file"):  # Numba has no public way to say it, and another version may have another name
+        cache._cache_file._source_stamp = STAMP
+    return compiled
 
 
 def kernel(function: Callable[P, R]) -> Callable[P, R]:
     """Compiles a function that allocates nothing, for other kernels and drivers to call."""
-    compiled: Callable[P, R] = njit(**_ALWAYS, _nrt=False, no_cpython_wrapper=True)(function)
-    return compiled
+    return _compile(function, **_KERNEL)
 
 
 def inlined_kernel(function: Callable[P, R]) -> Callable[P, R]:
     """Compiles a kernel into each of its callers: for the small ones in inner loops, whose call would cost more."""
-    compiled: Callable[P, R] = njit(**_ALWAYS, _nrt=False, no_cpython_wrapper=True, inline="always")(function)
-    return compiled
+    return _compile(function, **_KERNEL, inline="always")
 
 
 def open_kernel(function: Callable[P, R]) -> Callable[P, R]:
     """Compiles a function that allocates nothing, for Python to call as well."""
-    compiled: Callable[P, R] = njit(**_ALWAYS, _nrt=False)(function)
-    return compiled
+    return _compile(function, _nrt=False)
 
 
 def driver(function: Callable[P, R]) -> Callable[P, R]:
     """Compiles a function that allocates working space and runs kernels in it."""
-    compiled: Callable[P, R] = njit(**_ALWAYS)(function)
-    return compiled
+    return _compile(function)

@@ -3,6 +3,7 @@
 A column is the hash of one attribute of a word (its lower-case form, its shape, its endings...). Hashes
 depend neither on the process nor on what was read before, so a model stores no vocabulary and texts interned
 apart agree. Each distinct word is looked at once; after that, interning a token is one dictionary lookup.
+The kernels of `features` read the columns: this module is one of those that `hasten.jit` looks at.
 """
 
 from collections.abc import Iterable, Sequence
