@@ -1,9 +1,10 @@
 """Proof: certifying an answer without a solver (the idea of the paper's §3.1, made exact).
 
-Four steps, each only where the one before left something open: *look* whether the cheapest labels fit
-(`hasten.kernels.certify`), *eliminate* variables of low degree exactly (`hasten.eliminate`), *sweep* messages that
-raise a lower bound and decode labellings from them (`hasten.kernels.dual`), *branch* (`hasten.kernels.branch`). A labelling that costs no more than the bound,
-within `TOLERANCE`, *is* an optimum of the integer program.
+Five steps, each only where the one before left something open: *look* whether the cheapest labels fit
+(`hasten.kernels.certify`), *mend* the few constraints that they break (`hasten.kernels.mend`), *eliminate* variables
+of low degree exactly (`hasten.eliminate`), *sweep* messages that raise a lower bound and decode labellings from them
+(`hasten.kernels.dual`), *branch* (`hasten.kernels.branch`). A labelling that costs no more than the bound, within
+`TOLERANCE`, *is* an optimum of the integer program.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""From a problem to a proved answer: look, eliminate, sweep, branch, put back.
+"""From a problem to a proved answer: look, mend, eliminate, sweep, branch, put back.
 
 *Look*: where the cheapest label of each variable breaks no constraint, and each table costs the least it can, there is
-nothing to search. A model that was trained well leaves many problems so.
+nothing to search. A model that was trained well leaves many problems so, and most others with little to mend.
 """
 
 from __future__ import annotations
@@ -15,10 +15,12 @@ from hasten.jit import driver, kernel
 from hasten.kernels import dual as d
 from hasten.kernels.branch import FINISHED, LIMIT, Tree, branch, dive, make_tree
 from hasten.kernels.eliminate import Plan, PlanPool, cheapest, eliminate, restore, view_plan
+from hasten.kernels.mend import Bench, make_bench, mend, n_tuples
 from hasten.kernels.score import rows_hold, total_cost
 
 PROVED, OPEN, INFEASIBLE = d.PROVED, d.OPEN, d.INFEASIBLE
 BY_BOUND, BY_BRANCH = 0, 1
+SHARE = 4  # mending pays where at most one in so many factors is broken
 OVERFLOW = 1e282  # rounding of costs near 1e297: their sums may reach inf, which is to mean forbidden
 
 
@@ -36,6 +38,7 @@ class Effort(NamedTuple):
 class Room(NamedTuple):
     """Working space for the largest of some problems."""
 
+    bench: Bench
     work: FloatArray  # derived tables
     cost: FloatArray  # costs of what is left after elimination
     dual: d.Dual
@@ -68,6 +71,11 @@ def certify(
     found = total_cost(graph, cost, table, room.labels)
     if found - least <= slip and rows_hold(graph, room.labels):
         return settle(take(found, room, labels, best_cost), least - slip, BY_BOUND, 0, 0)
+    if plan.soft_at.size == 0:
+        found, least = mend(graph, cost, table, graph.table_at.size // SHARE, room.bench, room.labels)
+        proved = found < np.inf and found - least <= d.TOLERANCE * max(1.0, abs(found))
+        if proved and rows_hold(graph, room.labels):
+            return settle(take(found, room, labels, best_cost), least, BY_BOUND, 0, 0)
     constant = eliminate(plan, cost, table, room.work, room.cost)
     if constant == np.inf:
         return INFEASIBLE, np.inf, np.inf, BY_BOUND, 0, 0
@@ -151,7 +159,7 @@ def make_room(
     pool: Pool, plans: PlanPool, smalls: Pool, structure: IntArray, begin_at: int, end_at: int, deep: bool
 ) -> Room:
     """Returns working space for problems `begin_at:end_at`."""
-    most = np.zeros(10, dtype=np.int64)
+    most = np.zeros(12, dtype=np.int64)
     seen = np.zeros(pool.at.shape[0], dtype=np.bool_)
     for p in range(begin_at, end_at):
         s = structure[p]
@@ -168,10 +176,15 @@ def make_room(
             small.order.size,
             small.table_at.size,
             graph.order.size,
+            graph.first[-1],
+            d.n_messages(graph),
+            n_tuples(graph),
+            graph.table_at.size,
         )
-        for x in range(8):
+        for x in range(12):
             most[x] = max(most[x], sizes[x])
     return Room(
+        make_bench(most[8], most[9], most[10], most[11]),
         np.zeros(most[0]),
         np.zeros(most[1]),
         d.make_dual(most[1], most[2], most[3], most[4]),
