@@ -373,7 +373,10 @@ def test_the_safe_bound_is_below_the_exact_one_by_rounding_alone(drawn: tuple[Pr
         assert exact.at_most(safe, value)
         if value < INF and not naive.rows_of(problem):
             assert value - safe <= 1e-11 * max(1.0, exact.largest_sum(problem))
-            assert d.quick_bound(problem.graph, dual) == pytest.approx(float(value), abs=1e-9)
+            quick = d.quick_bound(problem.graph, dual)
+            assert quick <= value + 1e-9
+            if np.array_equal(dual.belief < INF, problem.cost < INF):
+                assert quick == pytest.approx(float(value), abs=1e-9)
 
 
 @given(started(), st.integers(0, 3))

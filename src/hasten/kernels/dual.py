@@ -223,7 +223,7 @@ def sweep(graph: Graph, table: FloatArray, forward: bool, dual: Dual) -> bool:
 
 @kernel
 def quick_bound(graph: Graph, dual: Dual) -> float:
-    """Returns the bound after a sweep, but for rounding: each factor's own part is then zero."""
+    """Returns the bound after a sweep, but for rounding: each factor's own part is then zero (more, if labels left)."""
     total = 0.0
     for v in range(graph.order.size):
         least = np.inf
