@@ -112,11 +112,12 @@ def synthetic(rng: np.random.Generator, n: int, noise: float, sizes: Sequence[in
 
 def real(corpus: Path, unlabeled: Path | None, training: str) -> tuple[Batch, Batch]:
     """Returns problems to learn from and to measure on, with costs from a trained black box."""
-    from hasten.tasks.entity_relation import corpus as corpora
+    from hasten.tasks.entity_relation.corpus import Sentence
+    from hasten.tasks.entity_relation.formats import read_corpus
     from hasten.tasks.entity_relation.text import intern
     from hasten.tasks.entity_relation.training import train_independent, train_structured
 
-    sentences = [sentence for sentence in corpora.read_corpus(corpus) if sentence.relations]
+    sentences = [sentence for sentence in read_corpus(corpus) if sentence.relations]
     order = np.random.default_rng(0).permutation(len(sentences))
     cut = int(0.7 * len(order))
     train, test = ([sentences[i] for i in some] for some in (order[:cut], order[cut:]))
@@ -128,9 +129,9 @@ def real(corpus: Path, unlabeled: Path | None, training: str) -> tuple[Batch, Ba
         scorer = train_structured(train, ENTITIES, RELATIONS, infer)
     else:
         scorer = train_independent(train, ENTITIES, RELATIONS)
-    learn = list(corpora.read_corpus(unlabeled)) if unlabeled else train
+    learn = list(read_corpus(unlabeled)) if unlabeled else train
 
-    def problems(some: Sequence[corpora.Sentence]) -> Batch:
+    def problems(some: Sequence[Sentence]) -> Batch:
         text = intern([sentence for sentence in some if len(sentence.spans) > 1])
         return gather(text.n_entities, scorer.costs(text)[0])
 

@@ -12,7 +12,7 @@ from hasten import Status, __version__, cli
 from hasten.bound import Certifier
 from hasten.demo import running_example, show_running_example
 from hasten.search import greedy
-from hasten.tasks.entity_relation.corpus import read_jsonl, write_jsonl
+from hasten.tasks.entity_relation.formats import read_jsonl, write_jsonl
 from hasten.tasks.entity_relation.synthetic import generate
 
 run = CliRunner().invoke

@@ -155,7 +155,7 @@ def predict(
     """Labels the entities and relations of a stream of sentences, of any length, in constant memory."""
     from dataclasses import replace
 
-    from hasten.tasks.entity_relation.corpus import read_corpus, write_jsonl
+    from hasten.tasks.entity_relation.formats import read_corpus, write_jsonl
     from hasten.tasks.entity_relation.tagger import Tagger
 
     tagger = replace(Tagger.load(model), mode=mode.value, solver=solver)
@@ -185,7 +185,7 @@ def convert(
     unlabelled: Annotated[bool, typer.Option("--unlabelled", help="Leave the labels out.")] = False,
 ) -> None:
     """Turns a corpus into our JSON lines (docs/corpora.md)."""
-    from hasten.tasks.entity_relation.corpus import read_corpus, write_jsonl
+    from hasten.tasks.entity_relation.formats import read_corpus, write_jsonl
 
     sentences = read_corpus(source, format)
     n = write_jsonl(target, (s.unlabelled() for s in sentences) if unlabelled else sentences)
@@ -262,7 +262,7 @@ def _read(
     """Reads the labelled sentences with relations, and all others with two spans or more, without labels."""
     import random
 
-    from hasten.tasks.entity_relation.corpus import read_corpus
+    from hasten.tasks.entity_relation.formats import read_corpus
 
     tell(f"Reading {corpus.name}", 0.0)
     sentences = list(read_corpus(corpus))

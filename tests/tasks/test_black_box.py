@@ -10,7 +10,8 @@ from safetensors.numpy import save_file
 
 from hasten.errors import CorpusError, ModelError, ProblemError
 from hasten.tasks.entity_relation.black_box import LinearScorer, all_variables
-from hasten.tasks.entity_relation.corpus import Sentence, read_conll04
+from hasten.tasks.entity_relation.corpus import Sentence
+from hasten.tasks.entity_relation.formats import read_conll04
 from hasten.tasks.entity_relation.text import intern
 from hasten.tasks.entity_relation.training import gold, train_independent, train_structured
 

@@ -10,7 +10,16 @@ import pytest
 
 from hasten.errors import CorpusError
 from hasten.tasks.entity_relation.corpus import induce_arguments
-from hasten.tasks.entity_relation.synthetic import SYMBOLS, TYPES, generate
+from hasten.tasks.entity_relation.synthetic import (
+    ENTITY,
+    SYMBOL,
+    SYMBOLS,
+    TYPES,
+    WORD,
+    generate,
+    read_grammar,
+    read_lexicon,
+)
 
 ARGUMENTS = {
     "Kill": {("person", "person")},
@@ -115,4 +124,30 @@ def test_every_symbol_and_kind_that_is_named_exists():
     for lines in SYMBOLS.values():
         for line in lines:
             for form, (name, kind) in line.items:
-                assert form == 0 or (name in SYMBOLS if form == 1 else kind in TYPES and kind in SYMBOLS)
+                assert form == WORD or (name in SYMBOLS if form == SYMBOL else kind in TYPES and kind in SYMBOLS)
+
+
+def test_a_grammar_is_read_as_its_file_says():
+    tags = read_lexicon("# words\nVBZ: lives\nIN: in\nIN: near\n:: ; --\n")
+    assert tags == {"lives": "VBZ", "in": "IN", "near": "IN", ";": ":", "--": ":"}
+    grammar = """
+# people
+sentence:
+    2 {a:person} lives (in|near) {b:town}
+        => a LiveIn b, b Houses a
+    # or nothing
+    3
+
+person: person
+    <first>
+town: location
+    Port_NNP
+"""
+    symbols, types = read_grammar(grammar, tags)
+    choice = "(in|near)"
+    items = ((ENTITY, ("a", "person")), (WORD, ("lives", "VBZ")), (SYMBOL, (choice, "")), (ENTITY, ("b", "town")))
+    assert types == {"person": "person", "town": "location"}
+    assert symbols["sentence"] == [(items, (("a", "LiveIn", "b"), ("b", "Houses", "a")))] * 2 + [((), ())] * 3
+    assert symbols[choice] == [(((WORD, (word, "IN")),), ()) for word in ("in", "near")]
+    assert symbols["person"] == [(((SYMBOL, ("first", "")),), ())]
+    assert symbols["town"] == [(((WORD, ("Port", "NNP")),), ())]

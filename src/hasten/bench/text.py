@@ -37,8 +37,9 @@ from hasten.solution import Solutions
 from hasten.structure import Structure
 from hasten.tasks.entity_relation import native
 from hasten.tasks.entity_relation.black_box import LinearScorer
-from hasten.tasks.entity_relation.corpus import Sentence, read_corpus, split
+from hasten.tasks.entity_relation.corpus import Sentence, split
 from hasten.tasks.entity_relation.features import MAX_FEATURES, variable_features
+from hasten.tasks.entity_relation.formats import read_corpus
 from hasten.tasks.entity_relation.synthetic import generate
 from hasten.tasks.entity_relation.text import Text, intern
 from hasten.tasks.entity_relation.training import gold, train_independent, train_structured

@@ -1,0 +1,81 @@
+"""The lines of a file, unpacked and counted, so that an error can say where it is.
+
+Files may be plain, gzipped, or a zip archive with one file in it; which of them is seen from their first bytes, not
+from their name. A reader raises `CorpusError` with the reason alone; `open_lines` puts the file and the line before
+it, and does the same for files that are damaged or missing.
+"""
+
+from __future__ import annotations
+
+import csv
+import gzip
+import io
+import os
+import sys
+import zipfile
+import zlib
+from collections.abc import Iterable, Iterator
+from contextlib import ExitStack, contextmanager
+from typing import Any
+
+from hasten.errors import CorpusError
+
+AnyPath = str | os.PathLike[str]
+
+_DAMAGE = (EOFError, zlib.error, zipfile.BadZipFile, gzip.BadGzipFile, csv.Error, UnicodeDecodeError)
+
+
+class Lines:
+    """The lines of a stream; `number` is that of the line last read, from 1."""
+
+    def __init__(self, stream: Iterable[str] = ()) -> None:
+        self.number = 0
+        self._stream = iter(stream)
+
+    def __iter__(self) -> Iterator[str]:
+        return self
+
+    def __next__(self) -> str:
+        line = next(self._stream)
+        self.number += 1
+        return line
+
+
+@contextmanager
+def open_lines(path: AnyPath, encoding: str = "utf-8-sig") -> Iterator[Lines]:
+    """Opens a file for its lines; whatever goes wrong while they are read is raised with its place."""
+    lines = Lines()
+    with ExitStack() as stack:
+        try:
+            raw: Any = sys.stdin.buffer if path == "-" else stack.enter_context(open(path, "rb"))
+            text = io.TextIOWrapper(_unpack(raw, stack), encoding=encoding)
+            stack.callback(text.detach)  # what we did not open we do not close
+            lines = Lines(text)
+            yield lines
+        except (CorpusError, *_DAMAGE, OSError) as error:
+            name = "standard input" if path == "-" else os.fspath(path)
+            place = f"{name}, line {lines.number}" if lines.number else name
+            raise CorpusError(f"{place}: {_explain(error, encoding)}") from error
+
+
+def _explain(error: Exception, encoding: str) -> str:
+    if isinstance(error, CorpusError):
+        return str(error)
+    if isinstance(error, UnicodeDecodeError):
+        return f"After this line come bytes that are not {encoding} text. Convert the file."
+    if isinstance(error, _DAMAGE):
+        return f"The file is damaged ({error}). Fetch it again, or pack it again."
+    return f"Cannot be read ({error}). Check the path."
+
+
+def _unpack(raw: Any, stack: ExitStack) -> Any:
+    first = raw.peek(4) if hasattr(raw, "peek") else b""
+    if first.startswith(b"\x1f\x8b"):
+        return stack.enter_context(gzip.GzipFile(fileobj=raw))
+    if first.startswith(b"PK\x03\x04"):
+        archive = stack.enter_context(zipfile.ZipFile(raw))
+        names = [name for name in archive.namelist() if not name.startswith("__MACOSX/") and name[-1] != "/"]
+        if len(names) != 1:
+            raise CorpusError(f"The archive holds {len(names)} files. Pack one, or unpack it.")
+        return stack.enter_context(archive.open(names[0]))
+    return raw
