@@ -8,8 +8,9 @@ import pytest
 
 from hasten.errors import CorpusError, ModelError, ProblemError
 from hasten.tasks.entity_relation.corpus import Sentence
-from hasten.tasks.entity_relation.experiment import PAPER_ROWS, Experiment
+from hasten.tasks.entity_relation.experiment import Experiment
 from hasten.tasks.entity_relation.measure import Reference, Row, Timing, timed
+from hasten.tasks.entity_relation.paper import PAPER_ROWS
 from hasten.tasks.entity_relation.synthetic import generate
 from hasten.tasks.entity_relation.tagger import Tagger, in_words
 from hasten.tasks.entity_relation.task import EntityRelationTask

@@ -34,6 +34,7 @@ from hasten.tasks.entity_relation import native
 from hasten.tasks.entity_relation.black_box import LinearScorer
 from hasten.tasks.entity_relation.corpus import Sentence, split
 from hasten.tasks.entity_relation.measure import Reference, Row, Timing, timed, times_faster
+from hasten.tasks.entity_relation.paper import PAPER_ROWS, PAPER_THETAS
 from hasten.tasks.entity_relation.tagger import in_words
 from hasten.tasks.entity_relation.task import EntityRelationTask
 from hasten.tasks.entity_relation.text import intern
@@ -41,28 +42,7 @@ from hasten.tasks.entity_relation.training import gold, train_independent, train
 
 Tell = Callable[[str, float], None]  # (what is being done, share of it done)
 
-PAPER_ROWS: tuple[dict[str, Any], ...] = tuple(
-    dict(zip(
-        ("table", "model", "beam", "theta", "entity_f1_gold", "relation_f1_gold", "entity_f1_ilp",
-         "relation_f1_ilp", "time_ms", "time_ms_std", "validity"),
-        row, strict=True,
-    ))
-    for row in (
-        ("1", "ILP", None, None, 0.827, 0.482, 1.0, 1.0, 239, 11.4, 1.0),
-        ("1", "search", None, None, 0.822, 0.334, 0.877, 0.546, 170, 6.5, 0.29),
-        ("1", "constrained search", None, None, 0.800, 0.572, 0.880, 0.741, 844, 31.0, 1.0),
-        ("1", "speedup", 1, None, 0.822, 0.447, 0.877, 0.674, 136, 2.1, 0.96),
-        ("1", "speedup", 2, None, 0.844, 0.484, 0.930, 0.752, 158, 19.8, 0.95),
-        ("2", "speedup", 1, 0.0, 0.21, 0.0, 0.173, 0.0, 39, 3.7, 1.0),
-        ("2", "speedup", 1, 0.25, 0.822, 0.435, 0.877, 0.546, 87, 2.5, 0.99),
-        ("2", "speedup", 1, 0.5, 0.822, 0.455, 0.877, 0.672, 114, 4.7, 0.98),
-        ("2", "speedup", 2, 0.0, 0.373, 0.152, 0.377, 0.139, 55, 2.5, 1.0),
-        ("2", "speedup", 2, 0.25, 0.819, 0.461, 0.893, 0.623, 130, 14.4, 0.99),
-        ("2", "speedup", 2, 0.5, 0.825, 0.494, 0.907, 0.689, 134, 4.0, 0.98),
-    )
-)  # fmt: skip
 MAX_NODES = 20_000  # of branching, before the solver is asked
-PAPER_THETAS = (0.0, 0.25, 0.5)
 CURVE = (30, 100, 300, 1000, 3000, 10_000, 30_000)
 
 
