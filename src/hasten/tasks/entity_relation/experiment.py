@@ -14,7 +14,6 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from importlib.metadata import version
 from typing import Any
 
 import numpy as np
@@ -26,10 +25,11 @@ from hasten.certified import prove_or_solve
 from hasten.errors import CorpusError, SolverTooSmall
 from hasten.graph import FloatArray, IntArray
 from hasten.learner import Learner
+from hasten.machine import package_version, processor
 from hasten.problem import Batch
 from hasten.search import BeamSearch, ConstrainedSearch, ReducedSearch, greedy
 from hasten.solution import Solution, Solutions
-from hasten.solvers import Solver, make_solver
+from hasten.solvers import Solver, make_solver, package_of
 from hasten.tasks.entity_relation import native
 from hasten.tasks.entity_relation.black_box import LinearScorer
 from hasten.tasks.entity_relation.corpus import Sentence, split
@@ -118,12 +118,12 @@ class _Run:
         return {
             "hasten": __version__,
             "python": platform.python_version(),
-            "machine": _processor(),
+            "machine": processor(),
             "source": of.source,
             "synthetic": of.synthetic,
             "black_box": of.black_box,
             "solver": of.solver,
-            "solver_version": _version_of(of.solver),
+            "solver_version": package_version(package_of(of.solver) or "hasten"),
             "n_learned": self.n_learned,
             "runs": of.runs,
             "seed": of.seed,
@@ -536,17 +536,3 @@ def timed_solving(
 def _finite(theta: float) -> float | None:
     """Returns theta for JSON, which has no infinity: None stands for computing every cost."""
     return theta if math.isfinite(theta) else None
-
-
-def _version_of(solver: str) -> str:
-    """Returns the version of the package that a solver comes in."""
-    package = {"highs": "highspy", "gurobi": "gurobipy", "toulbar2": "pytoulbar2", "cpsat": "ortools"}.get(solver)
-    return version(package) if package else __version__
-
-
-def _processor() -> str:
-    try:
-        with open("/proc/cpuinfo", encoding="utf-8") as lines:
-            return next(line.split(":")[1].strip() for line in lines if line.startswith("model name"))
-    except (OSError, StopIteration):
-        return platform.processor() or platform.machine()
