@@ -18,11 +18,11 @@ from hasten.bench.families import (
     entity_relation_schema,
     plant,
 )
-from hasten.bench.machine import describe_machine
 from hasten.bench.peers import PEERS, Peer
 from hasten.bench.worker import Round, measure, warm_up
 from hasten.bound import Certifier
 from hasten.errors import HastenError, ProblemError
+from hasten.machine import describe_machine
 from hasten.solvers import make_solver
 from hasten.tasks.entity_relation.synthetic import generate
 from hasten.tasks.entity_relation.training import gold

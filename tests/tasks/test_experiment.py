@@ -8,8 +8,9 @@ import pytest
 
 from hasten.errors import CorpusError, ModelError, ProblemError
 from hasten.tasks.entity_relation.corpus import Sentence
-from hasten.tasks.entity_relation.experiment import PAPER_ROWS, Experiment
+from hasten.tasks.entity_relation.experiment import Experiment
 from hasten.tasks.entity_relation.measure import Reference, Row, Timing, timed
+from hasten.tasks.entity_relation.paper import PAPER_ROWS, PAPER_THETAS
 from hasten.tasks.entity_relation.synthetic import generate
 from hasten.tasks.entity_relation.tagger import Tagger, in_words
 from hasten.tasks.entity_relation.task import EntityRelationTask
@@ -77,6 +78,10 @@ def test_the_experiment_measures_every_row(sentences, black_box):
     assert results["structures"]["distinct"] <= 250
     for example in results["examples"]:
         assert example["violations"]["ilp"] == []
+
+
+def test_the_papers_thetas_are_those_of_its_tables():
+    assert {row["theta"] for row in PAPER_ROWS} == {None, *PAPER_THETAS}
 
 
 def test_too_little_text_is_an_error(sentences):

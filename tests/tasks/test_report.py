@@ -8,7 +8,7 @@ from html.parser import HTMLParser
 import pytest
 
 from hasten.tasks.entity_relation import charts, graphs, report
-from hasten.tasks.entity_relation.experiment import PAPER_ROWS
+from hasten.tasks.entity_relation.paper import PAPER_ROWS, find_paper
 
 VOID = {"meta", "br", "img", "input", "link", "hr"}
 HUGE = 1.7976931348623157e308
@@ -169,7 +169,7 @@ def test_synthetic_data_is_called_so():
 def test_the_papers_figures_stand_under_ours():
     results = made_up()
     found = {
-        (each["model"], each["beam"], each["theta"]): report.find_paper(each, results["paper"], 8.0)
+        (each["model"], each["beam"], each["theta"]): find_paper(each, results["paper"], 8.0)
         for each in results["rows"]
         if each["table"] != "ours"
     }

@@ -17,11 +17,11 @@ from typing import Any
 import numpy as np
 
 from hasten.bench.families import FAMILIES, Family
-from hasten.bench.machine import describe_machine
 from hasten.bench.peers import OWN, PEERS
 from hasten.bench.worker import PeerFailed, Round, Worker
 from hasten.errors import HastenError
 from hasten.files import write_whole
+from hasten.machine import describe_machine
 from hasten.problem import Problem
 from hasten.solution import TOLERANCE
 

@@ -85,6 +85,11 @@ def available_solvers() -> dict[str, bool]:
     return {name: entry.package is None or find_spec(entry.package) is not None for name, entry in _SOLVERS.items()}
 
 
+def package_of(name: str) -> str | None:
+    """Returns the package that a solver comes in; None for one of our own."""
+    return _SOLVERS[name].package
+
+
 def solve_all(solver: Solver, problems: Batch | Sequence[Problem], progress: Progress | None = None) -> Solutions:
     """Solves many problems, one after the other, and tells `progress` of each."""
     batch = as_batch(problems).resolved()

@@ -9,12 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from importlib.metadata import PackageNotFoundError, version
 from importlib.util import find_spec
 from time import thread_time
 from typing import Any, Protocol
 
 from hasten.errors import SolverMissing
+from hasten.machine import package_version
 from hasten.problem import Batch, Problem
 from hasten.solution import Solution, Solutions
 from hasten.solvers import Solver, make_solver
@@ -46,10 +46,7 @@ class Peer:
     @property
     def version(self) -> str | None:
         """The version of its package."""
-        try:
-            return version(self.distribution) if self.distribution else None
-        except PackageNotFoundError:
-            return None
+        return package_version(self.distribution) if self.distribution else None
 
     def start(self, time_limit: float) -> Solver | Batched:
         """Makes the peer, or says what to install."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
@@ -9,8 +10,11 @@ from typing import TypeVar
 
 import numpy as np
 
+from hasten.errors import SolverTooSmall
 from hasten.graph import BoolArray, IntArray
-from hasten.solution import Solutions
+from hasten.problem import Batch
+from hasten.solution import Solution, Solutions
+from hasten.solvers import Solver
 
 T = TypeVar("T")
 REPEATS = 10  # of what takes milliseconds, so that one run is not all noise
@@ -86,6 +90,34 @@ def times_faster(ours: Callable[[], object], theirs: Callable[[], object], n: in
         theirs()
         ratios.append((time.process_time() - middle) / max(middle - begin, 1e-9))
     return float(np.median(ratios))
+
+
+def solve_in_turn(
+    solver: Solver, large: Solver, batch: Batch, progress: Callable[[float], None] = lambda share: None
+) -> tuple[Solutions, float, int]:
+    """Solves problem after problem; those that are too large for the solver's licence go to another, `large`.
+
+    Returns the answers, CPU milliseconds, and how many were too large.
+    """
+    answers: list[Solution] = []
+    n_too_large = 0
+    problems = [batch[p] for p in range(len(batch))]
+    begin = time.process_time()
+    for n, problem in enumerate(problems):
+        try:
+            answers.append(solver.solve(problem))
+        except SolverTooSmall:
+            answers.append(large.solve(problem))
+            n_too_large += 1
+        if n % 50 == 0:
+            progress(n / len(problems))
+    elapsed = 1000.0 * (time.process_time() - begin)
+    return Solutions.of(batch, answers), elapsed, n_too_large
+
+
+def finite(theta: float) -> float | None:
+    """Returns theta for JSON, which has no infinity: None stands for computing every cost."""
+    return theta if math.isfinite(theta) else None
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -7,7 +7,7 @@ import math
 import os
 import secrets
 import shutil
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
 from pathlib import Path
@@ -15,7 +15,6 @@ from typing import Any
 
 import numpy as np
 
-from hasten.bound import Certifier
 from hasten.calibrate import calibrate
 from hasten.certified import prove_or_solve
 from hasten.errors import ModelError, ProblemError
@@ -30,7 +29,7 @@ from hasten.tasks.entity_relation.black_box import LinearScorer
 from hasten.tasks.entity_relation.corpus import Sentence
 from hasten.tasks.entity_relation.task import EntityRelationTask
 from hasten.tasks.entity_relation.text import Vocabulary
-from hasten.tasks.entity_relation.training import train_independent, train_structured
+from hasten.tasks.entity_relation.training import Tell, train_black_box
 
 FORMAT = "hasten-entity-relation-tagger"
 CHUNK = 512  # sentences labelled together
@@ -84,26 +83,11 @@ class Tagger:
         width: int = 2,
         risk: float = 0.01,
         seed: int = 0,
-        tell: Callable[[str, float], None] = lambda what, share: None,
+        tell: Tell = lambda what, share: None,
     ) -> Tagger:
         """Trains a black box on labelled sentences, then a heuristic on what it says of unlabeled ones."""
         task = task or EntityRelationTask()
-        certifier = Certifier()
-
-        def progress(done: int, total: int) -> None:
-            tell("Training the black box", done / total)
-
-        if black_box == "independent":
-            scorer = train_independent(labelled, task.entity_labels, task.relation_labels, seed=seed, progress=progress)
-        else:
-            scorer = train_structured(
-                labelled,
-                task.entity_labels,
-                task.relation_labels,
-                lambda n, costs, at: certifier(task.batch(n, costs)).labels,
-                seed=seed,
-                progress=progress,
-            )
+        scorer = train_black_box(black_box, labelled, task, seed=seed, tell=tell)
         text = Vocabulary().intern(unlabelled or labelled)
         tell("Labelling unlabeled text", 0.0)
         batch = task.batch(text.n_entities, scorer.costs(text)[0])

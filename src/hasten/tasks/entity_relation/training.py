@@ -14,6 +14,7 @@ from math import exp, sqrt
 import numpy as np
 from numba import njit
 
+from hasten.bound import Certifier
 from hasten.errors import CorpusError, ProblemError
 from hasten.graph import FloatArray, IntArray
 from hasten.tasks.entity_relation.black_box import (
@@ -25,10 +26,12 @@ from hasten.tasks.entity_relation.black_box import (
 )
 from hasten.tasks.entity_relation.corpus import Sentence
 from hasten.tasks.entity_relation.features import MAX_FEATURES, variable_features
+from hasten.tasks.entity_relation.task import EntityRelationTask
 from hasten.tasks.entity_relation.text import Text, intern
 
 Infer = Callable[[IntArray, FloatArray, IntArray], IntArray]  # (n_entities, costs, cost_at) -> flat labels
 Progress = Callable[[int, int], None]  # (epochs done, epochs in all)
+Tell = Callable[[str, float], None]  # (what is being done, share of it done)
 
 N_BUCKETS = 2**17
 
@@ -155,6 +158,25 @@ def _gold_of(sentences: Sequence[Sentence], entity_labels: Sequence[str], relati
     if not any(labels.size for labels in every):
         raise CorpusError("There is nothing to learn from. Give labelled sentences that have entities.")
     return np.concatenate(every)
+
+
+def train_black_box(
+    kind: str, sentences: Sequence[Sentence], task: EntityRelationTask, *, seed: int, tell: Tell
+) -> LinearScorer:
+    """Trains the black box of a task, "structured" (with exact inference in the loop) or "independent"."""
+    certifier = Certifier()
+
+    def infer(n_entities: IntArray, costs: FloatArray, cost_at: IntArray) -> IntArray:
+        return certifier(task.batch(n_entities, costs)).labels
+
+    def progress(done: int, total: int) -> None:
+        tell("Training the black box", done / total)
+
+    progress(0, 1)
+    labels = task.entity_labels, task.relation_labels
+    if kind == "independent":
+        return train_independent(sentences, *labels, seed=seed, progress=progress)
+    return train_structured(sentences, *labels, infer, seed=seed, progress=progress)
 
 
 def train_independent(

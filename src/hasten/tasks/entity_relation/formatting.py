@@ -1,0 +1,59 @@
+"""What `results.json` holds, as the text of a page: escaped, rounded, a dash where there is nothing."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from html import escape
+from typing import Any
+
+Entry = Mapping[str, Any]  # one object of results.json
+
+DASH = '<span class="dash">–</span>'
+
+
+def text(value: object) -> str:
+    """Returns any value, escaped; a dash for None."""
+    return DASH if value is None or value == "" else escape(str(value))
+
+
+def number(value: object) -> float | None:
+    """Returns a finite number, or None."""
+    known = isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
+    return float(value) if known else None  # type: ignore[arg-type]
+
+
+def fixed(value: object, digits: int) -> str:
+    """Returns a number with so many digits."""
+    known = number(value)
+    return DASH if known is None else f"{known:,.{digits}f}"
+
+
+def whole(value: object) -> str:
+    """Returns a count."""
+    return fixed(value, 0)
+
+
+def percent(value: object, digits: int = 1) -> str:
+    """Returns a share as a percentage."""
+    known = number(value)
+    return DASH if known is None else f"{100 * known:.{digits}f}%"
+
+
+def spread(row: Entry) -> str:
+    """Returns the mean of the time and its standard deviation."""
+    mean, std = number(row.get("time_ms")), number(row.get("time_ms_std"))
+    if mean is None:
+        return DASH
+    digits = 0 if mean >= 100 else 1 if mean >= 10 else 2
+    more = "" if std is None else f' <span class="std">± {std:,.{digits}f}</span>'
+    return f"{mean:,.{digits}f}{more}"
+
+
+def ratio(slow: Entry, fast: Entry, key: str) -> str:
+    """Returns how many times faster one row is than another."""
+    above, below = number(slow.get(key)), number(fast.get(key))
+    if above is None or below is None or below <= 0.0:
+        return DASH
+    value = above / below
+    return f"{value:,.0f}×" if value >= 100 else f"{value:.1f}×" if value >= 2 else f"{value:.2f}×"
