@@ -1,7 +1,10 @@
-"""Sentences to test with: one in full, and any at all."""
+"""Sentences to test with: one in full, any at all, and the real corpora where `HASTEN_DATA` says where they are."""
 
 import itertools
+import os
+from pathlib import Path
 
+import pytest
 from hypothesis import strategies as st
 
 from hasten.tasks.entity_relation.corpus import Sentence
@@ -35,3 +38,11 @@ def sentences(draw):
         types=draw(st.none() | st.just(tuple(draw(words) for _ in spans))),
         relations=draw(st.sampled_from([None, relations])),
     )
+
+
+def installed(name: str) -> Path:
+    """Returns where a file of the real corpora is; skips the test if it is nowhere."""
+    path = Path(os.environ.get("HASTEN_DATA", "")) / name
+    if "HASTEN_DATA" not in os.environ or not path.exists():
+        pytest.skip(f"{name} is not installed: set HASTEN_DATA to the directory of the corpora")
+    return path

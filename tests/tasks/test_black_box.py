@@ -1,12 +1,12 @@
 """The black box: lazy costs are the eager ones, training learns, and a damaged file is refused."""
 
 from itertools import product
-from pathlib import Path
 
 import numpy as np
 import pytest
 from numpy.testing import assert_array_equal
 from safetensors.numpy import save_file
+from sentences import installed
 
 from hasten.errors import CorpusError, ModelError, ProblemError
 from hasten.tasks.entity_relation.black_box import LinearScorer, all_variables
@@ -298,9 +298,7 @@ def test_a_model_that_does_not_fit_is_refused(entity, training, message):
 
 @pytest.mark.corpus
 def test_independent_training_does_as_well_as_the_paper_on_its_corpus():
-    path = Path(__file__).parents[2] / ".." / "shared" / "data" / "conll04" / "conll04.corp.gz"
-    if not path.exists():
-        pytest.skip("conll04.corp.gz is not installed")
+    path = installed("conll04/conll04.corp.gz")
     entities = ("person", "location", "organization", "none")
     relations = ("Kill", "LiveIn", "WorkFor", "LocatedAt", "OrgBasedIn", "NoRel")
     sentences = [sentence for sentence in read_conll04(path) if sentence.relations]

@@ -6,12 +6,11 @@ import json
 import sys
 import zipfile
 from collections import Counter
-from pathlib import Path
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from sentences import MARLOW, sentences
+from sentences import MARLOW, installed, sentences
 
 from hasten.errors import CorpusError
 from hasten.tasks.entity_relation.corpus import Sentence, induce_arguments
@@ -25,8 +24,6 @@ from hasten.tasks.entity_relation.formats import (
     read_jsonl,
     write_jsonl,
 )
-
-DATA = Path(__file__).parents[2] / ".." / "shared" / "data"
 
 CONLL04 = """\
 7	Peop	0	O	NNP/NNP	Ada/Marlow	O	O	O
@@ -215,6 +212,24 @@ def test_a_malformed_line_is_named(tmp_path, format, text, line, message):
         list(read_corpus(path, format))
 
 
+def test_an_entity_may_be_called_o(tmp_path):
+    path = tmp_path / "odd"
+    path.write_text("Ada NNP I-NP I-O\nMarlow NNP I-NP I-O\nleft VBD I-VP O\nTarn NNP I-NP I-O\n")
+    assert next(read_conll2003(path)).spans == ((0, 2), (3, 4))
+
+
+@pytest.mark.parametrize(("place", "value"), [(6, 1), (8, 99)])  # a password; a way to pack that nobody knows
+def test_an_archive_that_cannot_be_opened_is_named(tmp_path, place, value):
+    path = tmp_path / "locked.zip"
+    with zipfile.ZipFile(path, "w") as archive:
+        archive.writestr("x", "Ada NNP I-NP I-PER\n")
+    data = bytearray(path.read_bytes())
+    data[place] = data[data.index(b"PK\x01\x02") + place + 2] = value
+    path.write_bytes(data)
+    with pytest.raises(CorpusError, match="locked.zip: The archive cannot be opened .* Pack it again"):
+        list(read_conll2003(path))
+
+
 def test_a_file_that_cannot_be_read_is_named(tmp_path):
     with pytest.raises(CorpusError, match="nowhere: Cannot be read"):
         read_corpus(tmp_path / "nowhere")
@@ -274,13 +289,6 @@ def test_a_dash_is_standard_output_and_input(capsys, monkeypatch):
     assert not stdin.buffer.closed
 
 
-def installed(name):
-    path = DATA / name
-    if not path.exists():
-        pytest.skip(f"{name} is not installed")
-    return path
-
-
 @pytest.mark.corpus
 def test_conll04_has_the_papers_counts():
     sentences = list(read_corpus(installed("conll04/conll04.corp.gz")))
@@ -304,7 +312,7 @@ def test_conll04_has_the_papers_counts():
 @pytest.mark.corpus
 def test_the_usual_split_of_conll04_names_sentences_by_their_ids():
     related = {s.id for s in read_corpus(installed("conll04/conll04.corp.gz")) if s.relations}
-    parts = [set((DATA / f"conll04/split_{part}.ids").read_text().split()) for part in ("train", "dev", "test")]
+    parts = [set(installed(f"conll04/split_{part}.ids").read_text().split()) for part in ("train", "dev", "test")]
     assert [len(part) for part in parts] == [910, 243, 288]
     assert set.union(*parts) == related
 

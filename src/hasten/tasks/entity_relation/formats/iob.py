@@ -21,7 +21,7 @@ def from_tags(
 ) -> Sentence:
     """Builds an unlabelled sentence with the spans of the entities to `keep`, or of all."""
     spans: list[tuple[int, int]] = []
-    before = "O"
+    before = ""
     for index, tag in enumerate(tags):
         prefix, _, entity = tag.partition("-")
         if tag != "O" and (prefix not in ("B", "I") or not entity):
@@ -31,5 +31,5 @@ def from_tags(
                 spans[-1] = (spans[-1][0], index + 1)
             else:
                 spans.append((index, index + 1))
-        before = entity or "O"
+        before = entity
     return Sentence(id, tuple(tokens), tuple(spans), pos=tuple(pos))

@@ -77,5 +77,8 @@ def _unpack(raw: Any, stack: ExitStack) -> Any:
         names = [name for name in archive.namelist() if not name.startswith("__MACOSX/") and name[-1] != "/"]
         if len(names) != 1:
             raise CorpusError(f"The archive holds {len(names)} files. Pack one, or unpack it.")
-        return stack.enter_context(archive.open(names[0]))
+        try:
+            return stack.enter_context(archive.open(names[0]))
+        except (RuntimeError, NotImplementedError) as error:  # a password, or a way to pack that Python does not know
+            raise CorpusError(f"The archive cannot be opened ({error}). Pack it again, or unpack it.") from error
     return raw
