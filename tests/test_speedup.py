@@ -16,10 +16,11 @@ import numpy as np
 import pytest
 from strategies import ARGUMENTS, ENTITIES, random_problem
 
+from hasten.batch import Batch
 from hasten.bound import Certifier
 from hasten.errors import ModelError, NotFittedError, ProblemError, SolverWrong
 from hasten.learner import Learner
-from hasten.problem import Batch, Problem
+from hasten.problem import Problem
 from hasten.schema import Schema
 from hasten.search import BeamSearch, ReducedSearch
 from hasten.solution import SOURCES, Solution, Source, Status

@@ -11,10 +11,10 @@ from collections.abc import Callable
 import numpy as np
 
 from hasten.audit import Counters
+from hasten.batch import Batch
 from hasten.bound import Certifier
 from hasten.errors import SolverWrong
 from hasten.graph import BoolArray, IntArray
-from hasten.problem import Batch
 from hasten.search import as_solutions
 from hasten.solution import SOURCES, STATUSES, TOLERANCE, Solution, Solutions, Source, Status
 from hasten.solvers import Solver

@@ -20,13 +20,14 @@ from typing import Any, overload
 import numpy as np
 
 from hasten.audit import Agreement, Audit, Counters
+from hasten.batch import Batch, as_batch
 from hasten.calibrate import Calibration, calibrate, costlier
 from hasten.certified import counted, is_optimal, places, prove_or_solve, replaced, rescored
 from hasten.errors import NotFittedError, ProblemError
 from hasten.graph import BoolArray, FloatArray
 from hasten.heuristic import Heuristic
 from hasten.learner import Answers, Learner, read_answers
-from hasten.problem import Batch, Problem, as_batch
+from hasten.problem import Problem
 from hasten.schema import Schema
 from hasten.search import BeamSearch, ReducedSearch, Searcher, as_solutions
 from hasten.solution import Solution, Solutions

@@ -20,13 +20,13 @@ from typing import Any
 import numpy as np
 
 from hasten import __version__
+from hasten.batch import Batch
 from hasten.bound import Certifier
 from hasten.calibrate import Calibration, calibrate
 from hasten.certified import prove_or_solve
 from hasten.errors import CorpusError, SolverTooSmall
 from hasten.graph import FloatArray, IntArray
 from hasten.learner import Learner
-from hasten.problem import Batch
 from hasten.search import BeamSearch, ConstrainedSearch, ReducedSearch, greedy
 from hasten.solution import Solution, Solutions
 from hasten.solvers import Solver, make_solver
