@@ -498,7 +498,7 @@ def test_everything_is_saved_and_goes_on_exactly(tmp_path):
     assert (again.heuristic.weights == speedup.heuristic.weights).all()
     again.save(path)
     speedup.save(tmp_path / "other")
-    kept = [Speedup.load(p, news())._learned.trace for p in (path, tmp_path / "other")]
+    kept = [Speedup.load(p, news())._memory.learned.trace for p in (path, tmp_path / "other")]
     assert [[replace(e, seconds=0) for e in t] for t in kept[:1]] == [[replace(e, seconds=0) for e in kept[1]]]
     assert not list(tmp_path.glob(".*"))
 
