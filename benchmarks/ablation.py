@@ -25,10 +25,10 @@ import numpy as np
 from rich.console import Console
 from rich.table import Table
 
+from hasten.batch import Batch
 from hasten.bound import Certifier
 from hasten.graph import FloatArray, IntArray
 from hasten.learner import Learner
-from hasten.problem import Batch
 from hasten.schema import Schema
 from hasten.search import BeamSearch, ReducedSearch, as_solutions
 from hasten.solution import TOLERANCE, Solutions

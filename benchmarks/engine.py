@@ -19,13 +19,14 @@ from pathlib import Path
 import numpy as np
 from rich.table import Table
 
+from hasten.batch import Batch
 from hasten.bench.families import FAMILIES
 from hasten.bench.tables import duration, times, wide_console
 from hasten.bound import Certifier
 from hasten.errors import SolverError
 from hasten.files import write_whole
 from hasten.machine import describe_machine
-from hasten.problem import Batch, Problem
+from hasten.problem import Problem
 from hasten.search import BeamSearch, ConstrainedSearch, greedy
 from hasten.solution import TOLERANCE
 from hasten.solvers import make_solver

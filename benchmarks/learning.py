@@ -23,10 +23,10 @@ import numpy as np
 from rich.console import Console
 from rich.table import Table
 
+from hasten.batch import Batch
 from hasten.bound import Certifier
 from hasten.kernels import beam, learn
 from hasten.learner import STEP, Learner, default_step
-from hasten.problem import Batch
 from hasten.schema import Schema
 from hasten.search import BeamSearch
 from hasten.solution import Solutions

@@ -18,10 +18,11 @@ from hypothesis import strategies as st
 from opened import OpenedModule
 from strategies import entity_relation, random_problem, small_problems
 
+from hasten.batch import Batch
 from hasten.bound import Certifier
 from hasten.errors import NoAnswerError, ProblemError
 from hasten.kernels import dual
-from hasten.problem import Batch, Problem
+from hasten.problem import Problem
 from hasten.schema import Schema
 from hasten.search import BeamSearch
 from hasten.solution import Solution, Source, Status, is_proved

@@ -14,10 +14,11 @@ from opened import OpenedModule, opened
 from strategies import entity_relation, random_problem, small_problems
 from test_bound import assert_sound, begin
 
+from hasten.batch import Batch
 from hasten.bound import Certifier
 from hasten.eliminate import reduce
 from hasten.kernels import branch, dual, eliminate
-from hasten.problem import Batch, Problem
+from hasten.problem import Problem
 from hasten.schema import Schema
 from hasten.search import BeamSearch
 from hasten.solution import Source, Status

@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 from strategies import entity_relation
 
+from hasten.batch import Batch
 from hasten.bound import Certifier
 from hasten.calibrate import FORCED, Candidate, calibrate, candidates, choose, gaps
 from hasten.errors import ProblemError
-from hasten.problem import Batch
 from hasten.schema import Schema
 from hasten.search import BeamSearch
 from hasten.structure import Structure

@@ -12,10 +12,11 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 from strategies import NumpyDice, _structure, entity_relation, random_problem, small_problems
 
+from hasten.batch import Batch
 from hasten.bound import Certifier
 from hasten.errors import NotFittedError, ProblemError
 from hasten.learner import STEP, TOGETHER, Learner, default_step, read_answers
-from hasten.problem import Batch, Problem
+from hasten.problem import Problem
 from hasten.schema import Schema
 from hasten.search import BeamSearch
 from hasten.solution import Solution, Solutions, Source, Status

@@ -12,8 +12,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from strategies import entity_relation, random_problem, small_problems
 
+from hasten.batch import Batch, as_batch
 from hasten.errors import ProblemError, SchemaError
-from hasten.problem import Batch, Problem, as_batch
+from hasten.problem import Problem
 from hasten.schema import Schema
 from hasten.search import BeamSearch, ConstrainedSearch
 from hasten.structure import Rule, Structure

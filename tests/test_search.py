@@ -14,8 +14,9 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 from strategies import entity_relation, random_problem, small_problems
 
+from hasten.batch import Batch
 from hasten.errors import NoAnswerError, ProblemError
-from hasten.problem import Batch, Problem
+from hasten.problem import Problem
 from hasten.schema import Schema
 from hasten.search import BeamSearch, ConstrainedSearch, Searcher, greedy
 from hasten.solution import Solution, Solutions, Source, Status

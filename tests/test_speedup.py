@@ -16,10 +16,11 @@ import numpy as np
 import pytest
 from strategies import ARGUMENTS, ENTITIES, random_problem
 
+from hasten.batch import Batch
 from hasten.bound import Certifier
 from hasten.errors import ModelError, NotFittedError, ProblemError, SolverWrong
 from hasten.learner import Learner
-from hasten.problem import Batch, Problem
+from hasten.problem import Problem
 from hasten.schema import Schema
 from hasten.search import BeamSearch, ReducedSearch
 from hasten.solution import SOURCES, Solution, Source, Status
@@ -497,7 +498,7 @@ def test_everything_is_saved_and_goes_on_exactly(tmp_path):
     assert (again.heuristic.weights == speedup.heuristic.weights).all()
     again.save(path)
     speedup.save(tmp_path / "other")
-    kept = [Speedup.load(p, news())._learned.trace for p in (path, tmp_path / "other")]
+    kept = [Speedup.load(p, news())._memory.learned.trace for p in (path, tmp_path / "other")]
     assert [[replace(e, seconds=0) for e in t] for t in kept[:1]] == [[replace(e, seconds=0) for e in kept[1]]]
     assert not list(tmp_path.glob(".*"))
 

@@ -14,9 +14,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from strategies import entity_relation, random_problem, small_problems
 
+from hasten.batch import Batch
 from hasten.errors import ProblemError
 from hasten.learner import Learner
-from hasten.problem import Batch
 from hasten.schema import Schema
 from hasten.search import BeamSearch, greedy
 from hasten.structure import Structure

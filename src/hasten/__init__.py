@@ -2,9 +2,10 @@
 
 The data's way through the package:
 
-    schema -> structure -> problem -> search | certifier | solver -> solution -> learner -> speedup
+    schema -> structure -> problem -> batch -> search | certifier | solver -> solution -> learner -> speedup
 """
 
+from hasten.batch import Batch
 from hasten.bound import Certifier
 from hasten.calibrate import Calibration
 from hasten.check import Check, Violation
@@ -23,7 +24,7 @@ from hasten.errors import (
 )
 from hasten.heuristic import Heuristic
 from hasten.learner import Learner
-from hasten.problem import Batch, Problem, Scorer
+from hasten.problem import Problem, Scorer
 from hasten.schema import FactorKind, Schema, VariableKind
 from hasten.search import BeamSearch, ConstrainedSearch, ReducedSearch, greedy
 from hasten.solution import Solution, Solutions, Source, Status

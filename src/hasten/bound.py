@@ -15,11 +15,12 @@ from typing import overload
 
 import numpy as np
 
+from hasten.batch import Batch, as_batch
 from hasten.eliminate import MAX_JOIN, reductions
 from hasten.errors import ProblemError
 from hasten.graph import FloatArray, IntArray
 from hasten.kernels import certify
-from hasten.problem import Batch, Problem, as_batch
+from hasten.problem import Problem
 from hasten.search import in_parallel
 from hasten.solution import SOURCES, STATUSES, Solution, Solutions, Source, Status
 

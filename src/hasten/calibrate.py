@@ -22,11 +22,12 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from hasten.audit import upper_limit
+from hasten.batch import Batch, as_batch
 from hasten.errors import ProblemError
 from hasten.graph import BoolArray, FloatArray, IntArray, Pool, view
 from hasten.jit import driver
 from hasten.kernels import beam
-from hasten.problem import Batch, Problem, as_batch
+from hasten.problem import Problem
 from hasten.search import NO_WEIGHTS, BeamSearch, Searcher
 from hasten.solution import STATUSES, TOLERANCE, Solutions, Status
 

@@ -11,14 +11,15 @@ from collections.abc import Callable
 import numpy as np
 
 from hasten.audit import Counters
+from hasten.batch import Batch
 from hasten.bound import Certifier
 from hasten.errors import SolverWrong
 from hasten.graph import BoolArray, IntArray
-from hasten.problem import Batch
 from hasten.search import as_solutions
 from hasten.solution import SOURCES, STATUSES, TOLERANCE, Solution, Solutions, Source, Status
 from hasten.solvers import Solver
 
+CHUNK = 4096  # problems between two updates of the progress bar
 OPTIMAL = np.array([status.optimal for status in STATUSES])
 
 
@@ -34,6 +35,16 @@ def prove_or_solve(
     for p in left.tolist():
         put(answers, p, solver().solve(answers.batch[p]), solver().name)
     return answers, int(left.size)
+
+
+def with_progress(batch: Batch, answer: Callable[[Batch], tuple[Solutions, int]]) -> tuple[Solutions, int]:
+    """Answers a batch part by part, with a progress bar; returns the answers, and how often that took the solver."""
+    from rich.progress import track
+
+    parts = [np.arange(at, min(at + CHUNK, len(batch))) for at in range(0, len(batch), CHUNK)]
+    answered = [answer(batch.select(part)) for part in track(parts, "labelling")]
+    answers = [solution for part, _ in answered for solution in part]
+    return Solutions.of(batch, answers), sum(calls for _, calls in answered)
 
 
 def is_optimal(answers: Solutions) -> BoolArray:

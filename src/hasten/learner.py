@@ -23,11 +23,12 @@ from typing import Any
 
 import numpy as np
 
+from hasten.batch import Batch, as_batch
 from hasten.errors import NotFittedError, ProblemError
 from hasten.graph import FloatArray, IntArray
 from hasten.heuristic import Heuristic
 from hasten.kernels import beam, learn
-from hasten.problem import Batch, Problem, as_batch
+from hasten.problem import Problem
 from hasten.schema import Schema
 from hasten.solution import STATUSES, Solution, Solutions, Status
 

@@ -14,12 +14,13 @@ from typing import overload
 
 import numpy as np
 
+from hasten.batch import Batch, as_batch
 from hasten.eliminate import MAX_JOIN, reductions
 from hasten.errors import ProblemError
 from hasten.graph import BoolArray, FloatArray, IntArray
 from hasten.kernels import arcs, beam, reduced
 from hasten.kernels.score import score_batch
-from hasten.problem import Batch, Problem, as_batch
+from hasten.problem import Problem
 from hasten.solution import SOURCES, STATUSES, Solution, Solutions, Source, Status
 
 NO_WEIGHTS = np.zeros(0)

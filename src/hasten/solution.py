@@ -8,9 +8,10 @@ from enum import StrEnum
 
 import numpy as np
 
+from hasten.batch import Batch
 from hasten.errors import NoAnswerError
 from hasten.graph import BoolArray, FloatArray, IntArray
-from hasten.problem import Batch, Problem
+from hasten.problem import Problem
 
 TOLERANCE = 1e-6  # an answer is proved when it costs no more than this, relatively, above the bound
 

@@ -9,9 +9,7 @@ answers are certified and the search is tried in their shadow, until it has reco
 
 from __future__ import annotations
 
-import inspect
 import math
-import threading
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -20,23 +18,24 @@ from typing import Any, overload
 import numpy as np
 
 from hasten.audit import Agreement, Audit, Counters
+from hasten.batch import Batch, as_batch
 from hasten.calibrate import Calibration, calibrate, costlier
-from hasten.certified import counted, is_optimal, places, prove_or_solve, replaced, rescored
+from hasten.certified import counted, is_optimal, prove_or_solve, replaced, rescored, with_progress
 from hasten.errors import NotFittedError, ProblemError
+from hasten.estimator import Estimator
 from hasten.graph import BoolArray, FloatArray
+from hasten.guide import ENOUGH, learn_and_try
 from hasten.heuristic import Heuristic
-from hasten.learner import Answers, Learner, read_answers
-from hasten.problem import Batch, Problem, as_batch
+from hasten.learner import Answers, Learner
+from hasten.memory import Memory
+from hasten.problem import Problem
 from hasten.schema import Schema
-from hasten.search import BeamSearch, ReducedSearch, Searcher, as_solutions
+from hasten.search import BeamSearch, ReducedSearch, Searcher
 from hasten.solution import Solution, Solutions
 from hasten.solvers import Solver, make_solver
 
-CHUNK = 4096  # problems between two updates of the progress bar
-HELD_OUT = 100  # problems from which on `fit` holds a tenth out
 
-
-class Speedup:
+class Speedup(Estimator):
     """Answers problems of a schema as its black box would, in scikit-learn's manner.
 
     `solver` is the black box: a name, an object with `solve`, or a function. `max_nodes` is how far to branch
@@ -73,6 +72,7 @@ class Speedup:
         seed: int = 0,
         progress: bool = False,
     ) -> None:
+        super().__init__()
         self.schema = schema
         self.solver = solver
         self.mode = mode
@@ -93,9 +93,8 @@ class Speedup:
         self.n_jobs = n_jobs
         self.seed = seed
         self.progress = progress
-        self._lock = threading.RLock()
         self._made: tuple[object, Solver] | None = None
-        self._begin()
+        self._memory = Memory(np.random.default_rng(seed), guided=not enforce)
 
     @classmethod
     def paper(cls, schema: Schema, width: int = 2, **settings: Any) -> Speedup:
@@ -116,32 +115,25 @@ class Speedup:
 
         The problems need no labels. `answers` are the black box's, if they are there already.
         """
-        batch = self._batch(problems).resolved()
-        self._check(fitted=True)
-        calls = 0
-        if answers is None:
-            answers, calls = self._label(batch)
+        batch = self._checked(problems, learning=True).resolved()
+        answers, calls = self._label(batch, answers)
         learner, guided = self._new_learner(), not self.enforce
-        if self.guided is None and len(batch) >= HELD_OUT:
-            learner, guided = self._learn_and_try(batch, answers)
+        if self.guided is None and len(batch) >= ENOUGH:
+            guided = learn_and_try(learner, batch, answers, self._search_by, seed=self.seed, n_jobs=self.n_jobs)
         else:
             learner.fit(batch, answers)
+        counters = Counters(solver_calls=calls, labelled=len(batch), updates=learner.n_mistakes)
         with self._lock:
-            self._begin(learner)
-            self._guided = guided
-            self._counters = Counters(solver_calls=calls, labelled=len(batch), updates=learner.n_mistakes)
+            self._memory = Memory(np.random.default_rng(self.seed), guided, learner, counters)
         return self
 
     def partial_fit(self, problems: Batch | Sequence[Problem], answers: Answers | None = None) -> Speedup:
         """Goes on learning: one pass over more problems."""
-        batch = self._batch(problems).resolved()
-        self._check(fitted=True)
-        calls = 0
-        if answers is None:
-            answers, calls = self._label(batch)
+        batch = self._checked(problems, learning=True).resolved()
+        answers, calls = self._label(batch, answers)
         with self._lock:
-            self._count(Counters(solver_calls=calls))
-            self._teach(batch, answers)
+            self._memory.count(Counters(solver_calls=calls))
+            self._memory.teach(batch, answers, self._new_learner)
         return self
 
     @overload
@@ -150,8 +142,7 @@ class Speedup:
     def predict(self, problems: Batch | Sequence[Problem]) -> Solutions: ...
     def predict(self, problems: Problem | Batch | Sequence[Problem]) -> Solution | Solutions:
         """Answers one problem or many. Trust and weights change between calls, never within one."""
-        batch = self._batch(problems)
-        self._check()
+        batch = self._checked(problems)
         answers = self._by_search(batch) if self.mode == "search" and self.trusted else self._by_proof(batch)
         return answers[0] if isinstance(problems, Problem) else answers
 
@@ -161,12 +152,11 @@ class Speedup:
         It looks at the mode's own answers, trusted or not, and leaves no trace: it neither counts nor learns.
         `answers` is there for scikit-learn, and ignored: there are no gold labels.
         """
-        batch = self._batch(problems).resolved()
-        self._check()
+        batch = self._checked(problems).resolved()
         exact, _ = self._exact(batch)
         if self.mode == "certified":
             return float(is_optimal(exact).mean()) if len(batch) else 1.0
-        found = self._search()(batch, n_jobs=self.n_jobs)
+        found = self._search(batch)
         wrong = costlier(found, exact) & (found.valid | (not self.repair))
         return float(1 - wrong.mean()) if len(batch) else 1.0
 
@@ -185,8 +175,7 @@ class Speedup:
         """
         if against not in ("search", "solver"):
             raise ProblemError(f"Calibrate against 'search' or 'solver', not {against!r}.")
-        batch = self._batch(problems)
-        self._check()
+        batch = self._checked(problems)
         chosen = calibrate(
             self._beam(self._guide()),
             batch,
@@ -206,27 +195,27 @@ class Speedup:
     def counters(self) -> Counters:
         """What it did since it was made, or fitted."""
         with self._lock:
-            return self._counters
+            return self._memory.counters
 
     @property
     def agreement(self) -> Agreement:
         """How often the search, where its answers were given unproved, agreed with the black box of late."""
         with self._lock:
-            return self._audit.agreement
+            return self._memory.audit.agreement
 
     @property
     def trusted(self) -> bool:
         """Whether search mode answers by search; if not, it has gone back to the black box for now."""
         with self._lock:
-            return self._audit.trusted
+            return self._memory.audit.trusted
 
     @property
     def heuristic(self) -> Heuristic:
         """What was learned so far, as a value."""
         with self._lock:
-            if self._learned is None:
+            if self._memory.learned is None:
                 raise NotFittedError("This speedup has not learned anything yet. Call fit or partial_fit.")
-            return self._learned.heuristic
+            return self._memory.learned.heuristic
 
     def save(self, path: str | Path) -> None:
         """Writes settings, weights, counters, audits and random state to a file: whole, or not at all."""
@@ -248,63 +237,29 @@ class Speedup:
 
         return load(cls, Path(path), schema, solver)
 
-    def get_params(self, deep: bool = True) -> dict[str, Any]:
-        """Returns the settings, by name."""
-        return {name: getattr(self, name) for name in _names()}
-
-    def set_params(self, **params: Any) -> Speedup:
-        """Changes settings, by name."""
-        unknown = sorted(set(params) - set(_names()))
-        if unknown:
-            raise ValueError(  # scikit-learn's own choice
-                f"Speedup has no setting {', '.join(unknown)}. It has {', '.join(_names())}."
-            )
-        with self._lock:
-            for name, value in params.items():
-                setattr(self, name, value)
-        return self
-
-    def __sklearn_clone__(self) -> Speedup:
-        return type(self)(**self.get_params())
-
     def __getstate__(self) -> dict[str, Any]:
-        with self._lock:
-            return {k: v for k, v in self.__dict__.items() if k not in ("_lock", "_made")} | {"_made": None}
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        self.__dict__.update(state)
-        self._lock = threading.RLock()
-
-    def __repr__(self) -> str:
-        defaults = {name: p.default for name, p in inspect.signature(Speedup.__init__).parameters.items()}
-        settings = [f"{name}={value!r}" for name, value in self.get_params().items() if value is not defaults[name]]
-        return f"Speedup({', '.join(settings)})"
+        return super().__getstate__() | {"_made": None}  # a solver at work stays in its process
 
     # -- how answers come about -------------------------------------------------------------------------
 
     def _by_search(self, batch: Batch) -> Solutions:
         """Trusts the search; hands what is invalid, and what is drawn for an audit, to the black box."""
-        found = self._search()(batch, n_jobs=self.n_jobs)
+        found = self._search(batch)
         given = found.valid if self.repair else np.ones(len(batch), dtype=bool)
         audited = np.zeros(len(batch), dtype=bool)
         with self._lock:
-            audited[given] = self._rng.random(int(given.sum())) < self.audit
+            audited[given] = self._memory.draw(int(given.sum()), self.audit)
         asked = np.flatnonzero(audited | ~given)
         if not asked.size:
             with self._lock:
-                self._count(counted(found))
+                self._memory.count(counted(found))
             return found
         some = batch.select(asked).resolved()
         exact, calls = self._exact(some)
         mine = rescored(found, asked, some)
         judged = audited[asked] & is_optimal(exact)
-        agreed = ~costlier(mine, exact)[judged]
         answers = replaced(found, asked, exact)
-        with self._lock:
-            self._count(counted(answers, calls))
-            self._observe(agreed)
-            if self.learn:
-                self._teach(some, exact)
+        self._remember(counted(answers, calls), ~costlier(mine, exact)[judged], some, exact)
         return answers
 
     def _by_proof(self, batch: Batch) -> Solutions:
@@ -313,37 +268,42 @@ class Speedup:
         exact, calls = self._exact(batch)
         agreed = np.zeros(0, dtype=bool)
         if self.mode == "search":
-            agreed = ~costlier(self._search()(batch, n_jobs=self.n_jobs), exact)[is_optimal(exact)]
-        with self._lock:
-            self._count(counted(exact, calls))
-            self._observe(agreed)
-            if self.learn:
-                self._teach(batch, exact)
+            agreed = ~costlier(self._search(batch), exact)[is_optimal(exact)]
+        self._remember(counted(exact, calls), agreed, batch, exact)
         return exact
 
     def _exact(self, batch: Batch) -> tuple[Solutions, int]:
         """Returns the answers of the black box, and how often that took the solver."""
-        found = self._search()(batch, n_jobs=self.n_jobs) if self.search_first else None
+        found = self._search(batch) if self.search_first else None
         return prove_or_solve(batch, found, self._solver, self.max_nodes, self.n_jobs)
 
-    def _label(self, batch: Batch) -> tuple[Solutions, int]:
-        if not self.progress:
-            return self._exact(batch)
-        from rich.progress import track
+    def _label(self, batch: Batch, answers: Answers | None) -> tuple[Answers, int]:
+        """Returns the black box's answers, unless they are there, and how often that took the solver."""
+        if answers is not None:
+            return answers, 0
+        return with_progress(batch, self._exact) if self.progress else self._exact(batch)
 
-        parts = [np.arange(at, min(at + CHUNK, len(batch))) for at in range(0, len(batch), CHUNK)]
-        labelled = [self._exact(batch.select(part)) for part in track(parts, "labelling")]
-        answers = [solution for part, _ in labelled for solution in part]
-        return Solutions.of(batch, answers), sum(calls for _, calls in labelled)
+    def _remember(self, counters: Counters, agreed: BoolArray, batch: Batch, exact: Solutions) -> None:
+        """Keeps what there is to know of some answers, and learns from those of the black box."""
+        with self._lock:
+            self._memory.count(counters)
+            self._memory.observe(agreed, self.min_agreement)
+            if self.learn:
+                self._memory.teach(batch, exact, self._new_learner)
 
-    def _search(self) -> Searcher:
-        """Returns the search as set, with the weights as they are now."""
-        return self._reduced(self._beam(self._guide()))
+    # -- what the settings say --------------------------------------------------------------------------
+
+    def _search(self, batch: Batch) -> Solutions:
+        """Searches as set, with the weights as they are now."""
+        return self._search_by(self._guide())(batch, n_jobs=self.n_jobs)
 
     def _guide(self) -> FloatArray | None:
         with self._lock:
-            guided = self._guided if self.guided is None else self.guided
-            return self._weights if guided else None
+            guided = self._memory.guided if self.guided is None else self.guided
+            return self._memory.weights if guided else None
+
+    def _search_by(self, weights: FloatArray | None) -> Searcher:
+        return self._reduced(self._beam(weights))
 
     def _beam(self, weights: FloatArray | None) -> BeamSearch:
         return BeamSearch(self.width, weights, self.enforce, self.look_ahead, self.theta, self.spread)
@@ -359,16 +319,6 @@ class Speedup:
                 self._made = self.solver, make_solver(self.solver)
             return self._made[1]
 
-    # -- what is kept, under the lock -------------------------------------------------------------------
-
-    def _begin(self, learned: Learner | None = None) -> None:
-        self._learned = learned
-        self._weights: FloatArray | None = None if learned is None else learned.weights
-        self._counters = Counters()
-        self._audit = Audit()
-        self._guided = not self.enforce
-        self._rng = np.random.default_rng(self.seed)
-
     def _new_learner(self) -> Learner:
         if self.learner is not None:
             return replace(self.learner)  # with a state of its own
@@ -380,66 +330,20 @@ class Speedup:
             progress=bool(self.progress),
         )
 
-    def _learn_and_try(self, batch: Batch, answers: Answers) -> tuple[Learner, bool]:
-        """Learns from all but a tenth of the problems; says if the search gets more of that tenth right."""
-        labels, usable = read_answers(batch, answers)
-        labels[np.repeat(np.isin(np.arange(len(batch)), usable, invert=True), np.diff(batch.variable_at))] = -1
-        held = np.sort(np.random.default_rng(self.seed).permutation(usable)[: len(usable) // 10])
-        kept = np.setdiff1d(np.arange(len(batch)), held)
-        learner = self._new_learner().fit(batch.select(kept), labels[places(batch, kept)])
-        some = batch.select(held)
-        truth = as_solutions(some, labels[places(batch, held)], np.ones(held.size, dtype=bool), held)
-        n_wrong = [
-            int(costlier(self._reduced(self._beam(weights))(some, n_jobs=self.n_jobs), truth).sum())
-            for weights in (None, learner.weights)
-        ]
-        return learner, n_wrong[1] < n_wrong[0]
-
-    def _teach(self, batch: Batch, answers: Answers) -> None:
-        if self._learned is None:
-            self._learned = self._new_learner()
-        before = self._learned.n_mistakes
-        if len(batch) == 1 and isinstance(answers, Solutions):
-            self._learned.learn_one(batch[0], answers[0])
-        else:
-            self._learned.partial_fit(batch, answers)
-        self._weights = self._learned.weights
-        self._count(Counters(labelled=len(batch), updates=self._learned.n_mistakes - before))
-
-    def _observe(self, agreed: BoolArray) -> None:
-        if not agreed.size:
-            return
-        self._count(Counters(audits=agreed.size, disagreements=int((~agreed).sum())))
-        self._audit.level = self.min_agreement
-        changed = self._audit.observe(agreed)
-        if changed and not self._audit.trusted and self._learned is not None:
-            learned = self._learned.state.weights
-            if learned is not None:  # an average over what no longer holds would keep it from adapting
-                learned.drift[:] = 0.0
-                learned.n_examples[0] = 0
-
-    def _count(self, more: Counters) -> None:
-        self._counters = self._counters + more
-
-    def _batch(self, problems: Problem | Batch | Sequence[Problem]) -> Batch:
+    def _checked(self, problems: Problem | Batch | Sequence[Problem], learning: bool = False) -> Batch:
+        """Returns the problems as a batch; refuses those of another schema, and settings that make no sense."""
         batch = as_batch(problems)
         for structure in batch.structures:
             if structure.schema is not self.schema and structure.schema.digest != self.schema.digest:
                 raise ProblemError("These problems have another schema than this speedup. Make one for theirs.")
-        return batch
-
-    def _check(self, fitted: bool = False) -> None:
         if self.mode not in ("search", "certified"):
             raise ProblemError(f"mode must be 'search' or 'certified', got {self.mode!r}.")
         if not 0 <= self.audit <= 1:
             raise ProblemError(f"audit must be a share between 0 and 1, got {self.audit}.")
         Audit(self.min_agreement)
-        if self.mode == "search" and self._learned is None and not (fitted or self.learn):
+        if self.mode == "search" and self._memory.learned is None and not (learning or self.learn):
             raise NotFittedError(
                 "This speedup has not learned to search yet. Call fit, set learn=True to let it learn as it "
                 "works, or use mode='certified', which needs no learning."
             )
-
-
-def _names() -> list[str]:
-    return [name for name in inspect.signature(Speedup.__init__).parameters if name != "self"]
+        return batch

@@ -21,6 +21,7 @@ from hasten.files import load_tensors, save_tensors
 from hasten.heuristic import check_schema, describe
 from hasten.kernels.learn import Weights
 from hasten.learner import Epoch, Learner
+from hasten.memory import Memory
 from hasten.problem import Problem
 from hasten.schema import Schema
 from hasten.solvers import Solver
@@ -34,6 +35,7 @@ OWN = "a solver of your own"  # stands for one that a file cannot hold
 
 def save(speedup: Speedup, path: Path) -> None:
     """Writes a speedup; its caller holds its lock."""
+    memory = speedup._memory
     settings = speedup.get_params()
     del settings["schema"]
     own = not isinstance(settings["solver"], str)
@@ -42,16 +44,16 @@ def save(speedup: Speedup, path: Path) -> None:
     state: dict[str, Any] = {
         "settings": settings,
         "own_solver": own,
-        "trusted": speedup._audit.trusted,
-        "guided": speedup._guided,
-        "rng": speedup._rng.bit_generator.state,
+        "trusted": memory.audit.trusted,
+        "guided": memory.guided,
+        "rng": memory.rng.bit_generator.state,
         "learned": None,
     }
     tensors: dict[str, Any] = {
-        "recent": speedup._audit.recent.astype(np.uint8),
-        "counters": np.array(speedup._counters.values, dtype=np.int64),
+        "recent": memory.audit.recent.astype(np.uint8),
+        "counters": np.array(memory.counters.values, dtype=np.int64),
     }
-    learner = speedup._learned
+    learner = memory.learned
     if learner is not None and learner.state.weights is not None:
         kept = learner.state
         state["learned"] = {
@@ -88,12 +90,14 @@ def load(
     if settings["learner"] is not None:
         settings["learner"] = Learner(**settings["learner"])
     speedup = cls(schema, **settings)
-    speedup._begin(_learner(state["learned"], tensors, schema))
-    speedup._counters = Counters(*tensors["counters"].tolist())
-    speedup._audit.recent = tensors["recent"].astype(bool)
-    speedup._audit.trusted = state["trusted"]
-    speedup._guided = state["guided"]
-    speedup._rng.bit_generator.state = state["rng"]
+    memory = Memory(
+        _rng(state["rng"]),
+        state["guided"],
+        _learner(state["learned"], tensors, schema),
+        Counters(*tensors["counters"].tolist()),
+    )
+    memory.audit.recent, memory.audit.trusted = tensors["recent"].astype(bool), state["trusted"]
+    speedup._memory = memory
     return speedup
 
 
@@ -111,6 +115,11 @@ def _learner(kept: dict[str, Any] | None, tensors: dict[str, Any], schema: Schem
     state.trace = [Epoch(*epoch) for epoch in kept["trace"]]
     state.n_skipped, state.n_forbidden, state.n_single = kept["counts"]
     if kept["rng"] is not None:
-        state.rng = np.random.default_rng()
-        state.rng.bit_generator.state = kept["rng"]
+        state.rng = _rng(kept["rng"])
     return learner
+
+
+def _rng(kept: Any) -> np.random.Generator:
+    rng = np.random.default_rng()
+    rng.bit_generator.state = kept
+    return rng

@@ -20,7 +20,8 @@ from hasten.graph import FloatArray, Graph, Pool, gather
 from hasten.schema import FactorKind, Schema, VariableKind, check_weight, read_limits
 
 if TYPE_CHECKING:
-    from hasten.problem import Batch, Costs, Problem
+    from hasten.batch import Batch
+    from hasten.problem import Costs, Problem
 
 Term = tuple[int, str] | tuple[int, str, float]
 
@@ -168,7 +169,7 @@ class Structure:
 
     def batch(self, costs: FloatArray) -> Batch:
         """Returns many problems of this shape at once, from a matrix with a row of flat costs for each."""
-        from hasten.problem import Batch
+        from hasten.batch import Batch
 
         return Batch.stack(self, costs)
 

@@ -11,10 +11,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from hasten.batch import Batch
 from hasten.errors import ProblemError, SolverError
 from hasten.graph import FloatArray, Graph, IntArray
 from hasten.learner import Answers, read_answers
-from hasten.problem import Batch, Problem
+from hasten.problem import Problem
 from hasten.solvers import load
 from hasten.solvers.formulation import formulate
 from hasten.solvers.objective import Layout, objectives

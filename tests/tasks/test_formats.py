@@ -226,7 +226,7 @@ def test_an_archive_that_cannot_be_opened_is_named(tmp_path, place, value):
     data = bytearray(path.read_bytes())
     data[place] = data[data.index(b"PK\x01\x02") + place + 2] = value
     path.write_bytes(data)
-    with pytest.raises(CorpusError, match="locked.zip: The archive cannot be opened .* Pack it again"):
+    with pytest.raises(CorpusError, match=r"locked\.zip: The archive cannot be opened .* Pack it again"):
         list(read_conll2003(path))
 
 

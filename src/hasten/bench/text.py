@@ -19,6 +19,7 @@ from typing import Any
 
 import numpy as np
 
+from hasten.batch import Batch
 from hasten.bench.families import (
     ARGUMENTS,
     ENTITIES,
@@ -30,7 +31,7 @@ from hasten.bench.families import (
 from hasten.bound import Certifier
 from hasten.graph import FloatArray, IntArray
 from hasten.jit import driver
-from hasten.problem import Batch, Problem
+from hasten.problem import Problem
 from hasten.schema import Schema
 from hasten.search import BeamSearch, greedy
 from hasten.solution import Solutions

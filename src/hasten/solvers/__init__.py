@@ -14,9 +14,10 @@ from importlib import import_module
 from importlib.util import find_spec
 from typing import Any, Protocol, cast, runtime_checkable
 
+from hasten.batch import Batch, as_batch
 from hasten.errors import SolverError, SolverMissing
 from hasten.graph import IntArray
-from hasten.problem import Batch, Problem, as_batch
+from hasten.problem import Problem
 from hasten.solution import Solution, Solutions, Status
 
 Labels = Sequence[int] | Sequence[str] | IntArray

@@ -13,9 +13,10 @@ from importlib.util import find_spec
 from time import thread_time
 from typing import Any, Protocol
 
+from hasten.batch import Batch
 from hasten.errors import SolverMissing
 from hasten.machine import package_version
-from hasten.problem import Batch, Problem
+from hasten.problem import Problem
 from hasten.solution import Solution, Solutions
 from hasten.solvers import Solver, make_solver
 

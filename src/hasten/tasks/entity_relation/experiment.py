@@ -14,10 +14,10 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from hasten import __version__
+from hasten.batch import Batch
 from hasten.certified import prove_or_solve
 from hasten.errors import CorpusError
 from hasten.machine import package_version, processor
-from hasten.problem import Batch
 from hasten.search import BeamSearch, ConstrainedSearch, ReducedSearch, greedy
 from hasten.solution import Solutions
 from hasten.solvers import package_of

@@ -11,9 +11,9 @@ from typing import Any
 
 import numpy as np
 
+from hasten.batch import Batch
 from hasten.bound import Certifier
 from hasten.graph import IntArray
-from hasten.problem import Batch
 from hasten.search import BeamSearch, greedy
 from hasten.solution import Solutions
 from hasten.tasks.entity_relation.lessons import Lessons

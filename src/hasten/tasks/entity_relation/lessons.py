@@ -12,10 +12,10 @@ from typing import Any
 
 import numpy as np
 
+from hasten.batch import Batch
 from hasten.bound import Certifier
 from hasten.calibrate import Calibration, calibrate
 from hasten.learner import Learner
-from hasten.problem import Batch
 from hasten.search import BeamSearch
 from hasten.solution import Solutions
 from hasten.solvers import make_solver

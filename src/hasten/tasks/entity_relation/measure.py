@@ -10,9 +10,9 @@ from typing import TypeVar
 
 import numpy as np
 
+from hasten.batch import Batch
 from hasten.errors import SolverTooSmall
 from hasten.graph import BoolArray, IntArray
-from hasten.problem import Batch
 from hasten.solution import Solution, Solutions
 from hasten.solvers import Solver
 

@@ -11,10 +11,10 @@ from typing import NamedTuple
 
 import numpy as np
 
+from hasten.batch import Batch
 from hasten.graph import BoolArray, FloatArray, Graph, IntArray, Pool, by_structure, view
 from hasten.jit import driver, kernel
 from hasten.kernels import beam
-from hasten.problem import Batch
 from hasten.search import BeamSearch, as_solutions, in_parallel
 from hasten.solution import Solutions
 from hasten.tasks.entity_relation.black_box import LinearScorer, WeightArray, score_variable

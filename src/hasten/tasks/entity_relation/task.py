@@ -12,9 +12,10 @@ from functools import cached_property
 
 import numpy as np
 
+from hasten.batch import Batch
 from hasten.errors import SchemaError
 from hasten.graph import FloatArray, IntArray
-from hasten.problem import Batch, Scorer
+from hasten.problem import Scorer
 from hasten.schema import Schema
 from hasten.structure import Structure
 from hasten.tasks.entity_relation.corpus import Sentence, induce_arguments

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from hasten.problem import Batch
+from hasten.batch import Batch
 from hasten.search import BeamSearch, greedy
 from hasten.solution import Solutions
 from hasten.solvers import Solver, make_solver
