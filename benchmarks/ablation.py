@@ -28,10 +28,11 @@ from rich.table import Table
 from hasten.batch import Batch
 from hasten.bound import Certifier
 from hasten.graph import FloatArray, IntArray
+from hasten.kernels.outcome import TOLERANCE
 from hasten.learner import Learner
 from hasten.schema import Schema
 from hasten.search import BeamSearch, ReducedSearch, as_solutions
-from hasten.solution import TOLERANCE, Solutions
+from hasten.solution import Solutions
 from hasten.structure import Structure
 
 ENTITIES = ["person", "location", "organization", "none"]

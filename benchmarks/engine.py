@@ -25,10 +25,10 @@ from hasten.bench.tables import duration, times, wide_console
 from hasten.bound import Certifier
 from hasten.errors import SolverError
 from hasten.files import write_whole
+from hasten.kernels.outcome import TOLERANCE
 from hasten.machine import describe_machine
 from hasten.problem import Problem
 from hasten.search import BeamSearch, ConstrainedSearch, greedy
-from hasten.solution import TOLERANCE
 from hasten.solvers import make_solver
 
 SIZES = (2, 4, 6, 8, 12, 20)

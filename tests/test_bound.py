@@ -412,7 +412,8 @@ def test_where_the_cheapest_labels_fit_there_is_nothing_to_search(case: tuple[Pr
     problem, certifier = case
     report = certifier.report(problem)
     found = report.solutions[0]
-    if found.values is None or any(np.nanmax(np.where(t < INF, abs(t), 0)) for _, t in exact.tables_by_factor(problem)):
+    soft = any(np.where(table < INF, table, 0).any() for _, table in exact.tables_by_factor(problem))
+    if soft or found.status is not Status.PROVED:  # costs may be so large that rounding leaves nothing to prove
         return
     first = problem.graph.first
     cheapest = [problem.cost[first[v] : first[v + 1]].argmin() for v in range(problem.n_variables)]

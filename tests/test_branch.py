@@ -16,8 +16,7 @@ from test_bound import assert_sound, begin
 
 from hasten.batch import Batch
 from hasten.bound import Certifier
-from hasten.eliminate import reduce
-from hasten.kernels import branch, dual, eliminate
+from hasten.kernels import branch, dual, sight
 from hasten.problem import Problem
 from hasten.schema import Schema
 from hasten.search import BeamSearch
@@ -26,7 +25,7 @@ from hasten.solvers import make_solver, solve_all
 from hasten.structure import Structure
 
 b, d = OpenedModule(branch), OpenedModule(dual)
-cheapest = opened(eliminate.cheapest)
+cheapest = opened(sight.cheapest)
 INF = math.inf
 PACKAGES = {"gurobi": "gurobipy", "toulbar2": "pytoulbar2"}
 
@@ -42,8 +41,7 @@ def run_branch(
     """Branches on a problem as it is declared; returns the outcome, the cost, the nodes and the labels."""
     graph, dual = problem.graph, begin(problem)
     labels = np.full(problem.n_variables, -1)
-    plan = reduce(problem.structure.compiled, 0).plan
-    _, slip = cheapest(plan, graph.first, problem.cost, problem.table, labels.copy())
+    _, slip = cheapest(graph, problem.cost, problem.table, labels.copy())
     for n in range(root_sweeps):
         if not d.sweep(graph, problem.table, n % 2 == 0, dual):
             return b.FINISHED, INF, 0, labels

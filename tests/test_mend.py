@@ -14,15 +14,14 @@ from opened import OpenedModule, opened
 from strategies import entity_relation, small_problems
 
 from hasten.bound import Certifier
-from hasten.eliminate import reduce
-from hasten.kernels import eliminate, mend
+from hasten.kernels import mend, sight
 from hasten.kernels.dual import n_messages
 from hasten.problem import Problem
 from hasten.solvers import make_solver
 
 INF = math.inf
 m = OpenedModule(mend)
-cheapest = opened(eliminate.cheapest)
+cheapest = opened(sight.cheapest)
 MAGNITUDES = ("drawn", "mixed", "cancelling", "near", "tiny", "large")
 
 
@@ -53,8 +52,7 @@ def run(problem: Problem, max_broken: int = 1000) -> tuple[float, float, np.ndar
         int(graph.first[-1]), opened(n_messages)(graph), m.n_tuples(graph), max(1, len(graph.table_at))
     )
     labels = np.zeros(problem.n_variables, dtype=np.int64)
-    plan = reduce(problem.structure.compiled, 0).plan
-    cheapest(plan, graph.first, problem.cost, problem.table, labels)
+    cheapest(graph, problem.cost, problem.table, labels)
     cost, bound = m.mend(graph, problem.cost, problem.table, max_broken, bench, labels)
     return cost, bound, labels, bench
 

@@ -224,7 +224,7 @@ def test_what_the_search_breaks_is_repaired_unless_told_otherwise():
     assert answers.valid.all()
     assert answers.cost[broken] == pytest.approx(optima(batch)[broken])
     assert answers.proved[broken].all()
-    assert (answers.labels == raw.labels)[np.repeat(~broken, np.diff(batch.variable_at))].all()
+    assert (answers.labels == raw.labels)[np.repeat(~broken, batch.n_variables)].all()
     assert speedup.counters.by_search == (~broken).sum()
 
 
@@ -297,7 +297,7 @@ def test_calibrate_sets_theta_and_keeps_its_promise(reduce):
     assert speedup.theta == chosen.theta
     assert (chosen.theta < math.inf and chosen.share < 1) or reduce
     after = speedup.predict(fresh)
-    owner = np.repeat(np.arange(2000), np.diff(fresh.variable_at))
+    owner = np.repeat(np.arange(2000), fresh.n_variables)
     assert len(np.unique(owner[before.labels != after.labels])) / 2000 <= 0.03
     assert after.n_costs.sum() / fresh.variable_at[-1] == pytest.approx(chosen.share, abs=0.02)
     chosen = speedup.calibrate(held_out, risk=0.2, widths=[1, 2, 4], against="solver")

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
+from typing import NamedTuple
 
 import numpy as np
 
 from hasten.errors import ProblemError
 from hasten.graph import FloatArray, IntArray, Pool
 from hasten.problem import Problem, Scorer, check_costs
-from hasten.structure import Structure, pool_of
+from hasten.structure import Compiled, Structure, pool_of
 
 
 @dataclass(frozen=True, eq=False)
@@ -56,6 +57,24 @@ class Batch:
             _join_scorers([problem.scorer for problem in problems]) if lazy else None,
             np.array([problem.id for problem in problems], dtype=np.int64) if lazy else None,
         )
+
+    @classmethod
+    def of_one(cls, problem: Problem) -> Batch:
+        """Makes a batch of one problem, fast: all but its costs and tables is its structure's."""
+        like = _like(problem.structure.compiled)
+        lazy = problem.lazy
+        batch = cls(
+            (problem.structure,),
+            like.structure,
+            np.zeros(like.cost_at[-1]) if lazy else problem.cost,
+            like.cost_at,
+            problem.table,
+            like.table_at,
+            problem.scorer if lazy else None,
+            np.array([problem.id], dtype=np.int64) if lazy else None,
+        )
+        batch.__dict__.update(pool=like.pool, variable_at=like.variable_at, n_variables=like.n_variables)
+        return batch
 
     @classmethod
     def stack(cls, structure: Structure, costs: FloatArray) -> Batch:
@@ -115,8 +134,13 @@ class Batch:
     @cached_property
     def variable_at(self) -> IntArray:
         """Where each problem's variables start in a flat labelling of the batch."""
+        return _offsets(self.n_variables)
+
+    @cached_property
+    def n_variables(self) -> IntArray:
+        """How many variables each problem has."""
         counts = np.array([structure.n_variables for structure in self.structures], dtype=np.int64)
-        return _offsets(counts[self.structure] if len(self.structure) else ())
+        return counts[self.structure] if len(self.structure) else np.zeros(0, dtype=np.int64)
 
     @property
     def lazy(self) -> bool:
@@ -166,7 +190,7 @@ class Batch:
         """Returns this batch with all costs computed."""
         if self.scorer is None:
             return self
-        counts = np.diff(self.variable_at)
+        counts = self.n_variables
         problems = np.repeat(np.arange(len(self)), counts)
         variables = np.arange(self.variable_at[-1]) - np.repeat(self.variable_at[:-1], counts)
         cost = self.score(problems, variables)
@@ -192,6 +216,24 @@ class Batch:
     def __repr__(self) -> str:
         lazy = ", lazy" if self.lazy else ""
         return f"Batch({len(self)} problems, {len(self.structures)} structures{lazy})"
+
+
+class _Like(NamedTuple):
+    """What all batches of one problem have in common that share a structure."""
+
+    structure: IntArray
+    cost_at: IntArray
+    table_at: IntArray
+    variable_at: IntArray
+    n_variables: IntArray
+    pool: Pool
+
+
+@lru_cache(maxsize=4096)
+def _like(compiled: Compiled) -> _Like:
+    first, only = compiled.graph.first, np.zeros(1, dtype=np.int64)
+    n_variables = np.array([len(first) - 1])
+    return _Like(only, _offsets(first[-1:]), only, _offsets(n_variables), n_variables, pool_of((compiled,)))
 
 
 def as_batch(problems: Problem | Batch | Sequence[Problem]) -> Batch:

@@ -1,7 +1,7 @@
 """Proof: certifying an answer without a solver (the idea of the paper's §3.1, made exact).
 
 Five steps, each only where the one before left something open: *look* whether the cheapest labels fit
-(`hasten.kernels.certify`), *mend* the few constraints that they break (`hasten.kernels.mend`), *eliminate* variables
+(`hasten.kernels.sight`), *mend* the few constraints that they break (`hasten.kernels.mend`), *eliminate* variables
 of low degree exactly (`hasten.eliminate`), *sweep* messages that raise a lower bound and decode labellings from them
 (`hasten.kernels.dual`), *branch* (`hasten.kernels.branch`). A labelling that costs no more than the bound, within
 `TOLERANCE`, *is* an optimum of the integer program.
@@ -19,7 +19,9 @@ from hasten.batch import Batch, as_batch
 from hasten.eliminate import MAX_JOIN, reductions
 from hasten.errors import ProblemError
 from hasten.graph import FloatArray, IntArray
-from hasten.kernels import certify
+from hasten.kernels.certify import Effort, certify_some
+from hasten.kernels.outcome import OPEN
+from hasten.kernels.sight import look_range
 from hasten.problem import Problem
 from hasten.search import in_parallel
 from hasten.solution import SOURCES, STATUSES, Solution, Solutions, Source, Status
@@ -75,7 +77,7 @@ class Certifier:
         if isinstance(found, Solution):
             found = Solutions.of(batch, [found])
         answers = self._certify(batch, found, n_jobs).solutions
-        return answers[0] if isinstance(problems, Problem) else answers
+        return answers.only(problems) if isinstance(problems, Problem) else answers
 
     def report(self, problems: Problem | Batch | Sequence[Problem], found: Solutions | None = None) -> Report:
         """Certifies a batch and tells what it took."""
@@ -100,29 +102,31 @@ class Certifier:
     ) -> Report:
         n = len(batch)
         start = self._checked_messages(batch)
-        plans, smalls = reductions(tuple(each.compiled for each in batch.structures), self.max_join)
-        labels = np.full(batch.variable_at[-1], -1, dtype=np.int64)
-        cost = np.full(n, np.inf)
-        if found is not None:
-            if len(found) != n:
-                raise ProblemError(f"Got {len(found)} answers for {n} problems. Give one for each.")
-            labels[:] = found.labels
-            cost = np.where(found.valid & ~np.isnan(found.cost), found.cost, np.inf)
-        given = cost.copy()
-        bound = np.empty(n)
-        outcome, by, n_sweeps, n_nodes = np.empty((4, n), dtype=np.int64)
-        nodes = (MAX_NODES, ROW_NODES) if self.max_nodes is None else (self.max_nodes, self.max_nodes)
-        effort = certify.Effort(FIRST_SWEEPS, self.max_sweeps, *nodes, NODE_SWEEPS, DIVE_NODES)
+        labels, cost = _given(batch, found)
+        bound, rounding = np.empty((2, n))
+        outcome, by = np.empty((2, n), dtype=np.int64)
+        n_sweeps, n_nodes = np.zeros((2, n), dtype=np.int64)
+        given = (batch.structure, batch.cost, batch.cost_at, batch.table, batch.table_at, batch.variable_at)
 
-        def run(start_at: int, stop_at: int) -> None:
-            certify.certify_range(
-                batch.pool, plans, smalls, batch.structure, batch.cost, batch.cost_at, batch.table,
-                batch.table_at, batch.variable_at, start, effort, start_at, stop_at, labels, cost, bound,
-                outcome, by, n_sweeps, n_nodes, message_sum, message_count,
-            )  # fmt: skip
+        def look(begin_at: int, end_at: int) -> None:
+            look_range(batch.pool, *given, begin_at, end_at, labels, cost, bound, outcome, by, rounding)
 
-        in_parallel(run, n, n_jobs)
-        return Report(_solutions(batch, labels, given, cost, bound, outcome, by), n_sweeps, n_nodes)
+        in_parallel(look, n, n_jobs)
+        left = np.flatnonzero(outcome == OPEN)
+        if left.size:
+            left = left[np.argsort(batch.structure[left], kind="stable")]
+            plans, smalls = reductions(tuple(each.compiled for each in batch.structures), self.max_join)
+            nodes = (MAX_NODES, ROW_NODES) if self.max_nodes is None else (self.max_nodes, self.max_nodes)
+            effort = Effort(FIRST_SWEEPS, self.max_sweeps, *nodes, NODE_SWEEPS, DIVE_NODES)
+
+            def certify(begin_at: int, end_at: int) -> None:
+                certify_some(
+                    batch.pool, plans, smalls, *given, start, effort, left[begin_at:end_at], rounding, labels, cost,
+                    bound, outcome, by, n_sweeps, n_nodes, message_sum, message_count,
+                )  # fmt: skip
+
+            in_parallel(certify, left.size, n_jobs)
+        return Report(_solutions(batch, labels, cost, bound, outcome, by), n_sweeps, n_nodes)
 
     def _checked_messages(self, batch: Batch) -> FloatArray:
         if self.messages is None:
@@ -146,25 +150,32 @@ class Report:
     n_nodes: IntArray
 
 
+def _given(batch: Batch, found: Solutions | None) -> tuple[IntArray, FloatArray]:
+    """Returns the labels and the costs to start from: none, or what a search found."""
+    n = len(batch)
+    if found is None:
+        return np.full(batch.variable_at[-1], -1, dtype=np.int64), np.full(n, np.inf)
+    if len(found) != n:
+        raise ProblemError(f"Got {len(found)} answers for {n} problems. Give one for each.")
+    return found.labels.copy(), np.where(found.valid & ~np.isnan(found.cost), found.cost, np.inf)
+
+
+# By outcome (proved, open, infeasible), and by whether there is an answer.
+_STATUS = np.array(
+    [
+        [STATUSES.index(status) for status in (Status.DEAD_END, Status.PROVED)],
+        [STATUSES.index(status) for status in (Status.DEAD_END, Status.FOUND)],
+        [STATUSES.index(status) for status in (Status.INFEASIBLE, Status.INFEASIBLE)],
+    ]
+)
+_SOURCE = np.array([SOURCES.index(source) for source in (Source.SEARCH, Source.BOUND, Source.BRANCH)])
+
+
 def _solutions(
-    batch: Batch,
-    labels: IntArray,
-    given: FloatArray,
-    cost: FloatArray,
-    bound: FloatArray,
-    outcome: IntArray,
-    by: IntArray,
+    batch: Batch, labels: IntArray, cost: FloatArray, bound: FloatArray, outcome: IntArray, by: IntArray
 ) -> Solutions:
     answered = np.isfinite(cost)
     if not answered.all():
-        labels[np.repeat(~answered, np.diff(batch.variable_at))] = -1
-    infeasible, proved, found, nothing = (
-        STATUSES.index(s) for s in (Status.INFEASIBLE, Status.PROVED, Status.FOUND, Status.DEAD_END)
-    )
-    status = np.where(answered, found, nothing)  # where, three times, is much faster than select on one problem
-    status = np.where(outcome == certify.PROVED, proved, status)
-    status = np.where(outcome == certify.INFEASIBLE, infeasible, status)
-    source = np.where(by == certify.BY_BRANCH, SOURCES.index(Source.BRANCH), SOURCES.index(Source.BOUND))
-    source = np.where(answered & (cost == given), SOURCES.index(Source.SEARCH), source)
-    n_costs = np.diff(batch.variable_at)
-    return Solutions(batch, labels, cost, bound, answered, status, source, n_costs)
+        labels[np.repeat(~answered, batch.n_variables)] = -1
+    status = _STATUS[outcome, answered.view(np.int8)]
+    return Solutions(batch, labels, cost, bound, answered, status, _SOURCE[by], batch.n_variables)

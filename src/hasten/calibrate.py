@@ -27,9 +27,10 @@ from hasten.errors import ProblemError
 from hasten.graph import BoolArray, FloatArray, IntArray, Pool, view
 from hasten.jit import driver
 from hasten.kernels import beam
+from hasten.kernels.outcome import TOLERANCE
 from hasten.problem import Problem
 from hasten.search import NO_WEIGHTS, BeamSearch, Searcher
-from hasten.solution import STATUSES, TOLERANCE, Solutions, Status
+from hasten.solution import STATUSES, Solutions, Status
 
 FORCED = sys.float_info.max  # skips a cost only where it cannot change the beam
 N_CANDIDATES = 24
@@ -177,7 +178,7 @@ def gaps(search: BeamSearch, batch: Batch) -> FloatArray:
 
 def relabelled(found: Solutions, reference: Solutions) -> BoolArray:
     """Tells which answers have other labels."""
-    owner = np.repeat(np.arange(len(found)), np.diff(found.batch.variable_at))
+    owner = np.repeat(np.arange(len(found)), found.batch.n_variables)
     changed: BoolArray = np.bincount(owner[found.labels != reference.labels], minlength=len(found)) > 0
     return changed
 

@@ -15,8 +15,9 @@ from hasten.batch import Batch
 from hasten.bound import Certifier
 from hasten.errors import SolverWrong
 from hasten.graph import BoolArray, IntArray
+from hasten.kernels.outcome import TOLERANCE
 from hasten.search import as_solutions
-from hasten.solution import SOURCES, STATUSES, TOLERANCE, Solution, Solutions, Source, Status
+from hasten.solution import SOURCES, STATUSES, Solution, Solutions, Source, Status
 from hasten.solvers import Solver
 
 CHUNK = 4096  # problems between two updates of the progress bar
@@ -55,15 +56,18 @@ def is_optimal(answers: Solutions) -> BoolArray:
 
 def counted(answers: Solutions, solver_calls: int = 0) -> Counters:
     """Returns what there is to count about some answers."""
-    number = dict(zip(SOURCES, np.bincount(answers.source, minlength=len(SOURCES)).tolist(), strict=True))
+    number = np.bincount(answers.status * len(SOURCES) + answers.source, minlength=len(STATUSES) * len(SOURCES))
+    by_status = number.reshape(len(STATUSES), len(SOURCES)).tolist()
+    proved, infeasible = by_status[STATUSES.index(Status.PROVED)], by_status[STATUSES.index(Status.INFEASIBLE)]
+    by = dict(zip(SOURCES, map(sum, zip(*by_status, strict=True)), strict=True))
     return Counters(
         problems=len(answers),
-        by_search=number[Source.SEARCH],
-        by_bound=number[Source.BOUND],
-        by_branch=number[Source.BRANCH],
-        by_solver=number[Source.SOLVER],
-        proved=int(answers.proved.sum()),
-        infeasible=int((answers.status == STATUSES.index(Status.INFEASIBLE)).sum()),
+        by_search=by[Source.SEARCH],
+        by_bound=by[Source.BOUND],
+        by_branch=by[Source.BRANCH],
+        by_solver=by[Source.SOLVER],
+        proved=sum(proved) + sum(infeasible) - infeasible[SOURCES.index(Source.SOLVER)],
+        infeasible=sum(infeasible),
         solver_calls=solver_calls,
         costs=int(answers.n_costs.sum()),
         variables=int(answers.batch.variable_at[-1]),
@@ -91,7 +95,7 @@ def put(answers: Solutions, p: int, solved: Solution, name: str) -> None:
 
 def places(batch: Batch, chosen: IntArray) -> IntArray:
     """Returns where the variables of some problems are in the flat labels of their batch."""
-    sizes = np.diff(batch.variable_at)[chosen]
+    sizes = batch.n_variables[chosen]
     ends = np.cumsum(sizes)
     return np.repeat(batch.variable_at[chosen] - (ends - sizes), sizes) + np.arange(sizes.sum())
 

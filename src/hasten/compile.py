@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -21,6 +22,7 @@ class FactorPart:
     key: Hashable
     weight_at: int = -1
     start_at: int = 0  # where the starting messages of its kind start
+    soft: bool = True  # whether its table may do more than forbid
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -117,7 +119,12 @@ def _tables(
                 size += factor.table.size
                 n_labels += tuples.size
         table_at[f], listing[f] = places[factor.key]
+    shared = Counter(factor.key for factor in factors)
+    soft = {factor.key: factor.table.size for factor in factors if factor.soft and factor.table is not None}
     lists = {
+        "soft_at": ints(places[key][0] for key in soft),
+        "soft_size": ints(soft.values()),
+        "soft_count": ints(shared[key] for key in soft),
         "list_first": ints(list_first),
         "list_entry": np.concatenate(entries),
         "list_label_at": ints(list_label_at),

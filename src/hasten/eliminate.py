@@ -68,7 +68,6 @@ class _Elimination:
         self.tables: dict[int, _Table] = {}
         self.touching: list[set[int]] = [set() for _ in self.sizes]
         self.in_rows = set(graph.row_variable.tolist())
-        self.silent: set[int] = set()  # factors whose tables only forbid
         self.n_entries = 0  # of derived tables
         self.out_first, self.combo_counts = [0], [ints(())]
         self.combo_label, self.combo_partner = [ints(())], [ints(())]
@@ -77,6 +76,7 @@ class _Elimination:
         self.n_derived: list[int] = []
         self.steps: list[tuple[tuple[int, ...], tuple[int, ...]]] = []  # who goes, and their neighbours
         self.constants: list[int] = []
+        soft = set(graph.soft_at.tolist())
         for f in range(len(graph.table_at)):
             at = int(graph.table_at[f])
             if at < 0:
@@ -84,11 +84,8 @@ class _Elimination:
             scope = tuple(graph.scope[graph.scope_first[f] : graph.scope_first[f + 1]].tolist())
             shape = tuple(self.sizes[v] for v in scope)
             values = graph.table[at : at + math.prod(shape)].reshape(shape)
-            own = f in compiled.own_tables
             allowed = ~np.isposinf(values)
-            silent = not own and not values[allowed].any()
-            if silent:
-                self.silent.add(f)
+            silent = at not in soft
             start_at = int(graph.start_at[graph.scope_first[f]])
             self._put(_Table(scope, allowed, at, False, silent, start_at))
 
@@ -246,7 +243,6 @@ class _Elimination:
             fold_from=np.concatenate([ints(()), *fold_from]),
             fold_to=np.concatenate([ints(()), *fold_to]),
             copy_from=self._copied(parts),
-            **self._soft_tables(),
         )
         return Reduction(plan, small)
 
@@ -261,21 +257,6 @@ class _Elimination:
     def _copied(self, parts: Sequence[tuple[FactorPart, _Table]]) -> IntArray:
         blocks = [np.arange(t.at, t.at + t.allowed.size) for _, t in parts if not t.derived]
         return np.concatenate([ints(()), *blocks])
-
-    def _soft_tables(self) -> dict[str, IntArray]:
-        """Lists the tables with costs other than zero, and how many factors share each: what rounding adds up to."""
-        graph = self.graph
-        counts: dict[tuple[int, int], int] = {}
-        for f in range(len(graph.table_at)):
-            if graph.table_at[f] >= 0 and f not in self.silent:
-                size = math.prod(self.sizes[v] for v in graph.scope[graph.scope_first[f] : graph.scope_first[f + 1]])
-                key = (int(graph.table_at[f]), size)
-                counts[key] = counts.get(key, 0) + 1
-        return {
-            "soft_at": ints(at for at, _ in counts),
-            "soft_size": ints(size for _, size in counts),
-            "soft_count": ints(counts.values()),
-        }
 
     def _rows(self, number: dict[int, int], kept_first: IntArray) -> list[RowPart]:
         graph = self.graph

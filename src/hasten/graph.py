@@ -52,6 +52,10 @@ class Graph(NamedTuple):
     list_entry: IntArray  # (tuples,) the tuple's place in the table
     list_label_at: IntArray  # (T,) where the labels of the list's first tuple start
     list_label: IntArray  # (tuples * arity,) the labels, slot by slot
+    # tables that do more than forbid, each once
+    soft_at: IntArray  # (soft tables,) where it starts
+    soft_size: IntArray  # (soft tables,) how many entries it has
+    soft_count: IntArray  # (soft tables,) how many factors share it
     # rows
     row_first: IntArray  # (R + 1,) row r owns the cells row_first[r]:row_first[r + 1]
     row_label: IntArray  # (cells,) label number, first[v] + i, sorted by variable
@@ -113,6 +117,7 @@ _GROUPS: Groups = (
     (("open", False),),
     (("rest_low", False), ("rest_high", False)),
     (("table", False),),
+    (("soft_at", False), ("soft_size", False), ("soft_count", False)),
 )
 
 
@@ -166,9 +171,10 @@ def view(pool: Pool, s: int) -> Graph:
     """Returns the graph of structure `s` of a pool."""
     at, end, g = pool.at[s], pool.at[s + 1], pool.graphs
     v, f, a, t, u = at[0], at[1], at[2], at[3], at[4]
-    w, r, c, m, o, e, b = at[5], at[6], at[7], at[8], at[9], at[10], at[11]
+    w, r, c, m, o, e, b, d = at[5], at[6], at[7], at[8], at[9], at[10], at[11], at[12]
     v_end, f_end, a_end, t_end, u_end = end[0], end[1], end[2], end[3], end[4]
-    w_end, r_end, c_end, m_end, o_end, e_end, b_end = end[5], end[6], end[7], end[8], end[9], end[10], end[11]
+    w_end, r_end, c_end, m_end = end[5], end[6], end[7], end[8]
+    o_end, e_end, b_end, d_end = end[9], end[10], end[11], end[12]
     return Graph(
         g.first[v + s : v_end + s + 1],
         g.order[v:v_end],
@@ -193,6 +199,9 @@ def view(pool: Pool, s: int) -> Graph:
         g.list_entry[u:u_end],
         g.list_label_at[t:t_end],
         g.list_label[w:w_end],
+        g.soft_at[d:d_end],
+        g.soft_size[d:d_end],
+        g.soft_count[d:d_end],
         g.row_first[r + s : r_end + s + 1],
         g.row_label[c:c_end],
         g.row_variable[c:c_end],

@@ -33,7 +33,7 @@ def learn_and_try(
     `search` gives the search with some weights, or with none.
     """
     labels, usable = read_answers(batch, answers)
-    labels[np.repeat(np.isin(np.arange(len(batch)), usable, invert=True), np.diff(batch.variable_at))] = -1
+    labels[np.repeat(np.isin(np.arange(len(batch)), usable, invert=True), batch.n_variables)] = -1
     held = np.sort(np.random.default_rng(seed).permutation(usable)[: len(usable) // 10])
     kept = np.setdiff1d(np.arange(len(batch)), held)
     learner.fit(batch.select(kept), labels[places(batch, kept)])

@@ -311,7 +311,7 @@ def read_answers(batch: Batch, answers: Answers) -> tuple[IntArray, IntArray]:
     Left out: problems without a labelling (a label of -1), answers that are invalid, and those that a time
     limit cut short, for they would differ from run to run.
     """
-    counts = np.diff(batch.variable_at)
+    counts = batch.n_variables
     usable = np.ones(len(batch), dtype=bool)
     if not isinstance(answers, np.ndarray):
         if len(answers) != len(batch):

@@ -94,7 +94,7 @@ class Problem:
         """This problem as a batch of one."""
         from hasten.batch import Batch
 
-        return Batch.of([self])
+        return Batch.of_one(self)
 
     @property
     def n_variables(self) -> int:
@@ -149,7 +149,7 @@ class Problem:
 
 def _flat_costs(structure: Structure, costs: FloatArray | Sequence[Sequence[float] | FloatArray]) -> FloatArray:
     """Returns given costs as one flat array; those that do not fit their structure are an error."""
-    n_labels = structure.n_labels
+    n_labels = int(structure.graph.first[-1])
     if isinstance(costs, np.ndarray) and costs.ndim == 1 and costs.dtype.kind in "biuf":
         flat = np.array(costs, dtype=np.float64)
         if flat.size != n_labels:
@@ -182,6 +182,8 @@ def _flat_costs(structure: Structure, costs: FloatArray | Sequence[Sequence[floa
 
 def check_costs(structure: Structure, flat: FloatArray) -> None:
     """Refuses costs that are neither finite nor inf, and names the first."""
+    if np.isfinite(flat).all():
+        return
     wrong = np.isnan(flat) | np.isneginf(flat)
     if wrong.any():
         at = int(np.flatnonzero(wrong)[0])

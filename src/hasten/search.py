@@ -37,7 +37,7 @@ class Searcher:
         """Searches; `n_jobs` threads share a batch, with the same answers whatever their number."""
         batch = as_batch(problems)
         found = self._search(batch, n_jobs)
-        return found[0] if isinstance(problems, Problem) else found
+        return found.only(problems) if isinstance(problems, Problem) else found
 
     def _search(self, batch: Batch, n_jobs: int) -> Solutions:
         raise TypeError(f"{type(self).__name__} does not say how it searches. Define _search.")
@@ -109,7 +109,7 @@ class BeamSearch(Searcher):
             np.zeros(n, dtype=np.int64),
         )
         outcome = np.full(n, beam.BLOCKED, dtype=np.int64)
-        owner = np.repeat(np.arange(n), np.diff(batch.variable_at))
+        owner = np.repeat(np.arange(n), batch.n_variables)
         known_cost = np.zeros(n_variables, dtype=bool)
         active = np.arange(n)
         while active.size:
@@ -174,7 +174,7 @@ class ConstrainedSearch(Searcher):
             )  # fmt: skip
 
         in_parallel(run, len(batch), n_jobs)
-        return as_solutions(batch, labels, done, np.diff(batch.variable_at))
+        return as_solutions(batch, labels, done, batch.n_variables)
 
 
 @dataclass(frozen=True, slots=True)
@@ -207,7 +207,16 @@ class ReducedSearch(Searcher):
             )  # fmt: skip
 
         in_parallel(run, len(batch), n_jobs)
-        return as_solutions(batch, labels, done, np.diff(batch.variable_at))
+        return as_solutions(batch, labels, done, batch.n_variables)
+
+
+# By whether the search was done, and whether its answer is valid.
+_STATUS = np.array(
+    [
+        [STATUSES.index(status) for status in (Status.DEAD_END, Status.DEAD_END)],
+        [STATUSES.index(status) for status in (Status.INVALID, Status.FOUND)],
+    ]
+)
 
 
 def as_solutions(
@@ -224,14 +233,11 @@ def as_solutions(
         batch.pool, batch.structure, cost, batch.cost_at, batch.table, batch.table_at,
         labels, batch.variable_at, total, valid,
     )  # fmt: skip
-    total[~done], valid[~done] = np.inf, False
+    if not done.all():
+        total[~done], valid[~done] = np.inf, False
     if computed is not None:
-        total[np.isfinite(total) & (n_costs < np.diff(batch.variable_at))] = np.nan
-    status = np.where(
-        ~done,
-        STATUSES.index(Status.DEAD_END),
-        np.where(valid, STATUSES.index(Status.FOUND), STATUSES.index(Status.INVALID)),
-    )
+        total[np.isfinite(total) & (n_costs < batch.n_variables)] = np.nan
+    status = _STATUS[done.view(np.int8), valid.view(np.int8)]
     source = np.full(n, SOURCES.index(Source.SEARCH), dtype=np.int64)
     return Solutions(batch, labels, total, np.full(n, -np.inf), valid, status, source, n_costs)
 

@@ -11,9 +11,8 @@ import numpy as np
 from hasten.batch import Batch
 from hasten.errors import NoAnswerError
 from hasten.graph import BoolArray, FloatArray, IntArray
+from hasten.kernels.outcome import TOLERANCE
 from hasten.problem import Problem
-
-TOLERANCE = 1e-6  # an answer is proved when it costs no more than this, relatively, above the bound
 
 
 class Status(StrEnum):
@@ -104,8 +103,13 @@ class Solutions(Sequence[Solution]):
         return len(self.cost)
 
     def __getitem__(self, p: int) -> Solution:  # type: ignore[override]
-        problem = self.batch[p]
-        p %= len(self)
+        return self._answer(p % max(1, len(self)), self.batch[p])
+
+    def only(self, problem: Problem) -> Solution:
+        """Returns the answer to the only problem there is."""
+        return self._answer(0, problem)
+
+    def _answer(self, p: int, problem: Problem) -> Solution:
         at = self.batch.variable_at
         values = self.labels[at[p] : at[p + 1]]
         answered = STATUSES[self.status[p]] not in (Status.DEAD_END, Status.INFEASIBLE, Status.NO_TIME)

@@ -144,7 +144,7 @@ class Speedup(Estimator):
         """Answers one problem or many. Trust and weights change between calls, never within one."""
         batch = self._checked(problems)
         answers = self._by_search(batch) if self.mode == "search" and self.trusted else self._by_proof(batch)
-        return answers[0] if isinstance(problems, Problem) else answers
+        return answers.only(problems) if isinstance(problems, Problem) else answers
 
     def score(self, problems: Batch | Sequence[Problem], answers: Answers | None = None) -> float:
         """Returns the share of problems whose answer, in this mode, costs what the black box's answer costs.

@@ -72,7 +72,6 @@ class Compiled:
 
     graph: Graph
     row_names: tuple[str, ...]
-    own_tables: frozenset[int]  # factors whose tables each problem brings
 
 
 @lru_cache(maxsize=256)
@@ -259,7 +258,7 @@ class Structure:
         order = range(len(self.kinds)) if self._order is None else self._order
         names = [*self.schema.rules, *(rule.name for rule in self.rules)]
         graph = compile_graph(sizes, order, self._factor_parts(), self._row_parts())
-        return Compiled(graph, tuple(names), self._own_tables)
+        return Compiled(graph, tuple(names))
 
     def _factor_parts(self) -> list[FactorPart]:
         tables = {kind.index: kind.table for kind in self.schema.factors.values()}
@@ -268,7 +267,8 @@ class Structure:
             own = f in self._own_tables  # each problem brings its own
             table = np.zeros(kind.shape) if own else tables[kind.index]
             key = ("own", f) if own else ("kind", kind.index)
-            parts.append(FactorPart(scope, kind.shape, table, key, kind.weight_at, kind.message_at))
+            soft = own or (table is not None and bool(table[np.isfinite(table)].any()))
+            parts.append(FactorPart(scope, kind.shape, table, key, kind.weight_at, kind.message_at, soft))
         return parts
 
     def _row_parts(self) -> list[RowPart]:

@@ -21,9 +21,9 @@ from hasten.bench.peers import OWN, PEERS
 from hasten.bench.worker import PeerFailed, Round, Worker
 from hasten.errors import HastenError
 from hasten.files import write_whole
+from hasten.kernels.outcome import TOLERANCE
 from hasten.machine import describe_machine
 from hasten.problem import Problem
-from hasten.solution import TOLERANCE
 
 Report = Callable[[str], None]
 

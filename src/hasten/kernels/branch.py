@@ -20,9 +20,8 @@ import numpy as np
 from hasten.graph import BoolArray, FloatArray, Graph, IntArray
 from hasten.jit import driver, inlined_kernel, kernel
 from hasten.kernels.dual import Dual, copy_labels, decode, factor_minimum, safe_bound, sweep
-from hasten.kernels.score import rows_hold, slack, total_cost
+from hasten.kernels.score import EPS, rows_hold, slack, total_cost
 
-EPS = 2.220446049250313e-16
 FINISHED, LIMIT = 0, 1
 
 

@@ -1,8 +1,4 @@
-"""From a problem to a proved answer: look, mend, eliminate, sweep, branch, put back.
-
-*Look*: where the cheapest label of each variable breaks no constraint, and each table costs the least it can, there is
-nothing to search. A model that was trained well leaves many problems so, and most others with little to mend.
-"""
+"""From a problem that was not proved at sight to a proved answer: eliminate, sweep, branch, put back."""
 
 from __future__ import annotations
 
@@ -10,18 +6,13 @@ from typing import NamedTuple
 
 import numpy as np
 
-from hasten.graph import FloatArray, Graph, IntArray, Pool, by_structure, view
+from hasten.graph import FloatArray, Graph, IntArray, Pool, view
 from hasten.jit import driver, kernel
 from hasten.kernels import dual as d
 from hasten.kernels.branch import FINISHED, LIMIT, Tree, branch, dive, make_tree
-from hasten.kernels.eliminate import Plan, PlanPool, cheapest, eliminate, restore, view_plan
-from hasten.kernels.mend import Bench, make_bench, mend, n_tuples
+from hasten.kernels.eliminate import Plan, PlanPool, eliminate, restore, view_plan
+from hasten.kernels.outcome import BY_BOUND, BY_BRANCH, BY_SEARCH, INFEASIBLE, OPEN, PROVED, is_proved
 from hasten.kernels.score import rows_hold, total_cost
-
-PROVED, OPEN, INFEASIBLE = d.PROVED, d.OPEN, d.INFEASIBLE
-BY_BOUND, BY_BRANCH = 0, 1
-SHARE = 4  # mending pays where at most one in so many factors is broken
-OVERFLOW = 1e282  # rounding of costs near 1e297: their sums may reach inf, which is to mean forbidden
 
 
 class Effort(NamedTuple):
@@ -38,7 +29,6 @@ class Effort(NamedTuple):
 class Room(NamedTuple):
     """Working space for the largest of some problems."""
 
-    bench: Bench
     work: FloatArray  # derived tables
     cost: FloatArray  # costs of what is left after elimination
     dual: d.Dual
@@ -60,22 +50,15 @@ def certify(
     room: Room,
     labels: IntArray,
     best_cost: float,
+    slip: float,
 ) -> tuple[int, float, float, int, int, int]:
     """Proves the labelling given, of `best_cost` (inf: none), or finds a better one, as far as the effort goes.
 
+    `slip` is how far rounding can put a sum of costs and table entries off (`hasten.kernels.sight`).
     Returns the outcome, the cost, the bound, by what it was proved, and how many sweeps and nodes that took.
     """
-    least, slip = cheapest(plan, graph.first, cost, table, room.labels)
-    if not slip < OVERFLOW:
+    if slip == np.inf:  # sums may overflow
         return OPEN, best_cost, -np.inf, BY_BOUND, 0, 0
-    found = total_cost(graph, cost, table, room.labels)
-    if found - least <= slip and rows_hold(graph, room.labels):
-        return settle(take(found, room, labels, best_cost), least - slip, BY_BOUND, 0, 0)
-    if plan.soft_at.size == 0:
-        found, least = mend(graph, cost, table, graph.table_at.size // SHARE, room.bench, room.labels)
-        proved = found < np.inf and found - least <= d.TOLERANCE * max(1.0, abs(found))
-        if proved and rows_hold(graph, room.labels):
-            return settle(take(found, room, labels, best_cost), least, BY_BOUND, 0, 0)
     constant = eliminate(plan, cost, table, room.work, room.cost)
     if constant == np.inf:
         return INFEASIBLE, np.inf, np.inf, BY_BOUND, 0, 0
@@ -132,12 +115,7 @@ def put_back(
 ) -> float:
     """Completes the best labelling of what is left; returns the cost of the better of that and the one given."""
     restore(plan, graph.first, cost, table, room.work, room.kept, room.labels)
-    return take(total_cost(graph, cost, table, room.labels), room, labels, best_cost)
-
-
-@kernel
-def take(found: float, room: Room, labels: IntArray, best_cost: float) -> float:
-    """Takes the labelling in the room, which costs `found`, if it is better; returns the cost of the better one."""
+    found = total_cost(graph, cost, table, room.labels)
     if found < best_cost:
         d.copy_labels(room.labels, labels)
         return found
@@ -150,18 +128,15 @@ def settle(
 ) -> tuple[int, float, float, int, int, int]:
     """Says whether a cost is proved by a bound."""
     bound = min(bound, best_cost)
-    proved = best_cost - bound <= d.TOLERANCE * max(1.0, abs(best_cost)) and best_cost < np.inf
-    return PROVED if proved else OPEN, best_cost, bound, by, n_sweeps, n_nodes
+    return PROVED if is_proved(best_cost, bound) else OPEN, best_cost, bound, by, n_sweeps, n_nodes
 
 
 @driver
-def make_room(
-    pool: Pool, plans: PlanPool, smalls: Pool, structure: IntArray, begin_at: int, end_at: int, deep: bool
-) -> Room:
-    """Returns working space for problems `begin_at:end_at`."""
-    most = np.zeros(12, dtype=np.int64)
+def make_room(pool: Pool, plans: PlanPool, smalls: Pool, structure: IntArray, problems: IntArray, deep: bool) -> Room:
+    """Returns working space for some problems."""
+    most = np.zeros(8, dtype=np.int64)
     seen = np.zeros(pool.at.shape[0], dtype=np.bool_)
-    for p in range(begin_at, end_at):
+    for p in problems:
         s = structure[p]
         if seen[s]:
             continue
@@ -176,15 +151,10 @@ def make_room(
             small.order.size,
             small.table_at.size,
             graph.order.size,
-            graph.first[-1],
-            d.n_messages(graph),
-            n_tuples(graph),
-            graph.table_at.size,
         )
-        for x in range(12):
+        for x in range(8):
             most[x] = max(most[x], sizes[x])
     return Room(
-        make_bench(most[8], most[9], most[10], most[11]),
         np.zeros(most[0]),
         np.zeros(most[1]),
         d.make_dual(most[1], most[2], most[3], most[4]),
@@ -196,7 +166,7 @@ def make_room(
 
 
 @driver
-def certify_range(
+def certify_some(
     pool: Pool,
     plans: PlanPool,
     smalls: Pool,
@@ -208,8 +178,8 @@ def certify_range(
     variable_at: IntArray,
     start: FloatArray,
     effort: Effort,
-    begin_at: int,
-    end_at: int,
+    problems: IntArray,
+    rounding: FloatArray,
     labels: IntArray,
     best_cost: FloatArray,
     bound: FloatArray,
@@ -220,18 +190,21 @@ def certify_range(
     message_sum: FloatArray,
     message_count: IntArray,
 ) -> None:
-    """Certifies problems `begin_at:end_at`; adds the messages of the proved ones up, if there is room for sums."""
-    if begin_at == end_at:
+    """Certifies some problems, best those of one structure together: it is then viewed only once.
+
+    Adds the messages of the proved ones up, if there is room for sums.
+    """
+    if problems.size == 0:
         return
-    room = make_room(pool, plans, smalls, structure, begin_at, end_at, effort.max_nodes > 0)
-    order = by_structure(pool, structure, begin_at, end_at)
-    s = structure[order[0]]
+    room = make_room(pool, plans, smalls, structure, problems, effort.max_nodes > 0)
+    s = structure[problems[0]]
     graph, plan, small = view(pool, s), view_plan(plans, s), view(smalls, s)
-    for p in order:
+    for p in problems:
         if structure[p] != s:
             s = structure[p]
             graph, plan, small = view(pool, s), view_plan(plans, s), view(smalls, s)
-        outcome[p], best_cost[p], bound[p], by[p], n_sweeps[p], n_nodes[p] = certify(
+        given = best_cost[p]
+        outcome[p], best_cost[p], bound[p], step, n_sweeps[p], n_nodes[p] = certify(
             graph,
             plan,
             small,
@@ -241,7 +214,9 @@ def certify_range(
             effort,
             room,
             labels[variable_at[p] : variable_at[p + 1]],
-            best_cost[p],
+            given,
+            rounding[p],
         )
-        if message_sum.size and n_sweeps[p] and outcome[p] == PROVED:
+        by[p] = step if best_cost[p] != given or given == np.inf else BY_SEARCH
+        if message_sum.size and outcome[p] == PROVED:
             d.add_messages(small, room.dual, message_sum, message_count)

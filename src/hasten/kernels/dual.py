@@ -22,11 +22,8 @@ import numpy as np
 from hasten.graph import FloatArray, Graph, IntArray
 from hasten.jit import driver, inlined_kernel, kernel
 from hasten.kernels.beam import breaks_row
-from hasten.kernels.score import rows_hold, slack, total_cost
-
-EPS = 2.220446049250313e-16
-PROVED, OPEN, INFEASIBLE = 0, 1, 2
-TOLERANCE = 1e-6
+from hasten.kernels.outcome import INFEASIBLE, OPEN, PROVED, is_proved
+from hasten.kernels.score import EPS, rows_hold, slack, total_cost
 
 
 class Dual(NamedTuple):
@@ -387,9 +384,9 @@ def prove(
         quick = quick_bound(graph, dual)
         if quick == np.inf:
             return INFEASIBLE, np.inf, np.inf, n_sweeps
-        if best_cost < np.inf and best_cost - quick <= TOLERANCE * max(1.0, abs(best_cost)):
+        if is_proved(best_cost, quick):
             bound = max(bound, safe_bound(graph, cost, table, dual))
-            if best_cost - bound <= TOLERANCE * max(1.0, abs(best_cost)):
+            if is_proved(best_cost, bound):
                 return PROVED, best_cost, bound, n_sweeps
         if n_sweeps > 4 and (quick - before) * (max_sweeps - n_sweeps) < best_cost - quick and best_cost < np.inf:
             break

@@ -14,8 +14,6 @@ import numpy as np
 from hasten.graph import FloatArray, Groups, IntArray, gather_fields
 from hasten.jit import driver, inlined_kernel, kernel
 
-EPS = 2.220446049250313e-16
-
 
 class Plan(NamedTuple):
     """The elimination of N variables of one structure. `hasten.eliminate` writes it."""
@@ -39,9 +37,6 @@ class Plan(NamedTuple):
     fold_from: IntArray  # entries over one variable that is left: parts of its costs
     fold_to: IntArray
     copy_from: IntArray  # entries of the problem's tables that are left
-    soft_at: IntArray  # the distinct tables of the problem
-    soft_size: IntArray
-    soft_count: IntArray  # how many factors share each
 
 
 _GROUPS: Groups = (
@@ -63,7 +58,6 @@ _GROUPS: Groups = (
     (("keep_label", False),),
     (("fold_from", False), ("fold_to", False)),
     (("copy_from", False),),
-    (("soft_at", False), ("soft_size", False), ("soft_count", False)),
 )
 
 
@@ -103,9 +97,6 @@ def view_plan(pool: PlanPool, s: int) -> Plan:
         p.fold_from[at[8] : end[8]],
         p.fold_to[at[8] : end[8]],
         p.copy_from[at[9] : end[9]],
-        p.soft_at[at[10] : end[10]],
-        p.soft_size[at[10] : end[10]],
-        p.soft_count[at[10] : end[10]],
     )
 
 
@@ -184,36 +175,3 @@ def restore(
         labels[v] = plan.combo_label[chosen] - first[v] if chosen >= 0 else 0
         if u >= 0:
             labels[u] = plan.combo_partner[chosen] - first[u] if chosen >= 0 else 0
-
-
-@kernel
-def cheapest(plan: Plan, first: IntArray, cost: FloatArray, table: FloatArray, labels: IntArray) -> tuple[float, float]:
-    """Labels each variable at its cheapest; returns the least that any labelling can cost, and the rounding.
-
-    The least is that of each variable and of each table by itself. The rounding is how far, at most, any sum of
-    one cost per variable and one entry per table can be off: a sum of n numbers, however it is ordered, is off by
-    less than n * eps times the sum of their magnitudes, which is at most that of each variable's largest finite
-    cost and each table's largest finite entry.
-    """
-    total, size, n_terms = 0.0, 0.0, 4
-    for v in range(first.size - 1):
-        least, chosen, largest = np.inf, first[v], 0.0
-        for at in range(first[v], first[v + 1]):
-            value = cost[at]
-            if value < least:
-                least, chosen = value, at
-            if value < np.inf:
-                largest = max(largest, abs(value))
-        labels[v] = chosen - first[v]
-        total += least
-        size += largest
-        n_terms += 1
-    for x in range(plan.soft_at.size):
-        least, largest = np.inf, 0.0
-        for at in range(plan.soft_at[x], plan.soft_at[x] + plan.soft_size[x]):
-            if table[at] < np.inf:
-                least, largest = min(least, table[at]), max(largest, abs(table[at]))
-        total += least * plan.soft_count[x]
-        size += largest * plan.soft_count[x]
-        n_terms += plan.soft_count[x]
-    return total, n_terms * EPS * size

@@ -20,9 +20,8 @@ import numpy as np
 
 from hasten.graph import BoolArray, FloatArray, Graph, IntArray
 from hasten.jit import driver, kernel
-from hasten.kernels.score import entry, total_cost
+from hasten.kernels.score import EPS, entry, total_cost
 
-EPS = 2.220446049250313e-16
 TIGHT = 1e-10  # a factor whose own part is larger than this, relatively, is broken
 
 

@@ -7,6 +7,7 @@ import numpy as np
 from hasten.graph import BoolArray, FloatArray, Graph, IntArray, Pool, by_structure, view
 from hasten.jit import driver, open_kernel
 
+EPS = 2.220446049250313e-16  # of float64: what rounding scales with
 SLACK = 1e-6  # how far, relatively, a row may be from its limit and still hold: the solvers' own tolerance
 
 

@@ -19,9 +19,10 @@ import numpy as np
 
 from hasten.errors import SolverError, SolverWrong
 from hasten.graph import Graph, IntArray
+from hasten.kernels.outcome import TOLERANCE
 from hasten.kernels.score import rows_hold, slack, total_cost
 from hasten.problem import Problem
-from hasten.solution import TOLERANCE, Solution, Source, Status
+from hasten.solution import Solution, Source, Status
 from hasten.solvers.objective import Layout, Objective, objectives
 from hasten.structure import Compiled
 

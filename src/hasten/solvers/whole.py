@@ -9,7 +9,7 @@ import numpy as np
 
 from hasten.errors import SolverError
 from hasten.graph import FloatArray, Graph, IntArray
-from hasten.solution import TOLERANCE
+from hasten.kernels.outcome import TOLERANCE
 from hasten.solvers.objective import Layout, Objective
 
 MAX_TOTAL = 2**52  # no labelling costs more than this, so that sums are exact in double precision too

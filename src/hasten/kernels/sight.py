@@ -1,0 +1,130 @@
+"""Proof at sight: where the cheapest labels break no constraint there is nothing to search, and a few can be mended.
+
+A model that was trained well leaves most problems so. What is not proved here goes to `hasten.kernels.certify`.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from hasten.graph import FloatArray, Graph, IntArray, Pool, by_structure, view
+from hasten.jit import driver, kernel
+from hasten.kernels.dual import n_messages
+from hasten.kernels.mend import Bench, make_bench, mend, n_tuples
+from hasten.kernels.outcome import BY_BOUND, BY_SEARCH, OPEN, PROVED, is_proved
+from hasten.kernels.score import EPS, rows_hold, total_cost
+
+SHARE = 4  # mending pays where at most one factor is broken for so many variables
+OVERFLOW = 1e282  # rounding of costs near 1e297: their sums may reach inf, which is to mean forbidden
+
+
+@kernel
+def cheapest(graph: Graph, cost: FloatArray, table: FloatArray, labels: IntArray) -> tuple[float, float]:
+    """Labels each variable at its cheapest; returns the least that any labelling can cost, and the rounding.
+
+    The least is that of each variable and of each table by itself. The rounding is how far, at most, any sum of
+    one cost per variable and one entry per table can be off: a sum of n numbers, however it is ordered, is off by
+    less than n * eps times the sum of their magnitudes, which is at most that of each variable's largest finite
+    cost and each table's largest finite entry.
+    """
+    first, total, size, n_terms = graph.first, 0.0, 0.0, 4
+    for v in range(first.size - 1):
+        least, chosen, largest = np.inf, first[v], 0.0
+        for at in range(first[v], first[v + 1]):
+            value = cost[at]
+            if value < least:
+                least, chosen = value, at
+            if value < np.inf:
+                largest = max(largest, abs(value))
+        labels[v] = chosen - first[v]
+        total += least
+        size += largest
+        n_terms += 1
+    for x in range(graph.soft_at.size):
+        least, largest = np.inf, 0.0
+        for at in range(graph.soft_at[x], graph.soft_at[x] + graph.soft_size[x]):
+            if table[at] < np.inf:
+                least, largest = min(least, table[at]), max(largest, abs(table[at]))
+        total += least * graph.soft_count[x]
+        size += largest * graph.soft_count[x]
+        n_terms += graph.soft_count[x]
+    return total, n_terms * EPS * size
+
+
+@kernel
+def look(
+    graph: Graph, cost: FloatArray, table: FloatArray, bench: Bench, labels: IntArray
+) -> tuple[float, float, float]:
+    """Labels each variable at its cheapest, and mends that if need be; returns the cost, a bound, and the rounding.
+
+    The cost is inf where the labels break a rule, or too many constraints.
+    """
+    least, slip = cheapest(graph, cost, table, labels)
+    if not slip < OVERFLOW:
+        return np.inf, -np.inf, np.inf
+    found, bound = total_cost(graph, cost, table, labels), least - slip
+    if graph.soft_at.size == 0 and not is_proved(found, bound):
+        found, bound = mend(graph, cost, table, graph.order.size // SHARE, bench, labels)
+    if found < np.inf and not rows_hold(graph, labels):
+        found = np.inf
+    return found, bound, slip
+
+
+@driver
+def look_range(
+    pool: Pool,
+    structure: IntArray,
+    cost: FloatArray,
+    cost_at: IntArray,
+    table: FloatArray,
+    table_at: IntArray,
+    variable_at: IntArray,
+    begin_at: int,
+    end_at: int,
+    labels: IntArray,
+    best_cost: FloatArray,
+    bound: FloatArray,
+    outcome: IntArray,
+    by: IntArray,
+    rounding: FloatArray,
+) -> None:
+    """Looks at problems `begin_at:end_at`; what is proved replaces the labels given, if it is better than those."""
+    if begin_at == end_at:
+        return
+    bench = largest_bench(pool, structure, begin_at, end_at)
+    trial = np.empty(np.max(np.diff(variable_at[begin_at : end_at + 1])), dtype=np.int64)
+    order = by_structure(pool, structure, begin_at, end_at)
+    s = structure[order[0]]
+    graph = view(pool, s)
+    for p in order:
+        if structure[p] != s:
+            s = structure[p]
+            graph = view(pool, s)
+        found, bound[p], rounding[p] = look(
+            graph, cost[cost_at[p] : cost_at[p + 1]], table[table_at[p] :], bench, trial
+        )
+        by[p] = BY_SEARCH
+        outcome[p] = OPEN
+        if is_proved(found, bound[p]):
+            outcome[p] = PROVED
+            if found < best_cost[p]:
+                by[p], best_cost[p] = BY_BOUND, found
+                for v in range(graph.order.size):
+                    labels[variable_at[p] + v] = trial[v]
+            bound[p] = min(bound[p], best_cost[p])
+
+
+@driver
+def largest_bench(pool: Pool, structure: IntArray, begin_at: int, end_at: int) -> Bench:
+    """Returns a bench on which any of problems `begin_at:end_at` can be mended."""
+    n_labels, n_sent, n_listed, n_factors = 0, 0, 0, 0
+    seen = np.zeros(pool.at.shape[0], dtype=np.bool_)
+    for p in range(begin_at, end_at):
+        if not seen[structure[p]]:
+            seen[structure[p]] = True
+            graph = view(pool, structure[p])
+            n_labels = max(n_labels, graph.first[-1])
+            n_sent = max(n_sent, n_messages(graph))
+            n_listed = max(n_listed, n_tuples(graph))
+            n_factors = max(n_factors, graph.table_at.size)
+    return make_bench(n_labels, n_sent, n_listed, n_factors)
