@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from opened import OpenedModule, opened
 from strategies import entity_relation, small_problems
 
-from hasten.bound import Certifier
+from hasten.bound import Certifier, Step
 from hasten.kernels import mend, sight
 from hasten.kernels.dual import n_messages
 from hasten.problem import Problem
@@ -123,3 +123,18 @@ def test_the_certifier_mends_before_it_sweeps(noise: float) -> None:
     report = Certifier().report(peaked(8, 40, noise))
     assert report.solutions.proved.all()
     assert (report.n_sweeps == 0).mean() > 0.8
+    by = report.proved_by
+    assert sum(by.values()) == 40
+    assert by[Step.SIGHT] + by[Step.MENDING] > 32
+
+
+def test_a_report_says_which_step_proved_how_many() -> None:
+    rng = np.random.default_rng(0)
+    easy, hard = peaked(8, 10, 0.0), [entity_relation(8).problem(rng.normal(size=8 * 4 + 56 * 6)) for _ in range(3)]
+    small = [entity_relation(2).problem(rng.normal(size=2 * 4 + 2 * 6)) for _ in range(4)]
+    report = Certifier(max_nodes=0, max_sweeps=1).report([*easy, *hard, *small])
+    assert report.proved_by[Step.SIGHT] == 10
+    assert report.proved_by[Step.BRANCHING] == 0
+    assert report.proved_by[Step.MENDING] + report.proved_by[Step.ELIMINATION] == 4
+    assert str(report).startswith("17 problems: 10 at sight, ")
+    assert str(report).endswith("3 left open")

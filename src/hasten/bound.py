@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from enum import StrEnum
 from typing import overload
 
 import numpy as np
@@ -104,12 +105,12 @@ class Certifier:
         start = self._checked_messages(batch)
         labels, cost = _given(batch, found)
         bound, rounding = np.empty((2, n))
-        outcome, by = np.empty((2, n), dtype=np.int64)
+        outcome, step, labels_by = np.empty((3, n), dtype=np.int64)
         n_sweeps, n_nodes = np.zeros((2, n), dtype=np.int64)
         given = (batch.structure, batch.cost, batch.cost_at, batch.table, batch.table_at, batch.variable_at)
 
         def look(begin_at: int, end_at: int) -> None:
-            look_range(batch.pool, *given, begin_at, end_at, labels, cost, bound, outcome, by, rounding)
+            look_range(batch.pool, *given, begin_at, end_at, labels, cost, bound, outcome, step, labels_by, rounding)
 
         in_parallel(look, n, n_jobs)
         left = np.flatnonzero(outcome == OPEN)
@@ -122,11 +123,11 @@ class Certifier:
             def certify(begin_at: int, end_at: int) -> None:
                 certify_some(
                     batch.pool, plans, smalls, *given, start, effort, left[begin_at:end_at], rounding, labels, cost,
-                    bound, outcome, by, n_sweeps, n_nodes, message_sum, message_count,
+                    bound, outcome, step, labels_by, n_sweeps, n_nodes, message_sum, message_count,
                 )  # fmt: skip
 
             in_parallel(certify, left.size, n_jobs)
-        return Report(_solutions(batch, labels, cost, bound, outcome, by), n_sweeps, n_nodes)
+        return Report(_solutions(batch, labels, cost, bound, outcome, labels_by), step, n_sweeps, n_nodes)
 
     def _checked_messages(self, batch: Batch) -> FloatArray:
         if self.messages is None:
@@ -141,13 +142,38 @@ class Certifier:
         return start
 
 
+class Step(StrEnum):
+    """The steps of a proof, in the order in which they are tried."""
+
+    SIGHT = "at sight"
+    MENDING = "by mending"
+    ELIMINATION = "by elimination"
+    SWEEPS = "by sweeping"
+    BRANCHING = "by branching"
+
+
+STEPS = tuple(Step)  # a kernel's number for a step is one more than its place
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class Report:
-    """Certified answers, and what each took."""
+    """Certified answers, and what each took. `str` tells it in a line."""
 
     solutions: Solutions
-    n_sweeps: IntArray
-    n_nodes: IntArray
+    step: IntArray  # (n,) the last step taken, numbered from 1
+    n_sweeps: IntArray  # (n,)
+    n_nodes: IntArray  # (n,)
+
+    @property
+    def proved_by(self) -> dict[Step, int]:
+        """How many problems each step proved."""
+        counts = np.bincount(self.step[self.solutions.proved], minlength=len(STEPS) + 1)
+        return dict(zip(STEPS, counts[1:].tolist(), strict=True))
+
+    def __str__(self) -> str:
+        proved = [f"{n} {step}" for step, n in self.proved_by.items() if n]
+        left = len(self.solutions) - sum(self.proved_by.values())
+        return f"{len(self.solutions)} problems: " + ", ".join([*proved, f"{left} left open"])
 
 
 def _given(batch: Batch, found: Solutions | None) -> tuple[IntArray, FloatArray]:
@@ -168,14 +194,15 @@ _STATUS = np.array(
         [STATUSES.index(status) for status in (Status.INFEASIBLE, Status.INFEASIBLE)],
     ]
 )
-_SOURCE = np.array([SOURCES.index(source) for source in (Source.SEARCH, Source.BOUND, Source.BRANCH)])
+# By the step that found the labels; none: they were given.
+_SOURCE = np.array([SOURCES.index(Source.SEARCH), *4 * [SOURCES.index(Source.BOUND)], SOURCES.index(Source.BRANCH)])
 
 
 def _solutions(
-    batch: Batch, labels: IntArray, cost: FloatArray, bound: FloatArray, outcome: IntArray, by: IntArray
+    batch: Batch, labels: IntArray, cost: FloatArray, bound: FloatArray, outcome: IntArray, labels_by: IntArray
 ) -> Solutions:
     answered = np.isfinite(cost)
     if not answered.all():
         labels[np.repeat(~answered, batch.n_variables)] = -1
     status = _STATUS[outcome, answered.view(np.int8)]
-    return Solutions(batch, labels, cost, bound, answered, status, _SOURCE[by], batch.n_variables)
+    return Solutions(batch, labels, cost, bound, answered, status, _SOURCE[labels_by], batch.n_variables)

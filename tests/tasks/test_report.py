@@ -71,6 +71,10 @@ def made_up():
             {"entities": n, "sentences": 9, "ilp": 300.0 * n, "search": 2.0 * n, "beam 2": 3.0, "certified": 4.0}
             for n in (2, 3, 5)
         ],
+        "proofs": [
+            {"sentences": "test", "at sight": 30, "by mending": 9, "by sweeping": 0, "left open": 1},
+            {"sentences": "unlabeled", "at sight": 900, "by mending": 100, "by sweeping": 0, "left open": 0},
+        ],
         "structures": {"curve": [{"n": 30, "distinct": 9}, {"n": 1000, "distinct": 44}], "distinct": 44,
                        "for_half": 3, "for_ninety": 17},
         "weights": [
@@ -203,8 +207,9 @@ def test_every_text_is_escaped(evil):
     results["weights"][0]["labels"] = {"source": evil, "relation": evil}
     results["weights"][1] = {"factor": evil, "labels": {evil: evil}, "weight": 1.0}
     results["rows"] += [row(evil, note=evil, table=table) for table in ("1", "2", "ours", evil)]
-    for each in results["by_size"]:
+    for each in results["by_size"] + results["proofs"]:
         each[evil] = 3.0
+    results["proofs"][0]["sentences"] = evil
     page = report.render(results)
     read = Page(page)
     assert not {"script", "img"} & set(read.tags)
@@ -236,10 +241,20 @@ def test_numbers_may_be_missing(value):
                 if isinstance(old, float):
                     each[key] = value
     results["about"] |= {"n_test": value, "cost_scale": value, "runs": value}
+    results["proofs"][0] |= {"at sight": value, "by mending": value}
     results["structures"] = {"curve": [{"n": value, "distinct": value}], "distinct": value}
     text = Page(report.render(results)).text
     assert "nan" not in text.split()
     assert "inf" not in text.split()
+
+
+def test_the_steps_of_proofs_are_shown_but_those_that_proved_nothing():
+    page = report.render(made_up())
+    text = Page(page).text
+    assert "How the answers were proved" in text
+    assert "40 test sentences 75%" in text
+    assert 'title="9 by mending"' in page
+    assert "by sweeping" not in text
 
 
 def test_rendering_leaves_the_results_alone():

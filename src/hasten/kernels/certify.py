@@ -11,7 +11,7 @@ from hasten.jit import driver, kernel
 from hasten.kernels import dual as d
 from hasten.kernels.branch import FINISHED, LIMIT, Tree, branch, dive, make_tree
 from hasten.kernels.eliminate import Plan, PlanPool, eliminate, restore, view_plan
-from hasten.kernels.outcome import BY_BOUND, BY_BRANCH, BY_SEARCH, INFEASIBLE, OPEN, PROVED, is_proved
+from hasten.kernels.outcome import BRANCHING, ELIMINATION, GIVEN, INFEASIBLE, OPEN, PROVED, SWEEPS, is_proved
 from hasten.kernels.score import rows_hold, total_cost
 
 
@@ -55,18 +55,18 @@ def certify(
     """Proves the labelling given, of `best_cost` (inf: none), or finds a better one, as far as the effort goes.
 
     `slip` is how far rounding can put a sum of costs and table entries off (`hasten.kernels.sight`).
-    Returns the outcome, the cost, the bound, by what it was proved, and how many sweeps and nodes that took.
+    Returns the outcome, the cost, the bound, the last step, and how many sweeps and nodes that took.
     """
     if slip == np.inf:  # sums may overflow
-        return OPEN, best_cost, -np.inf, BY_BOUND, 0, 0
+        return OPEN, best_cost, -np.inf, ELIMINATION, 0, 0
     constant = eliminate(plan, cost, table, room.work, room.cost)
     if constant == np.inf:
-        return INFEASIBLE, np.inf, np.inf, BY_BOUND, 0, 0
+        return INFEASIBLE, np.inf, np.inf, ELIMINATION, 0, 0
     if small.order.size == 0:
         if not rows_hold(graph, room.kept):
-            return INFEASIBLE, np.inf, np.inf, BY_BOUND, 0, 0
+            return INFEASIBLE, np.inf, np.inf, ELIMINATION, 0, 0
         best_cost = put_back(graph, plan, cost, table, room, labels, best_cost)
-        return settle(best_cost, constant - slip, BY_BOUND, 0, 0)
+        return settle(best_cost, constant - slip, ELIMINATION, 0, 0)
     for at in range(small.first[1]):  # as a part of the costs, so that what is left costs what the whole does
         room.cost[at] += constant
     d.start_dual(small, room.cost, start, room.dual)
@@ -75,9 +75,9 @@ def certify(
     outcome, least, bound, n_sweeps = d.prove(
         small, room.cost, room.work, few, room.dual, room.kept, best_cost, room.trial
     )
-    by, ended, n_nodes = BY_BOUND, LIMIT, 0
+    step, ended, n_nodes = SWEEPS, LIMIT, 0
     if outcome == OPEN and max_nodes > 0:
-        by = BY_BRANCH
+        step = BRANCHING
         nodes = max(min(effort.dive_nodes, max_nodes), small.order.size + 1)
         ended, least, n_nodes = dive(small, room.cost, room.work, room.dual, room.tree, nodes, least, room.kept, slip)
     if outcome == OPEN and ended == LIMIT and effort.max_sweeps > n_sweeps:
@@ -86,7 +86,7 @@ def certify(
         )
         bound, n_sweeps = max(bound, higher), n_sweeps + more
     if outcome == INFEASIBLE:
-        return INFEASIBLE, np.inf, np.inf, by, n_sweeps, n_nodes
+        return INFEASIBLE, np.inf, np.inf, step, n_sweeps, n_nodes
     if outcome == OPEN and ended == LIMIT and max_nodes > n_nodes:
         ended, least, more = branch(
             small, room.cost, room.work, room.dual, room.tree, d.n_messages(small),
@@ -96,11 +96,11 @@ def certify(
     bound -= slip
     if ended == FINISHED:
         if least == np.inf:
-            return INFEASIBLE, np.inf, np.inf, by, n_sweeps, n_nodes
+            return INFEASIBLE, np.inf, np.inf, step, n_sweeps, n_nodes
         bound = max(bound, least - 1e-9 * max(1.0, abs(least)) - 2.0 * slip)
     if least < best_cost:
         best_cost = put_back(graph, plan, cost, table, room, labels, best_cost)
-    return settle(best_cost, bound, by, n_sweeps, n_nodes)
+    return settle(best_cost, bound, step, n_sweeps, n_nodes)
 
 
 @kernel
@@ -124,11 +124,11 @@ def put_back(
 
 @kernel
 def settle(
-    best_cost: float, bound: float, by: int, n_sweeps: int, n_nodes: int
+    best_cost: float, bound: float, step: int, n_sweeps: int, n_nodes: int
 ) -> tuple[int, float, float, int, int, int]:
     """Says whether a cost is proved by a bound."""
     bound = min(bound, best_cost)
-    return PROVED if is_proved(best_cost, bound) else OPEN, best_cost, bound, by, n_sweeps, n_nodes
+    return PROVED if is_proved(best_cost, bound) else OPEN, best_cost, bound, step, n_sweeps, n_nodes
 
 
 @driver
@@ -184,7 +184,8 @@ def certify_some(
     best_cost: FloatArray,
     bound: FloatArray,
     outcome: IntArray,
-    by: IntArray,
+    step: IntArray,
+    labels_by: IntArray,
     n_sweeps: IntArray,
     n_nodes: IntArray,
     message_sum: FloatArray,
@@ -204,7 +205,7 @@ def certify_some(
             s = structure[p]
             graph, plan, small = view(pool, s), view_plan(plans, s), view(smalls, s)
         given = best_cost[p]
-        outcome[p], best_cost[p], bound[p], step, n_sweeps[p], n_nodes[p] = certify(
+        outcome[p], best_cost[p], bound[p], step[p], n_sweeps[p], n_nodes[p] = certify(
             graph,
             plan,
             small,
@@ -217,6 +218,6 @@ def certify_some(
             given,
             rounding[p],
         )
-        by[p] = step if best_cost[p] != given or given == np.inf else BY_SEARCH
+        labels_by[p] = step[p] if best_cost[p] != given or given == np.inf else GIVEN
         if message_sum.size and outcome[p] == PROVED:
             d.add_messages(small, room.dual, message_sum, message_count)

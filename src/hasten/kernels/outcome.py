@@ -1,4 +1,4 @@
-"""How a certification ends: what is known of a problem, and by what."""
+"""How a certification ends: what is known of a problem, and by which step."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from hasten.jit import inlined_kernel
 
 TOLERANCE = 1e-6  # an answer is proved when it costs no more than this, relatively, above the bound
 PROVED, OPEN, INFEASIBLE = 0, 1, 2
-BY_SEARCH, BY_BOUND, BY_BRANCH = 0, 1, 2  # whose labels the best are: those given, or those of a step
+GIVEN, SIGHT, MENDING, ELIMINATION, SWEEPS, BRANCHING = 0, 1, 2, 3, 4, 5  # labels may also be those given
 
 
 @inlined_kernel

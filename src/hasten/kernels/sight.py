@@ -11,7 +11,7 @@ from hasten.graph import FloatArray, Graph, IntArray, Pool, by_structure, view
 from hasten.jit import driver, kernel
 from hasten.kernels.dual import n_messages
 from hasten.kernels.mend import Bench, make_bench, mend, n_tuples
-from hasten.kernels.outcome import BY_BOUND, BY_SEARCH, OPEN, PROVED, is_proved
+from hasten.kernels.outcome import GIVEN, MENDING, OPEN, PROVED, SIGHT, is_proved
 from hasten.kernels.score import EPS, rows_hold, total_cost
 
 SHARE = 4  # mending pays where at most one factor is broken for so many variables
@@ -54,20 +54,22 @@ def cheapest(graph: Graph, cost: FloatArray, table: FloatArray, labels: IntArray
 @kernel
 def look(
     graph: Graph, cost: FloatArray, table: FloatArray, bench: Bench, labels: IntArray
-) -> tuple[float, float, float]:
-    """Labels each variable at its cheapest, and mends that if need be; returns the cost, a bound, and the rounding.
+) -> tuple[int, float, float, float]:
+    """Labels each variable at its cheapest, and mends that if need be.
 
-    The cost is inf where the labels break a rule, or too many constraints.
+    Returns which of the two it was, the cost (inf where the labels break a rule, or too many constraints), a bound, and
+    the rounding.
     """
     least, slip = cheapest(graph, cost, table, labels)
     if not slip < OVERFLOW:
-        return np.inf, -np.inf, np.inf
-    found, bound = total_cost(graph, cost, table, labels), least - slip
+        return SIGHT, np.inf, -np.inf, np.inf
+    step, found, bound = SIGHT, total_cost(graph, cost, table, labels), least - slip
     if graph.soft_at.size == 0 and not is_proved(found, bound):
+        step = MENDING
         found, bound = mend(graph, cost, table, graph.order.size // SHARE, bench, labels)
     if found < np.inf and not rows_hold(graph, labels):
         found = np.inf
-    return found, bound, slip
+    return step, found, bound, slip
 
 
 @driver
@@ -85,7 +87,8 @@ def look_range(
     best_cost: FloatArray,
     bound: FloatArray,
     outcome: IntArray,
-    by: IntArray,
+    step: IntArray,
+    labels_by: IntArray,
     rounding: FloatArray,
 ) -> None:
     """Looks at problems `begin_at:end_at`; what is proved replaces the labels given, if it is better than those."""
@@ -100,15 +103,13 @@ def look_range(
         if structure[p] != s:
             s = structure[p]
             graph = view(pool, s)
-        found, bound[p], rounding[p] = look(
-            graph, cost[cost_at[p] : cost_at[p + 1]], table[table_at[p] :], bench, trial
-        )
-        by[p] = BY_SEARCH
-        outcome[p] = OPEN
+        mine = cost[cost_at[p] : cost_at[p + 1]]
+        step[p], found, bound[p], rounding[p] = look(graph, mine, table[table_at[p] :], bench, trial)
+        outcome[p], labels_by[p] = OPEN, GIVEN
         if is_proved(found, bound[p]):
             outcome[p] = PROVED
             if found < best_cost[p]:
-                by[p], best_cost[p] = BY_BOUND, found
+                labels_by[p], best_cost[p] = step[p], found
                 for v in range(graph.order.size):
                     labels[variable_at[p] + v] = trial[v]
             bound[p] = min(bound[p], best_cost[p])

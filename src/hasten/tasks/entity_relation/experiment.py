@@ -74,6 +74,7 @@ class Experiment:
             "theta_sweep": findings.theta_sweep(trial, lessons),
             "learning_curve": findings.learning_curve(trial, lessons),
             "by_size": findings.by_size(trial),
+            "proofs": findings.proofs(trial, lessons),
             "structures": findings.structures(lessons),
             "weights": findings.weights(lessons),
             "examples": findings.examples(trial, lessons),

@@ -8,9 +8,10 @@ from html import escape
 from typing import Any
 
 from hasten.tasks.entity_relation.charts import Axis, Point, Series, draw, drawable, legend
-from hasten.tasks.entity_relation.formatting import Entry
+from hasten.tasks.entity_relation.formatting import Entry, number, text
 
 WIDTHS = (1, 2)  # beam widths of the curves; each its own colour
+WRITABLE = 0.06  # a bar's part of at least this share has room for a number
 FAMILIES = {  # with their colours
     "ILP": 5,
     "certified": 1,
@@ -28,6 +29,7 @@ def draw_figures(results: Entry) -> str:
         ("learning_curve", learning_curve),
         ("theta_sweep", theta_sweep),
         ("by_size", time_by_size),
+        ("proofs", how_proved),
         ("structures", distinct_outputs),
     )
     shown = "".join(figure(results[key]) for key, figure in sections if results.get(key))
@@ -107,6 +109,29 @@ def time_by_size(sizes: Sequence[Entry]) -> str:
     y = Axis("µs per sentence, inference (log)", "log")
     caption = "Inference from given costs. Large sentences are few: hover for how many."
     return _figure("Time against size", Axis("entities in the sentence"), y, series, caption)
+
+
+def how_proved(proofs: Sequence[Entry]) -> str:
+    """Which step of the certifier was enough: a bar for the test sentences, another for the unlabeled ones."""
+    steps = [key for key in proofs[0] if key != "sentences"]
+    counts = [{step: int(number(row.get(step)) or 0) for step in steps} for row in proofs]
+    colours = {step: colour for colour, step in enumerate(steps, 1) if any(row[step] for row in counts)}
+    keys = "".join(f'<li><i class="key c{colour}"></i>{escape(step)}</li>' for step, colour in colours.items())
+    bars = []
+    for row, count in zip(proofs, counts, strict=True):
+        total = sum(count.values())
+        parts = (
+            f'<i class="c{colour}" style="flex-grow:{count[step]}" title="{count[step]:,} {escape(step)}">'
+            f"{f'{count[step] / total:.0%}' if count[step] > WRITABLE * total else ''}</i>"
+            for step, colour in colours.items()
+            if count[step]
+        )
+        bars.append(f'<p>{total:,} {text(row.get("sentences"))} sentences</p><div class="stack">{"".join(parts)}</div>')
+    caption = "Each step is taken only where the one before left something open. Hover for numbers."
+    return (
+        f'<figure><h3>How the answers were proved</h3><ul class="legend">{keys}</ul>{"".join(bars)}'
+        f"<figcaption>{caption}</figcaption></figure>"
+    )
 
 
 def distinct_outputs(found: Entry) -> str:

@@ -84,6 +84,16 @@ def by_size(trial: Trial) -> list[dict[str, Any]]:
     return found
 
 
+def proofs(trial: Trial, lessons: Lessons) -> list[dict[str, Any]]:
+    """Which step of the certifier proved how many sentences (the keys of `Step`), and how many it left open."""
+    found = []
+    for name, batch in (("test", trial.batch), ("unlabeled", lessons.batch)):
+        proved_by = Certifier().report(batch).proved_by
+        steps = {str(step): n for step, n in proved_by.items()}
+        found.append({"sentences": name, **steps, "left open": len(batch) - sum(steps.values())})
+    return found
+
+
 def structures(lessons: Lessons) -> dict[str, Any]:
     """How few distinct outputs occur among the black box's answers."""
     at, labels = lessons.batch.variable_at, lessons.answers.labels.astype(np.int8)
