@@ -12,10 +12,13 @@ import pytest
 import strategies
 from hypothesis import assume, given
 from hypothesis import strategies as st
+from opened import opened
 from strategies import entity_relation, random_problem, small_problems
 
 from hasten.batch import Batch
 from hasten.errors import NoAnswerError, ProblemError
+from hasten.kernels import beam
+from hasten.kernels.beam import single
 from hasten.problem import Problem
 from hasten.schema import Schema
 from hasten.search import BeamSearch, ConstrainedSearch, Searcher, greedy
@@ -653,3 +656,33 @@ def test_solutions_gather_dead_ends() -> None:
     again = Solutions.of(found.batch, list(found))
     assert again.labels.tolist() == [-1] * 4
     assert [one.values for one in again] == [None, None]
+
+
+# One node.
+
+
+@given(small_problems(), st.data())
+def test_a_beam_of_one_takes_the_same_steps_with_and_without_room_for_more(problem: Problem, data: Any) -> None:
+    """The short search for width 1 gives the labels, and asks for the costs, of the general one."""
+    graph = problem.graph
+    theta = data.draw(st.sampled_from([0.0, 0.3, 1.0, 1e300, INF]))
+    scale = data.draw(st.sampled_from([0.0, 0.5, 1.0, 3.0]))
+    n_weights = problem.structure.schema.n_weights
+    weights = np.round(np.random.default_rng(data.draw(st.integers(0, 99))).normal(size=n_weights) * scale, 1)
+    options = beam.Options(1, theta, INF, data.draw(st.booleans()), False)
+    n_labels = int(np.diff(graph.first).max(initial=1))
+    found = []
+    for short in (False, True):
+        nodes = beam.make_nodes(1, problem.n_variables, len(graph.row_low))
+        scratch = beam.make_scratch(1, problem.n_variables, len(graph.row_low), n_labels)
+        known = np.full(problem.n_variables, beam.KNOWN if theta == INF else beam.UNKNOWN)
+        if short:
+            done = opened(single.walk)(graph, problem.cost, problem.table, weights, options, known, nodes, scratch)
+        else:
+            opened(beam.begin)(graph, problem.cost, options, known, nodes)
+            outcome, _, _ = opened(beam.advance)(
+                graph, problem.cost, problem.table, weights, options, False, known, nodes, 1, 0, False, scratch
+            )
+            done = outcome == beam.DONE
+        found.append((done, nodes.labels[0].tolist() if done else None, known.tolist()))
+    assert found[0] == found[1]

@@ -18,7 +18,8 @@ A search that needs costs that are not there returns `BLOCKED` with those variab
 their costs in place and call `advance` again.
 
 Its kernels (`hasten.jit`), each file resting on those before it: `nodes` (what a search works in), `ahead`
-(look-ahead), `candidates` (expand and rank), `search` (one search), `drivers` (many). Searches of another kind, for
+(look-ahead), `candidates` (expand and rank), `search` (one search), `single` (one with a
+beam of one), `drivers` (many). Searches of another kind, for
 learning or with costs of their own, are told in the same steps.
 """
 
@@ -37,6 +38,7 @@ from hasten.kernels.beam.nodes import (
     make_scratch,
 )
 from hasten.kernels.beam.search import BLOCKED, DEAD_END, DONE, advance, begin, choose, keep_best, settle
+from hasten.kernels.beam.single import NONE, UNSEEN, assign_one, choose_one, choose_unseen, expand_one, start_walk
 
 __all__ = [
     "BITS",
@@ -44,7 +46,9 @@ __all__ = [
     "DEAD_END",
     "DONE",
     "KNOWN",
+    "NONE",
     "UNKNOWN",
+    "UNSEEN",
     "WANTED",
     "Nodes",
     "Options",
@@ -52,10 +56,14 @@ __all__ = [
     "Scratch",
     "add_costs",
     "advance",
+    "assign_one",
     "begin",
     "breaks_row",
     "choose",
+    "choose_one",
+    "choose_unseen",
     "expand",
+    "expand_one",
     "keep_best",
     "largest",
     "make_nodes",
@@ -65,4 +73,5 @@ __all__ = [
     "search_range",
     "search_wave",
     "settle",
+    "start_walk",
 ]

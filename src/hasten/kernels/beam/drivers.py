@@ -10,7 +10,8 @@ from numpy.typing import NDArray
 from hasten.graph import FloatArray, IntArray, Pool, by_structure, view
 from hasten.jit import driver
 from hasten.kernels.beam.nodes import KNOWN, UNKNOWN, Nodes, Options, largest, make_nodes, make_scratch
-from hasten.kernels.beam.search import DONE, advance, begin
+from hasten.kernels.beam.search import DEAD_END, DONE, advance, begin
+from hasten.kernels.beam.single import walk
 
 
 @driver
@@ -44,12 +45,14 @@ def search_range(
         if structure[p] != s:
             s = structure[p]
             graph = view(pool, s)
-        mine = cost[cost_at[p] : cost_at[p + 1]]
-        state[:] = KNOWN if options.theta == np.inf else UNKNOWN
-        begin(graph, mine, options, state, nodes)
-        outcome[p], _, _ = advance(
-            graph, mine, table[table_at[p] :], weights, options, False, state, nodes, 1, 0, False, scratch
-        )
+        mine, tables = cost[cost_at[p] : cost_at[p + 1]], table[table_at[p] :]
+        if options.width == 1 and not options.ahead:
+            done = walk(graph, mine, tables, weights, options, state, nodes, scratch)
+            outcome[p] = DONE if done else DEAD_END
+        else:
+            state[:] = KNOWN if options.theta == np.inf else UNKNOWN
+            begin(graph, mine, options, state, nodes)
+            outcome[p], _, _ = advance(graph, mine, tables, weights, options, False, state, nodes, 1, 0, False, scratch)
         n_costs[p] = 0
         for v in range(graph.order.size):
             labels[variable_at[p] + v] = nodes.labels[0, v] if outcome[p] == DONE else -1

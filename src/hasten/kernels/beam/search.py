@@ -51,6 +51,7 @@ def advance(
     A search that goes on where it was blocked, with its candidates still in `scratch`, may say it is `resumed`.
     """
     n_variables, width = graph.order.size, options.width
+    pending = options.theta < np.inf or lazy  # otherwise every cost is known
     while t < n_variables:
         n_best = 0
         skip = False
@@ -59,7 +60,7 @@ def advance(
             if options.theta < np.inf:
                 n_best, gap = rank_by_heuristic(graph, n_nodes, t, width, scratch)
                 skip = options.theta == 0.0 or gap > options.theta
-        if not skip and not settle(graph, cost, lazy, known, nodes, n_nodes, t):
+        if pending and not skip and not settle(graph, cost, lazy, known, nodes, n_nodes, t):
             return BLOCKED, n_nodes, t
         resumed = False
         add_costs(graph, cost, options.enforce, known, nodes.g, n_nodes, t, scratch)
@@ -114,13 +115,14 @@ def settle(graph: Graph, cost: FloatArray, lazy: bool, known: IntArray, nodes: N
     """Brings the costs that ranking step `t` by `g + h` needs into `g`; false if some must be computed first."""
     ready = True
     last = min(t + 1, graph.order.size)
-    for s in range(last):
+    start = t if n_nodes == 1 else 0  # one node agrees with itself: what it was never asked for stays pending
+    for s in range(start, last):
         v = graph.order[s]
         if known[v] == UNKNOWN and (s == t or disagree(nodes, n_nodes, v)):
             known[v] = WANTED
             ready = not lazy and ready
     if ready:
-        for s in range(last):
+        for s in range(start, last):
             v = graph.order[s]
             if known[v] == WANTED:
                 known[v] = KNOWN

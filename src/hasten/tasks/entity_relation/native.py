@@ -32,14 +32,20 @@ class Model(NamedTuple):
 
 
 @kernel
+def score(text: Text, model: Model, sentence: int, graph: Graph, v: int, cost: FloatArray) -> None:
+    """Computes the costs of one variable."""
+    score_variable(
+        text, model.entity_weights, model.relation_weights, model.normalised,
+        sentence, v, model.rows, cost, graph.first[v],
+    )  # fmt: skip
+
+
+@kernel
 def score_wanted(text: Text, model: Model, sentence: int, graph: Graph, known: IntArray, cost: FloatArray) -> None:
     """Computes the costs that a search wants."""
     for v in range(graph.order.size):
         if known[v] == beam.WANTED:
-            score_variable(
-                text, model.entity_weights, model.relation_weights, model.normalised,
-                sentence, v, model.rows, cost, graph.first[v],
-            )  # fmt: skip
+            score(text, model, sentence, graph, v, cost)
 
 
 @kernel
@@ -61,6 +67,8 @@ def search_sentence(
     This is `beam.advance` with the costs that it would block for computed on the spot: to return and resume
     costs more than they do.
     """
+    if options.width == 1 and not options.ahead:
+        return walk_sentence(text, model, sentence, graph, cost, table, weights, options, known, nodes, scratch)
     n_nodes = 1
     for v in range(graph.order.size):
         known[v] = beam.UNKNOWN
@@ -86,6 +94,37 @@ def search_sentence(
         score_wanted(text, model, sentence, graph, known, cost)
         outcome = beam.choose(graph, cost, options, True, known, nodes, n_nodes)
     return bool(outcome == beam.DONE)
+
+
+@kernel
+def walk_sentence(
+    text: Text,
+    model: Model,
+    sentence: int,
+    graph: Graph,
+    cost: FloatArray,
+    table: FloatArray,
+    weights: FloatArray,
+    options: beam.Options,
+    known: IntArray,
+    nodes: beam.Nodes,
+    scratch: beam.Scratch,
+) -> bool:
+    """Searches one sentence with one node: the walk of `hasten.kernels.beam.single`, its costs computed on the spot."""
+    labels, row, g, h = nodes.labels[0], nodes.row, scratch.g, scratch.h
+    path, weight = beam.start_walk(graph, known, row, beam.UNKNOWN)
+    for t in range(graph.order.size):
+        k = graph.order[t]
+        beam.expand_one(graph, table, weights, options.enforce, labels, row, t, weight, g, h)
+        chosen = beam.choose_unseen(graph, options, k, g, h)
+        if chosen == beam.UNSEEN:
+            score(text, model, sentence, graph, k, cost)
+            known[k] = beam.KNOWN
+            chosen = beam.choose_one(graph, cost, options.enforce, k, path, g, h)
+        if chosen == beam.NONE:
+            return False
+        path, weight = beam.assign_one(graph, cost, known, labels, row, k, chosen, path, g, h)
+    return True
 
 
 @driver
