@@ -115,10 +115,10 @@ def dual_value(problem: Problem, message: np.ndarray, multiplier: np.ndarray, po
             for i in range(len(belief[v])) if f in tables else ():
                 belief[v][i] += Fraction(float(message[at + i]))
     value: Fraction | float = Fraction(0)
-    for r, (weights, low, high) in enumerate(rows):
+    for r, (weights, _, _) in enumerate(rows):
         u = Fraction(float(multiplier[r]))
         if u:
-            value -= u * Fraction(float(high + slack(high) if u > 0 else low - slack(low)))
+            value -= u * Fraction(float(graph.row_most[r] if u > 0 else graph.row_least[r]))
         for (v, i), weight in weights.items():
             belief[v][i] += u * Fraction(float(weight))
     for v, mine in enumerate(belief):

@@ -355,7 +355,7 @@ def test_no_update_lowers_the_bound(drawn: tuple[Problem, d.Dual]) -> None:
             assert value == INF or before - slip - abs(value) / 10**9 <= value
             assert value <= optimum
         for r in range(len(problem.graph.row_low)):
-            d.update_row(problem.graph, r, dual)
+            d.update_row(problem.graph, r, dual.belief, dual.multiplier, dual.smallest)
             before, value = value, value_of(problem, dual)
             # The multiplier of a row that cannot hold grows without end, and rounding with it.
             assert value == INF or before - slip - abs(value) / 10**9 <= value

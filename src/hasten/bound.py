@@ -28,7 +28,7 @@ from hasten.search import in_parallel
 from hasten.solution import SOURCES, STATUSES, Solution, Solutions, Source, Status
 
 NOTHING, NO_COUNTS = np.zeros(0), np.zeros(0, dtype=np.int64)
-FIRST_SWEEPS = 2  # before the first dive; more where that runs out of nodes
+FIRST_SWEEPS, ROW_SWEEPS = 2, 32  # before the first dive, without and with rows; more where that runs out of nodes
 NODE_SWEEPS = 2  # at each split
 DIVE_NODES = 2000
 MAX_NODES, ROW_NODES = 20_000, 500  # by default, without and with rows
@@ -118,7 +118,7 @@ class Certifier:
             left = left[np.argsort(batch.structure[left], kind="stable")]
             plans, smalls = reductions(tuple(each.compiled for each in batch.structures), self.max_join)
             nodes = (MAX_NODES, ROW_NODES) if self.max_nodes is None else (self.max_nodes, self.max_nodes)
-            effort = Effort(FIRST_SWEEPS, self.max_sweeps, *nodes, NODE_SWEEPS, DIVE_NODES)
+            effort = Effort(FIRST_SWEEPS, ROW_SWEEPS, self.max_sweeps, *nodes, NODE_SWEEPS, DIVE_NODES)
 
             def certify(begin_at: int, end_at: int) -> None:
                 certify_some(

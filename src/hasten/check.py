@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from hasten.graph import FloatArray, IntArray
-from hasten.kernels.score import entry, row_value, slack
+from hasten.kernels.score import entry, row_value
 from hasten.problem import Problem
 from hasten.schema import FactorKind
 
@@ -111,7 +111,7 @@ def _rows(problem: Problem, labels: IntArray) -> list[Violation]:
     found = []
     for r, name in enumerate(problem.structure.compiled.row_names):
         value, low, high = row_value(graph, r, labels), graph.row_low[r], graph.row_high[r]
-        if low - slack(low) <= value <= high + slack(high):
+        if graph.row_least[r] <= value <= graph.row_most[r]:
             continue
         cells = range(graph.row_first[r], graph.row_first[r + 1])
         counted = [

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -10,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from hasten.graph import FloatArray, Graph, IntArray
+from hasten.kernels.score import slack
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -155,9 +157,20 @@ def _rows(first: IntArray, order: IntArray, rows: Sequence[RowPart]) -> dict[str
         "row_weight": row_weight,
         "row_low": np.array([row.low for row in rows], dtype=np.float64),
         "row_high": np.array([row.high for row in rows], dtype=np.float64),
+        "row_least": np.array([_limit(row, row.low, -1) for row in rows], dtype=np.float64),
+        "row_most": np.array([_limit(row, row.high, 1) for row in rows], dtype=np.float64),
+        "row_counts": ints(all(weight in (0.0, 1.0) for weight in row.weights.values()) for row in rows),
         "cell_first": offsets(np.bincount(row_label, minlength=int(first[-1]))),
         "cell_row": row_of[by_label],
         "cell_weight": row_weight[by_label],
         "rest_low": rest_low.ravel(),
         "rest_high": rest_high.ravel(),
     }
+
+
+def _limit(row: RowPart, limit: float, side: int) -> float:
+    """Returns how far a row may go to one side of a limit; one with whole weights stops at the last whole number."""
+    held = limit + side * slack(limit)
+    if math.isinf(held) or not all(weight.is_integer() for weight in row.weights.values()):
+        return held
+    return float(math.floor(held) if side > 0 else math.ceil(held))

@@ -63,6 +63,9 @@ class Graph(NamedTuple):
     row_weight: FloatArray  # (cells,)
     row_low: FloatArray  # (R,)
     row_high: FloatArray  # (R,)
+    row_least: FloatArray  # (R,) the limits as kernels take them: with their tolerance, or, of whole weights, whole
+    row_most: FloatArray  # (R,)
+    row_counts: IntArray  # (R,) 1 where all weights are 1: the row counts its variables that have one of its labels
     # rows by label
     cell_first: IntArray  # (L + 1,) label l is in the cells cell_first[l]:cell_first[l + 1] of:
     cell_row: IntArray  # (cells,)
@@ -105,7 +108,14 @@ _GROUPS: Groups = (
     (("list_label_at", False), ("list_first", True)),
     (("list_entry", False),),
     (("list_label", False),),
-    (("row_low", False), ("row_high", False), ("row_first", True)),
+    (
+        ("row_low", False),
+        ("row_high", False),
+        ("row_least", False),
+        ("row_most", False),
+        ("row_counts", False),
+        ("row_first", True),
+    ),
     (
         ("row_label", False),
         ("row_variable", False),
@@ -121,7 +131,17 @@ _GROUPS: Groups = (
 )
 
 
-_FLOATS = {"row_weight", "row_low", "row_high", "cell_weight", "rest_low", "rest_high", "table"}
+_FLOATS = {
+    "row_weight",
+    "row_low",
+    "row_high",
+    "row_least",
+    "row_most",
+    "cell_weight",
+    "rest_low",
+    "rest_high",
+    "table",
+}
 
 
 class Pool(NamedTuple):
@@ -208,6 +228,9 @@ def view(pool: Pool, s: int) -> Graph:
         g.row_weight[c:c_end],
         g.row_low[r:r_end],
         g.row_high[r:r_end],
+        g.row_least[r:r_end],
+        g.row_most[r:r_end],
+        g.row_counts[r:r_end],
         g.cell_first[m:m_end],
         g.cell_row[c:c_end],
         g.cell_weight[c:c_end],

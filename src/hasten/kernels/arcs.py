@@ -8,7 +8,7 @@ import numpy as np
 
 from hasten.graph import BoolArray, FloatArray, Graph, IntArray, Pool, view
 from hasten.jit import driver, inlined_kernel, kernel
-from hasten.kernels.score import entry, rows_hold, slack
+from hasten.kernels.score import entry, rows_hold
 
 
 @inlined_kernel
@@ -60,10 +60,7 @@ def revise_row(graph: Graph, r: int, alive: BoolArray) -> bool:
         least += low
         most += high
         c = end
-    low_limit, high_limit = (
-        graph.row_low[r] - slack(graph.row_low[r]),
-        graph.row_high[r] + slack(graph.row_high[r]),
-    )
+    low_limit, high_limit = graph.row_least[r], graph.row_most[r]
     changed = False
     c = c0
     while c < c1:
@@ -172,8 +169,7 @@ def propagate(graph: Graph, table: FloatArray, alive: BoolArray, changed: int, w
                         consistent &= not emptied(graph, alive, v)
                         tail = push_neighbours(graph, v, -1, work, tail)
                 if graph.row_first[r] == graph.row_first[r + 1]:
-                    low, high = graph.row_low[r], graph.row_high[r]
-                    consistent &= low <= slack(low) and high >= -slack(high)
+                    consistent &= graph.row_least[r] <= 0.0 <= graph.row_most[r]
     while head != tail:
         work.queued[work.queue[head]] = False
         head = (head + 1) % size

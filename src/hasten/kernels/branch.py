@@ -20,7 +20,7 @@ import numpy as np
 from hasten.graph import BoolArray, FloatArray, Graph, IntArray
 from hasten.jit import driver, inlined_kernel, kernel
 from hasten.kernels.dual import Dual, copy_labels, decode, factor_minimum, safe_bound, sweep
-from hasten.kernels.score import EPS, rows_hold, slack, total_cost
+from hasten.kernels.score import EPS, rows_hold, total_cost
 
 FINISHED, LIMIT = 0, 1
 
@@ -103,9 +103,9 @@ def prepare(graph: Graph, cost: FloatArray, table: FloatArray, dual: Dual, tree:
     for r in range(graph.row_low.size):
         u = dual.multiplier[r]
         if u > 0.0:
-            tree.base[0] -= u * (graph.row_high[r] + slack(graph.row_high[r]))
+            tree.base[0] -= u * graph.row_most[r]
         elif u < 0.0:
-            tree.base[0] -= u * (graph.row_low[r] - slack(graph.row_low[r]))
+            tree.base[0] -= u * graph.row_least[r]
         tree.row_low[0, r] = graph.rest_low[r]
         tree.row_high[0, r] = graph.rest_high[r]
         if breaks(graph, tree, 0, r):
@@ -135,8 +135,7 @@ def shorten(
 @kernel
 def breaks(graph: Graph, tree: Tree, level: int, r: int) -> bool:
     """Whether row `r` can no longer hold."""
-    low, high = graph.row_low[r], graph.row_high[r]
-    return bool(tree.row_low[level, r] > high + slack(high) or tree.row_high[level, r] < low - slack(low))
+    return bool(tree.row_low[level, r] > graph.row_most[r] or tree.row_high[level, r] < graph.row_least[r])
 
 
 @inlined_kernel
@@ -294,9 +293,9 @@ def message_rounding(graph: Graph, dual: Dual) -> float:
     for r in range(graph.row_low.size):
         u = dual.multiplier[r]
         if u > 0.0:
-            size += 2.0 * u * abs(graph.row_high[r])
+            size += 2.0 * u * abs(graph.row_most[r])
         elif u < 0.0:
-            size -= 2.0 * u * abs(graph.row_low[r])
+            size -= 2.0 * u * abs(graph.row_least[r])
         n_terms += 2
     return n_terms * EPS * size
 

@@ -19,9 +19,10 @@ class Effort(NamedTuple):
     """How hard to try."""
 
     first_sweeps: int  # before the first dive
+    row_sweeps: int  # the same, where rows are left
     max_sweeps: int
     max_nodes: int  # 0: do not branch
-    row_nodes: int  # the same, where rows are left: their bound is weak, and a solver's linear program is not
+    row_nodes: int  # the same, where rows are left: what sweeps do not prove then, a solver's linear program does
     node_sweeps: int  # sweeps at each split
     dive_nodes: int  # nodes of each dive
 
@@ -70,8 +71,10 @@ def certify(
     for at in range(small.first[1]):  # as a part of the costs, so that what is left costs what the whole does
         room.cost[at] += constant
     d.start_dual(small, room.cost, start, room.dual)
-    max_nodes = effort.row_nodes if small.row_low.size else effort.max_nodes
-    few = min(effort.first_sweeps, effort.max_sweeps) if max_nodes else effort.max_sweeps
+    few, max_nodes = effort.first_sweeps, effort.max_nodes
+    if small.row_low.size:
+        few, max_nodes = effort.row_sweeps, effort.row_nodes
+    few = min(few, effort.max_sweeps) if max_nodes else effort.max_sweeps
     outcome, least, bound, n_sweeps = d.prove(
         small, room.cost, room.work, few, room.dual, room.kept, best_cost, room.trial
     )

@@ -23,7 +23,8 @@ from hasten.graph import FloatArray, Graph, IntArray
 from hasten.jit import driver, inlined_kernel, kernel
 from hasten.kernels.beam import breaks_row
 from hasten.kernels.outcome import INFEASIBLE, OPEN, PROVED, is_proved
-from hasten.kernels.score import EPS, rows_hold, slack, total_cost
+from hasten.kernels.rows import MAX_COUNT, update_row
+from hasten.kernels.score import EPS, rows_hold, total_cost
 
 
 class Dual(NamedTuple):
@@ -34,13 +35,19 @@ class Dual(NamedTuple):
     belief: FloatArray  # (L,) costs with all messages and multipliers; inf for a label that is out
     marginal: FloatArray  # (labels of one factor's variables,) working space
     row: FloatArray  # (1, R) working space
+    smallest: FloatArray  # (MAX_COUNT + 1,) working space
 
 
 @driver
 def make_dual(n_labels: int, n_messages: int, n_rows: int, n_marginals: int) -> Dual:
     """Returns room for a bound."""
     return Dual(
-        np.zeros(n_messages), np.zeros(n_rows), np.zeros(n_labels), np.zeros(n_marginals), np.zeros((1, n_rows))
+        np.zeros(n_messages),
+        np.zeros(n_rows),
+        np.zeros(n_labels),
+        np.zeros(n_marginals),
+        np.zeros((1, n_rows)),
+        np.zeros(MAX_COUNT + 1),
     )
 
 
@@ -126,86 +133,6 @@ def update_factor(graph: Graph, table: FloatArray, f: int, dual: Dual) -> bool:
 
 
 @kernel
-def line(graph: Graph, r: int, u: float, dual: Dual) -> tuple[float, float]:
-    """Returns the part of the bound that row `r` touches, and its slope, were its multiplier larger by `u`."""
-    multiplier = dual.multiplier[r] + u
-    limit = graph.row_high[r] + slack(graph.row_high[r])
-    if multiplier < 0.0 or (multiplier == 0.0 and limit == np.inf):
-        limit = graph.row_low[r] - slack(graph.row_low[r])
-    value, slope = -multiplier * limit, -limit
-    if multiplier == 0.0:
-        value = 0.0
-    c, c1 = graph.row_first[r], graph.row_first[r + 1]
-    while c < c1:
-        v = graph.row_variable[c]
-        least, weight_of_least = np.inf, 0.0
-        for at in range(graph.first[v], graph.first[v + 1]):
-            weight = 0.0
-            if c < c1 and graph.row_label[c] == at:
-                weight = graph.row_weight[c]
-                c += 1
-            if dual.belief[at] + u * weight < least:
-                least, weight_of_least = dual.belief[at] + u * weight, weight
-        value += least
-        slope += weight_of_least
-    return value, slope
-
-
-@kernel
-def update_row(graph: Graph, r: int, dual: Dual) -> None:
-    """Raises the bound along the multiplier of row `r`: tangents of a concave function, cut until they agree."""
-    lowest = -np.inf if graph.row_low[r] > -np.inf else -dual.multiplier[r]  # u >= 0 without a lower limit
-    highest = np.inf if graph.row_high[r] < np.inf else -dual.multiplier[r]
-    value, slope = line(graph, r, 0.0, dual)
-    best, best_value = 0.0, value
-    if slope == 0.0 or value == np.inf:
-        return
-    # Walk uphill, with steps that double, until the slope turns: a bracket.
-    step = 1.0
-    left, left_value, left_slope = 0.0, value, slope
-    right, right_value, right_slope = 0.0, value, slope
-    for _ in range(60):
-        u = min(max(step if slope > 0 else -step, lowest), highest)
-        new_value, new_slope = line(graph, r, u, dual)
-        if new_value > best_value:
-            best, best_value = u, new_value
-        if slope > 0:
-            right, right_value, right_slope = u, new_value, new_slope
-            if new_slope <= 0 or u == highest:
-                break
-            left, left_value, left_slope = u, new_value, new_slope
-        else:
-            left, left_value, left_slope = u, new_value, new_slope
-            if new_slope >= 0 or u == lowest:
-                break
-            right, right_value, right_slope = u, new_value, new_slope
-        step *= 4.0
-    for _ in range(30):
-        if left_slope <= right_slope:
-            break
-        u = (right_value - left_value + left_slope * left - right_slope * right) / (left_slope - right_slope)
-        if not left < u < right:
-            break
-        new_value, new_slope = line(graph, r, u, dual)
-        if new_value > best_value:
-            best, best_value = u, new_value
-        if new_slope == 0.0:
-            break
-        if new_slope > 0:
-            if u == left:
-                break
-            left, left_value, left_slope = u, new_value, new_slope
-        else:
-            if u == right:
-                break
-            right, right_value, right_slope = u, new_value, new_slope
-    if best != 0.0:
-        dual.multiplier[r] += best
-        for c in range(graph.row_first[r], graph.row_first[r + 1]):
-            dual.belief[graph.row_label[c]] += best * graph.row_weight[c]
-
-
-@kernel
 def sweep(graph: Graph, table: FloatArray, forward: bool, dual: Dual) -> bool:
     """Updates every factor and row once; false if that proved that there is no valid labelling."""
     n = graph.table_at.size
@@ -214,7 +141,7 @@ def sweep(graph: Graph, table: FloatArray, forward: bool, dual: Dual) -> bool:
         if graph.table_at[f] >= 0 and not update_factor(graph, table, f, dual):
             return False
     for r in range(graph.row_low.size):
-        update_row(graph, r, dual)
+        update_row(graph, r, dual.belief, dual.multiplier, dual.smallest)
     return True
 
 
@@ -230,9 +157,9 @@ def quick_bound(graph: Graph, dual: Dual) -> float:
     for r in range(graph.row_low.size):
         u = dual.multiplier[r]
         if u > 0.0:
-            total -= u * (graph.row_high[r] + slack(graph.row_high[r]))
+            total -= u * graph.row_most[r]
         elif u < 0.0:
-            total -= u * (graph.row_low[r] - slack(graph.row_low[r]))
+            total -= u * graph.row_least[r]
     return total
 
 
@@ -274,9 +201,9 @@ def safe_bound(graph: Graph, cost: FloatArray, table: FloatArray, dual: Dual) ->
         u = dual.multiplier[r]
         part = 0.0
         if u > 0.0:
-            part = -u * (graph.row_high[r] + slack(graph.row_high[r]))
+            part = -u * graph.row_most[r]
         elif u < 0.0:
-            part = -u * (graph.row_low[r] - slack(graph.row_low[r]))
+            part = -u * graph.row_least[r]
         total += part
         size += abs(part)
         n_terms += 3

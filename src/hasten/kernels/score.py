@@ -57,8 +57,7 @@ def row_value(graph: Graph, r: int, labels: IntArray) -> float:
 def rows_hold(graph: Graph, labels: IntArray) -> bool:
     """Whether a labelling satisfies every row."""
     for r in range(graph.row_low.size):
-        value, low, high = row_value(graph, r, labels), graph.row_low[r], graph.row_high[r]
-        if value < low - slack(low) or value > high + slack(high):
+        if not graph.row_least[r] <= row_value(graph, r, labels) <= graph.row_most[r]:
             return False
     return True
 

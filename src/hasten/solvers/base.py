@@ -20,7 +20,7 @@ import numpy as np
 from hasten.errors import SolverError, SolverWrong
 from hasten.graph import Graph, IntArray
 from hasten.kernels.outcome import TOLERANCE
-from hasten.kernels.score import rows_hold, slack, total_cost
+from hasten.kernels.score import rows_hold, total_cost
 from hasten.problem import Problem
 from hasten.solution import Solution, Source, Status
 from hasten.solvers.objective import Layout, Objective, objectives
@@ -153,6 +153,4 @@ def _rounding(problem: Problem, labels: IntArray) -> float:
 
 def _constant_rows_hold(graph: Graph) -> bool:
     empty = np.flatnonzero(np.diff(graph.row_first) == 0)
-    return all(
-        graph.row_low[r] - slack(graph.row_low[r]) <= 0 <= graph.row_high[r] + slack(graph.row_high[r]) for r in empty
-    )
+    return all(graph.row_least[r] <= 0 <= graph.row_most[r] for r in empty)

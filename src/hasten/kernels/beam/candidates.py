@@ -12,7 +12,6 @@ from hasten.graph import BoolArray, FloatArray, Graph, IntArray
 from hasten.jit import inlined_kernel, kernel
 from hasten.kernels.beam.ahead import look_ahead
 from hasten.kernels.beam.nodes import BITS, KNOWN, Nodes, Options, Scratch
-from hasten.kernels.score import slack
 
 
 @inlined_kernel
@@ -109,9 +108,8 @@ def breaks_row(graph: Graph, row: FloatArray, b: int, t: int, label: int) -> boo
         for c in range(graph.cell_first[label], graph.cell_first[label + 1]):
             if graph.cell_row[c] == r:
                 value += graph.cell_weight[c]
-        low, high = graph.row_low[r], graph.row_high[r]
         at = (t + 1) * n_rows + r
-        if value + graph.rest_low[at] > high + slack(high) or value + graph.rest_high[at] < low - slack(low):
+        if value + graph.rest_low[at] > graph.row_most[r] or value + graph.rest_high[at] < graph.row_least[r]:
             return True
     return False
 
