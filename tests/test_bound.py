@@ -15,17 +15,17 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from opened import OpenedModule
+from opened import OpenedModule, opened
 from strategies import entity_relation, random_problem, small_problems
 
 from hasten.batch import Batch
 from hasten.bound import Certifier
 from hasten.errors import NoAnswerError, ProblemError
-from hasten.kernels import dual
+from hasten.kernels import dual, outcome
 from hasten.problem import Problem
 from hasten.schema import Schema
 from hasten.search import BeamSearch
-from hasten.solution import Solution, Source, Status, is_proved
+from hasten.solution import Solution, Source, Status
 
 d = OpenedModule(dual)
 INF = math.inf
@@ -101,7 +101,8 @@ def assert_sound(found: Solution, optimum: Any) -> None:
     rounding = 1e-14 * exact.largest_sum(found.problem)
     assert abs(found.cost - total) <= rounding
     assert found.bound <= found.cost
-    assert (found.status is Status.PROVED) == is_proved(found.cost, found.bound)
+    size = exact.largest_sum(found.problem)
+    assert (found.status is Status.PROVED) == opened(outcome.is_proved)(found.cost, found.bound, size)
     if found.proved:
         assert total - optimum <= 2e-6 * max(1, abs(optimum))
 

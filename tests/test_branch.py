@@ -41,7 +41,7 @@ def run_branch(
     """Branches on a problem as it is declared; returns the outcome, the cost, the nodes and the labels."""
     graph, dual = problem.graph, begin(problem)
     labels = np.full(problem.n_variables, -1)
-    _, slip = cheapest(graph, problem.cost, problem.table, labels.copy())
+    _, size = cheapest(graph, problem.cost, problem.table, labels.copy())
     for n in range(root_sweeps):
         if not d.sweep(graph, problem.table, n % 2 == 0, dual):
             return b.FINISHED, INF, 0, labels
@@ -51,7 +51,7 @@ def run_branch(
     )
     outcome, cost, n_nodes = b.branch(
         graph, problem.cost, problem.table, dual, tree, n_messages, node_sweeps, dive_nodes, max_nodes,
-        given_cost, labels, slip,
+        given_cost, labels, size, opened(sight.rounding)(graph, size),
     )  # fmt: skip
     return outcome, cost, n_nodes, labels
 

@@ -52,8 +52,8 @@ def run(problem: Problem, max_broken: int = 1000) -> tuple[float, float, np.ndar
         int(graph.first[-1]), opened(n_messages)(graph), m.n_tuples(graph), max(1, len(graph.table_at))
     )
     labels = np.zeros(problem.n_variables, dtype=np.int64)
-    cheapest(graph, problem.cost, problem.table, labels)
-    cost, bound = m.mend(graph, problem.cost, problem.table, max_broken, bench, labels)
+    _, size = cheapest(graph, problem.cost, problem.table, labels)
+    cost, bound = m.mend(graph, problem.cost, problem.table, size, max_broken, bench, labels)
     return cost, bound, labels, bench
 
 

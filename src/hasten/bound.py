@@ -104,13 +104,13 @@ class Certifier:
         n = len(batch)
         start = self._checked_messages(batch)
         labels, cost = _given(batch, found)
-        bound, rounding = np.empty((2, n))
+        bound, size = np.empty((2, n))
         outcome, step, labels_by = np.empty((3, n), dtype=np.int64)
         n_sweeps, n_nodes = np.zeros((2, n), dtype=np.int64)
         given = (batch.structure, batch.cost, batch.cost_at, batch.table, batch.table_at, batch.variable_at)
 
         def look(begin_at: int, end_at: int) -> None:
-            look_range(batch.pool, *given, begin_at, end_at, labels, cost, bound, outcome, step, labels_by, rounding)
+            look_range(batch.pool, *given, begin_at, end_at, labels, cost, bound, outcome, step, labels_by, size)
 
         in_parallel(look, n, n_jobs)
         left = np.flatnonzero(outcome == OPEN)
@@ -122,7 +122,7 @@ class Certifier:
 
             def certify(begin_at: int, end_at: int) -> None:
                 certify_some(
-                    batch.pool, plans, smalls, *given, start, effort, left[begin_at:end_at], rounding, labels, cost,
+                    batch.pool, plans, smalls, *given, start, effort, left[begin_at:end_at], size, labels, cost,
                     bound, outcome, step, labels_by, n_sweeps, n_nodes, message_sum, message_count,
                 )  # fmt: skip
 

@@ -11,7 +11,6 @@ import numpy as np
 from hasten.batch import Batch
 from hasten.errors import NoAnswerError
 from hasten.graph import BoolArray, FloatArray, IntArray
-from hasten.kernels.outcome import TOLERANCE
 from hasten.problem import Problem
 
 
@@ -153,8 +152,3 @@ class Solutions(Sequence[Solution]):
 
     def __repr__(self) -> str:
         return f"Solutions({len(self)}, valid={self.valid.mean() if len(self) else 1:.3f})"
-
-
-def is_proved(cost: float, bound: float) -> bool:
-    """Whether a cost is the optimum, given a lower bound on it."""
-    return cost - bound <= TOLERANCE * max(1.0, abs(cost))

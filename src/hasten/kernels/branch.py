@@ -20,6 +20,7 @@ import numpy as np
 from hasten.graph import BoolArray, FloatArray, Graph, IntArray
 from hasten.jit import driver, inlined_kernel, kernel
 from hasten.kernels.dual import Dual, copy_labels, decode, factor_minimum, safe_bound, sweep
+from hasten.kernels.outcome import FINE, allowance
 from hasten.kernels.score import EPS, rows_hold, total_cost
 
 FINISHED, LIMIT = 0, 1
@@ -70,11 +71,11 @@ def make_tree(n_variables: int, n_labels: int, n_rows: int, n_factors: int, n_me
 
 
 @kernel
-def prune_above(best_cost: float, margin: float) -> float:
+def prune_above(best_cost: float, size: float, margin: float) -> float:
     """Returns the bound from which on a part of the tree cannot hold a better labelling worth having."""
     if best_cost == np.inf:
         return np.inf
-    return best_cost - 1e-9 * max(1.0, abs(best_cost)) - margin
+    return best_cost - FINE * allowance(best_cost, size) - margin
 
 
 @kernel
@@ -232,6 +233,7 @@ def dive(
     max_nodes: int,
     best_cost: float,
     best: IntArray,
+    size: float,
     rounding: float,
 ) -> tuple[int, float, int]:
     """Searches all labellings depth first; returns whether it finished, the least cost and the nodes it took."""
@@ -244,7 +246,7 @@ def dive(
         if rows_hold(graph, tree.labels):
             best_cost = min(best_cost, total_cost(graph, cost, table, tree.labels))
         return FINISHED, best_cost, 1
-    if bound >= prune_above(best_cost, margin):
+    if bound >= prune_above(best_cost, size, margin):
         return FINISHED, best_cost, 1
     tree.chosen[0], tree.label[0] = chosen, -1
     tree.free[chosen] = False
@@ -257,7 +259,7 @@ def dive(
             if not assign(graph, table, dual, tree, level, v, i):
                 continue
             bound, chosen = assess(graph, tree, level + 1)
-            if bound >= prune_above(best_cost, margin):
+            if bound >= prune_above(best_cost, size, margin):
                 continue
             if chosen < 0:
                 value = total_cost(graph, cost, table, tree.labels)
@@ -352,12 +354,13 @@ def branch(
     max_nodes: int,
     best_cost: float,
     best: IntArray,
+    size: float,
     rounding: float,
 ) -> tuple[int, float, int]:
     """Splits, bounds and dives until nothing is left; returns whether it finished, the least cost and the nodes."""
     enough = graph.order.size + 1  # for a dive where all is decided: what it leaves open has a choice to split on
     outcome, best_cost, n_nodes = dive(
-        graph, cost, table, dual, tree, min(max(dive_nodes, enough), max_nodes), best_cost, best, rounding
+        graph, cost, table, dual, tree, min(max(dive_nodes, enough), max_nodes), best_cost, best, size, rounding
     )
     if outcome == FINISHED:
         return outcome, best_cost, n_nodes
@@ -382,7 +385,7 @@ def branch(
             possible = possible and sweep(graph, table, s % 2 == 0, dual)
         if not possible:
             continue
-        if safe_bound(graph, cost, table, dual) >= prune_above(best_cost, rounding):
+        if safe_bound(graph, cost, table, dual) >= prune_above(best_cost, size, rounding):
             continue
         if decode(graph, table, dual, tree.labels):
             value = total_cost(graph, cost, table, tree.labels)
@@ -390,7 +393,7 @@ def branch(
                 best_cost = value
                 copy_labels(tree.labels, best)
         left = max(min(dive_nodes, max_nodes - n_nodes), enough)
-        outcome, best_cost, n = dive(graph, cost, table, dual, tree, left, best_cost, best, rounding)
+        outcome, best_cost, n = dive(graph, cost, table, dual, tree, left, best_cost, best, size, rounding)
         n_nodes += n
         if outcome == FINISHED:
             continue

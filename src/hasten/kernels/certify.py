@@ -9,10 +9,11 @@ import numpy as np
 from hasten.graph import FloatArray, Graph, IntArray, Pool, view
 from hasten.jit import driver, kernel
 from hasten.kernels import dual as d
-from hasten.kernels.branch import FINISHED, LIMIT, Tree, branch, dive, make_tree
+from hasten.kernels.branch import FINISHED, LIMIT, Tree, branch, dive, make_tree, prune_above
 from hasten.kernels.eliminate import Plan, PlanPool, eliminate, restore, view_plan
 from hasten.kernels.outcome import BRANCHING, ELIMINATION, GIVEN, INFEASIBLE, OPEN, PROVED, SWEEPS, is_proved
 from hasten.kernels.score import rows_hold, total_cost
+from hasten.kernels.sight import rounding
 
 
 class Effort(NamedTuple):
@@ -51,15 +52,16 @@ def certify(
     room: Room,
     labels: IntArray,
     best_cost: float,
-    slip: float,
+    size: float,
 ) -> tuple[int, float, float, int, int, int]:
     """Proves the labelling given, of `best_cost` (inf: none), or finds a better one, as far as the effort goes.
 
-    `slip` is how far rounding can put a sum of costs and table entries off (`hasten.kernels.sight`).
+    `size` is that of the terms (`hasten.kernels.sight`).
     Returns the outcome, the cost, the bound, the last step, and how many sweeps and nodes that took.
     """
-    if slip == np.inf:  # sums may overflow
+    if size == np.inf:  # sums may overflow
         return OPEN, best_cost, -np.inf, ELIMINATION, 0, 0
+    slip = rounding(graph, size)
     constant = eliminate(plan, cost, table, room.work, room.cost)
     if constant == np.inf:
         return INFEASIBLE, np.inf, np.inf, ELIMINATION, 0, 0
@@ -67,7 +69,7 @@ def certify(
         if not rows_hold(graph, room.kept):
             return INFEASIBLE, np.inf, np.inf, ELIMINATION, 0, 0
         best_cost = put_back(graph, plan, cost, table, room, labels, best_cost)
-        return settle(best_cost, constant - slip, ELIMINATION, 0, 0)
+        return settle(best_cost, constant - slip, size, ELIMINATION, 0, 0)
     for at in range(small.first[1]):  # as a part of the costs, so that what is left costs what the whole does
         room.cost[at] += constant
     d.start_dual(small, room.cost, start, room.dual)
@@ -76,16 +78,18 @@ def certify(
         few, max_nodes = effort.row_sweeps, effort.row_nodes
     few = min(few, effort.max_sweeps) if max_nodes else effort.max_sweeps
     outcome, least, bound, n_sweeps = d.prove(
-        small, room.cost, room.work, few, room.dual, room.kept, best_cost, room.trial
+        small, room.cost, room.work, few, room.dual, room.kept, best_cost, room.trial, size
     )
     step, ended, n_nodes = SWEEPS, LIMIT, 0
     if outcome == OPEN and max_nodes > 0:
         step = BRANCHING
         nodes = max(min(effort.dive_nodes, max_nodes), small.order.size + 1)
-        ended, least, n_nodes = dive(small, room.cost, room.work, room.dual, room.tree, nodes, least, room.kept, slip)
+        ended, least, n_nodes = dive(
+            small, room.cost, room.work, room.dual, room.tree, nodes, least, room.kept, size, slip
+        )
     if outcome == OPEN and ended == LIMIT and effort.max_sweeps > n_sweeps:
         outcome, least, higher, more = d.prove(
-            small, room.cost, room.work, effort.max_sweeps - n_sweeps, room.dual, room.kept, least, room.trial
+            small, room.cost, room.work, effort.max_sweeps - n_sweeps, room.dual, room.kept, least, room.trial, size
         )
         bound, n_sweeps = max(bound, higher), n_sweeps + more
     if outcome == INFEASIBLE:
@@ -93,17 +97,17 @@ def certify(
     if outcome == OPEN and ended == LIMIT and max_nodes > n_nodes:
         ended, least, more = branch(
             small, room.cost, room.work, room.dual, room.tree, d.n_messages(small),
-            effort.node_sweeps, effort.dive_nodes, max_nodes - n_nodes, least, room.kept, slip,
+            effort.node_sweeps, effort.dive_nodes, max_nodes - n_nodes, least, room.kept, size, slip,
         )  # fmt: skip
         n_nodes += more
     bound -= slip
     if ended == FINISHED:
         if least == np.inf:
             return INFEASIBLE, np.inf, np.inf, step, n_sweeps, n_nodes
-        bound = max(bound, least - 1e-9 * max(1.0, abs(least)) - 2.0 * slip)
+        bound = max(bound, prune_above(least, size, 2.0 * slip))
     if least < best_cost:
         best_cost = put_back(graph, plan, cost, table, room, labels, best_cost)
-    return settle(best_cost, bound, step, n_sweeps, n_nodes)
+    return settle(best_cost, bound, size, step, n_sweeps, n_nodes)
 
 
 @kernel
@@ -127,11 +131,11 @@ def put_back(
 
 @kernel
 def settle(
-    best_cost: float, bound: float, step: int, n_sweeps: int, n_nodes: int
+    best_cost: float, bound: float, size: float, step: int, n_sweeps: int, n_nodes: int
 ) -> tuple[int, float, float, int, int, int]:
     """Says whether a cost is proved by a bound."""
     bound = min(bound, best_cost)
-    return PROVED if is_proved(best_cost, bound) else OPEN, best_cost, bound, step, n_sweeps, n_nodes
+    return PROVED if is_proved(best_cost, bound, size) else OPEN, best_cost, bound, step, n_sweeps, n_nodes
 
 
 @driver
@@ -182,7 +186,7 @@ def certify_some(
     start: FloatArray,
     effort: Effort,
     problems: IntArray,
-    rounding: FloatArray,
+    size: FloatArray,
     labels: IntArray,
     best_cost: FloatArray,
     bound: FloatArray,
@@ -219,7 +223,7 @@ def certify_some(
             room,
             labels[variable_at[p] : variable_at[p + 1]],
             given,
-            rounding[p],
+            size[p],
         )
         labels_by[p] = step[p] if best_cost[p] != given or given == np.inf else GIVEN
         if message_sum.size and outcome[p] == PROVED:

@@ -22,7 +22,7 @@ import numpy as np
 from hasten.graph import FloatArray, Graph, IntArray
 from hasten.jit import driver, inlined_kernel, kernel
 from hasten.kernels.beam import breaks_row
-from hasten.kernels.outcome import INFEASIBLE, OPEN, PROVED, is_proved
+from hasten.kernels.outcome import FINE, INFEASIBLE, OPEN, PROVED, allowance, is_proved
 from hasten.kernels.rows import MAX_COUNT, update_row
 from hasten.kernels.score import EPS, rows_hold, total_cost
 
@@ -292,12 +292,14 @@ def prove(
     labels: IntArray,
     best_cost: float,
     trial: IntArray,
+    size: float,
 ) -> tuple[int, float, float, int]:
     """Sweeps until the best labelling is proved, or cannot be in time.
 
     `labels` holds the best labelling so far, of `best_cost` (inf: none); a better one that is decoded replaces
-    it. Returns the outcome, the cost of the best labelling, the bound and the number of sweeps. It gives up once
-    even the last sweep's gain, repeated for all sweeps left, would not close the gap.
+    it. `size` is that of the terms (`hasten.kernels.sight`). Returns the outcome, the cost of the best labelling, the
+    bound and the number of sweeps. It gives up once even the last sweep's gain, repeated for all sweeps left, would
+    not close the gap.
     """
     bound, before = -np.inf, -np.inf
     for n_sweeps in range(1, max_sweeps + 1):
@@ -311,13 +313,13 @@ def prove(
         quick = quick_bound(graph, dual)
         if quick == np.inf:
             return INFEASIBLE, np.inf, np.inf, n_sweeps
-        if is_proved(best_cost, quick):
+        if is_proved(best_cost, quick, size):
             bound = max(bound, safe_bound(graph, cost, table, dual))
-            if is_proved(best_cost, bound):
+            if is_proved(best_cost, bound, size):
                 return PROVED, best_cost, bound, n_sweeps
         if n_sweeps > 4 and (quick - before) * (max_sweeps - n_sweeps) < best_cost - quick and best_cost < np.inf:
             break
-        if n_sweeps > 8 and quick - before < 1e-9 * max(1.0, abs(quick)):
+        if n_sweeps > 8 and quick - before < FINE * allowance(quick, size):
             break
         before = quick
     return OPEN, best_cost, max(bound, safe_bound(graph, cost, table, dual)), n_sweeps

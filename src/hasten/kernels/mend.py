@@ -64,11 +64,12 @@ def n_tuples(graph: Graph) -> int:
 
 @kernel
 def mend(
-    graph: Graph, cost: FloatArray, table: FloatArray, max_broken: int, bench: Bench, labels: IntArray
+    graph: Graph, cost: FloatArray, table: FloatArray, size: float, max_broken: int, bench: Bench, labels: IntArray
 ) -> tuple[float, float]:
     """Mends the labels, each at its cheapest, of a graph whose tables only forbid, not looking at rows.
 
-    Returns the cost and a bound; (inf, -inf) where more than `max_broken` factors are broken, or mending does not end.
+    `size` is that of the terms (`hasten.kernels.sight`). Returns the cost and a bound; (inf, -inf) where more than
+    `max_broken` factors are broken, or mending does not end.
     """
     n_waiting = 0
     for f in range(graph.table_at.size):
@@ -80,7 +81,6 @@ def mend(
             bench.waits[f] = True
             n_waiting += 1
     left = 4 * n_waiting
-    scale = 1.0
     for at in range(graph.first[-1]):
         bench.belief[at] = cost[at]
     n_touched, error = 0, 0.0
@@ -88,19 +88,18 @@ def mend(
         n_waiting -= 1
         f = bench.waiting[n_waiting]
         bench.waits[f] = False
-        if not is_broken(graph, table, f, bench, labels, TIGHT * scale):
+        if not is_broken(graph, table, f, bench, labels, TIGHT * size):
             continue
         if not bench.has_messages[f]:
             start_messages(graph, f, bench)
             bench.touched[n_touched] = f
             n_touched += 1
-        changed, size = update(graph, table, f, bench, labels)
+        changed, magnitude = update(graph, table, f, bench, labels)
         left -= 1
         if left < 0 or changed < 0:
             clear(bench, n_touched, n_waiting)
             return np.inf, -np.inf
-        scale = max(scale, size)
-        error += size * (2 * (graph.scope_first[f + 1] - graph.scope_first[f]) + 4)
+        error += magnitude * (2 * (graph.scope_first[f + 1] - graph.scope_first[f]) + 4)
         a0 = graph.scope_first[f]
         while changed:
             if changed & 1:

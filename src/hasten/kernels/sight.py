@@ -15,19 +15,17 @@ from hasten.kernels.outcome import GIVEN, MENDING, OPEN, PROVED, SIGHT, is_prove
 from hasten.kernels.score import EPS, rows_hold, total_cost
 
 SHARE = 4  # mending pays where at most one factor is broken for so many variables
-OVERFLOW = 1e282  # rounding of costs near 1e297: their sums may reach inf, which is to mean forbidden
+OVERFLOW = 1e297  # costs of this size: their sums may reach inf, which is to mean forbidden
 
 
 @kernel
 def cheapest(graph: Graph, cost: FloatArray, table: FloatArray, labels: IntArray) -> tuple[float, float]:
-    """Labels each variable at its cheapest; returns the least that any labelling can cost, and the rounding.
+    """Labels each variable at its cheapest; returns the least that any labelling can cost, and the size of its terms.
 
-    The least is that of each variable and of each table by itself. The rounding is how far, at most, any sum of
-    one cost per variable and one entry per table can be off: a sum of n numbers, however it is ordered, is off by
-    less than n * eps times the sum of their magnitudes, which is at most that of each variable's largest finite
-    cost and each table's largest finite entry.
+    The least is that of each variable and of each table by itself. The size is the sum of each variable's largest
+    finite cost and each table's largest finite entry, in magnitude.
     """
-    first, total, size, n_terms = graph.first, 0.0, 0.0, 4
+    first, total, size = graph.first, 0.0, 0.0
     for v in range(first.size - 1):
         least, chosen, largest = np.inf, first[v], 0.0
         for at in range(first[v], first[v + 1]):
@@ -39,7 +37,6 @@ def cheapest(graph: Graph, cost: FloatArray, table: FloatArray, labels: IntArray
         labels[v] = chosen - first[v]
         total += least
         size += largest
-        n_terms += 1
     for x in range(graph.soft_at.size):
         least, largest = np.inf, 0.0
         for at in range(graph.soft_at[x], graph.soft_at[x] + graph.soft_size[x]):
@@ -47,8 +44,19 @@ def cheapest(graph: Graph, cost: FloatArray, table: FloatArray, labels: IntArray
                 least, largest = min(least, table[at]), max(largest, abs(table[at]))
         total += least * graph.soft_count[x]
         size += largest * graph.soft_count[x]
+    return total, size
+
+
+@kernel
+def rounding(graph: Graph, size: float) -> float:
+    """Returns how far, at most, any sum of one cost per variable and one entry per table can be off.
+
+    A sum of n numbers, however it is ordered, is off by less than n * eps times the sum of their magnitudes.
+    """
+    n_terms = 4 + graph.order.size
+    for x in range(graph.soft_count.size):
         n_terms += graph.soft_count[x]
-    return total, n_terms * EPS * size
+    return n_terms * EPS * size
 
 
 @kernel
@@ -58,18 +66,18 @@ def look(
     """Labels each variable at its cheapest, and mends that if need be.
 
     Returns which of the two it was, the cost (inf where the labels break a rule, or too many constraints), a bound, and
-    the rounding.
+    the size of the terms (inf where their sums may overflow).
     """
-    least, slip = cheapest(graph, cost, table, labels)
-    if not slip < OVERFLOW:
+    least, size = cheapest(graph, cost, table, labels)
+    if not size < OVERFLOW:
         return SIGHT, np.inf, -np.inf, np.inf
-    step, found, bound = SIGHT, total_cost(graph, cost, table, labels), least - slip
-    if graph.soft_at.size == 0 and not is_proved(found, bound):
+    step, found, bound = SIGHT, total_cost(graph, cost, table, labels), least - rounding(graph, size)
+    if graph.soft_at.size == 0 and not is_proved(found, bound, size):
         step = MENDING
-        found, bound = mend(graph, cost, table, graph.order.size // SHARE, bench, labels)
+        found, bound = mend(graph, cost, table, size, graph.order.size // SHARE, bench, labels)
     if found < np.inf and not rows_hold(graph, labels):
         found = np.inf
-    return step, found, bound, slip
+    return step, found, bound, size
 
 
 @driver
@@ -89,7 +97,7 @@ def look_range(
     outcome: IntArray,
     step: IntArray,
     labels_by: IntArray,
-    rounding: FloatArray,
+    size: FloatArray,
 ) -> None:
     """Looks at problems `begin_at:end_at`; what is proved replaces the labels given, if it is better than those."""
     if begin_at == end_at:
@@ -104,9 +112,9 @@ def look_range(
             s = structure[p]
             graph = view(pool, s)
         mine = cost[cost_at[p] : cost_at[p + 1]]
-        step[p], found, bound[p], rounding[p] = look(graph, mine, table[table_at[p] :], bench, trial)
+        step[p], found, bound[p], size[p] = look(graph, mine, table[table_at[p] :], bench, trial)
         outcome[p], labels_by[p] = OPEN, GIVEN
-        if is_proved(found, bound[p]):
+        if is_proved(found, bound[p], size[p]):
             outcome[p] = PROVED
             if found < best_cost[p]:
                 labels_by[p], best_cost[p] = step[p], found

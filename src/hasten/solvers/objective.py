@@ -5,10 +5,12 @@ largest of those left in the model is `range` or less. Costs beyond that range (
 1e9 instead of inf) are left out at first, as if forbidden: an optimum without them that costs no more than
 the range is the optimum, for any labelling with one of them costs more. Only if that fails is the range
 widened, a thousandfold at a time; by then the optimum is so large that relative precision does not suffer.
+Tiny costs are measured in a tiny unit: solvers have absolute tolerances, below which all costs look alike.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -18,6 +20,7 @@ from hasten.graph import BoolArray, FloatArray, Graph, IntArray
 from hasten.problem import Problem
 
 WIDEN = 1e3
+TINY = 1e-3  # where all costs are below this, their largest becomes the unit
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -88,7 +91,7 @@ def objectives(layout: Layout, problem: Problem, range: float) -> Iterator[Objec
         return
     label_finite, table_finite = label < np.inf, table < np.inf
     span = float(max(label.max(where=label_finite, initial=0.0), table.max(where=table_finite, initial=0.0)))
-    unit = 1.0
+    unit = 2.0 ** math.floor(math.log2(span)) if 0.0 < span < TINY else 1.0  # a power of two: nothing is rounded
     while True:
         complete = span <= range
         label_allowed = label_finite if complete else label <= range
