@@ -581,3 +581,47 @@ def test_an_invalid_answer_counts_for_nothing() -> None:
     answers = Certifier()(batch, found)
     assert answers.valid.all()
     assert answers.proved.all()
+
+
+# Scale.
+
+
+@pytest.mark.parametrize("scale", [1e-3, 1e-7, 1e-12, 1e-200])
+def test_tiny_costs_have_the_optima_of_ordinary_ones(scale: float) -> None:
+    """What is proved is so relative to the size of the costs: at any scale the same labels."""
+    shape, rng = entity_relation(5), np.random.default_rng(0)
+    costs = rng.normal(size=(40, shape.n_labels))
+    ordinary, tiny = Certifier()(shape.batch(costs)), Certifier()(shape.batch(costs * scale))
+    assert tiny.proved.all()
+    assert np.array_equal(ordinary.labels, tiny.labels)
+
+
+def test_answers_to_other_problems_are_not_believed() -> None:
+    shape, rng = entity_relation(3), np.random.default_rng(0)
+    problems, others = (shape.batch(rng.normal(size=(20, shape.n_labels))) for _ in range(2))
+    elsewhere = Certifier()(others)
+    elsewhere.cost[:] -= 100.0
+    assert Certifier()(problems, elsewhere).cost == pytest.approx(Certifier()(problems).cost)
+    elsewhere.labels[:] = 77
+    assert Certifier()(problems, elsewhere).cost == pytest.approx(Certifier()(problems).cost)
+    with pytest.raises(ProblemError, match="these are other problems"):
+        Certifier()(entity_relation(2).batch(rng.normal(size=(20, 20))), elsewhere)
+
+
+def test_changing_an_answer_changes_no_other_problem() -> None:
+    shape = entity_relation(2)
+    one, other = (shape.problem(np.zeros(shape.n_labels)) for _ in range(2))
+    Certifier()(one.batch).n_costs[0] = 1
+    assert Certifier()(other).n_costs == other.n_variables
+
+
+def test_a_variable_may_have_many_neighbours() -> None:
+    """More than NumPy's arrays have dimensions: with one label each they do not make a join larger."""
+    schema = Schema()
+    two, one = schema.variable("two", ["a", "b"]), schema.variable("one", ["o"])
+    pair = schema.factor("pair", x=two, y=one).set_table(np.array([[2.0], [0.0]]))
+    shape = schema.structure()
+    hub = shape.add(two)
+    for _ in range(70):
+        shape.connect(pair, x=hub, y=shape.add(one))
+    assert Certifier()(shape.problem(np.array([0.0, 1.0] + [0.0] * 70))).cost == 1.0

@@ -17,6 +17,9 @@ from hasten.bound import Certifier, Step
 from hasten.kernels import mend, sight
 from hasten.kernels.dual import n_messages
 from hasten.problem import Problem
+from hasten.schema import Schema
+from hasten.search import as_solutions
+from hasten.solution import Status
 from hasten.solvers import make_solver
 
 INF = math.inf
@@ -138,3 +141,41 @@ def test_a_report_says_which_step_proved_how_many() -> None:
     assert report.proved_by[Step.MENDING] + report.proved_by[Step.ELIMINATION] == 4
     assert str(report).startswith("17 problems: 10 at sight, ")
     assert str(report).endswith("3 left open")
+
+
+# What rounding does to costs.
+
+
+def cancelling(large: float, n: int, tick: float) -> Problem:
+    """Two huge costs that cancel, with many between them that are lost when costs are added up; one choice besides."""
+    schema = Schema()
+    two, one = schema.variable("two", ["a", "b"]), schema.variable("one", ["o"])
+    pair = schema.factor("pair", x=two, y=two).forbid(x="a", y="b")
+    shape = schema.structure()
+    first, choice = shape.add(two), shape.add(two)
+    for _ in range(n):
+        shape.add(one)
+    shape.connect(pair, x=first, y=shape.add(two))
+    assert choice == 1
+    return shape.problem(np.concatenate([[0.0, large], [0.0, 3e-6], np.full(n, tick), [0.0, -large]]))
+
+
+def test_a_labelling_that_only_rounding_makes_good_is_not_proved() -> None:
+    """Its cost, as it is added up, is below the bound; exactly, it is not the optimum."""
+    large = 2.0**27
+    problem = cancelling(large, 400, 0.7e-8 * large / 1e8)
+    worse = np.zeros(problem.n_variables, dtype=np.int64)
+    worse[[0, 1, -1]] = 1
+    given_one = as_solutions(problem.batch, worse, np.array([True]), np.array([0]))
+    for found in (Certifier()(problem.batch, given_one)[0], Certifier()(problem)):
+        excess = exact.total(problem, tuple(found.labels.tolist())) - exact.total(problem, problem.n_variables * (0,))
+        assert not found.proved or excess <= 1e-6 * max(1.0, abs(found.cost))
+
+
+@given(hard_problems())
+def test_what_mending_proves_is_the_optimum(problem: Problem) -> None:
+    report = Certifier().report(problem)
+    found = report.solutions[0]
+    if found.status is Status.PROVED:
+        excess = exact.total(problem, tuple(found.labels.tolist())) - exact.optimum(problem)
+        assert excess <= 1e-6 * max(abs(found.cost), min(1.0, exact.largest_sum(problem)))

@@ -519,3 +519,14 @@ def test_running_sums_keep_only_what_matters():
     assert running_sums([[1, 0]] * 2, 3, 3) == [([[-1, -1]], 1)]  # nor kept
     with pytest.raises(SolverError, match="running sums"):
         running_sums([[0, 2**k] for k in range(30)], 10**8, 10**8)
+
+
+@pytest.mark.parametrize("name", ["highs", "gurobi", "toulbar2"])
+def test_tiny_costs_are_told_apart(name: str) -> None:
+    """Solvers have absolute tolerances; ours give them a unit in which costs are not tiny."""
+    pytest.importorskip({"highs": "highspy", "gurobi": "gurobipy", "toulbar2": "pytoulbar2"}[name])
+    shape, rng = entity_relation(4), np.random.default_rng(0)
+    solver = make_solver(name)
+    for costs in rng.normal(size=(10, shape.n_labels)):
+        ordinary, tiny = solver.solve(shape.problem(costs)), solver.solve(shape.problem(costs * 2.0**-33))
+        assert tiny.cost == pytest.approx(ordinary.cost * 2.0**-33, rel=1e-6)

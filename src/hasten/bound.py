@@ -24,7 +24,7 @@ from hasten.kernels.certify import Effort, certify_some
 from hasten.kernels.outcome import OPEN
 from hasten.kernels.sight import look_range
 from hasten.problem import Problem
-from hasten.search import in_parallel
+from hasten.search import as_solutions, in_parallel
 from hasten.solution import SOURCES, STATUSES, Solution, Solutions, Source, Status
 
 NOTHING, NO_COUNTS = np.zeros(0), np.zeros(0, dtype=np.int64)
@@ -177,13 +177,18 @@ class Report:
 
 
 def _given(batch: Batch, found: Solutions | None) -> tuple[IntArray, FloatArray]:
-    """Returns the labels and the costs to start from: none, or what a search found."""
+    """Returns the labels and the costs to start from: none, or what was found, scored anew."""
     n = len(batch)
     if found is None:
         return np.full(batch.variable_at[-1], -1, dtype=np.int64), np.full(n, np.inf)
     if len(found) != n:
         raise ProblemError(f"Got {len(found)} answers for {n} problems. Give one for each.")
-    return found.labels.copy(), np.where(found.valid & ~np.isnan(found.cost), found.cost, np.inf)
+    if len(found.labels) != batch.variable_at[-1]:
+        raise ProblemError(
+            f"Got {len(found.labels)} labels for {batch.variable_at[-1]} variables: these are other problems."
+        )
+    scored = as_solutions(batch, found.labels.copy(), np.ones(n, dtype=bool), batch.n_variables)
+    return scored.labels, np.where(scored.valid, scored.cost, np.inf)
 
 
 # By outcome (proved, open, infeasible), and by whether there is an answer.
@@ -205,4 +210,4 @@ def _solutions(
     if not answered.all():
         labels[np.repeat(~answered, batch.n_variables)] = -1
     status = _STATUS[outcome, answered.view(np.int8)]
-    return Solutions(batch, labels, cost, bound, answered, status, _SOURCE[labels_by], batch.n_variables)
+    return Solutions(batch, labels, cost, bound, answered, status, _SOURCE[labels_by], batch.n_variables.copy())

@@ -23,6 +23,7 @@ from hasten.kernels.eliminate import Plan, PlanPool, gather_plans
 from hasten.structure import Compiled
 
 MAX_JOIN = 768  # how many sums eliminating one variable may take
+MAX_SCOPE = 32  # how many variables these may range over
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -153,7 +154,7 @@ class _Elimination:
                 if u not in seen:
                     seen.add(u)
                     size *= self.sizes[u]
-            if size > self.max_join:
+            if size > self.max_join or len(seen) > MAX_SCOPE:
                 return self.max_join + 1
         return size
 

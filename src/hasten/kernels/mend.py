@@ -9,7 +9,8 @@ end no factor is broken, the labelling costs what the bound is.
 Any messages give a valid bound; what rounding can do to it is added up on the way. With u half of eps, an update
 that takes beliefs `b` and gives back `n` leaves each belief within u * (2 |b| + |n|) of what the messages say, and the
 factor's own part, which should be zero, above -(arity + 1) * eps * (sum of the largest |b| + |n|). `mend` takes off
-twice the sum of both.
+twice the sum of both. (Were a belief to overflow, that sum would have done so before: the bound is then -inf.) What
+rounding does to the cost of a labelling is for whoever compares that with the bound.
 """
 
 from __future__ import annotations
@@ -69,7 +70,7 @@ def mend(
     """Mends the labels, each at its cheapest, of a graph whose tables only forbid, not looking at rows.
 
     `size` is that of the terms (`hasten.kernels.sight`). Returns the cost and a bound; (inf, -inf) where more than
-    `max_broken` factors are broken, or mending does not end.
+    `max_broken` factors are broken, one has no tuple left, or mending does not end.
     """
     n_waiting = 0
     for f in range(graph.table_at.size):

@@ -75,7 +75,7 @@ def score_batch(
     total: FloatArray,
     valid: BoolArray,
 ) -> None:
-    """Writes the cost and the validity of each problem's labelling; one without labels (-1) costs inf."""
+    """Writes the cost and the validity of each problem's labelling; one with a label that does not exist costs inf."""
     if structure.size == 0:
         return
     order = by_structure(pool, structure, 0, structure.size)
@@ -86,7 +86,10 @@ def score_batch(
             s = structure[p]
             graph = view(pool, s)
         mine = labels[variable_at[p] : variable_at[p + 1]]
-        if mine.size and mine[0] < 0:
+        exists = True
+        for v in range(graph.order.size):
+            exists &= 0 <= mine[v] < graph.first[v + 1] - graph.first[v]
+        if not exists:
             total[p], valid[p] = np.inf, False
             continue
         total[p] = total_cost(graph, cost[cost_at[p] : cost_at[p + 1]], table[table_at[p] :], mine)

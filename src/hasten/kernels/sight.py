@@ -71,10 +71,12 @@ def look(
     least, size = cheapest(graph, cost, table, labels)
     if not size < OVERFLOW:
         return SIGHT, np.inf, -np.inf, np.inf
-    step, found, bound = SIGHT, total_cost(graph, cost, table, labels), least - rounding(graph, size)
+    slip = rounding(graph, size)  # off the bound it goes, for the costs that are compared with it are sums as well
+    step, found, bound = SIGHT, total_cost(graph, cost, table, labels), least - slip
     if graph.soft_at.size == 0 and not is_proved(found, bound, size):
         step = MENDING
         found, bound = mend(graph, cost, table, size, graph.order.size // SHARE, bench, labels)
+        bound -= slip
     if found < np.inf and not rows_hold(graph, labels):
         found = np.inf
     return step, found, bound, size

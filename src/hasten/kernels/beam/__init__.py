@@ -18,9 +18,8 @@ A search that needs costs that are not there returns `BLOCKED` with those variab
 their costs in place and call `advance` again.
 
 Its kernels (`hasten.jit`), each file resting on those before it: `nodes` (what a search works in), `ahead`
-(look-ahead), `candidates` (expand and rank), `search` (one search), `single` (one with a
-beam of one), `drivers` (many). Searches of another kind, for
-learning or with costs of their own, are told in the same steps.
+(look-ahead), `candidates` (expand and rank), `search` (one search), `single` (one with a beam of one), `drivers`
+(many). Searches of another kind, for learning or with costs of their own, are told in the same steps.
 """
 
 from hasten.kernels.beam.candidates import add_costs, breaks_row, expand, rank_by_heuristic, rank_by_priority

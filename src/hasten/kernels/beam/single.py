@@ -1,7 +1,7 @@
 """The search with one node: what `search` does with a beam of width 1 and no look-ahead, without room for others.
 
-Every sum is that of the general search, in the same order, so the answers are the same to the last bit. A forbidden
-candidate costs inf here; without enforcing, a forbidden tuple costs nothing, as there.
+Every sum is that of the general search, in the same order, so the answers are the same to the last bit, unless sums
+overflow: a forbidden candidate costs inf here. Without enforcing, a forbidden tuple costs nothing, as there.
 """
 
 from __future__ import annotations
@@ -106,7 +106,7 @@ def choose_unseen(graph: Graph, options: Options, k: int, g: FloatArray, h: Floa
     """Returns the label that the heuristic alone chooses, by a gap above theta, or that its costs must be seen."""
     best, least, second = NONE, np.inf, np.inf
     for i in range(graph.first[k + 1] - graph.first[k]):
-        if g[i] < np.inf:
+        if g[i] < np.inf or not options.enforce:
             if h[i] < least:
                 best, least, second = i, h[i], least
             else:
