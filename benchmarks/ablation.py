@@ -113,15 +113,13 @@ def synthetic(rng: np.random.Generator, n: int, noise: float, sizes: Sequence[in
 
 def real(corpus: Path, unlabeled: Path | None, training: str) -> tuple[Batch, Batch]:
     """Returns problems to learn from and to measure on, with costs from a trained black box."""
-    from hasten.tasks.entity_relation.corpus import Sentence
+    from hasten.tasks.entity_relation.corpus import Sentence, split
     from hasten.tasks.entity_relation.formats import read_corpus
     from hasten.tasks.entity_relation.text import intern
     from hasten.tasks.entity_relation.training import train_independent, train_structured
 
     sentences = [sentence for sentence in read_corpus(corpus) if sentence.relations]
-    order = np.random.default_rng(0).permutation(len(sentences))
-    cut = int(0.7 * len(order))
-    train, test = ([sentences[i] for i in some] for some in (order[:cut], order[cut:]))
+    train, test = split(sentences, 0.7)  # as `hasten reproduce` does
 
     def infer(n_entities: IntArray, costs: FloatArray, cost_at: IntArray) -> IntArray:
         return Certifier()(gather(n_entities, costs)).labels
