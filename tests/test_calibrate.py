@@ -11,7 +11,7 @@ from strategies import entity_relation
 
 from hasten.batch import Batch
 from hasten.bound import Certifier
-from hasten.calibrate import FORCED, Candidate, calibrate, candidates, choose, gaps
+from hasten.calibrate import FORCED, Candidate, calibrate, candidates, choose, gaps, problems_needed
 from hasten.errors import ProblemError
 from hasten.schema import Schema
 from hasten.search import BeamSearch
@@ -157,3 +157,12 @@ def test_what_makes_no_sense_is_refused(wrong):
 def test_one_problem_is_not_enough():
     with pytest.raises(ProblemError, match="by the hundred"):
         calibrate(search(), problems(np.random.default_rng(0), 1))
+
+
+@pytest.mark.parametrize(("risk", "needed"), [(0.01, 373), (0.05, 73), (0.5, 6)])
+def test_fewer_problems_than_needed_prove_nothing(risk, needed):
+    assert problems_needed(risk) == needed
+    batch = Batch.build(shapes()[:1], np.zeros(needed, dtype=int), np.tile([0.0, 1.0], needed))  # nothing ever changes
+    assert calibrate(search(), batch, risk=risk).theta == 0.0
+    fewer = Batch.build(shapes()[:1], np.zeros(needed - 1, dtype=int), np.tile([0.0, 1.0], needed - 1))
+    assert calibrate(search(), fewer, risk=risk).theta == math.inf

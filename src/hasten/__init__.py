@@ -21,6 +21,7 @@ from hasten.errors import (
     SolverMissing,
     SolverTooSmall,
     SolverWrong,
+    WriteError,
 )
 from hasten.heuristic import Heuristic
 from hasten.learner import Learner
@@ -69,6 +70,7 @@ __all__ = [
     "Structure",
     "VariableKind",
     "Violation",
+    "WriteError",
     "available_solvers",
     "greedy",
     "make_solver",

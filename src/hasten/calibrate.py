@@ -156,6 +156,15 @@ def choose(table: Iterable[Candidate]) -> Candidate | None:
     return min(last.values(), key=lambda row: (row.share, row.width), default=None)
 
 
+def problems_needed(risk: float, confidence: float = 0.95) -> int:
+    """Returns how many problems calibration needs: fewer prove too little even if no answer is changed."""
+    tested = math.ceil(math.log1p(-confidence) / math.log1p(-risk))
+    n = tested + 1
+    while n - n // 5 < tested:
+        n += 1
+    return n
+
+
 def candidates(search: BeamSearch, batch: Batch) -> list[float]:
     """Returns thetas to test, largest first: inf, the largest number, quantiles of the gaps seen, and 0."""
     gap = gaps(search, batch)

@@ -10,7 +10,8 @@
     ├── NoAnswerError      the labels of a solution that has none were asked for
     ├── NotFittedError     a speedup was asked to work before it learned
     ├── ModelError         a saved file is damaged, or belongs to another schema
-    └── CorpusError        a corpus file is malformed
+    ├── CorpusError        a corpus file is malformed
+    └── WriteError         a file cannot be written where it should be
 
 An outcome (infeasible, out of time, a dead end) is never an error: see `hasten.solution.Status`.
 """
@@ -60,3 +61,7 @@ class ModelError(HastenError):
 
 class CorpusError(HastenError):
     """A corpus file is malformed."""
+
+
+class WriteError(HastenError, OSError):
+    """A file cannot be written where it should be."""

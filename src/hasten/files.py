@@ -1,16 +1,20 @@
 """Files that are whole or not there at all, and say when they are not what was written.
 
-Weights are kept as safetensors, never as pickles, with a digest of all that the file holds: one that was cut
-short or changed is refused.
+What cannot be written is told by the name that the user gave, never by that of the part beside it. Long commands
+look at their place first (`output_directory`), so that nothing is lost at the end. Weights are kept as safetensors,
+never as pickles, with a digest of all that the file holds: one that was cut short or changed is refused.
 """
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import json
 import os
+import secrets
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -18,24 +22,74 @@ import numpy as np
 from safetensors import SafetensorError
 from safetensors.numpy import load, save
 
-from hasten.errors import ModelError
+from hasten.errors import ModelError, WriteError
 
 Tensors = dict[str, np.ndarray[Any, Any]]
 
 
 def write_whole(path: Path, data: bytes) -> None:
     """Writes a file beside its place, then moves it there: a reader finds all of it, or the old one."""
-    handle, beside = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.", suffix=".part")
+    with whole(path) as part:
+        part.write_bytes(data)
+
+
+@contextmanager
+def whole(path: Path) -> Iterator[Path]:
+    """Gives a name beside a file to write to, and moves what was written there: all of it, or nothing.
+
+    A device or a pipe, which cannot be replaced, is written to itself.
+    """
     try:
-        with os.fdopen(handle, "wb") as file:
-            file.write(data)
-            file.flush()
-            os.fsync(file.fileno())
-        os.chmod(beside, 0o644)
-        os.replace(beside, path)
+        if path.is_dir():
+            raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
+        if path.exists() and not path.is_file():
+            yield path
+            return
+        part = path.with_name(f".{path.name}.{secrets.token_hex(4)}.part")
+        try:
+            yield part
+            with open(part, "rb") as file:
+                os.fsync(file.fileno())
+            os.replace(part, path)
+        finally:
+            part.unlink(missing_ok=True)
+    except OSError as error:
+        raise unwritable(path, error) from error
+
+
+@contextmanager
+def output_directory(path: Path) -> Iterator[None]:
+    """Makes a directory and sees that it can be written; if what follows fails, takes away what it made."""
+    made: list[Path] = []
+    try:
+        try:
+            made = [each for each in (path, *path.parents) if not each.exists()]  # the innermost first
+            path.mkdir(parents=True, exist_ok=True)
+            with tempfile.TemporaryFile(dir=path):
+                pass
+        except OSError as error:
+            raise unwritable(path, error) from error
+        yield
     except BaseException:
-        Path(beside).unlink(missing_ok=True)
+        for each in made:
+            with suppress(OSError):  # it was never made, or holds what was written in time
+                each.rmdir()
         raise
+
+
+def unwritable(path: Path, error: OSError) -> WriteError:
+    """Returns the error of a place that cannot be written: its name, the reason, what to do."""
+    if isinstance(error, WriteError) and isinstance(error.__cause__, OSError):  # of a part of it
+        error = error.__cause__
+    if isinstance(error, FileNotFoundError):
+        return WriteError(f"{path} cannot be written: there is no directory {path.parent}. Make it first.")
+    if isinstance(error, IsADirectoryError):
+        return WriteError(f"{path} cannot be written: it is a directory. Name a file.")
+    if isinstance(error, NotADirectoryError | FileExistsError):
+        blocking = next((each for each in (path, *path.parents) if each.exists()), path)
+        return WriteError(f"{path} cannot be written: {blocking} is no directory. Choose another place.")
+    why = error.strerror or str(error)
+    return WriteError(f"{path} cannot be written: {why[:1].lower()}{why[1:]}. Choose another place.")
 
 
 def save_tensors(path: str | os.PathLike[str], format: str, tensors: Tensors, about: Mapping[str, str]) -> None:

@@ -2,17 +2,19 @@
 
 import json
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
-from hasten.errors import CorpusError, ModelError, ProblemError
+from hasten.calibrate import FORCED, Calibration, Candidate
+from hasten.errors import CorpusError, ModelError, ProblemError, WriteError
 from hasten.tasks.entity_relation.corpus import Sentence
 from hasten.tasks.entity_relation.experiment import Experiment
 from hasten.tasks.entity_relation.measure import Reference, Row, Timing, timed
 from hasten.tasks.entity_relation.paper import PAPER_ROWS, PAPER_THETAS
 from hasten.tasks.entity_relation.synthetic import generate
-from hasten.tasks.entity_relation.tagger import Tagger, in_words
+from hasten.tasks.entity_relation.tagger import Tagger, explain_theta, in_words
 from hasten.tasks.entity_relation.task import EntityRelationTask
 
 KEYS = [
@@ -71,6 +73,10 @@ def test_the_experiment_measures_every_row(sentences, black_box):
     assert ilp["solver_calls"] == results["about"]["n_test"]
     assert by_name["search", None]["exact_match"] < 1.0
     assert by_name["reduced beam", 2]["validity"] == 1.0
+    for each in results["calibration"]:
+        assert 0.0 <= each["changed_test"] <= 1.0
+        if each["theta"] is None or (each["theta"] > 1e300 and each["enforce"]):  # skips nothing that matters
+            assert each["changed_test"] == 0.0
     blind = next(row for row in rows if row["theta"] == 0.0)
     assert blind["costs_computed"] == 0.0
     assert {row["beam"] for row in results["theta_sweep"]} == {1, 2}
@@ -134,6 +140,27 @@ def test_a_tagger_is_saved_whole(tagger, tmp_path):
     some = list(generate(50, 9, labelled=False))
     assert list(again.label(some)) == list(tagger.label(some))
     assert [each.name for each in tmp_path.iterdir()] == ["model"]
+
+
+def test_a_tagger_that_cannot_be_saved_names_its_place(tagger, tmp_path):
+    (tmp_path / "file").write_text("mine")
+    with pytest.raises(WriteError, match=r"file is no directory\. Choose another place"):
+        tagger.save(tmp_path / "file" / "deep" / "model")
+    tagger.save(tmp_path / "new" / "deep" / "model")
+    assert sorted(each.name for each in tmp_path.iterdir()) == ["file", "new"]
+
+
+def test_a_tagger_says_what_its_theta_rests_on(tagger):
+    assert "a risk of 0.01 needs 3,721 sentences to learn from, and there were 300" in explain_theta(None, 300, 0.01)
+    assert math.isinf(tagger.theta)
+    chosen = Calibration(
+        1.5, 2, True, 0.01, 0.95, "search", 0.002, 0.007, 0.61, (Candidate(2, 1.5, 1, 500, 0, 0, True),)
+    )
+    said = explain_theta(chosen, 5000, 0.01)
+    assert said.startswith("Theta for search mode: 1.5. On 500 sentences held out it computed 61% of the costs")
+    assert "at most 0.70%, with confidence 95%" in said
+    assert "forced, which skips" in explain_theta(replace(chosen, theta=FORCED), 5000, 0.01)
+    assert "No theta was within a risk of 0.01" in explain_theta(replace(chosen, theta=math.inf), 5000, 0.01)
 
 
 def test_a_damaged_or_foreign_tagger_is_refused(tagger, tmp_path):

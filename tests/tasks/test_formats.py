@@ -3,6 +3,7 @@
 import gzip
 import io
 import json
+import os
 import sys
 import zipfile
 from collections import Counter
@@ -12,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sentences import MARLOW, installed, sentences
 
-from hasten.errors import CorpusError
+from hasten.errors import CorpusError, WriteError
 from hasten.tasks.entity_relation.corpus import Sentence, induce_arguments
 from hasten.tasks.entity_relation.formats import (
     FORMATS,
@@ -287,6 +288,65 @@ def test_a_dash_is_standard_output_and_input(capsys, monkeypatch):
     monkeypatch.setattr(sys, "stdin", stdin)
     assert list(read_corpus("-")) == [MARLOW]
     assert not stdin.buffer.closed
+
+
+def packed(data, pack):
+    if pack == "zip":
+        file = io.BytesIO()
+        with zipfile.ZipFile(file, "w") as archive:
+            archive.writestr("x", data)
+        return file.getvalue()
+    return gzip.compress(data) if pack == "gz" else data
+
+
+class Pipe(io.BytesIO):
+    """A stream that cannot go back."""
+
+    def seekable(self):
+        return False
+
+
+@pytest.mark.parametrize("pack", ["plain", "gz"])
+@pytest.mark.parametrize(("text", "name"), [(CONLL04, "conll04"), (GMB, "gmb"), (CONLL2003, "conll2003")])
+def test_standard_input_is_recognised_and_read_whole(tmp_path, monkeypatch, text, name, pack):
+    data = text.encode("latin-1")
+    (tmp_path / "x").write_bytes(data)
+    stream = io.BufferedReader(Pipe(packed(b"\n" + data if name == "conll2003" else data, pack)))
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(stream))
+    assert list(read_corpus("-")) == list(FORMATS[name](tmp_path / "x"))
+
+
+def test_standard_input_that_is_not_recognised_asks_for_the_format(tmp_path, monkeypatch):
+    for data in (b"It was a dark and stormy night.\n", b"less than a line", packed(CONLL2003.encode(), "zip")):
+        monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BufferedReader(Pipe(data))))
+        with pytest.raises(CorpusError, match=r"format of standard input\. Name it: format= one of jsonl"):
+            read_corpus("-")
+    (tmp_path / "x").write_text(CONLL2003, encoding="latin-1")
+    assert list(read_corpus("-", "conll2003")) == list(read_conll2003(tmp_path / "x"))  # a zip archive, when told
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BufferedReader(Pipe(b""))))
+    assert list(read_corpus("-")) == []
+
+
+def test_a_directory_is_called_one(tmp_path):
+    for format in ("auto", "jsonl"):
+        with pytest.raises(CorpusError, match=r"is a directory\. Name a file in it"):
+            list(read_corpus(tmp_path, format))
+
+
+@pytest.mark.parametrize("place", ["missing/x.jsonl", "file/x.jsonl", "folder"])
+def test_a_file_that_cannot_be_written_is_named(tmp_path, place):
+    (tmp_path / "file").write_text("mine")
+    (tmp_path / "folder").mkdir()
+    with pytest.raises(WriteError) as caught:
+        write_jsonl(tmp_path / place, [MARLOW])
+    assert str(caught.value).startswith(f"{tmp_path / place} cannot be written: ")
+    assert ".part" not in str(caught.value)
+    assert sorted(each.name for each in tmp_path.iterdir()) == ["file", "folder"]
+
+
+def test_a_device_is_written_to_and_stays_one():
+    assert write_jsonl(os.devnull, [MARLOW]) == 1
+    assert not os.path.isfile(os.devnull)
 
 
 @pytest.mark.corpus

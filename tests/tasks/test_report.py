@@ -56,7 +56,12 @@ def made_up():
             row("calibrated", 5.0, beam=2, theta=None, **lazy),
         ],
         "paper": list(PAPER_ROWS),
-        "calibration": [{"width": 1, "enforce": True, "theta": HUGE, "changed": 0.0, "limit": 0.01, "share": 0.5}],
+        "calibration": [
+            {"width": 1, "enforce": True, "theta": HUGE, "changed": 0.0, "changed_test": 0.125, "limit": 0.01,
+             "share": 0.5, "times_faster_than_greedy": 1.75},
+            {"width": 2, "enforce": False, "theta": None, "changed": 0.0, "changed_test": 0.0, "limit": 0.0,
+             "share": 1.0, "times_faster_than_greedy": 0.9},
+        ],
         "theta_sweep": [
             row("speedup", 3.0 + theta, beam=beam, theta=8 * theta, relative_theta=theta)
             for beam in (1, 2)
@@ -187,9 +192,35 @@ def test_the_papers_figures_stand_under_ours():
 
 def test_theta_is_shown_sensibly():
     text = Page(report.render(made_up())).text
-    assert "if forced" in text
+    assert "forced" in text
     assert "e+308" not in text
     assert "1797693134862315" not in text
+
+
+def test_the_fastest_search_is_told_by_runs_side_by_side():
+    results = made_up()
+    text = Page(report.render(results)).text
+    assert "The fastest calibrated search, calibrated, enforced at beam 1, is 1.75× as fast" in text
+    assert "forced 50.0% 0.00% 1.00% 12.50% 1.75×" in text
+    for each in results["calibration"]:  # results of an older version
+        del each["times_faster_than_greedy"], each["changed_test"]
+    text = Page(report.render(results)).text
+    assert "calibrated, enforced at beam 1, takes 3.0 ms; unconstrained greedy search takes 6.0 ms, 2.0×" in text
+    assert "forced 50.0% 0.00% 1.00% 2 learned" in text
+    assert "run in turns" not in text
+
+
+def test_what_was_run_is_said_in_words_with_units():
+    results = made_up()
+    results["about"] |= {
+        "proved_unlabeled": 1.0, "label_unlabeled_ms": 8.375, "n_unlabeled": 8000, "later_key": 12345,
+    }  # fmt: skip
+    text = Page(report.render(results)).text
+    assert "unlabeled sentences proved without a solver 100.0%" in text
+    assert "time to prove them all, costs given 8.4 ms" in text
+    assert "unlabeled sentences 8,000" in text
+    assert "later key 12,345" in text
+    assert "n_" not in text
 
 
 @pytest.mark.parametrize("evil", ["<script>alert(1)</script>", '"><img src=x onerror=y>', "a & b", "</style>"])

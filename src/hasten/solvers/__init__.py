@@ -115,9 +115,8 @@ def load(name: str) -> None:
     try:
         import_module(entry.package)
     except ImportError as error:
-        extra = "hasten" if name == "highs" else f"hasten[{name}]"
         raise SolverMissing(
-            f'{name} needs the package {entry.package} ({error}). Install it: pip install "{extra}"'
+            f"{name} needs the package {entry.package} ({error}). Install it: pip install {entry.package}"
         ) from None
 
 

@@ -168,7 +168,8 @@ def measure_table_2(trial: Trial, lessons: Lessons) -> tuple[list[Row], list[dic
             chosen = lessons.calibrate(search)
             search = replace(search, theta=chosen.theta)
             trial.tell(f"Measuring {model}", 0.5)
-            note = f"risk 1%, at most {chosen.limit:.2%} of answers changed"
+            changed_test = trial.changed(search)
+            note = f"θ changed {chosen.changed:.1%} of unlabeled answers, {changed_test:.1%} here"
             rows.append(trial.measure_lazily(model, search, table="2", note=note))
             calibrations.append(
                 {
@@ -176,6 +177,7 @@ def measure_table_2(trial: Trial, lessons: Lessons) -> tuple[list[Row], list[dic
                     "enforce": search.enforce,
                     "theta": finite(chosen.theta),
                     "changed": chosen.changed,
+                    "changed_test": changed_test,
                     "limit": chosen.limit,
                     "share": chosen.share,
                     "times_faster_than_greedy": trial.times_faster_than_greedy(search),

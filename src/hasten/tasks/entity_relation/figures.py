@@ -202,8 +202,13 @@ def _point(x: Any, y: Any, title: str, label: str = "") -> Point:
 
 
 def _figure(title: str, x: Axis, y: Axis, series: Sequence[Series], caption: str, *, wide: bool = False) -> str:
-    chart = draw(title, x, y, series, width=1000, height=440) if wide else draw(title, x, y, series)
+    """Returns a chart with its legend and caption; a wide one is drawn twice, for the style to choose by the room."""
+    if wide:
+        broad, narrow = (draw(title, x, y, series, width=w, height=h) for w, h in ((1000, 440), (380, 460)))
+        chart = f'<div class="broad">{broad}</div><div class="narrow">{narrow}</div>'
+    else:
+        chart = draw(title, x, y, series)
     return (
-        f"<figure{' class=wide' if wide else ''}><h3>{escape(title)}</h3>{legend(series)}"
-        f'<div class="scroll">{chart}</div><figcaption>{escape(caption)}</figcaption></figure>'
+        f"<figure{' class=wide' if wide else ''}><h3>{escape(title)}</h3>{legend(series)}{chart}"
+        f"<figcaption>{escape(caption)}</figcaption></figure>"
     )

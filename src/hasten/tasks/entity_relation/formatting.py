@@ -9,6 +9,8 @@ from typing import Any
 
 Entry = Mapping[str, Any]  # one object of results.json
 
+HUGE = 1e300  # a theta above this skips a cost only where the constraints leave no choice
+FORCED = "forced"  # and is called so
 DASH = '<span class="dash">–</span>'
 
 
@@ -55,5 +57,12 @@ def ratio(slow: Entry, fast: Entry, key: str) -> str:
     above, below = number(slow.get(key)), number(fast.get(key))
     if above is None or below is None or below <= 0.0:
         return DASH
-    value = above / below
-    return f"{value:,.0f}×" if value >= 100 else f"{value:.1f}×" if value >= 2 else f"{value:.2f}×"
+    return times(above / below)
+
+
+def times(value: object) -> str:
+    """Returns how many times."""
+    known = number(value)
+    if known is None:
+        return DASH
+    return f"{known:,.0f}×" if known >= 100 else f"{known:.1f}×" if known >= 2 else f"{known:.2f}×"

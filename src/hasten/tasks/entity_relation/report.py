@@ -8,7 +8,7 @@ Nothing is measured here. What is missing from the results is missing from the p
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from html import escape
 from importlib.resources import files
 from pathlib import Path
@@ -38,8 +38,9 @@ def render(results: Entry) -> str:
     """Returns the page for what `Experiment.run` returned."""
     about: Entry = results.get("about") or {}
     rows: list[Entry] = list(results.get("rows") or ())
+    calibrations: list[Entry] = list(results.get("calibration") or ())
     sections = (
-        ("Tables", tables(rows, list(results.get("paper") or ()), about) + calibration(results)),
+        ("Tables", tables(rows, list(results.get("paper") or ()), about, calibrations) + calibration(results)),
         ("Figures", draw_figures(results)),
         ("Learned weights", weights(results.get("weights") or ())),
         ("Sentences", sentences(results.get("examples") or (), about)),
@@ -123,17 +124,53 @@ def sentences(examples: Sequence[Entry], about: Entry) -> str:
 
 
 def what_was_run(about: Entry) -> str:
-    """Everything that `about` says."""
+    """Everything that `about` says, in words and with units; what has no words of its own, by its key."""
     lines = []
     for key, value in about.items():
-        if isinstance(value, list | tuple):
-            shown = ", ".join(text(each) for each in value)
-        elif isinstance(value, bool):
-            shown = "yes" if value else "no"
-        elif isinstance(value, float):
-            shown = DASH if number(value) is None else f"{value:,.4g}"
-        else:
-            shown = text(value)
-        name = key.removeprefix("n_").replace("_", " ") + (" sentences" if key.startswith("n_") else "")
-        lines.append(f"<div><dt>{escape(name)}</dt><dd>{shown}</dd></div>")
+        name, shown = KNOWN.get(key, (key.replace("_", " "), _any))
+        lines.append(f"<div><dt>{escape(name)}</dt><dd>{shown(value)}</dd></div>")
     return f'<dl class="about">{"".join(lines)}</dl>'
+
+
+def _any(value: object) -> str:
+    """Returns whatever a value is, as text."""
+    if isinstance(value, list | tuple):
+        return ", ".join(text(each) for each in value)
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, int):
+        return whole(value)
+    if isinstance(value, float):
+        return DASH if number(value) is None else f"{value:,.4g}"
+    return text(value)
+
+
+def _milliseconds(value: object) -> str:
+    known = fixed(value, 1)
+    return known if known == DASH else f"{known} ms"
+
+
+KNOWN: dict[str, tuple[str, Callable[[object], str]]] = {  # what `about` holds: its name, and how it is shown
+    "hasten": ("hasten", text),
+    "python": ("Python", text),
+    "machine": ("processor", text),
+    "source": ("corpora", text),
+    "synthetic": ("synthetic sentences", _any),
+    "black_box": ("black box", text),
+    "solver": ("ILP solver", text),
+    "solver_version": ("version of the solver’s package", text),
+    "n_learned": ("unlabeled sentences learned from", whole),
+    "runs": ("runs of each measurement", whole),
+    "seed": ("seed", text),
+    "n_train": ("labelled sentences to train on", whole),
+    "n_test": ("labelled sentences to test on", whole),
+    "n_unlabeled": ("unlabeled sentences", whole),
+    "entities_per_sentence": ("entities in a test sentence, on average", lambda value: fixed(value, 2)),
+    "max_entities": ("entities in a test sentence, at most", whole),
+    "entity_labels": ("types of entities", _any),
+    "relation_labels": ("relations", _any),
+    "cost_scale": ("scale of the costs: median gap of the two best labels", lambda value: fixed(value, 2)),
+    "proved_unlabeled": ("unlabeled sentences proved without a solver", percent),
+    "label_unlabeled_ms": ("time to prove them all, costs given", _milliseconds),
+    "too_large_for_solver": ("test sentences too large for the solver’s licence", whole),
+}

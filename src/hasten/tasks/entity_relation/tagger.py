@@ -8,16 +8,17 @@ import os
 import secrets
 import shutil
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from itertools import islice
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from hasten.calibrate import calibrate
+from hasten.calibrate import FORCED, Calibration, calibrate, problems_needed
 from hasten.certified import prove_or_solve
 from hasten.errors import ModelError, ProblemError
+from hasten.files import output_directory, unwritable
 from hasten.graph import IntArray
 from hasten.heuristic import Heuristic
 from hasten.learner import Learner
@@ -61,6 +62,7 @@ class Tagger:
     theta: float = math.inf
     mode: str = "certified"
     solver: str = "highs"
+    calibration: Calibration | None = field(default=None, compare=False, repr=False)  # what theta rests on; not saved
 
     def __post_init__(self) -> None:
         if self.mode not in ("certified", "search"):
@@ -93,15 +95,16 @@ class Tagger:
         batch = task.batch(text.n_entities, scorer.costs(text)[0])
         answers, _ = prove_or_solve(batch, None, lambda: make_solver("highs"), MAX_NODES, 1)
         tell("Learning the heuristic", 0.0)
-        cut = max(1, len(batch) * 9 // 10)
+        cut = len(batch) - n_held_out(len(batch))
         learner = Learner(width, enforce=False, seed=seed, progress=False)
         learner.fit(batch.select(np.arange(cut)), answers.labels[: batch.variable_at[cut]])
         search = BeamSearch(width, learner.weights)
-        theta = math.inf
+        chosen = None
         if len(batch) - cut >= 2:
             tell("Calibrating theta", 0.0)
-            theta = calibrate(search, batch.select(np.arange(cut, len(batch))), risk=risk, seed=seed).theta
-        return cls(task, scorer, learner.heuristic, width, theta)
+            chosen = calibrate(search, batch.select(np.arange(cut, len(batch))), risk=risk, seed=seed)
+        theta = math.inf if chosen is None else chosen.theta
+        return cls(task, scorer, learner.heuristic, width, theta, calibration=chosen)
 
     def label(self, sentences: Iterable[Sentence]) -> Iterator[Labelled]:
         """Labels sentences, a chunk at a time; any number of them, in constant memory."""
@@ -143,8 +146,7 @@ class Tagger:
     def save(self, path: str | os.PathLike[str]) -> None:
         """Writes a directory, whole or not at all; one that is there already is replaced."""
         path = Path(path)
-        if path.exists() and not (path / "tagger.json").exists():
-            raise ModelError(f"{path} is there already, and is no tagger. Choose another place.")
+        check_place(path)
         beside = path.with_name(f".{path.name}.{secrets.token_hex(4)}.part")
         about = {
             "format": FORMAT,
@@ -157,16 +159,19 @@ class Tagger:
             "theta": self.theta if math.isfinite(self.theta) else None,
             "mode": self.mode,
         }
-        try:
-            beside.mkdir(parents=True)
-            self.scorer.save(beside / "black_box.safetensors")
-            self.heuristic.save(beside / "heuristic.safetensors")
-            (beside / "tagger.json").write_text(json.dumps(about, indent=2) + "\n", encoding="utf-8")
-            if path.exists():
-                shutil.rmtree(path)
-            os.replace(beside, path)
-        finally:
-            shutil.rmtree(beside, ignore_errors=True)
+        with output_directory(path.parent):
+            try:
+                beside.mkdir()
+                self.scorer.save(beside / "black_box.safetensors")
+                self.heuristic.save(beside / "heuristic.safetensors")
+                (beside / "tagger.json").write_text(json.dumps(about, indent=2) + "\n", encoding="utf-8")
+                if path.exists():
+                    shutil.rmtree(path)
+                os.replace(beside, path)
+            except OSError as error:
+                raise unwritable(path, error) from error
+            finally:
+                shutil.rmtree(beside, ignore_errors=True)
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Tagger:
@@ -192,6 +197,37 @@ class Tagger:
         scorer = LinearScorer.load(path / "black_box.safetensors")
         heuristic = Heuristic.load(path / "heuristic.safetensors", task.schema)
         return cls(task, scorer, heuristic, width, theta, mode)
+
+
+def n_held_out(n: int) -> int:
+    """Returns how many of so many sentences calibrate theta: a tenth; the others are learned from."""
+    return min(n - n * 9 // 10, n - 1)
+
+
+def explain_theta(chosen: Calibration | None, n: int, risk: float) -> str:
+    """Says which theta was chosen from `n` sentences, or why none was."""
+    needed = 10 * problems_needed(risk) - 9  # a tenth of them, rounded up, is enough
+    if n < needed:
+        return (
+            f"Theta was not calibrated, so that search mode computes every cost: a risk of {risk:.2g} needs {needed:,} "
+            f"sentences to learn from, and there were {n:,}."
+        )
+    if chosen is None or math.isinf(chosen.theta):
+        return f"No theta was within a risk of {risk:.2g}, so that search mode computes every cost."
+    theta = f"{chosen.theta:.3g}"
+    if chosen.theta == FORCED:
+        theta = "forced, which skips a cost only where the constraints leave no choice"
+    return (
+        f"Theta for search mode: {theta}. On {chosen.table[0].n:,} sentences held out it computed {chosen.share:.0%} "
+        f"of the costs and changed {chosen.changed:.2%} of the answers; on sentences like them it changes at most "
+        f"{chosen.limit:.2%}, with confidence {chosen.confidence:.0%}."
+    )
+
+
+def check_place(path: Path) -> None:
+    """Refuses a place that holds something else than a tagger, which may be replaced."""
+    if path.exists() and not (path / "tagger.json").exists():
+        raise ModelError(f"{path} is there already, and is no tagger. Choose another place.")
 
 
 def in_words(

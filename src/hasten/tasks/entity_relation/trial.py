@@ -7,6 +7,7 @@ asks for, and one time holds both. All times are CPU time in one thread.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -15,6 +16,7 @@ from typing import Any
 import numpy as np
 
 from hasten.batch import Batch
+from hasten.calibrate import relabelled
 from hasten.search import BeamSearch, greedy
 from hasten.solution import Solutions
 from hasten.solvers import Solver, make_solver
@@ -57,7 +59,8 @@ class Trial:
         tell: Tell,
     ) -> Trial:
         """Computes the costs of the sentences, and lets the ILP solver answer them."""
-        text, ilp, large = intern(sentences), make_solver(solver), make_solver("highs")
+        text, ilp = intern(sentences), make_solver(solver)
+        large = ilp if solver == "cpsat" else make_solver("highs")  # which cannot share a process with cpsat
         costs, features = timed(lambda: model.costs(text)[0], runs)
         batch = task.batch(text.n_entities, costs)
         times: list[float] = []
@@ -110,6 +113,11 @@ class Trial:
         weights = None if search.weights is None else self.task.folded(search.weights)
         batch = self.task.lean.batch(self.text.n_entities, np.zeros(self.batch.cost_at[-1]))
         return native.search(self.model, self.text, batch, replace(search, weights=weights))
+
+    def changed(self, search: BeamSearch) -> float:
+        """Returns the share of test sentences to which theta gives another answer than the search with every cost."""
+        with_every_cost = self.search_lazily(replace(search, theta=math.inf))
+        return float(relabelled(self.search_lazily(search), with_every_cost).mean())
 
     def times_faster_than_greedy(self, search: BeamSearch) -> float:
         """Returns how many times faster a lazy search is, end to end, than greedy search, which computes every cost."""

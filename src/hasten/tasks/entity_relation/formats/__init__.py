@@ -16,9 +16,18 @@ from hasten.tasks.entity_relation.formats.conll2003 import read_conll2003
 from hasten.tasks.entity_relation.formats.gmb import HEADER as GMB_HEADER
 from hasten.tasks.entity_relation.formats.gmb import read_gmb
 from hasten.tasks.entity_relation.formats.jsonl import read_jsonl, write_jsonl
-from hasten.tasks.entity_relation.formats.lines import AnyPath, open_lines
+from hasten.tasks.entity_relation.formats.lines import AnyPath, called, open_lines, peek_line
 
-__all__ = ["FORMATS", "read_conll04", "read_conll2003", "read_corpus", "read_gmb", "read_jsonl", "write_jsonl"]
+__all__ = [
+    "FORMATS",
+    "read_conll04",
+    "read_conll2003",
+    "read_corpus",
+    "read_gmb",
+    "read_jsonl",
+    "recognise",
+    "write_jsonl",
+]
 
 FORMATS: dict[str, Callable[[AnyPath], Iterator[Sentence]]] = {
     "jsonl": read_jsonl,
@@ -29,29 +38,49 @@ FORMATS: dict[str, Callable[[AnyPath], Iterator[Sentence]]] = {
 
 
 def read_corpus(path: AnyPath, format: str = "auto") -> Iterator[Sentence]:
-    """Reads a corpus in any of `FORMATS`; `"auto"` tells which from the name, or else from the first line."""
+    """Reads a corpus in any of `FORMATS`; `"auto"` tells which by `recognise`."""
     if format == "auto":
-        format = _recognise(path)
+        found = recognise(path)
+        if found is None:
+            raise CorpusError(
+                f"Cannot tell the format of {called(path)}. Name it: format= one of {', '.join(FORMATS)}."
+            )
+        format = found
     if format not in FORMATS:
         raise CorpusError(f"There is no corpus format {format!r}. Choose one of {', '.join(FORMATS)}, or auto.")
     return FORMATS[format](path)
 
 
-def _recognise(path: AnyPath) -> str:
+def recognise(path: AnyPath) -> str | None:
+    """Tells the format of a corpus from its name, or else from its first line; None if they do not say.
+
+    Standard input is looked at without taking anything from it.
+    """
+    if path == "-":
+        first = peek_line()
+        if first is None:
+            return None
+        return _format_of(first) if first else "jsonl"
     name = os.path.basename(os.fspath(path)).lower()
-    if path == "-" or ".jsonl" in name:
+    if os.path.isdir(path):
+        raise CorpusError(f"{path} is a directory. Name a file in it.")
+    if ".jsonl" in name:
         return "jsonl"
     if ".corp" in name:
         return "conll04"
-    if os.path.isfile(path) or not os.path.exists(path):  # a pipe can be read only once; a missing file says so
-        with open_lines(path, encoding="latin-1") as lines:
-            first = next((line.rstrip("\r\n") for line in lines if not line.isspace()), "")
-        if first.startswith("{"):
-            return "jsonl"
-        if first == ",".join(GMB_HEADER):
-            return "gmb"
-        if len(first.split("\t")) == 9:
-            return "conll04"
-        if len(first.split()) == 4:
-            return "conll2003"
-    raise CorpusError(f"Cannot tell the format of {path}. Name it: format= one of {', '.join(FORMATS)}.")
+    if os.path.exists(path) and not os.path.isfile(path):  # a pipe can be read only once; a missing file says so
+        return None
+    with open_lines(path, encoding="latin-1") as lines:
+        return _format_of(next((line for line in lines if not line.isspace()), ""))
+
+
+def _format_of(line: str) -> str | None:
+    """Tells the format by the first line that is not blank, read as latin-1."""
+    line = line.rstrip("\r\n").removeprefix("\xef\xbb\xbf")  # a byte order mark
+    if line.startswith("{"):
+        return "jsonl"
+    if line == ",".join(GMB_HEADER):
+        return "gmb"
+    if len(line.split("\t")) == 9:
+        return "conll04"
+    return "conll2003" if len(line.split()) == 4 else None

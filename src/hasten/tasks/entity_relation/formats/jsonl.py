@@ -5,15 +5,14 @@ from __future__ import annotations
 import gzip
 import io
 import json
-import os
-import secrets
 import sys
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import ExitStack
 from pathlib import Path
 from typing import IO, Any
 
 from hasten.errors import CorpusError
+from hasten.files import whole
 from hasten.tasks.entity_relation.corpus import Sentence
 from hasten.tasks.entity_relation.formats.lines import AnyPath, open_lines
 
@@ -35,20 +34,25 @@ def write_jsonl(path: AnyPath, sentences: Iterable[Sentence]) -> int:
 
     The file appears whole or not at all. A name that ends in `.gz` is compressed; `"-"` is standard output.
     """
+    return write_objects(path, map(to_json, sentences))
+
+
+def write_objects(path: AnyPath, objects: Iterable[Mapping[str, object]]) -> int:
+    """Writes one JSON object a line, in the same way, and returns how many."""
     if path == "-":
-        return _write(sys.stdout, sentences)
+        return _write(sys.stdout, objects)
     path = Path(path)
-    part = path.with_name(f".{path.name}.{secrets.token_hex(4)}.part")
-    try:
-        with ExitStack() as stack:
-            raw: Any = stack.enter_context(open(part, "xb"))
-            if path.suffix == ".gz":  # the same sentences give the same bytes
-                raw = stack.enter_context(gzip.GzipFile(filename="", mode="wb", fileobj=raw, mtime=0))
-            count = _write(stack.enter_context(io.TextIOWrapper(raw, encoding="utf-8", newline="\n")), sentences)
-        os.replace(part, path)
-    finally:
-        part.unlink(missing_ok=True)
-    return count
+    with whole(path) as part, ExitStack() as stack:
+        raw: Any = stack.enter_context(open(part, "wb"))
+        if path.suffix == ".gz":  # the same sentences give the same bytes
+            raw = stack.enter_context(gzip.GzipFile(filename="", mode="wb", fileobj=raw, mtime=0))
+        return _write(stack.enter_context(io.TextIOWrapper(raw, encoding="utf-8", newline="\n")), objects)
+
+
+def to_json(sentence: Sentence) -> dict[str, object]:
+    """Returns a sentence as the object that stands for it in a file."""
+    fields = {key: getattr(sentence, key) for key in ("id", *_JSON_KEYS)}
+    return {key: value for key, value in fields.items() if value is not None}
 
 
 def _from_json(line: str, default_id: str) -> Sentence:
@@ -94,9 +98,8 @@ _JSON_KEYS: dict[str, tuple[str, Callable[[object], bool]]] = {
 }
 
 
-def _write(stream: IO[str], sentences: Iterable[Sentence]) -> int:
+def _write(stream: IO[str], objects: Iterable[Mapping[str, object]]) -> int:
     count = 0
-    for count, sentence in enumerate(sentences, start=1):  # noqa: B007
-        fields = {key: getattr(sentence, key) for key in ("id", *_JSON_KEYS)}
-        stream.write(json.dumps({key: value for key, value in fields.items() if value is not None}) + "\n")
+    for count, each in enumerate(objects, start=1):  # noqa: B007
+        stream.write(json.dumps(each) + "\n")
     return count

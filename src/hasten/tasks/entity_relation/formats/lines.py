@@ -53,9 +53,42 @@ def open_lines(path: AnyPath, encoding: str = "utf-8-sig") -> Iterator[Lines]:
             lines = Lines(text)
             yield lines
         except (CorpusError, *_DAMAGE, OSError) as error:
-            name = "standard input" if path == "-" else os.fspath(path)
-            place = f"{name}, line {lines.number}" if lines.number else name
+            place = f"{called(path)}, line {lines.number}" if lines.number else called(path)
             raise CorpusError(f"{place}: {_explain(error, encoding)}") from error
+
+
+def called(path: AnyPath) -> str:
+    """Returns what a file is called in errors."""
+    return "standard input" if path == "-" else os.fspath(path)
+
+
+def peek_line() -> str | None:
+    """Returns the first line of standard input that is not blank, as latin-1, and leaves everything there to read.
+
+    "" if there is nothing; None if it cannot be seen: in a zip archive, or where less than a line has come so far.
+    """
+    data = _peek(sys.stdin.buffer)
+    if data.startswith(b"PK\x03\x04"):
+        return None
+    if data.startswith(b"\x1f\x8b"):
+        try:
+            data = zlib.decompressobj(wbits=31).decompress(data)
+        except zlib.error:  # the reader will say so
+            return None
+    text = data.decode("latin-1").lstrip()
+    line, end, _ = text.partition("\n")
+    return line if end or not line or line.startswith("{") else None
+
+
+def _peek(raw: Any) -> bytes:
+    """Returns the next bytes of a stream, at least one if there is any, and leaves them there."""
+    if hasattr(raw, "peek"):
+        return bytes(raw.peek(1))
+    if not raw.seekable():
+        return b""
+    here, data = raw.tell(), raw.read(io.DEFAULT_BUFFER_SIZE)
+    raw.seek(here)
+    return bytes(data)
 
 
 def _explain(error: Exception, encoding: str) -> str:
@@ -65,15 +98,17 @@ def _explain(error: Exception, encoding: str) -> str:
         return f"After this line come bytes that are not {encoding} text. Convert the file."
     if isinstance(error, _DAMAGE):
         return f"The file is damaged ({error}). Fetch it again, or pack it again."
-    return f"Cannot be read ({error}). Check the path."
+    if isinstance(error, IsADirectoryError):
+        return "This is a directory. Name a file in it."
+    return f"Cannot be read ({getattr(error, 'strerror', None) or error}). Check the path."
 
 
 def _unpack(raw: Any, stack: ExitStack) -> Any:
-    first = raw.peek(4) if hasattr(raw, "peek") else b""
+    first = _peek(raw)
     if first.startswith(b"\x1f\x8b"):
         return stack.enter_context(gzip.GzipFile(fileobj=raw))
     if first.startswith(b"PK\x03\x04"):
-        archive = stack.enter_context(zipfile.ZipFile(raw))
+        archive = stack.enter_context(zipfile.ZipFile(raw if raw.seekable() else io.BytesIO(raw.read())))
         names = [name for name in archive.namelist() if not name.startswith("__MACOSX/") and name[-1] != "/"]
         if len(names) != 1:
             raise CorpusError(f"The archive holds {len(names)} files. Pack one, or unpack it.")
