@@ -82,12 +82,14 @@ def test_trust_returns_on_evidence_and_not_before(level):
     audit = Audit(level)
     audit.observe(np.zeros(SHORTEST, dtype=bool))
     assert not audit.trusted
-    assert audit.agreement.n == 0
+    assert audit.agreement == audit.distrust == Agreement.of(0, SHORTEST)  # what ended it, until there is more
     n = 0
     while not audit.trusted:
         audit.observe(np.ones(1, dtype=bool))
         n += 1
+        assert audit.trusted or (audit.agreement.n, audit.distrust.n) == (n, SHORTEST)
     assert lower_limit(n, n, 0.95) >= level
+    assert audit.distrust is None
     assert audit.agreement.low >= level - 0.02
     assert n <= audit.window
 

@@ -12,10 +12,11 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 from strategies import NumpyDice, _structure, entity_relation, random_problem, small_problems
 
+from hasten.answers import read_answers
 from hasten.batch import Batch
 from hasten.bound import Certifier
 from hasten.errors import NotFittedError, ProblemError
-from hasten.learner import STEP, TOGETHER, Learner, default_step, read_answers
+from hasten.learner import STEP, TOGETHER, Learner, default_step
 from hasten.problem import Problem
 from hasten.schema import Schema
 from hasten.search import BeamSearch
@@ -337,9 +338,55 @@ def test_misuse_is_said_clearly():
     learner = Learner().fit(batch, answers)
     with pytest.raises(ProblemError, match="another schema"):
         learner.partial_fit(shape.batch(np.zeros((1, 1))), np.zeros(1, dtype=np.int64))
-    for wrong in ({"width": 0}, {"epochs": 0}, {"step": 0.0}, {"step": math.nan}):
+    for wrong in (
+        {"width": 0},
+        {"width": 2.5},
+        {"width": "2"},
+        {"epochs": 0},
+        {"epochs": 1.5},
+        {"step": 0.0},
+        {"step": math.nan},
+        {"step": "1"},
+        {"seed": -1},
+        {"seed": None},
+    ):
         with pytest.raises(ProblemError):
             Learner(**wrong)
+
+
+def test_answers_come_in_many_forms():
+    batch, answers = peaked(30)
+    flat = Learner().fit(batch, answers)
+    rows = [answer.labels for answer in answers]
+    forms = [
+        answers.labels,
+        answers.labels.astype(np.int32),
+        list(answers),
+        rows,
+        [row.tolist() for row in rows],
+        [answer.names for answer in answers],
+        [answers[p] if p % 2 else answers[p].names for p in range(30)],
+    ]
+    for form in forms:
+        assert (Learner().fit(batch, form).weights == flat.weights).all()
+    assert Learner().fit(batch, [None, *rows[1:]]).state.n_skipped == 1
+    one = Learner().learn_one(batch[0], answers[0].names)
+    assert (one.weights == Learner().learn_one(batch[0], answers[0]).weights).all()
+    assert Learner().learn_one(batch[0], None).state.n_skipped == 1
+
+
+def test_answers_that_do_not_fit_are_named():
+    batch, answers = peaked(4)
+    names = [answer.names for answer in answers]
+    for wrong, message in [
+        ([*names[:3], ["cave"] * len(names[3])], "The answer to problem 3: .* has no label 'cave'"),
+        ([*names[:3], names[3][1:]], "The answer to problem 3: Got .* labels for"),
+        ([*names[:3], 5], "The answer to problem 3: .* got 5"),
+        (answers.labels.tolist(), "answers for 4 problems. Give one for each, or one flat array"),
+        (iter(names), "Expected an answer for each problem"),
+    ]:
+        with pytest.raises(ProblemError, match=message):
+            Learner().fit(batch, wrong)
 
 
 def test_a_progress_bar_is_shown_when_asked_for(capsys):

@@ -48,6 +48,8 @@ def test_costs_come_in_many_forms() -> None:
         flat.astype(np.float32),
         flat.astype(int),
         [[0, 1], [2, 3, 4]],
+        [0, 1.0, np.float32(2), 3, 4],
+        (0, 1, 2, 3, 4),
         [flat[:2], flat[2:]],
         ((0.0, 1.0), (2.0, 3.0, 4.0)),
         lambda problems, variables: np.concatenate([(flat[:2], flat[2:])[v] for v in variables]),
@@ -74,13 +76,15 @@ def test_costs_of_the_wrong_size_are_refused() -> None:
     shape = two_pets()
     with refused("Got 4 costs for 5 labels. Give one cost per label"):
         shape.problem(np.zeros(4))
-    with refused("Got costs for 5 variables; the structure has 2"):
-        shape.problem([0.0] * 5)
+    with refused("Got 6 costs for 5 labels. Give one cost per label"):
+        shape.problem([0.0] * 6)
     with refused("Got costs for 1 variables; the structure has 2"):
         shape.problem(np.zeros((1, 5)))
     with refused(r"Variable 1 \(home\) got costs of shape \(2,\); it needs one for each of house, flat, farm"):
         shape.problem([[0, 1], [2, 3]])
     with refused(r"Variable 0 \(pet\) got costs of shape \(\)"):
+        shape.problem([0.0, [1.0, 2.0, 3.0]])
+    with refused("Got 2 costs for 5 labels"):
         shape.problem([0.0, 1.0])
 
 
@@ -179,6 +183,12 @@ def test_a_labelling_must_fit() -> None:
             use([-1, 0])
         with pytest.raises(SchemaError, match="home has no label 'cave'"):
             use(["cat", "cave"])
+        with refused(r"Variable 1 \(home\) has no label number 1.5"):
+            use([0, 1.5])
+        with refused(r"Variable 0 \(pet\) has no label number None"):
+            use([None, 0])
+        with refused("a label for each variable, by number or name; got 3"):
+            use(3)
 
 
 @given(small_problems(), st.integers(0, 999))
@@ -363,6 +373,9 @@ def test_a_matrix_must_fit() -> None:
     for wrong in (np.zeros((3, 4)), np.zeros(5), np.zeros((1, 1, 5))):
         with refused(r"this structure needs \(problems, 5\)"):
             shape.batch(wrong)
+    for none in ([["a"] * 5], [[0] * 5, [0] * 4]):
+        with refused("Costs are numbers, one for each label of each problem"):
+            shape.batch(none)
 
 
 def test_a_batch_of_several_shapes_must_fit() -> None:
@@ -383,6 +396,27 @@ def test_problems_are_taken_in_any_form() -> None:
     assert len(as_batch([problem, problem])) == 2
     assert len(as_batch([])) == len(Batch.of([]).select([])) == 0
     assert repr(as_batch([problem, problem])) == "Batch(2 problems, 1 structures)"
+    assert len(as_batch(problem for _ in range(3))) == len(as_batch(np.array([problem] * 3))) == 3
+
+
+def test_what_is_no_problem_is_said_to_be_none() -> None:
+    shape = two_pets()
+    problem = shape.problem(np.zeros(5))
+    with refused(r"Expected a problem, several or a batch, got None\.$"):
+        as_batch(None)
+    with refused(r"got an array of shape \(3, 5\)\. Costs alone .* structure\.batch\(rows of costs\)"):
+        as_batch(np.zeros((3, 5)))
+    with refused(r"number 0 is an object of type list\. Costs alone .* structure\.problem\(costs\)"):
+        as_batch([[1, 2, 3]])
+    with refused(r"got an object of type Structure\. A structure has no costs"):
+        as_batch(shape)
+    with refused("number 1 is an object of type Structure"):
+        as_batch([problem, shape])
+    with refused("number 0 is an object of type str"):
+        as_batch("problems")
+    for wrong in (None, np.zeros((3, 5)), shape):
+        with refused("Expected a problem"):
+            BeamSearch()(wrong)
 
 
 def test_problems_without_variables_fit_in_a_batch() -> None:

@@ -204,8 +204,30 @@ def test_patterns_must_name_roles_and_labels_that_exist() -> None:
 
 @pytest.mark.parametrize("value", [INF, -INF, math.nan])
 def test_the_cost_of_a_tuple_is_finite(value: float) -> None:
-    with refused("pair: a cost must be finite"):
+    with refused("pair: a cost must be a finite number"):
         pair_of_pets().cost(value)
+
+
+def test_numbers_are_not_strings() -> None:
+    schema, _ = pets()
+    pair = pair_of_pets()
+    with refused("pair: a cost must be a finite number, got '3'"):
+        pair.cost("3", left="cat")  # type: ignore[arg-type]
+    with refused("Rule 'few': at_most must be a finite number, got '2'"):
+        schema.rule("few", at_most="2", pet="cat")  # type: ignore[arg-type]
+    with refused("the weight of 'cat' must be a finite number, got 'two'"):
+        schema.rule("few", at_most=2, pet={"cat": "two"})  # type: ignore[dict-item]
+    with refused("pair: a table holds costs, which are numbers"):
+        pair.set_table([["a", "b"], ["c", "d"]])  # type: ignore[arg-type]
+    assert schema.rules == {}
+
+
+def test_labels_are_given_by_name() -> None:
+    schema, _ = pets()
+    with refused("Rule 'few': pet must be a label or several, by name; got 3"):
+        schema.rule("few", at_most=1, pet=3)  # type: ignore[arg-type]
+    with refused("pair: left must be a label or several, by name; got 3"):
+        pair_of_pets().allow(left=3)  # type: ignore[arg-type]
 
 
 def test_a_table_must_fit_its_roles() -> None:

@@ -15,13 +15,14 @@ from hypothesis import strategies as st
 from opened import opened
 from strategies import entity_relation, random_problem, small_problems
 
+import hasten
 from hasten.batch import Batch
 from hasten.errors import NoAnswerError, ProblemError
 from hasten.kernels import beam
 from hasten.kernels.beam import single
 from hasten.problem import Problem
 from hasten.schema import Schema
-from hasten.search import BeamSearch, ConstrainedSearch, Searcher, greedy
+from hasten.search import BeamSearch, ConstrainedSearch, ReducedSearch, Searcher, greedy
 from hasten.solution import Solution, Solutions, Source, Status
 
 INF = math.inf
@@ -589,8 +590,14 @@ def test_a_forbidden_label_that_nobody_looked_at_may_be_chosen() -> None:
 
 
 def test_a_misconfigured_search_is_refused() -> None:
-    with pytest.raises(ProblemError, match="width of at least 1, got 0"):
-        BeamSearch(width=0)
+    for search in (BeamSearch, ReducedSearch):
+        with pytest.raises(ProblemError, match="width of at least 1, got 0"):
+            search(width=0)
+        for wrong in (2.5, 2.0, "2", None, True):
+            with pytest.raises(ProblemError, match=f"width of a beam must be a whole number, got {wrong!r}"):
+                search(width=wrong)
+    with pytest.raises(ProblemError, match="theta must be a number, got '2'"):
+        BeamSearch(theta="2")
     for name in ("theta", "spread"):
         for value in (-1.0, math.nan):
             with pytest.raises(ProblemError, match=f"{name} must be at least 0"):
@@ -598,6 +605,12 @@ def test_a_misconfigured_search_is_refused() -> None:
     for value in (math.nan, INF):
         with pytest.raises(ProblemError, match="must be finite"):
             BeamSearch(weights=np.array([value]))
+
+
+def test_a_width_may_be_a_number_of_numpy() -> None:
+    problem = random_problem(np.random.default_rng(0))
+    for search in (BeamSearch, ReducedSearch):
+        assert_same(search(width=np.int32(2))(problem), search(width=2)(problem))
 
 
 def test_weights_of_another_schema_are_refused() -> None:
@@ -639,12 +652,16 @@ def test_solutions_are_a_sequence() -> None:
     found = BeamSearch(width=2)(batch)
     assert len(list(found)) == len(found) == 5
     assert_same(found[-1], found[4])
+    for cut in (slice(3), slice(-2, None), slice(None, None, -2), slice(9, 12)):
+        assert [one.cost for one in found[cut]] == found.cost[cut].tolist()
     with pytest.raises(IndexError, match="There is no problem 5"):
         found[5]
     again = Solutions.of(batch, list(found))
     for name in ("labels", "cost", "bound", "valid", "status", "source", "n_costs"):
         assert np.array_equal(getattr(again, name), getattr(found, name))
     assert not found.proved.any()
+    assert (found.source == hasten.SOURCES.index(hasten.Source.SEARCH)).all()
+    assert (found.status == hasten.STATUSES.index(hasten.Status.FOUND)).all()
     assert repr(found) == "Solutions(5, valid=1.000)"
     assert "cost=" in repr(found[0])
     assert found[0].gap == INF

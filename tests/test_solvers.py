@@ -17,7 +17,7 @@ from hasten.errors import SolverError, SolverMissing, SolverTooSmall, SolverWron
 from hasten.problem import Problem
 from hasten.schema import Schema
 from hasten.solution import Solution, Source, Status
-from hasten.solvers import available_solvers, load, make_solver, solve_all
+from hasten.solvers import available_solvers, check_solver, load, make_solver, solve_all
 from hasten.solvers.base import Outcome
 from hasten.solvers.formulation import formulate, hall_rows, whole_row
 from hasten.solvers.highs import HighsSolver, _Program
@@ -382,6 +382,28 @@ def test_an_unknown_name_lists_the_known_ones():
         make_solver(3)
     with pytest.raises(SolverError, match="go with a solver's name"):
         make_solver(lambda problem: None, time_limit=3)
+    with pytest.raises(SolverError, match=r"highs has no option foo\. It has time_limit, max_models"):
+        make_solver("highs", foo=1)
+    with pytest.raises(SolverError, match="number of seconds, or None for no limit; got '3'"):
+        make_solver("brute", time_limit="3")
+
+
+def test_what_make_solver_would_refuse_is_refused_without_an_import(monkeypatch):
+    for wrong, error in (("glpk", "no solver 'glpk'"), (3, "3 is no solver")):
+        with pytest.raises(SolverError, match=error):
+            check_solver(wrong)
+    for fine in ("brute", "highs", lambda problem: None, make_solver("brute")):
+        check_solver(fine)
+    monkeypatch.setitem(sys.modules, "gurobipy", None)
+    with pytest.raises(SolverMissing) as here:
+        check_solver("gurobi")
+    with pytest.raises(SolverMissing) as there:
+        load("gurobi")
+    assert str(here.value).endswith('Install it: pip install "hasten[gurobi]"')
+    assert str(here.value).split(" (")[0] == str(there.value).split(" (")[0]
+    monkeypatch.delitem(sys.modules, "highspy", raising=False)
+    check_solver("highs")
+    assert "highspy" not in sys.modules
 
 
 @pytest.mark.parametrize(("name", "package"), [*PACKAGES.items(), ("highs", "highspy")])

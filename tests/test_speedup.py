@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import math
 import pickle
 import re
+import sys
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from functools import lru_cache
@@ -18,7 +20,16 @@ from strategies import ARGUMENTS, ENTITIES, random_problem
 
 from hasten.batch import Batch
 from hasten.bound import Certifier
-from hasten.errors import ModelError, NotFittedError, ProblemError, SolverWrong
+from hasten.errors import (
+    ModelError,
+    NotFittedError,
+    ProblemError,
+    SchemaError,
+    SolverError,
+    SolverMissing,
+    SolverWrong,
+)
+from hasten.files import load_tensors, save_tensors
 from hasten.learner import Learner
 from hasten.problem import Problem
 from hasten.schema import Schema
@@ -26,6 +37,7 @@ from hasten.search import BeamSearch, ReducedSearch
 from hasten.solution import SOURCES, Solution, Source, Status
 from hasten.solvers import make_solver
 from hasten.speedup import Speedup
+from hasten.store import FORMAT
 from hasten.structure import Structure
 
 
@@ -306,6 +318,99 @@ def test_calibrate_sets_theta_and_keeps_its_promise(reduce):
         speedup.calibrate(held_out, against="gold")
 
 
+@pytest.mark.parametrize("settings", [{}, {"reduce": False}, {"look_ahead": False}, {"mode": "certified"}])
+def test_calibrate_says_which_settings_keep_theta_from_being_finite(settings):
+    speedup = Speedup(news(), **{"mode": "search", "width": 1, "audit": 0} | settings).fit(batch_of(3, 300))
+    chosen = speedup.calibrate(batch_of(9, 1000, noise=2.0), risk=0.02)
+    assert chosen.theta == math.inf
+    for name in ("look_ahead", "reduce"):
+        assert (f"{name}=False" in chosen.note) == settings.get(name, True)
+    assert ("theta is for mode='search'" in chosen.note) == (speedup.mode == "certified")
+    assert str(chosen).endswith(chosen.note)
+    plain = Speedup(news(), mode="search", audit=0, look_ahead=False, reduce=False).fit(batch_of(3, 300))
+    assert plain.calibrate(batch_of(9, 1000), risk=0.02).note == ""
+
+
+# -- a black box whose answers are its own --------------------------------------------------------------
+
+
+class Stubborn:
+    """A black box that calls everything `a`, which is valid and rarely the cheapest."""
+
+    def __init__(self) -> None:
+        self.calls = 0
+
+    def __call__(self, problem: Problem) -> list[str]:
+        self.calls += 1
+        return ["a", "a"]
+
+
+def test_a_solver_that_is_not_to_be_second_guessed_is_always_asked():
+    batch = stream(np.random.default_rng(0), 100, 0.5)
+    proving, asking = Stubborn(), Stubborn()
+    answers = Speedup(guessing().schema, solver=proving).predict(batch)
+    assert proving.calls == 0
+    assert answers.proved.all()
+    assert answers.labels.any()
+    speedup = Speedup(guessing().schema, solver=asking, prove=False)
+    answers = speedup.predict(batch)
+    assert asking.calls == speedup.counters.solver_calls == speedup.counters.by_solver == 100
+    assert not answers.labels.any()
+    assert not answers.proved.any()
+    assert answers.valid.all()
+    assert speedup.predict(batch[0]).names == ["a", "a"]
+    assert speedup.score(batch) == 1
+
+
+def test_the_search_learns_from_the_solver_itself_and_is_audited_against_it():
+    rng, solver = np.random.default_rng(0), Stubborn()
+    search = {"mode": "search", "width": 1, "look_ahead": False, "audit": 0.2, "min_agreement": None}
+    speedup = Speedup(guessing().schema, solver=solver, prove=False, **search).fit(stream(rng, 500, 0.5))
+    assert solver.calls == speedup.counters.solver_calls == 500
+    batch = stream(rng, 300, 0.5)
+    assert not speedup.predict(batch).labels.any()  # which only weights can know
+    assert solver.calls == 500 + speedup.agreement.n > 500 + 30
+    assert speedup.agreement.estimate == speedup.score(batch) == 1
+    against = {"risk": 0.05, "against": "solver"}
+    assert speedup.calibrate(batch, **against).changed == 0
+    cheapest = replace_setting(speedup, guided=False, theta=math.inf)
+    assert 0.4 < cheapest.score(batch) < 0.6  # cheaper answers are not the black box's
+    assert 0.4 < cheapest.calibrate(batch, **against).changed < 0.6
+    cheapest.predict(batch)
+    assert cheapest.counters.disagreements > 10
+
+
+def test_repairs_are_the_solvers_own():
+    batch, solver = stream(np.random.default_rng(0), 200, 0.5), Stubborn()
+    settings = {"mode": "search", "enforce": False, "look_ahead": False, "guided": False, "width": 1, "audit": 0}
+    speedup = Speedup(guessing().schema, solver=solver, prove=False, **settings).fit(batch)
+    answers = speedup.predict(batch)
+    repaired = answers.source == SOURCES.index(Source.SOLVER)
+    assert solver.calls == 200 + repaired.sum() > 250
+    assert not answers.labels[np.repeat(repaired, 2)].any()
+    assert answers.valid.all()
+
+
+@pytest.mark.parametrize("prove", [False, True])
+def test_a_solver_out_of_time_takes_no_answer_away(prove):
+    learn, batch = batch_of(3, 200), batch_of(1, 100, noise=3.0, sizes=(3, 4))
+    search = {"mode": "search", "audit": 1.0, "prove": prove, "max_nodes": 0}
+    silent = Speedup(news(), solver=Slow(False), **search).fit(learn, Certifier()(learn))
+    answers = silent.predict(batch)
+    assert answers.valid.all()
+    found = ReducedSearch(2)(batch)
+    assert (answers.cost <= found.cost + 1e-9).all()
+    if not prove:
+        assert (answers.labels == found.labels).all()
+        assert (silent.agreement.n, silent.counters.solver_calls) == (0, 100)
+        assert silent.counters.by_search == 100
+    late = Speedup(news(), solver=Slow(True), **search).fit(learn, Certifier()(learn))
+    late.predict(batch)
+    if not prove:
+        assert late.counters.by_solver == late.agreement.n == 100
+        assert late.agreement.estimate == 1  # to better what was cut short is no disagreement
+
+
 # -- learning -------------------------------------------------------------------------------------------
 
 
@@ -413,6 +518,7 @@ def test_a_stream_that_shifts_is_detected_and_recovered_from(learn):
     else:
         assert not any(trusted[fell:])
         assert speedup.agreement.high < 0.1
+        assert speedup.distrust.high < 0.9
         trusted, right = live(40, 0.99)  # back to what it learned
         assert trusted[-1]
         assert np.mean(right) > 0.97
@@ -503,6 +609,46 @@ def test_everything_is_saved_and_goes_on_exactly(tmp_path):
     assert not list(tmp_path.glob(".*"))
 
 
+def test_what_ended_the_trust_is_told_and_kept(tmp_path, caplog):
+    rng = np.random.default_rng(0)
+    search = {"mode": "search", "width": 1, "look_ahead": False, "guided": True, "audit": 1.0}
+    speedup = Speedup(guessing().schema, **search).fit(stream(rng, 500, 0.99))
+    assert speedup.distrust is None
+    speedup.predict(stream(rng, 40, 0.01))
+    assert not speedup.trusted
+    assert speedup.agreement == speedup.distrust
+    assert 16 <= speedup.distrust.n <= 40
+    assert speedup.distrust.high < 0.95
+    assert f"not trusted any more: its agreement is {speedup.distrust}" in caplog.text
+    speedup.save(tmp_path / "distrusted")
+    again = Speedup.load(tmp_path / "distrusted", guessing().schema)
+    assert (again.trusted, again.distrust, again.agreement) == (False, speedup.distrust, speedup.distrust)
+    speedup.predict(stream(rng, 10, 0.01))
+    assert speedup.agreement.n == 10
+    assert speedup.distrust == again.distrust
+
+
+def test_settings_are_saved_whatever_they_are_made_of(tmp_path):
+    speedup = Speedup(news(), prove=False, width=np.int64(3), theta=np.float64(2), learn=np.bool_(True))
+    speedup.save(tmp_path / "settings")
+    again = Speedup.load(tmp_path / "settings", news())
+    assert again.get_params() == speedup.get_params()
+    assert again.prove is False
+
+
+def test_files_from_before_a_setting_was_added_can_be_read(tmp_path):
+    lived().save(tmp_path / "new")
+    tensors, about = load_tensors(tmp_path / "new", FORMAT, "speedup")
+    state = json.loads(about["state"])
+    del state["settings"]["prove"], state["distrust"]
+    kept = {"schema": about["schema"], "names": about["names"], "state": json.dumps(state)}
+    save_tensors(tmp_path / "old", FORMAT, tensors, kept)
+    again = Speedup.load(tmp_path / "old", news())
+    assert again.prove is True
+    assert again.distrust is None
+    assert again.get_params() == lived().get_params()
+
+
 def test_a_fresh_speedup_and_its_learner_are_saved_too(tmp_path):
     speedup = Speedup(news(), learner=Learner(3, epochs=2), theta=math.inf)
     speedup.save(tmp_path / "fresh")
@@ -582,6 +728,75 @@ def test_misuse_is_explained():
     with pytest.raises(ProblemError, match="another schema"):
         Speedup(guessing().schema).predict(batch)
     assert len(Speedup(news()).predict([])) == 0
+    for wrong in (None, batch[0], shape(2)):
+        with pytest.raises(SchemaError, match="problems of a schema; pass that first"):
+            Speedup(wrong)
+    with pytest.raises(ProblemError, match="seed must be at least 0, got -1"):
+        Speedup(news(), seed=-1)
+    for wrong in (None, np.zeros((3, 5)), [[1, 2, 3]], shape(2)):
+        with pytest.raises(ProblemError, match="Expected"):
+            Speedup(news()).predict(wrong)
+
+
+@pytest.mark.parametrize(
+    ("wrong", "message"),
+    [
+        ({"width": 2.5}, "width of a beam must be a whole number, got 2.5"),
+        ({"width": "2"}, "width of a beam must be a whole number, got '2'"),
+        ({"theta": "2"}, "theta must be a number, got '2'"),
+        ({"learner": 5}, "learner must be a Learner, or None"),
+        ({"guided": "yes"}, "guided must be True or False, or None, got 'yes'"),
+        ({"prove": "no"}, "prove must be True or False, got 'no'"),
+        ({"repair": None}, "repair must be True or False, got None"),
+        ({"audit": "2%"}, "audit must be a number, got '2%'"),
+        ({"min_agreement": "high"}, "between 0 and 1, or None; got 'high'"),
+        ({"max_nodes": 1.5}, "max_nodes must be a whole number, got 1.5"),
+        ({"n_jobs": 0}, "n_jobs must be at least 1, got 0"),
+        ({"seed": -1}, "seed must be at least 0, got -1"),
+    ],
+)
+def test_settings_are_checked_before_they_are_used_and_after_each_change(wrong, message):
+    batch = batch_of(0, 5)
+    speedup = Speedup(news())
+    speedup.predict(batch)
+    for use in (speedup.predict, speedup.fit, speedup.score):
+        speedup.set_params(**wrong)
+        with pytest.raises(ProblemError, match=message):
+            use(batch)
+        with pytest.raises(ProblemError, match=message):  # and again
+            use(batch)
+    speedup.set_params(**{name: Speedup(news()).get_params()[name] for name in wrong})
+    assert speedup.predict(batch).valid.all()
+    (name,) = wrong
+    setattr(speedup, name, wrong[name])
+    with pytest.raises(ProblemError, match=message):
+        pickle.loads(pickle.dumps(speedup)).predict(batch[0])
+
+
+def test_a_solver_that_is_none_or_missing_is_told_with_the_first_problems(monkeypatch):
+    batch = batch_of(0, 5)
+    with pytest.raises(SolverError, match="There is no solver 'cplex'"):
+        Speedup(news(), solver="cplex").predict(batch)
+    with pytest.raises(SolverError, match="5 is no solver"):
+        Speedup(news(), solver=5).predict(batch[0])
+    monkeypatch.setitem(sys.modules, "gurobipy", None)
+    with pytest.raises(SolverMissing, match=r'pip install "hasten\[gurobi\]"'):
+        Speedup(news(), solver="gurobi").fit(batch)
+
+
+def test_fit_takes_labels_by_name_and_leaves_what_it_is_given_alone():
+    learn = batch_of(3, 300)
+    answers = Certifier()(learn)
+    given = Speedup(news(), seed=5).fit(learn, answers)
+    named = Speedup(news(), seed=5).fit(learn, [answer.names for answer in answers])
+    assert (named.heuristic.weights == given.heuristic.weights).all()
+    flat = answers.labels.copy()
+    flat[learn.variable_at[7]] = -1  # no answer to problem 7
+    before = flat.copy()
+    Speedup(news(), seed=5).fit(learn, flat)
+    assert (flat == before).all()
+    with pytest.raises(ProblemError, match=r"The answer to problem 0: .* has no label 'nobody'"):
+        Speedup(news()).fit(learn, [["nobody"] * n for n in learn.n_variables])
 
 
 def test_the_examples_of_the_guide_run():

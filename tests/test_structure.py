@@ -107,6 +107,11 @@ def test_rules_name_variables_and_labels_that_exist() -> None:
         shape.rule("few", [(0, "house")], at_most=1)
     with refused("the weight of 'cat' must be a finite number, got nan"):
         shape.rule("few", [(0, "cat", math.nan)], at_most=1)
+    for term in (1, "cat", (0,), (0, "cat", 1.0, 2)):
+        with refused("Rule 'few': a term is"):
+            shape.rule("few", [term], at_most=1)
+    with refused("Rule 'few': the terms must be a list, got 3"):
+        shape.rule("few", 3, at_most=1)
     # What was refused leaves no trace.
     assert shape.rules == []
     assert len(shape.graph.row_low) == 0
@@ -116,6 +121,10 @@ def test_a_problem_s_own_rules_are_checked_too() -> None:
     shape = Pets().structure()
     with refused("pet has no label 'house'"):
         shape.problem(np.zeros(7), rules=[Rule.of("few", [(0, "house")], at_most=1)])
+    with refused(r"1 is no rule. Make one: Rule.of"):
+        shape.problem(np.zeros(7), rules=[1])
+    with refused("The rules of a problem must be a list, got Rule"):
+        shape.problem(np.zeros(7), rules=Rule.of("few", [(0, "cat")], at_most=0))
     assert shape.problem(np.zeros(7), rules=[Rule.of("few", [(0, "cat")], at_most=0)]).check([0, 0, 0]).violations
 
 

@@ -28,7 +28,7 @@ from hasten.learner import Learner
 from hasten.problem import Problem, Scorer
 from hasten.schema import FactorKind, Schema, VariableKind
 from hasten.search import BeamSearch, ConstrainedSearch, ReducedSearch, greedy
-from hasten.solution import Solution, Solutions, Source, Status
+from hasten.solution import SOURCES, STATUSES, Solution, Solutions, Source, Status
 from hasten.solvers import Solver, available_solvers, make_solver
 from hasten.speedup import Speedup
 from hasten.structure import Rule, Structure
@@ -36,6 +36,8 @@ from hasten.structure import Rule, Structure
 __version__ = "0.1.0"
 
 __all__ = [
+    "SOURCES",
+    "STATUSES",
     "Batch",
     "BeamSearch",
     "Calibration",

@@ -48,13 +48,17 @@ class Agreement:
 
 
 class Audit:
-    """The last audits, and whether they leave the search trusted; `level` None trusts it for ever."""
+    """The last audits, and whether they leave the search trusted; `level` None trusts it for ever.
+
+    `distrust` is the agreement that ended the trust, until trust returns.
+    """
 
     def __init__(self, level: float | None = 0.95) -> None:
-        if level is not None and not 0 < level < 1:
-            raise ProblemError(f"The least agreement must be between 0 and 1, or None; got {level}.")
+        if level is not None and not (isinstance(level, int | float | np.number) and 0 < level < 1):
+            raise ProblemError(f"The least agreement must be between 0 and 1, or None; got {level!r}.")
         self.level = level
         self.trusted = True
+        self.distrust: Agreement | None = None
         self.recent: BoolArray = np.zeros(0, dtype=bool)
 
     @property
@@ -67,7 +71,9 @@ class Audit:
 
     @property
     def agreement(self) -> Agreement:
-        """The estimate over the window."""
+        """The estimate over the window. When trust ends that begins anew; until new audits come, what ended it."""
+        if self.distrust is not None and not len(self.recent):
+            return self.distrust
         return Agreement.of(int(self.recent.sum()), len(self.recent))
 
     def observe(self, agreed: BoolArray) -> bool:
@@ -84,11 +90,11 @@ class Audit:
                 break
             n_agreed = int(self.recent[-n:].sum())
             if self.trusted and upper_limit(n_agreed, n, sure) < self.level:
-                self.trusted = False
+                self.trusted, self.distrust = False, Agreement.of(n_agreed, n)
                 self.recent = self.recent[:0]  # what was before says nothing of what comes
                 return True
             if not self.trusted and lower_limit(n_agreed, n, sure) >= self.level:
-                self.trusted = True
+                self.trusted, self.distrust = True, None
                 self.recent = self.recent[-n:]
                 return True
         return False

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from typing import NamedTuple
@@ -79,7 +79,7 @@ class Batch:
     @classmethod
     def stack(cls, structure: Structure, costs: FloatArray) -> Batch:
         """Makes a batch of one shape from a matrix with a row of flat costs per problem."""
-        costs = np.asarray(costs, dtype=np.float64)
+        costs = _numbers(costs)
         if costs.ndim != 2 or costs.shape[1] != structure.n_labels:
             raise ProblemError(
                 f"Got costs of shape {costs.shape}; this structure needs (problems, {structure.n_labels}): "
@@ -109,7 +109,7 @@ class Batch:
         cost_at = _offsets(sizes[structure] if structure.size else ())
         table_first = _offsets([len(each.graph.table) for each in structures])
         lazy = callable(costs)
-        flat = np.zeros(cost_at[-1]) if callable(costs) else np.ascontiguousarray(costs, dtype=np.float64)
+        flat = np.zeros(cost_at[-1]) if callable(costs) else _numbers(costs)
         if flat.shape != (cost_at[-1],):
             raise ProblemError(f"Got costs of shape {flat.shape} for {cost_at[-1]} labels. Give one per label.")
         batch = cls(
@@ -236,13 +236,34 @@ def _like(compiled: Compiled) -> _Like:
     return _Like(only, _offsets(first[-1:]), only, _offsets(n_variables), n_variables, pool_of((compiled,)))
 
 
-def as_batch(problems: Problem | Batch | Sequence[Problem]) -> Batch:
+def as_batch(problems: Problem | Batch | Iterable[Problem]) -> Batch:
     """Returns problems, however they are given, as a batch."""
     if isinstance(problems, Batch):
         return problems
     if isinstance(problems, Problem):
         return problems.batch
-    return Batch.of(problems)
+    if not isinstance(problems, Iterable) or (isinstance(problems, np.ndarray) and problems.dtype != object):
+        raise ProblemError(f"Expected a problem, several or a batch, got {_in_short(problems)}.{_hint(problems)}")
+    listed = list(problems)
+    for p, problem in enumerate(listed):
+        if not isinstance(problem, Problem):
+            raise ProblemError(f"Expected problems; number {p} is {_in_short(problem)}.{_hint(problem)}")
+    return Batch.of(listed)
+
+
+def _in_short(given: object) -> str:
+    if isinstance(given, np.ndarray):
+        return f"an array of shape {given.shape}"
+    return "None" if given is None else f"an object of type {type(given).__name__}"
+
+
+def _hint(given: object) -> str:
+    """Returns how to make a problem of something that is none."""
+    if isinstance(given, Structure):
+        return " A structure has no costs: pass structure.problem(costs), or structure.batch(a row of costs for each)."
+    if isinstance(given, np.ndarray | list | tuple | float | int | np.number):
+        return " Costs alone say nothing of labels: pass structure.problem(costs), or structure.batch(rows of costs)."
+    return ""
 
 
 def _check_costs(batch: Batch) -> None:
@@ -280,6 +301,14 @@ def _join_scorers(scorers: Sequence[Scorer | None]) -> Scorer | None:
         "The lazy problems of one batch must share one scorer, told apart by their `id`. "
         "Pass the same scorer object to each Structure.problem(scorer, id=...)."
     )
+
+
+def _numbers(costs: FloatArray) -> FloatArray:
+    """Returns costs as an array, or says that they are none."""
+    try:
+        return np.ascontiguousarray(costs, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise ProblemError(f"Costs are numbers, one for each label of each problem ({error}).") from None
 
 
 def _join(parts: Sequence[FloatArray]) -> FloatArray:

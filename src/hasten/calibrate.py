@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import math
 import sys
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -24,6 +24,7 @@ import numpy as np
 from hasten.audit import upper_limit
 from hasten.batch import Batch, as_batch
 from hasten.errors import ProblemError
+from hasten.expect import check_width
 from hasten.graph import BoolArray, FloatArray, IntArray, Pool, view
 from hasten.jit import driver
 from hasten.kernels import beam
@@ -68,6 +69,7 @@ class Calibration:
     limit: float  # the upper limit of that share
     share: float  # of the costs that the choice computes
     table: tuple[Candidate, ...]  # the candidates tested, up to the first of each width that failed
+    note: str = ""  # which settings kept theta from being finite, or make it useless
 
     def __str__(self) -> str:
         lines = [
@@ -82,12 +84,13 @@ class Calibration:
             f"{'' if row.passed else '  too risky'}"
             for row in self.table
         ]
+        lines += [self.note] if self.note else []
         return "\n".join(lines)
 
 
 def calibrate(
     search: BeamSearch,
-    problems: Batch | Sequence[Problem],
+    problems: Batch | Iterable[Problem],
     *,
     risk: float = 0.01,
     confidence: float = 0.95,
@@ -101,13 +104,16 @@ def calibrate(
 
     Answers are compared with those of the same search with `theta = inf` (of the widest, if there are several
     `widths`): a change is another labelling. Given a `black_box`, they are compared with its: a change
-    is a labelling that is invalid or costs more. Among several widths the one that computes the fewest costs
-    is chosen, then the smallest. The problems should be new to the search, and need no labels. `run_as` gives
-    the search to run in place of one with some theta and width, if that is another.
+    is a labelling that is invalid or does not cost the same (`disagreeing`). Among several widths the one that
+    computes the fewest costs is chosen, then the smallest. The problems should be new to the search, and need
+    no labels. `run_as` gives the search to run in place of one with some theta and width, if that is another.
     """
     if not 0 < risk < 1 or not 0 < confidence < 1:
         raise ProblemError(f"Risk and confidence are shares between 0 and 1; got risk={risk}, confidence={confidence}.")
-    chosen_widths = sorted({search.width} if widths is None else set(widths))
+    chosen_widths = [search.width] if widths is None else list(widths)
+    for width in chosen_widths:
+        check_width(width)
+    chosen_widths = sorted(set(chosen_widths))
     if not chosen_widths:
         raise ProblemError("Give at least one width to choose from.")
     batch = as_batch(problems).resolved()
@@ -118,7 +124,7 @@ def calibrate(
     shown, tested = batch.select(np.sort(order[:cut])), batch.select(np.sort(order[cut:]))
     widest = replace(search, width=chosen_widths[-1], theta=math.inf)
     reference = black_box(tested) if black_box is not None else run_as(widest)(tested, n_jobs=n_jobs)
-    changes = costlier if black_box is not None else relabelled
+    changes = disagreeing if black_box is not None else relabelled
     sure = 1 - (1 - confidence) / len(chosen_widths)
     table: list[Candidate] = []
     for width in chosen_widths:
@@ -147,6 +153,7 @@ def calibrate(
         best.limit,
         best.share,
         tuple(table),
+        _note(search, run_as(widest)) if best.theta == math.inf else "",
     )
 
 
@@ -192,13 +199,31 @@ def relabelled(found: Solutions, reference: Solutions) -> BoolArray:
     return changed
 
 
-def costlier(found: Solutions, reference: Solutions) -> BoolArray:
-    """Tells which answers are invalid, or cost more than those of the black box, beyond the tolerance."""
+def disagreeing(found: Solutions, reference: Solutions) -> BoolArray:
+    """Tells which answers are invalid, or do not cost what those of the black box cost, within the tolerance.
+
+    To cost less is to disagree as well: with a black box that does not answer with the cheapest labelling, on
+    purpose. Only what a time limit cut short may be bettered.
+    """
     solvable = reference.status != STATUSES.index(Status.INFEASIBLE)
+    cut_short = reference.status == STATUSES.index(Status.TIME_LIMIT)
+    slack = TOLERANCE * np.maximum(1.0, np.abs(reference.cost))
     with np.errstate(invalid="ignore"):  # inf less inf, where there is no answer
-        more = found.cost - reference.cost > TOLERANCE * np.maximum(1.0, np.abs(reference.cost))
-    changed: BoolArray = np.where(solvable, ~found.valid | more, found.valid)
+        more = found.cost - reference.cost
+    changed: BoolArray = np.where(solvable, ~found.valid | (more > slack) | ((more < -slack) & ~cut_short), found.valid)
     return changed
+
+
+def _note(search: BeamSearch, whole: Searcher) -> str:
+    """Returns what of a search needs every cost, so that one with a finite theta has to do without."""
+    needs = ["look_ahead"] * search.look_ahead + ["reduce"] * (not isinstance(whole, BeamSearch))
+    if not needs:
+        return ""
+    off = ", ".join(f"{name}=False" for name in needs)
+    return (
+        f"Each finite theta was tried without {' and '.join(needs)}: a search that skips costs cannot have what "
+        f"needs all of them. If that is why none passed, set {off} and calibrate again."
+    )
 
 
 def _number(theta: float) -> str:

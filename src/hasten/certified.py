@@ -81,7 +81,7 @@ def put(answers: Solutions, p: int, solved: Solution, name: str) -> None:
     if solved.status.optimal and best < math.inf and best < solved.cost - slack:
         raise SolverWrong(
             f"{name} says that nothing is better than {solved.cost:g}, but there is a valid labelling that "
-            f"costs {best:g}. Is it an exact solver?"
+            f"costs {best:g}. Is it an exact solver? One that is not meant to be is for Speedup(prove=False)."
         )
     at = slice(answers.batch.variable_at[p], answers.batch.variable_at[p + 1])
     if solved.status.optimal or solved.cost < best:

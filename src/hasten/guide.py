@@ -9,11 +9,12 @@ from collections.abc import Callable
 
 import numpy as np
 
+from hasten.answers import Answers, read_answers
 from hasten.batch import Batch
-from hasten.calibrate import costlier
+from hasten.calibrate import disagreeing
 from hasten.certified import places
 from hasten.graph import FloatArray
-from hasten.learner import Answers, Learner, read_answers
+from hasten.learner import Learner
 from hasten.search import Searcher, as_solutions
 
 ENOUGH = 100  # problems from which on a tenth can be held out
@@ -41,6 +42,6 @@ def learn_and_try(
     truth = as_solutions(some, labels[places(batch, held)], np.ones(held.size, dtype=bool), held)
 
     def n_wrong(weights: FloatArray | None) -> int:
-        return int(costlier(search(weights)(some, n_jobs=n_jobs), truth).sum())
+        return int(disagreeing(search(weights)(some, n_jobs=n_jobs), truth).sum())
 
     return n_wrong(learner.weights) < n_wrong(None)

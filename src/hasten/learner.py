@@ -16,29 +16,29 @@ import logging
 import math
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
+from hasten.answers import Answers, read_answers
 from hasten.batch import Batch, as_batch
 from hasten.errors import NotFittedError, ProblemError
+from hasten.expect import check_number, check_whole, check_width
 from hasten.graph import FloatArray, IntArray
 from hasten.heuristic import Heuristic
 from hasten.kernels import beam, learn
-from hasten.problem import Problem
+from hasten.problem import Labels, Problem
 from hasten.schema import Schema
-from hasten.solution import STATUSES, Solution, Solutions, Status
+from hasten.solution import Solution
 
 log = logging.getLogger(__name__)
 
 STEP = 0.01  # of the median gap; 0.003 does about as well, from 0.03 on wide beams lose (benchmarks/)
 CHUNK = 8192  # problems between two updates of the progress bar
 TOGETHER = 1000  # calls of `learn_one` that share an entry of the trace
-
-Answers = Solutions | Sequence[Solution] | IntArray
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,12 +112,13 @@ class Learner:
     state: State = field(default_factory=State, init=False, repr=False)
 
     def __post_init__(self) -> None:
-        if self.width < 1:
-            raise ProblemError(f"A beam needs a width of at least 1, got {self.width}.")
-        if self.epochs < 1:
-            raise ProblemError(f"Learning needs at least one epoch, got {self.epochs}.")
-        if self.step is not None and not 0 < self.step < math.inf:
-            raise ProblemError(f"A step must be positive and finite, got {self.step}.")
+        check_width(self.width)
+        check_whole("epochs", self.epochs, least=1)
+        check_whole("seed", self.seed)
+        if self.step is not None:
+            check_number("step", self.step)
+            if not 0 < self.step < math.inf:
+                raise ProblemError(f"A step must be positive and finite, got {self.step}.")
 
     @classmethod
     def paper(cls, width: int = 2, **settings: Any) -> Learner:
@@ -125,8 +126,12 @@ class Learner:
         preset: dict[str, Any] = {"step": 1.0, "averaged": False, "enforce": False, "shuffle": False}
         return cls(width, **(preset | settings))
 
-    def fit(self, problems: Batch | Sequence[Problem], answers: Answers) -> Learner:
-        """Learns from scratch, epoch by epoch, until one makes no mistake."""
+    def fit(self, problems: Batch | Iterable[Problem], answers: Answers) -> Learner:
+        """Learns from scratch, epoch by epoch, until one makes no mistake.
+
+        `answers` has one for each problem: a `Solution`, its labels by number or name, or None where there is
+        none. Or it is one flat array of label numbers, all of the first problem, then all of the second, ….
+        """
         batch = as_batch(problems).resolved()
         labels, usable = read_answers(batch, answers)
         self.state.__init__()  # type: ignore[misc]
@@ -140,7 +145,7 @@ class Learner:
                     break
         return self
 
-    def partial_fit(self, problems: Batch | Sequence[Problem], answers: Answers) -> Learner:
+    def partial_fit(self, problems: Batch | Iterable[Problem], answers: Answers) -> Learner:
         """Goes on learning: one pass over more problems."""
         batch = as_batch(problems).resolved()
         labels, usable = read_answers(batch, answers)
@@ -164,13 +169,10 @@ class Learner:
         self.state.rng = np.random.default_rng(self.seed)
         return self
 
-    def learn_one(self, problem: Problem, answer: Solution | Sequence[int] | IntArray) -> Learner:
+    def learn_one(self, problem: Problem, answer: Solution | Labels | None) -> Learner:
         """Goes on learning from one problem."""
         state = self.state
-        if isinstance(answer, Solution):
-            labels, usable = read_answers(problem.batch, [answer])
-        else:
-            labels, usable = read_answers(problem.batch, np.asarray(answer, dtype=np.int64))
+        labels, usable = read_answers(problem.batch, [answer])
         batch = problem.batch.resolved()
         self._begin(batch)
         state.n_skipped += 1 - len(usable)
@@ -303,42 +305,6 @@ def default_step(batch: Batch) -> float:
     if typical == 0.0 and gap.any():
         typical = float(np.median(gap[gap > 0]))
     return STEP * typical if typical > 0 else 1.0
-
-
-def read_answers(batch: Batch, answers: Answers) -> tuple[IntArray, IntArray]:
-    """Returns flat labels and the problems that can be learned from.
-
-    Left out: problems without a labelling (a label of -1), answers that are invalid, and those that a time
-    limit cut short, for they would differ from run to run.
-    """
-    counts = batch.n_variables
-    usable = np.ones(len(batch), dtype=bool)
-    if not isinstance(answers, np.ndarray):
-        if len(answers) != len(batch):
-            raise ProblemError(f"Got {len(answers)} answers for {len(batch)} problems. Give one for each.")
-        if not isinstance(answers, Solutions):
-            answers = Solutions.of(batch, answers)
-        usable = answers.valid & (answers.status != STATUSES.index(Status.TIME_LIMIT))
-        answers = answers.labels
-    labels = np.ascontiguousarray(answers, dtype=np.int64)
-    if labels.shape != (batch.variable_at[-1],):
-        raise ProblemError(
-            f"Got labels of shape {labels.shape} for {batch.variable_at[-1]} variables. "
-            "Give one flat array: the labels of the first problem, then those of the second, and so on."
-        )
-    owner = np.repeat(np.arange(len(batch)), counts)
-    variable = np.arange(len(labels)) - batch.variable_at[owner]
-    graphs = batch.pool.graphs
-    at = batch.pool.at[batch.structure[owner], 0] + batch.structure[owner] + variable
-    wrong = np.flatnonzero(labels >= graphs.first[at + 1] - graphs.first[at])
-    if wrong.size:
-        v = wrong[0]
-        raise ProblemError(
-            f"Problem {owner[v]}: variable {variable[v]} has no label number {labels[v]}. Are the answers "
-            "in the order of the problems?"
-        )
-    usable[owner[labels < 0]] = False
-    return labels, np.flatnonzero(usable)
 
 
 def _bar(wanted: bool | None, epochs: int, n: int) -> AbstractContextManager[Callable[[int, int], None] | None]:

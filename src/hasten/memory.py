@@ -5,16 +5,20 @@ Its owner holds a lock while it reads or changes it.
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
 import numpy as np
 
+from hasten.answers import Answers
 from hasten.audit import Audit, Counters
 from hasten.batch import Batch
 from hasten.graph import BoolArray, FloatArray
-from hasten.learner import Answers, Learner
+from hasten.learner import Learner
 from hasten.solution import Solutions
+
+log = logging.getLogger(__name__)
 
 
 @dataclass(slots=True, eq=False)
@@ -47,6 +51,10 @@ class Memory:
         self.count(Counters(audits=agreed.size, disagreements=int((~agreed).sum())))
         self.audit.level = level
         changed = self.audit.observe(agreed)
+        if changed and self.audit.distrust is not None:
+            log.warning("The search is not trusted any more: its agreement is %s.", self.audit.distrust)
+        elif changed:
+            log.info("The search is trusted again: its agreement is %s.", self.audit.agreement)
         if changed and not self.audit.trusted and self.learned is not None:
             learned = self.learned.state.weights
             if learned is not None:  # an average over what no longer holds would keep it from adapting

@@ -1,6 +1,6 @@
 """The third step: a structure with costs, one input.
 
-Costs are given (an array per variable, or one flat array) or *lazy*: a scorer is asked for the costs of
+Costs are given (a list or array per variable, or one flat) or *lazy*: a scorer is asked for the costs of
 single variables, when and if the search needs them (paper §4.1).
 """
 
@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from functools import cached_property
-from typing import TYPE_CHECKING, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
 import numpy as np
 
@@ -30,7 +30,9 @@ class Scorer(Protocol):
         ...
 
 
-Costs: TypeAlias = "FloatArray | Sequence[Sequence[float] | FloatArray] | Scorer"
+Given: TypeAlias = FloatArray | Sequence[float] | Sequence[Sequence[float] | FloatArray]
+Costs: TypeAlias = Given | Scorer
+Labels: TypeAlias = Sequence[int] | Sequence[str] | IntArray  # by number or by name
 
 
 class Problem:
@@ -113,26 +115,28 @@ class Problem:
         """Returns the costs of one variable's labels."""
         return self.cost[self.graph.first[variable] : self.graph.first[variable + 1]]
 
-    def total(self, labels: Sequence[int] | IntArray) -> float:
+    def total(self, labels: Labels) -> float:
         """Returns the cost of a labelling: inf if a table or a label's cost forbids it. Rules do not count."""
         from hasten.kernels.score import total_cost
 
         return float(total_cost(self.graph, self.cost, self.table, self.labels(labels)))
 
-    def check(self, labels: Sequence[int] | Sequence[str] | IntArray) -> Check:
+    def check(self, labels: Labels) -> Check:
         """Says whether a labelling is valid, and names each constraint that it breaks."""
         from hasten.check import check
 
         return check(self, self.labels(labels))
 
-    def labels(self, labels: Sequence[int] | Sequence[str] | IntArray) -> IntArray:
+    def labels(self, labels: Labels) -> IntArray:
         """Returns a labelling, given by label numbers or names, as numbers; one that does not fit is an error."""
         kinds = self.structure.kinds
+        if not hasattr(labels, "__len__"):
+            raise ProblemError(f"A labelling has a label for each variable, by number or name; got {labels!r}.")
         if len(labels) != len(kinds):
             raise ProblemError(f"Got {len(labels)} labels for {len(kinds)} variables. Give one for each.")
         numbers = np.empty(len(kinds), dtype=np.int64)
         for v, (kind, label) in enumerate(zip(kinds, labels, strict=True)):
-            numbers[v] = kind.label(label) if isinstance(label, str) else int(label)
+            numbers[v] = kind.label(label) if isinstance(label, str) else _whole(label)
             if not 0 <= numbers[v] < len(kind):
                 raise ProblemError(
                     f"Variable {v} ({kind.name}) has no label number {label}; it has {len(kind)} labels, from 0."
@@ -147,37 +151,58 @@ class Problem:
         return f"Problem({self.n_variables} variables{', lazy' if self.lazy else ''})"
 
 
-def _flat_costs(structure: Structure, costs: FloatArray | Sequence[Sequence[float] | FloatArray]) -> FloatArray:
+def _whole(label: Any) -> int:
+    """Returns a label's number; -1 for what is none."""
+    try:
+        number = int(label)
+    except (TypeError, ValueError, OverflowError):
+        return -1
+    return number if number == label else -1
+
+
+def _flat_costs(structure: Structure, costs: Given) -> FloatArray:
     """Returns given costs as one flat array; those that do not fit their structure are an error."""
-    n_labels = int(structure.graph.first[-1])
     if isinstance(costs, np.ndarray) and costs.ndim == 1 and costs.dtype.kind in "biuf":
         flat = np.array(costs, dtype=np.float64)
-        if flat.size != n_labels:
-            raise ProblemError(
-                f"Got {flat.size} costs for {n_labels} labels. "
-                "Give one cost per label, in the order of the structure's variables."
-            )
+        _check_size(structure, flat)
     else:
-        try:
-            parts = [np.asarray(part, dtype=np.float64) for part in costs]
-        except (TypeError, ValueError):
-            raise ProblemError(
-                "Costs are numbers. Give an array for each variable, one flat NumPy array, or a scorer."
-            ) from None
-        if len(parts) != structure.n_variables:
-            raise ProblemError(
-                f"Got costs for {len(parts)} variables; the structure has {structure.n_variables}. "
-                "Give an array of costs for each variable, or one flat NumPy array."
-            )
-        for v, (kind, part) in enumerate(zip(structure.kinds, parts, strict=True)):
-            if part.shape != (len(kind),):
-                raise ProblemError(
-                    f"Variable {v} ({kind.name}) got costs of shape {part.shape}; "
-                    f"it needs one for each of {', '.join(kind.labels)}."
-                )
-        flat = np.concatenate(parts) if parts else np.zeros(0)
+        flat = _joined_costs(structure, costs)
     check_costs(structure, flat)
     return flat
+
+
+def _joined_costs(structure: Structure, costs: Given) -> FloatArray:
+    """Returns the costs of each variable, or a flat list, as one array."""
+    try:
+        parts = [np.asarray(part, dtype=np.float64) for part in costs]
+    except (TypeError, ValueError):
+        raise ProblemError(
+            "Costs are numbers. Give a list or array for each variable, one flat list or array, or a scorer."
+        ) from None
+    if parts and all(part.ndim == 0 for part in parts):
+        flat = np.array(parts)
+        _check_size(structure, flat)
+        return flat
+    if len(parts) != structure.n_variables:
+        raise ProblemError(
+            f"Got costs for {len(parts)} variables; the structure has {structure.n_variables}. "
+            "Give a list or array of costs for each variable, or one flat list or array."
+        )
+    for v, (kind, part) in enumerate(zip(structure.kinds, parts, strict=True)):
+        if part.shape != (len(kind),):
+            raise ProblemError(
+                f"Variable {v} ({kind.name}) got costs of shape {part.shape}; "
+                f"it needs one for each of {', '.join(kind.labels)}."
+            )
+    return np.concatenate(parts) if parts else np.zeros(0)
+
+
+def _check_size(structure: Structure, flat: FloatArray) -> None:
+    if flat.size != structure.graph.first[-1]:
+        raise ProblemError(
+            f"Got {flat.size} costs for {structure.graph.first[-1]} labels. "
+            "Give one cost per label, in the order of the structure's variables."
+        )
 
 
 def check_costs(structure: Structure, flat: FloatArray) -> None:

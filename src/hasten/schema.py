@@ -106,8 +106,10 @@ class FactorKind:
 
     def cost(self, value: float, predicate: Predicate | None = None, /, **pattern: Pattern) -> FactorKind:
         """Adds a finite cost to the matching tuples; a forbidden tuple stays forbidden."""
-        if not math.isfinite(value):
-            raise SchemaError(f"{self.name}: a cost must be finite, got {value}. To rule tuples out, use forbid.")
+        if not is_finite(value):
+            raise SchemaError(
+                f"{self.name}: a cost must be a finite number, got {value!r}. To rule tuples out, use forbid."
+            )
         self._costs[self._match(predicate, pattern)] += value
         return self
 
@@ -133,9 +135,8 @@ class FactorKind:
         for role, kind in self.roles.items():
             axis = np.ones(len(kind), dtype=bool)
             if role in pattern:
-                names = pattern[role]
                 axis[:] = False
-                for name in [names] if isinstance(names, str) else names:
+                for name in label_names(pattern[role], f"{self.name}: {role}"):
                     axis[kind.label(name)] = True
             axes.append(axis)
         chosen = np.zeros(self.shape, dtype=bool)
@@ -260,9 +261,11 @@ class Schema:
                 )
             kind = self.variables[kind_name]
             coefficients = np.zeros(len(kind))
-            if isinstance(labels, str):
-                labels = [labels]
-            items = labels.items() if isinstance(labels, Mapping) else [(label, 1.0) for label in labels]
+            items = (
+                labels.items()
+                if isinstance(labels, Mapping)
+                else [(label, 1.0) for label in label_names(labels, f"Rule {name!r}: {kind_name}")]
+            )
             for label, weight in items:
                 coefficients[kind.label(label)] += check_weight(weight, name, label)
             weights[kind.index] = coefficients
@@ -313,10 +316,27 @@ class Schema:
         return f"Schema(variables={list(self.variables)}, factors={list(self.factors)}, rules={list(self.rules)})"
 
 
+def label_names(labels: Pattern, what: str) -> Collection[str]:
+    """Returns the label, or labels, that a pattern names."""
+    if isinstance(labels, str):
+        return [labels]
+    if not isinstance(labels, Collection):
+        raise SchemaError(f"{what} must be a label or several, by name; got {labels!r}.")
+    return labels
+
+
+def is_finite(value: float) -> bool:
+    """Whether something is a number, and finite."""
+    try:
+        return math.isfinite(value)
+    except TypeError:
+        return False
+
+
 def check_finite(value: float, what: str) -> float:
     """Returns a number that is finite, or says which one is not."""
-    if not math.isfinite(value):
-        raise SchemaError(f"{what} must be a finite number, got {value}.")
+    if not is_finite(value):
+        raise SchemaError(f"{what} must be a finite number, got {value!r}.")
     return float(value)
 
 
@@ -347,7 +367,10 @@ def read_limits(name: str, at_most: float | None, at_least: float | None, exactl
 
 def check_table(table: FloatArray, kind: FactorKind) -> FloatArray:
     """Returns a table that fits a factor kind, or says why it does not."""
-    table = np.asarray(table, dtype=np.float64)
+    try:
+        table = np.asarray(table, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise SchemaError(f"{kind.name}: a table holds costs, which are numbers; got {table!r}.") from None
     if table.shape != kind.shape:
         raise SchemaError(
             f"{kind.name} needs a table of shape {kind.shape}, an axis per role "

@@ -7,7 +7,7 @@ Each is a frozen configuration that is called with a problem or a batch. None of
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import overload
@@ -17,6 +17,7 @@ import numpy as np
 from hasten.batch import Batch, as_batch
 from hasten.eliminate import MAX_JOIN, reductions
 from hasten.errors import ProblemError
+from hasten.expect import check_number, check_width
 from hasten.graph import BoolArray, FloatArray, IntArray
 from hasten.kernels import arcs, beam, reduced
 from hasten.kernels.score import score_batch
@@ -32,8 +33,8 @@ class Searcher:
     @overload
     def __call__(self, problems: Problem, *, n_jobs: int = 1) -> Solution: ...
     @overload
-    def __call__(self, problems: Batch | Sequence[Problem], *, n_jobs: int = 1) -> Solutions: ...
-    def __call__(self, problems: Problem | Batch | Sequence[Problem], *, n_jobs: int = 1) -> Solution | Solutions:
+    def __call__(self, problems: Batch | Iterable[Problem], *, n_jobs: int = 1) -> Solutions: ...
+    def __call__(self, problems: Problem | Batch | Iterable[Problem], *, n_jobs: int = 1) -> Solution | Solutions:
         """Searches; `n_jobs` threads share a batch, with the same answers whatever their number."""
         batch = as_batch(problems)
         found = self._search(batch, n_jobs)
@@ -64,11 +65,9 @@ class BeamSearch(Searcher):
     spread: float = math.inf
 
     def __post_init__(self) -> None:
-        if self.width < 1:
-            raise ProblemError(f"A beam needs a width of at least 1, got {self.width}.")
-        for name, value in (("theta", self.theta), ("spread", self.spread)):
-            if not value >= 0:
-                raise ProblemError(f"{name} must be at least 0, got {value}.")
+        check_width(self.width)
+        check_number("theta", self.theta)
+        check_number("spread", self.spread)
         if self.weights is not None and not np.isfinite(self.weights).all():
             raise ProblemError("The weights of a heuristic must be finite.")
 
@@ -174,7 +173,7 @@ class ConstrainedSearch(Searcher):
             )  # fmt: skip
 
         in_parallel(run, len(batch), n_jobs)
-        return as_solutions(batch, labels, done, batch.n_variables)
+        return as_solutions(batch, labels, done, batch.n_variables.copy())
 
 
 @dataclass(frozen=True, slots=True)
@@ -190,14 +189,13 @@ class ReducedSearch(Searcher):
     max_join: int = MAX_JOIN
 
     def __post_init__(self) -> None:
-        if self.width < 1:
-            raise ProblemError(f"A beam needs a width of at least 1, got {self.width}.")
+        check_width(self.width)
 
     def _search(self, batch: Batch, n_jobs: int) -> Solutions:
         batch = batch.resolved()
         labels = np.empty(batch.variable_at[-1], dtype=np.int64)
         done = np.empty(len(batch), dtype=bool)
-        options = beam.Options(self.width, math.inf, math.inf, True, self.look_ahead)
+        options = beam.Options(int(self.width), math.inf, math.inf, True, bool(self.look_ahead))
         plans, smalls = reductions(tuple(each.compiled for each in batch.structures), self.max_join)
 
         def run(start: int, stop: int) -> None:
@@ -207,7 +205,7 @@ class ReducedSearch(Searcher):
             )  # fmt: skip
 
         in_parallel(run, len(batch), n_jobs)
-        return as_solutions(batch, labels, done, batch.n_variables)
+        return as_solutions(batch, labels, done, batch.n_variables.copy())
 
 
 # By whether the search was done, and whether its answer is valid.

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
+from typing import overload
 
 import numpy as np
 
@@ -87,7 +88,12 @@ class Solution:
 
 @dataclass(frozen=True, eq=False)
 class Solutions(Sequence[Solution]):
-    """The answers to a batch, as arrays; indexing gives one `Solution`."""
+    """The answers to a batch, as arrays; an index gives one `Solution`, a slice a list of them.
+
+    Statuses and sources are numbers, positions in `STATUSES` and `SOURCES`. Which answers came from the bound:
+    `answers.source == SOURCES.index(Source.BOUND)`; which have no labelling that satisfies the constraints:
+    `answers.status == STATUSES.index(Status.INFEASIBLE)`.
+    """
 
     batch: Batch
     labels: IntArray  # flat: problem p owns variable_at[p]:variable_at[p + 1]; -1 without a labelling
@@ -101,7 +107,13 @@ class Solutions(Sequence[Solution]):
     def __len__(self) -> int:
         return len(self.cost)
 
-    def __getitem__(self, p: int) -> Solution:  # type: ignore[override]
+    @overload
+    def __getitem__(self, p: int) -> Solution: ...
+    @overload
+    def __getitem__(self, p: slice) -> list[Solution]: ...
+    def __getitem__(self, p: int | slice) -> Solution | list[Solution]:
+        if isinstance(p, slice):
+            return [self[each] for each in range(*p.indices(len(self)))]
         return self._answer(p % max(1, len(self)), self.batch[p])
 
     def only(self, problem: Problem) -> Solution:

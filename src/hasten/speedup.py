@@ -4,48 +4,59 @@ Two modes. *Certified*: each answer is proved (`hasten.bound`), or else the solv
 objective. *Search*: the learned beam search is trusted (the paper's speedup), may leave costs uncomputed, and
 is audited: a share of its answers is compared with the black box's. While agreement is surely too low, all
 answers are certified and the search is tried in their shadow, until it has recovered (`hasten.audit`). With
-`learn`, every answer of the black box, by proof or by the solver, teaches the heuristic.
+`learn`, every answer of the black box teaches the heuristic.
+
+The black box's answer is an optimum: proved where we can, the solver's elsewhere. For a solver that is exact
+that is the same. One that is not, on purpose, is asked every time if `prove` is off.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, overload
 
 import numpy as np
 
+from hasten.answers import Answers
 from hasten.audit import Agreement, Audit, Counters
 from hasten.batch import Batch, as_batch
-from hasten.calibrate import Calibration, calibrate, costlier
+from hasten.calibrate import Calibration, calibrate, disagreeing
 from hasten.certified import counted, is_optimal, prove_or_solve, replaced, rescored, with_progress
-from hasten.errors import NotFittedError, ProblemError
+from hasten.errors import NotFittedError, ProblemError, SchemaError
 from hasten.estimator import Estimator
+from hasten.expect import check_number, check_switch, check_whole
 from hasten.graph import BoolArray, FloatArray
 from hasten.guide import ENOUGH, learn_and_try
 from hasten.heuristic import Heuristic
-from hasten.learner import Answers, Learner
+from hasten.learner import Learner
 from hasten.memory import Memory
 from hasten.problem import Problem
 from hasten.schema import Schema
 from hasten.search import BeamSearch, ReducedSearch, Searcher
-from hasten.solution import Solution, Solutions
-from hasten.solvers import Solver, make_solver
+from hasten.solution import STATUSES, Solution, Solutions, Status
+from hasten.solvers import Solver, check_solver, make_solver, solve_all
+
+NO_TIME = STATUSES.index(Status.NO_TIME)
+SWITCHES = ("prove", "enforce", "look_ahead", "reduce", "search_first", "repair", "learn", "progress")
 
 
 class Speedup(Estimator):
     """Answers problems of a schema as its black box would, in scikit-learn's manner.
 
-    `solver` is the black box: a name, an object with `solve`, or a function. `max_nodes` is how far to branch
-    before it is asked; `search_first` lets certified mode start from what a search found. `width`, `enforce`,
+    `solver` is the black box: a name, an object with `solve`, or a function. An optimum that we prove ourselves
+    counts as its answer, so it is asked only for the rest. Turn `prove` off if its answers are not always the
+    cheapest valid labelling (it stops early, or prefers what no table states): then it is asked for everything,
+    to learn from, to audit with, to repair, and for all answers of certified mode. `max_nodes` is how far to
+    branch before it is asked; `search_first` lets a proof start from what a search found. `width`, `enforce`,
     `look_ahead`, `theta` and `spread` are those of the search (`BeamSearch`). `guided` says whether the
     learned weights guide it; None leaves that to `fit`, which tries both on problems that it holds out. A
     search with neither weights nor skipped costs is over what elimination leaves, unless `reduce` is off.
     `repair` hands what the search leaves invalid to the black box. `audit` is the share of unproved answers
-    that is audited, `min_agreement` the level below which the search is not trusted (None: always). `learner`
-    says how to learn; None learns for the search as set here.
+    that is audited, compared with the black box's, `min_agreement` the level below which the search is not
+    trusted (None: always). `learner` says how to learn; None learns for the search as set here.
     """
 
     def __init__(
@@ -53,6 +64,7 @@ class Speedup(Estimator):
         schema: Schema,
         *,
         solver: str | Solver | Callable[[Problem], Any] = "highs",
+        prove: bool = True,
         mode: str = "certified",
         width: int = 2,
         enforce: bool = True,
@@ -73,8 +85,10 @@ class Speedup(Estimator):
         progress: bool = False,
     ) -> None:
         super().__init__()
-        self.schema = schema
+        check_whole("seed", seed)  # which is needed now; the others are checked before they are used
+        self.schema = _checked_schema(schema)
         self.solver = solver
+        self.prove = prove
         self.mode = mode
         self.width = width
         self.enforce = enforce
@@ -110,10 +124,11 @@ class Speedup(Estimator):
         }
         return cls(schema, width=width, **(preset | settings))
 
-    def fit(self, problems: Batch | Sequence[Problem], answers: Answers | None = None) -> Speedup:
+    def fit(self, problems: Batch | Iterable[Problem], answers: Answers | None = None) -> Speedup:
         """Learns the heuristic from scratch, from the black box's answers, and forgets all it counted.
 
-        The problems need no labels. `answers` are the black box's, if they are there already.
+        The problems need no labels. `answers` are the black box's, if they are there already: for each problem
+        a `Solution`, its labels by number or name, or None; or one flat array of numbers (`Learner.fit`).
         """
         batch = self._checked(problems, learning=True).resolved()
         answers, calls = self._label(batch, answers)
@@ -127,7 +142,7 @@ class Speedup(Estimator):
             self._memory = Memory(np.random.default_rng(self.seed), guided, learner, counters)
         return self
 
-    def partial_fit(self, problems: Batch | Sequence[Problem], answers: Answers | None = None) -> Speedup:
+    def partial_fit(self, problems: Batch | Iterable[Problem], answers: Answers | None = None) -> Speedup:
         """Goes on learning: one pass over more problems."""
         batch = self._checked(problems, learning=True).resolved()
         answers, calls = self._label(batch, answers)
@@ -139,14 +154,14 @@ class Speedup(Estimator):
     @overload
     def predict(self, problems: Problem) -> Solution: ...
     @overload
-    def predict(self, problems: Batch | Sequence[Problem]) -> Solutions: ...
-    def predict(self, problems: Problem | Batch | Sequence[Problem]) -> Solution | Solutions:
+    def predict(self, problems: Batch | Iterable[Problem]) -> Solutions: ...
+    def predict(self, problems: Problem | Batch | Iterable[Problem]) -> Solution | Solutions:
         """Answers one problem or many. Trust and weights change between calls, never within one."""
         batch = self._checked(problems)
         answers = self._by_search(batch) if self.mode == "search" and self.trusted else self._by_proof(batch)
         return answers.only(problems) if isinstance(problems, Problem) else answers
 
-    def score(self, problems: Batch | Sequence[Problem], answers: Answers | None = None) -> float:
+    def score(self, problems: Batch | Iterable[Problem], answers: Answers | None = None) -> float:
         """Returns the share of problems whose answer, in this mode, costs what the black box's answer costs.
 
         It looks at the mode's own answers, trusted or not, and leaves no trace: it neither counts nor learns.
@@ -155,14 +170,14 @@ class Speedup(Estimator):
         batch = self._checked(problems).resolved()
         exact, _ = self._exact(batch)
         if self.mode == "certified":
-            return float(is_optimal(exact).mean()) if len(batch) else 1.0
+            return float(self._judges(exact).mean()) if len(batch) else 1.0
         found = self._search(batch)
-        wrong = costlier(found, exact) & (found.valid | (not self.repair))
+        wrong = disagreeing(found, exact) & (found.valid | (not self.repair))
         return float(1 - wrong.mean()) if len(batch) else 1.0
 
     def calibrate(
         self,
-        problems: Batch | Sequence[Problem],
+        problems: Batch | Iterable[Problem],
         *,
         risk: float = 0.01,
         confidence: float = 0.95,
@@ -187,6 +202,9 @@ class Speedup(Estimator):
             seed=self.seed,
             n_jobs=self.n_jobs,
         )
+        if self.mode == "certified":
+            unused = "mode='certified' computes every cost whatever theta is; theta is for mode='search'."
+            chosen = replace(chosen, note=f"{unused} {chosen.note}".rstrip())
         with self._lock:
             self.theta, self.width = chosen.theta, chosen.width
         return chosen
@@ -199,7 +217,11 @@ class Speedup(Estimator):
 
     @property
     def agreement(self) -> Agreement:
-        """How often the search, where its answers were given unproved, agreed with the black box of late."""
+        """How often the search, where its answers were given unproved, agreed with the black box of late.
+
+        To agree is to cost what the black box's answer costs: the optimum, or without `prove` the solver's own
+        answer (or less, where that ran out of time). When trust ends the count begins anew.
+        """
         with self._lock:
             return self._memory.audit.agreement
 
@@ -208,6 +230,12 @@ class Speedup(Estimator):
         """Whether search mode answers by search; if not, it has gone back to the black box for now."""
         with self._lock:
             return self._memory.audit.trusted
+
+    @property
+    def distrust(self) -> Agreement | None:
+        """The agreement that ended the trust in the search; None while it is trusted."""
+        with self._lock:
+            return self._memory.audit.distrust
 
     @property
     def heuristic(self) -> Heuristic:
@@ -257,9 +285,12 @@ class Speedup(Estimator):
         some = batch.select(asked).resolved()
         exact, calls = self._exact(some)
         mine = rescored(found, asked, some)
-        judged = audited[asked] & is_optimal(exact)
+        judged = audited[asked] & self._judges(exact)
         answers = replaced(found, asked, exact)
-        self._remember(counted(answers, calls), ~costlier(mine, exact)[judged], some, exact)
+        kept = np.flatnonzero(self._outdone(exact, mine))
+        if kept.size:
+            answers = replaced(answers, asked[kept], rescored(mine, kept, some.select(kept)))
+        self._remember(counted(answers, calls), ~disagreeing(mine, exact)[judged], some, exact)
         return answers
 
     def _by_proof(self, batch: Batch) -> Solutions:
@@ -268,14 +299,25 @@ class Speedup(Estimator):
         exact, calls = self._exact(batch)
         agreed = np.zeros(0, dtype=bool)
         if self.mode == "search":
-            agreed = ~costlier(self._search(batch), exact)[is_optimal(exact)]
+            agreed = ~disagreeing(self._search(batch), exact)[self._judges(exact)]
         self._remember(counted(exact, calls), agreed, batch, exact)
         return exact
 
     def _exact(self, batch: Batch) -> tuple[Solutions, int]:
         """Returns the answers of the black box, and how often that took the solver."""
+        if not self.prove:
+            return solve_all(self._solver(), batch), len(batch)
         found = self._search(batch) if self.search_first else None
         return prove_or_solve(batch, found, self._solver, self.max_nodes, self.n_jobs)
+
+    def _judges(self, exact: Solutions) -> BoolArray:
+        """Tells which answers of the black box others can be held against: optima, or all, if its word is enough."""
+        return is_optimal(exact) if self.prove else np.asarray(exact.status != NO_TIME)
+
+    def _outdone(self, exact: Solutions, mine: Solutions) -> BoolArray:
+        """Tells where the black box, out of time, has no answer, or (if only its optima count) none as good."""
+        left = ~is_optimal(exact) & (mine.cost < exact.cost) if self.prove else exact.status == NO_TIME
+        return np.asarray(mine.valid & left)
 
     def _label(self, batch: Batch, answers: Answers | None) -> tuple[Answers, int]:
         """Returns the black box's answers, unless they are there, and how often that took the solver."""
@@ -330,20 +372,42 @@ class Speedup(Estimator):
             progress=bool(self.progress),
         )
 
-    def _checked(self, problems: Problem | Batch | Sequence[Problem], learning: bool = False) -> Batch:
+    def _checked(self, problems: Problem | Batch | Iterable[Problem], learning: bool = False) -> Batch:
         """Returns the problems as a batch; refuses those of another schema, and settings that make no sense."""
+        self._settle()
         batch = as_batch(problems)
         for structure in batch.structures:
             if structure.schema is not self.schema and structure.schema.digest != self.schema.digest:
                 raise ProblemError("These problems have another schema than this speedup. Make one for theirs.")
-        if self.mode not in ("search", "certified"):
-            raise ProblemError(f"mode must be 'search' or 'certified', got {self.mode!r}.")
-        if not 0 <= self.audit <= 1:
-            raise ProblemError(f"audit must be a share between 0 and 1, got {self.audit}.")
-        Audit(self.min_agreement)
         if self.mode == "search" and self._memory.learned is None and not (learning or self.learn):
             raise NotFittedError(
                 "This speedup has not learned to search yet. Call fit, set learn=True to let it learn as it "
                 "works, or use mode='certified', which needs no learning."
             )
         return batch
+
+    def _check_settings(self) -> None:
+        _checked_schema(self.schema)
+        check_solver(self.solver)
+        if self.mode not in ("search", "certified"):
+            raise ProblemError(f"mode must be 'search' or 'certified', got {self.mode!r}.")
+        self._beam(None)  # refuses width, theta and spread
+        for name in SWITCHES:
+            check_switch(name, getattr(self, name))
+        check_switch("guided", self.guided, or_none=True)
+        check_number("audit", self.audit)
+        if self.audit > 1:
+            raise ProblemError(f"audit must be a share between 0 and 1, got {self.audit}.")
+        Audit(self.min_agreement)
+        if self.learner is not None and not isinstance(self.learner, Learner):
+            raise ProblemError(f"learner must be a Learner, or None for one as the search needs; got {self.learner!r}.")
+        if self.max_nodes is not None:
+            check_whole("max_nodes", self.max_nodes)
+        check_whole("n_jobs", self.n_jobs, least=1)
+        check_whole("seed", self.seed)
+
+
+def _checked_schema(schema: Schema) -> Schema:
+    if not isinstance(schema, Schema):
+        raise SchemaError(f"A speedup is for the problems of a schema; pass that first, not {schema!r}.")
+    return schema

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from hasten.audit import Counters
+from hasten.audit import Agreement, Counters
 from hasten.errors import ModelError
 from hasten.files import load_tensors, save_tensors
 from hasten.heuristic import check_schema, describe
@@ -45,6 +45,7 @@ def save(speedup: Speedup, path: Path) -> None:
         "settings": settings,
         "own_solver": own,
         "trusted": memory.audit.trusted,
+        "distrust": None if memory.audit.distrust is None else astuple(memory.audit.distrust),
         "guided": memory.guided,
         "rng": memory.rng.bit_generator.state,
         "learned": None,
@@ -67,7 +68,7 @@ def save(speedup: Speedup, path: Path) -> None:
     about = {
         "schema": speedup.schema.digest,
         "names": json.dumps(describe(speedup.schema)),
-        "state": json.dumps(state),
+        "state": json.dumps(state, default=np.generic.item),
     }
     save_tensors(path, FORMAT, tensors, about)
 
@@ -97,6 +98,7 @@ def load(
         Counters(*tensors["counters"].tolist()),
     )
     memory.audit.recent, memory.audit.trusted = tensors["recent"].astype(bool), state["trusted"]
+    memory.audit.distrust = Agreement(*state["distrust"]) if state.get("distrust") else None
     speedup._memory = memory
     return speedup
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
 
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from hasten.problem import Costs, Problem
 
 Term = tuple[int, str] | tuple[int, str, float]
+Item = TypeVar("Item")
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,12 +59,24 @@ class Rule:
     ) -> Rule:
         """Makes a rule from (variable, label) or (variable, label, weight) terms."""
         low, high = read_limits(name, at_most, at_least, exactly)
-        weighted = tuple(
-            (term[0], term[1], check_weight(term[2] if len(term) == 3 else 1.0, name, term[1])) for term in terms
-        )
+        weighted = tuple(_read_term(name, term) for term in _listed(terms, f"Rule {name!r}: the terms"))
         if not weighted:
             raise SchemaError(f"Rule {name!r} counts nothing. Give (variable, label) terms.")
         return Rule(name, weighted, low, high)
+
+
+def _read_term(rule: str, term: Term) -> tuple[int, str, float]:
+    if not isinstance(term, tuple | list) or len(term) not in (2, 3):
+        raise SchemaError(f"Rule {rule!r}: a term is (variable, label) or (variable, label, weight), got {term!r}.")
+    return term[0], term[1], check_weight(term[2] if len(term) == 3 else 1.0, rule, term[1])
+
+
+def _listed(given: Iterable[Item], what: str) -> tuple[Item, ...]:
+    """Returns several things as a tuple, or says that there should be several."""
+    try:
+        return tuple(given)
+    except TypeError:
+        raise SchemaError(f"{what} must be a list, got {given!r}.") from None
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -157,14 +170,14 @@ class Structure:
         rules: Iterable[Rule] = (),
         id: int = 0,
     ) -> Problem:
-        """Returns this structure with costs: an array per variable, one flat array, or a lazy scorer.
+        """Returns this structure with costs: a list or array per variable, one flat one, or a lazy scorer.
 
         `tables` gives factors, by number, a table of their own for this problem; `rules` adds rows to it. `id`
         is what a lazy scorer is told of which problem is meant.
         """
         from hasten.problem import Problem
 
-        return Problem.of(self, costs, tables=tables or {}, rules=tuple(rules), id=id)
+        return Problem.of(self, costs, tables=tables or {}, rules=_listed(rules, "The rules of a problem"), id=id)
 
     def batch(self, costs: FloatArray) -> Batch:
         """Returns many problems of this shape at once, from a matrix with a row of flat costs for each."""
@@ -224,6 +237,8 @@ class Structure:
         copy = self._copy()
         copy._own_tables = self._own_tables
         for rule in rules:
+            if not isinstance(rule, Rule):
+                raise SchemaError(f"{rule!r} is no rule. Make one: Rule.of(name, terms, at_most=...).")
             copy._row(rule)
             copy.rules.append(rule)
         return copy

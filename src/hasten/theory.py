@@ -11,10 +11,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from hasten.answers import Answers, read_answers
 from hasten.batch import Batch
 from hasten.errors import ProblemError, SolverError
 from hasten.graph import FloatArray, Graph, IntArray
-from hasten.learner import Answers, read_answers
 from hasten.problem import Problem
 from hasten.solvers import load
 from hasten.solvers.formulation import formulate

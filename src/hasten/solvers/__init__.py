@@ -8,19 +8,18 @@ from __future__ import annotations
 
 import math
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from importlib import import_module
 from importlib.util import find_spec
+from inspect import signature
 from typing import Any, Protocol, cast, runtime_checkable
 
 from hasten.batch import Batch, as_batch
 from hasten.errors import SolverError, SolverMissing
-from hasten.graph import IntArray
 from hasten.problem import Problem
 from hasten.solution import Solution, Solutions, Status
 
-Labels = Sequence[int] | Sequence[str] | IntArray
 Progress = Callable[[int, int], object]  # how many are done, of how many
 
 
@@ -63,22 +62,46 @@ def make_solver(solver: str | Solver | Callable[[Problem], Any], **options: Any)
     A function may return labels (numbers or names), None if there is no valid labelling, or a `Solution`.
     What comes from outside is scored and checked like everything else.
     """
+    check_solver(solver)
     if isinstance(solver, str):
-        if solver not in _SOLVERS:
-            raise SolverError(f"There is no solver {solver!r}. There are {', '.join(_SOLVERS)}; or pass your own.")
         load(solver)
-        made: Solver = getattr(import_module(_SOLVERS[solver].module), _SOLVERS[solver].solver)(**options)
+        kind = getattr(import_module(_SOLVERS[solver].module), _SOLVERS[solver].solver)
+        _check_options(solver, kind, options)
+        made: Solver = kind(**options)
         return made
     if options:
         raise SolverError(f"Options ({', '.join(options)}) go with a solver's name; set yours up yourself.")
     if isinstance(solver, UserSolver) or type(solver).__module__ in {entry.module for entry in _SOLVERS.values()}:
         return cast(Solver, solver)
-    if not callable(getattr(solver, "solve", None)) and not callable(solver):
-        raise SolverError(
-            f"{solver!r} is no solver. Pass a name ({', '.join(_SOLVERS)}), an object with solve(problem), "
-            "or a function from a problem to its labels."
-        )
     return UserSolver(solver)
+
+
+def check_solver(solver: object) -> None:
+    """Refuses what `make_solver` would: what is no solver, and one whose package is missing. Imports nothing."""
+    if not isinstance(solver, str):
+        if not callable(getattr(solver, "solve", None)) and not callable(solver):
+            raise SolverError(
+                f"{solver!r} is no solver. Pass a name ({', '.join(_SOLVERS)}), an object with solve(problem), "
+                "or a function from a problem to its labels."
+            )
+        return
+    if solver not in _SOLVERS:
+        raise SolverError(f"There is no solver {solver!r}. There are {', '.join(_SOLVERS)}; or pass your own.")
+    package = _SOLVERS[solver].package
+    if package is not None and sys.modules.get(package) is None and find_spec(package) is None:
+        raise _missing(solver, f"No module named {package!r}")
+
+
+def _missing(name: str, why: object) -> SolverMissing:
+    package = _SOLVERS[name].package
+    return SolverMissing(f"{name} needs the package {package} ({why}). Install it: pip install {package}")
+
+
+def _check_options(name: str, kind: Callable[..., Solver], options: Mapping[str, Any]) -> None:
+    known = list(signature(kind).parameters) if options else []
+    unknown = [option for option in options if option not in known]
+    if unknown:
+        raise SolverError(f"{name} has no option {', '.join(unknown)}. It has {', '.join(known)}.")
 
 
 def available_solvers() -> dict[str, bool]:
@@ -91,7 +114,7 @@ def package_of(name: str) -> str | None:
     return _SOLVERS[name].package
 
 
-def solve_all(solver: Solver, problems: Batch | Sequence[Problem], progress: Progress | None = None) -> Solutions:
+def solve_all(solver: Solver, problems: Batch | Iterable[Problem], progress: Progress | None = None) -> Solutions:
     """Solves many problems, one after the other, and tells `progress` of each."""
     batch = as_batch(problems).resolved()
     answers = []
@@ -115,9 +138,7 @@ def load(name: str) -> None:
     try:
         import_module(entry.package)
     except ImportError as error:
-        raise SolverMissing(
-            f"{name} needs the package {entry.package} ({error}). Install it: pip install {entry.package}"
-        ) from None
+        raise _missing(name, error) from None
 
 
 class UserSolver:

@@ -45,8 +45,8 @@ class BaseSolver(ABC):
     name: ClassVar[str]
 
     def __init__(self, time_limit: float | None = None) -> None:
-        if time_limit is not None and not time_limit >= 0:
-            raise SolverError(f"A time limit is a number of seconds, or None for no limit; got {time_limit}.")
+        if time_limit is not None and not (isinstance(time_limit, int | float | np.number) and time_limit >= 0):
+            raise SolverError(f"A time limit is a number of seconds, or None for no limit; got {time_limit!r}.")
         self.time_limit = time_limit
         self._lock: Any = threading.Lock()
 
