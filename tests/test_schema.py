@@ -347,3 +347,11 @@ def test_a_weight_that_rounding_would_swallow_is_an_error() -> None:
     schema.variable("size", ["small", "large"])
     with pytest.raises(SchemaError, match=r"Rule 'budget' has the weight 1e\+16.*Scale the rule down"):
         schema.rule("budget", at_most=3, size={"large": 1e16})
+
+
+def test_a_factor_of_too_many_roles_is_refused() -> None:
+    schema = Schema()
+    one = schema.variable("one", ["o"])
+    schema.factor("enough", **{f"role{i}": one for i in range(32)})
+    with pytest.raises(SchemaError, match="many has 33 roles; the limit is 32"):
+        schema.factor("many", **{f"role{i}": one for i in range(33)})

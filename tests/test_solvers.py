@@ -399,7 +399,7 @@ def test_what_make_solver_would_refuse_is_refused_without_an_import(monkeypatch)
         check_solver("gurobi")
     with pytest.raises(SolverMissing) as there:
         load("gurobi")
-    assert str(here.value).endswith('Install it: pip install "hasten[gurobi]"')
+    assert str(here.value).endswith("Install it: pip install gurobipy")
     assert str(here.value).split(" (")[0] == str(there.value).split(" (")[0]
     monkeypatch.delitem(sys.modules, "highspy", raising=False)
     check_solver("highs")

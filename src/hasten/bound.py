@@ -194,8 +194,8 @@ def _given(batch: Batch, found: Solutions | None) -> tuple[IntArray, FloatArray]
 # By outcome (proved, open, infeasible), and by whether there is an answer.
 _STATUS = np.array(
     [
-        [STATUSES.index(status) for status in (Status.DEAD_END, Status.PROVED)],
-        [STATUSES.index(status) for status in (Status.DEAD_END, Status.FOUND)],
+        [STATUSES.index(status) for status in (Status.OPEN, Status.PROVED)],
+        [STATUSES.index(status) for status in (Status.OPEN, Status.FOUND)],
         [STATUSES.index(status) for status in (Status.INFEASIBLE, Status.INFEASIBLE)],
     ]
 )

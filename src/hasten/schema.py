@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
 MAX_WEIGHT = 1e10  # of a rule
 MAX_TABLE = 1_000_000  # entries; larger scopes belong in rules
+MAX_ROLES = 32  # of a factor: NumPy's arrays have no more than 64 dimensions
 MAX_LABELS = 2**15  # of one variable: the beam keeps labels in 16 bits
 Predicate = Callable[..., bool]
 Pattern = str | Collection[str]
@@ -216,6 +217,8 @@ class Schema:
             if self.variables.get(getattr(kind, "name", "")) is not kind:
                 raise SchemaError(f"{name}: role {role!r} is not a variable kind of this schema, got {kind!r}.")
         size = math.prod(len(kind) for kind in roles.values())
+        if len(roles) > MAX_ROLES:
+            raise SchemaError(f"{name} has {len(roles)} roles; the limit is {MAX_ROLES}. Say it with smaller factors.")
         if size > MAX_TABLE:
             raise SchemaError(
                 f"{name} would have {size:,} label tuples; the limit is {MAX_TABLE:,}. "

@@ -22,6 +22,7 @@ class Status(StrEnum):
     SOLVED = "Solved to optimality by the solver."
     FOUND = "Found by search; not proved."
     INVALID = "Found by search; it breaks a constraint."
+    OPEN = "No labelling was found, and none ruled out, with this effort. Raise max_nodes or use the solver."
     DEAD_END = "Every node in the beam broke a constraint. Widen the beam or use the solver."
     INFEASIBLE = "No labelling satisfies the constraints."
     TIME_LIMIT = "The solver ran out of time; this is the best labelling that it found."
@@ -42,6 +43,7 @@ class Source(StrEnum):
     SOLVER = "solver"
 
 
+WITHOUT_ANSWER = (Status.OPEN, Status.DEAD_END, Status.INFEASIBLE, Status.NO_TIME)
 STATUSES = tuple(Status)
 SOURCES = tuple(Source)
 
@@ -123,7 +125,7 @@ class Solutions(Sequence[Solution]):
     def _answer(self, p: int, problem: Problem) -> Solution:
         at = self.batch.variable_at
         values = self.labels[at[p] : at[p + 1]]
-        answered = STATUSES[self.status[p]] not in (Status.DEAD_END, Status.INFEASIBLE, Status.NO_TIME)
+        answered = STATUSES[self.status[p]] not in WITHOUT_ANSWER
         return Solution(
             problem,
             STATUSES[self.status[p]],
