@@ -29,8 +29,8 @@ def draw_figures(results: Entry) -> str:
         ("learning_curve", learning_curve),
         ("theta_sweep", theta_sweep),
         ("by_size", time_by_size),
-        ("proofs", how_proved),
         ("structures", distinct_outputs),
+        ("proofs", how_proved),
     )
     shown = "".join(figure(results[key]) for key, figure in sections if results.get(key))
     return f'<div class="figures">{shown}</div>' if shown else '<p class="empty">Nothing to draw.</p>'
@@ -129,7 +129,7 @@ def how_proved(proofs: Sequence[Entry]) -> str:
         bars.append(f'<p>{total:,} {text(row.get("sentences"))} sentences</p><div class="stack">{"".join(parts)}</div>')
     caption = "Each step is taken only where the one before left something open. Hover for numbers."
     return (
-        f'<figure><h3>How the answers were proved</h3><ul class="legend">{keys}</ul>{"".join(bars)}'
+        f'<figure class="wide"><h3>How the answers were proved</h3><ul class="legend">{keys}</ul>{"".join(bars)}'
         f"<figcaption>{caption}</figcaption></figure>"
     )
 
