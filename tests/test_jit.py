@@ -44,6 +44,19 @@ def test_a_kernel_is_compiled_anew_once_any_other_has_changed(tmp_path: Path, mo
     assert hits == [0, 1, 0, 1]
 
 
+def test_what_an_older_version_left_is_not_opened(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It may name types that are gone, and Numba would fail to read it."""
+    file = tmp_path / "doubling.py"
+    file.write_text(SOURCE)
+    assert load(file)(3) == 6
+    old = list(tmp_path.rglob("*.nbi"))
+    assert old
+    for index in old:
+        index.write_bytes(index.read_bytes()[:30] + b"gone")
+    monkeypatch.setattr(jit, "STAMP", "another")
+    assert load(file)(3) == 6
+
+
 def test_the_stamp_changes_with_what_mentions_kernels_alone(tmp_path: Path) -> None:
     (tmp_path / "sub").mkdir()
     other, kernels = tmp_path / "other.py", tmp_path / "sub" / "kernels.py"

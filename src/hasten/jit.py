@@ -47,7 +47,8 @@ def _compile(function: Callable[P, R], **options: Any) -> Callable[P, R]:
     compiled: Callable[P, R] = njit(**_ALWAYS, **options)(function)
     cache: Any = getattr(compiled, "_cache", None)  # none where NUMBA_DISABLE_JIT is set
     if hasattr(cache, "_cache_file"):  # Numba has no public way to say it, and another version may have another name
-        cache._cache_file._source_stamp = STAMP
+        name = f"{cache._impl.filename_base}.{STAMP[:12]}"  # old files are not even opened: their types may be gone
+        cache._cache_file = type(cache._cache_file)(cache.cache_path, name, STAMP)
     return compiled
 
 
