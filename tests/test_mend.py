@@ -48,10 +48,10 @@ def hard_problems(draw: Any) -> Problem:
     return problem.structure.problem(cost, tables=dict(exact.tables_by_factor(problem)))
 
 
-def run(problem: Problem, max_broken: int = 1000) -> tuple[float, float, np.ndarray, mend.Bench]:
+def run(problem: Problem, max_broken: int = 1000) -> tuple[float, float, np.ndarray, mend.Workbench]:
     """Mends the cheapest labels; returns the cost, the bound, the labels and the bench."""
     graph = problem.graph
-    bench = m.make_bench(
+    bench = m.make_workbench(
         int(graph.first[-1]), opened(n_messages)(graph), m.n_tuples(graph), max(1, len(graph.table_at))
     )
     labels = np.zeros(problem.n_variables, dtype=np.int64)

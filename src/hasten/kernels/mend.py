@@ -26,7 +26,7 @@ from hasten.kernels.score import EPS, entry, total_cost
 TIGHT = 1e-10  # a factor whose own part is larger than this, relatively, is broken
 
 
-class Bench(NamedTuple):
+class Workbench(NamedTuple):
     """Working space; between problems nothing is touched and nothing waits."""
 
     belief: FloatArray  # (L,) costs with messages; inf for a label that is out
@@ -40,9 +40,9 @@ class Bench(NamedTuple):
 
 
 @driver
-def make_bench(n_labels: int, n_messages: int, n_tuples: int, n_factors: int) -> Bench:
+def make_workbench(n_labels: int, n_messages: int, n_tuples: int, n_factors: int) -> Workbench:
     """Returns working space for graphs of at most these sizes."""
-    return Bench(
+    return Workbench(
         np.zeros(n_labels),
         np.zeros(n_messages),
         np.zeros(n_tuples),
@@ -65,7 +65,7 @@ def n_tuples(graph: Graph) -> int:
 
 @kernel
 def mend(
-    graph: Graph, cost: FloatArray, table: FloatArray, size: float, max_broken: int, bench: Bench, labels: IntArray
+    graph: Graph, cost: FloatArray, table: FloatArray, size: float, max_broken: int, bench: Workbench, labels: IntArray
 ) -> tuple[float, float]:
     """Mends the labels, each at its cheapest, of a graph whose tables only forbid, not looking at rows.
 
@@ -118,7 +118,7 @@ def mend(
 
 
 @kernel
-def clear(bench: Bench, n_touched: int, n_waiting: int) -> None:
+def clear(bench: Workbench, n_touched: int, n_waiting: int) -> None:
     """Leaves nothing touched and nothing waiting."""
     for x in range(n_touched):
         bench.has_messages[bench.touched[x]] = False
@@ -127,7 +127,7 @@ def clear(bench: Bench, n_touched: int, n_waiting: int) -> None:
 
 
 @kernel
-def is_broken(graph: Graph, table: FloatArray, f: int, bench: Bench, labels: IntArray, slack: float) -> bool:
+def is_broken(graph: Graph, table: FloatArray, f: int, bench: Workbench, labels: IntArray, slack: float) -> bool:
     """Whether the labels cost more than the least of factor `f`'s own part, which is zero."""
     if table[graph.table_at[f] + entry(graph, f, labels)] == np.inf:
         return True
@@ -140,7 +140,7 @@ def is_broken(graph: Graph, table: FloatArray, f: int, bench: Bench, labels: Int
 
 
 @kernel
-def start_messages(graph: Graph, f: int, bench: Bench) -> None:
+def start_messages(graph: Graph, f: int, bench: Workbench) -> None:
     """Sets the messages of factor `f` to zero."""
     bench.has_messages[f] = True
     for a in range(graph.scope_first[f], graph.scope_first[f + 1]):
@@ -150,7 +150,7 @@ def start_messages(graph: Graph, f: int, bench: Bench) -> None:
 
 
 @kernel
-def update(graph: Graph, table: FloatArray, f: int, bench: Bench, labels: IntArray) -> tuple[int, float]:
+def update(graph: Graph, table: FloatArray, f: int, bench: Workbench, labels: IntArray) -> tuple[int, float]:
     """Moves the variables of factor `f` to its cheapest tuple, and raises the bound by what that costs.
 
     Returns which slots changed their labels, a bit each (-1: no tuple is left), and the sum of the largest magnitudes.
@@ -211,7 +211,7 @@ def update(graph: Graph, table: FloatArray, f: int, bench: Bench, labels: IntArr
 
 
 @kernel
-def lower_bound(graph: Graph, bench: Bench, error: float) -> float:
+def lower_bound(graph: Graph, bench: Workbench, error: float) -> float:
     """Returns the sum of the least beliefs, less what rounding can be, `error` being what updates added to that.
 
     It is -inf where that overflows, or a variable has no label left: others will tell.

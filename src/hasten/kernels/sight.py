@@ -10,7 +10,7 @@ import numpy as np
 from hasten.graph import FloatArray, Graph, IntArray, Pool, by_structure, view
 from hasten.jit import driver, kernel
 from hasten.kernels.dual import n_messages
-from hasten.kernels.mend import Bench, make_bench, mend, n_tuples
+from hasten.kernels.mend import Workbench, make_workbench, mend, n_tuples
 from hasten.kernels.outcome import GIVEN, MENDING, OPEN, PROVED, SIGHT, is_proved
 from hasten.kernels.score import EPS, rows_hold, total_cost
 
@@ -61,7 +61,7 @@ def rounding(graph: Graph, size: float) -> float:
 
 @kernel
 def look(
-    graph: Graph, cost: FloatArray, table: FloatArray, bench: Bench, labels: IntArray
+    graph: Graph, cost: FloatArray, table: FloatArray, bench: Workbench, labels: IntArray
 ) -> tuple[int, float, float, float]:
     """Labels each variable at its cheapest, and mends that if need be.
 
@@ -104,7 +104,7 @@ def look_range(
     """Looks at problems `begin_at:end_at`; what is proved replaces the labels given, if it is better than those."""
     if begin_at == end_at:
         return
-    bench = largest_bench(pool, structure, begin_at, end_at)
+    bench = largest_workbench(pool, structure, begin_at, end_at)
     trial = np.empty(np.max(np.diff(variable_at[begin_at : end_at + 1])), dtype=np.int64)
     order = by_structure(pool, structure, begin_at, end_at)
     s = structure[order[0]]
@@ -126,7 +126,7 @@ def look_range(
 
 
 @driver
-def largest_bench(pool: Pool, structure: IntArray, begin_at: int, end_at: int) -> Bench:
+def largest_workbench(pool: Pool, structure: IntArray, begin_at: int, end_at: int) -> Workbench:
     """Returns a bench on which any of problems `begin_at:end_at` can be mended."""
     n_labels, n_sent, n_listed, n_factors = 0, 0, 0, 0
     seen = np.zeros(pool.at.shape[0], dtype=np.bool_)
@@ -138,4 +138,4 @@ def largest_bench(pool: Pool, structure: IntArray, begin_at: int, end_at: int) -
             n_sent = max(n_sent, n_messages(graph))
             n_listed = max(n_listed, n_tuples(graph))
             n_factors = max(n_factors, graph.table_at.size)
-    return make_bench(n_labels, n_sent, n_listed, n_factors)
+    return make_workbench(n_labels, n_sent, n_listed, n_factors)
