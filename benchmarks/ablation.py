@@ -25,15 +25,16 @@ import numpy as np
 from rich.console import Console
 from rich.table import Table
 
-from hasten.batch import Batch
-from hasten.bound import Certifier
-from hasten.graph import FloatArray, IntArray
-from hasten.kernels.outcome import TOLERANCE
-from hasten.learner import Learner
-from hasten.schema import Schema
-from hasten.search import BeamSearch, ReducedSearch, as_solutions
-from hasten.solution import Solutions
-from hasten.structure import Structure
+from hasten.kernels.tolerance import TOLERANCE
+from hasten.learning.learner import Learner
+from hasten.model.batch import Batch
+from hasten.model.schema import Schema
+from hasten.model.solution import Solutions, as_solutions
+from hasten.model.structure import Structure
+from hasten.proof.certifier import Certifier
+from hasten.search.beam import BeamSearch
+from hasten.search.reduced import ReducedSearch
+from hasten.support.arrays import FloatArray, IntArray
 
 ENTITIES = ["person", "location", "organization", "none"]
 ARGUMENTS = {
@@ -113,10 +114,10 @@ def synthetic(rng: np.random.Generator, n: int, noise: float, sizes: Sequence[in
 
 def real(corpus: Path, unlabeled: Path | None, training: str) -> tuple[Batch, Batch]:
     """Returns problems to learn from and to measure on, with costs from a trained black box."""
-    from hasten.tasks.entity_relation.corpus import Sentence, split
-    from hasten.tasks.entity_relation.formats import read_corpus
-    from hasten.tasks.entity_relation.text import intern
-    from hasten.tasks.entity_relation.training import train_independent, train_structured
+    from hasten.tasks.entity_relation.data.corpus import Sentence, split
+    from hasten.tasks.entity_relation.data.formats import read_corpus
+    from hasten.tasks.entity_relation.scoring.text import intern
+    from hasten.tasks.entity_relation.scoring.training import train_independent, train_structured
 
     sentences = [sentence for sentence in read_corpus(corpus) if sentence.relations]
     train, test = split(sentences, 0.7)  # as `hasten reproduce` does
@@ -221,7 +222,7 @@ def ways(scale: float) -> list[Way]:
 
 def typical_gap(batch: Batch) -> float:
     """Returns the median, over all variables, of what the second-best label costs above the best."""
-    from hasten.learner import STEP, default_step
+    from hasten.learning.learner import STEP, default_step
 
     return default_step(batch) / STEP
 

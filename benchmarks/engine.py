@@ -19,17 +19,18 @@ from pathlib import Path
 import numpy as np
 from rich.table import Table
 
-from hasten.batch import Batch
 from hasten.bench.families import FAMILIES
 from hasten.bench.tables import duration, times, wide_console
-from hasten.bound import Certifier
 from hasten.errors import SolverError
-from hasten.files import write_whole
-from hasten.kernels.outcome import TOLERANCE
-from hasten.machine import describe_machine
-from hasten.problem import Problem
-from hasten.search import BeamSearch, ConstrainedSearch, greedy
+from hasten.kernels.tolerance import TOLERANCE
+from hasten.model.batch import Batch
+from hasten.model.problem import Problem
+from hasten.proof.certifier import Certifier
+from hasten.search.beam import BeamSearch, greedy
+from hasten.search.constrained import ConstrainedSearch
 from hasten.solvers import make_solver
+from hasten.support.environment import describe_machine
+from hasten.support.files import write_whole
 
 SIZES = (2, 4, 6, 8, 12, 20)
 Columns = dict[int, dict[str, dict[str, float]]]  # by size and line: seconds a problem, and more

@@ -23,15 +23,16 @@ import numpy as np
 from rich.console import Console
 from rich.table import Table
 
-from hasten.batch import Batch
-from hasten.bound import Certifier
-from hasten.kernels import beam, learn
-from hasten.learner import STEP, Learner, default_step
-from hasten.schema import Schema
-from hasten.search import BeamSearch
-from hasten.solution import Solutions
+from hasten.kernels import search as beam
+from hasten.kernels.learning import algorithm_1 as learn
+from hasten.learning.learner import STEP, Learner, default_step
+from hasten.model.batch import Batch
+from hasten.model.schema import Schema
+from hasten.model.solution import Solutions
+from hasten.model.structure import Structure
+from hasten.proof.certifier import Certifier
+from hasten.search.beam import BeamSearch
 from hasten.solvers import make_solver
-from hasten.structure import Structure
 
 ENTITIES = ["person", "location", "organization", "none"]
 ARGUMENTS = {

@@ -13,8 +13,8 @@ from typing import Any
 import naive
 import numpy as np
 
-from hasten.kernels.score import slack
-from hasten.problem import Problem
+from hasten.kernels.tolerance import slack
+from hasten.model.problem import Problem
 
 INF = math.inf
 

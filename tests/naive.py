@@ -8,9 +8,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from hasten.kernels.score import slack
-from hasten.problem import Problem
-from hasten.schema import FactorKind
+from hasten.kernels.tolerance import slack
+from hasten.model.problem import Problem
+from hasten.model.schema import FactorKind
 
 
 class Answer(NamedTuple):

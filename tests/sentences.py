@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from hypothesis import strategies as st
 
-from hasten.tasks.entity_relation.corpus import Sentence
+from hasten.tasks.entity_relation.data.corpus import Sentence
 
 MARLOW = Sentence(
     id="a",

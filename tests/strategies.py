@@ -9,12 +9,13 @@ from collections import Counter
 from itertools import permutations
 from typing import Any, Protocol
 
+import naive
 import numpy as np
 from hypothesis import strategies as st
 
-from hasten.problem import Problem
-from hasten.schema import FactorKind, Schema
-from hasten.structure import Rule, Structure
+from hasten.model.problem import Problem
+from hasten.model.schema import FactorKind, Schema
+from hasten.model.structure import Rule, Structure
 
 ENTITIES = ["person", "location", "organization", "none"]
 ARGUMENTS = {  # the paper's five constraints: the kinds of entity that each relation joins
@@ -209,3 +210,17 @@ def _cells(dice: Dice, size: int, whole: bool) -> np.ndarray:
         return np.array([dice.integer(-3, 3) for _ in range(size)], dtype=np.float64)
     rng = np.random.default_rng(dice.seed())
     return rng.integers(-3, 4, size).astype(np.float64) if whole else rng.normal(size=size) * 3
+
+
+def rich_problems(**family: Any) -> st.SearchStrategy[Problem]:
+    """Draws problems by their seed, most of them with tables: more varied than number by number."""
+
+    def rich(seed: int) -> Problem:
+        rng = np.random.default_rng(seed)
+        for _ in range(4):
+            problem = random_problem(rng, **family)
+            if len(naive.tables_of(problem)) > 1:
+                break
+        return problem
+
+    return st.integers(0, 2**32 - 1).map(rich)

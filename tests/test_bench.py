@@ -10,22 +10,15 @@ import numpy as np
 import pytest
 
 from hasten.bench import plots, run, tables, text
-from hasten.bench.families import (
-    ENTITIES,
-    FAMILIES,
-    RELATIONS,
-    entity_relation,
-    entity_relation_schema,
-    plant,
-)
+from hasten.bench.families import ENTITIES, FAMILIES, RELATIONS, entity_relation, entity_relation_schema, plant
 from hasten.bench.peers import PEERS, Peer
 from hasten.bench.worker import Round, measure, warm_up
-from hasten.bound import Certifier
 from hasten.errors import HastenError, ProblemError
-from hasten.machine import describe_machine
+from hasten.proof.certifier import Certifier
 from hasten.solvers import make_solver
-from hasten.tasks.entity_relation.synthetic import generate
-from hasten.tasks.entity_relation.training import gold
+from hasten.support.environment import describe_machine
+from hasten.tasks.entity_relation.data.synthetic import generate
+from hasten.tasks.entity_relation.scoring.training import gold
 
 SMALL = {name: min(family.sizes) for name, family in FAMILIES.items()}
 

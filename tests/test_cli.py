@@ -11,11 +11,11 @@ from rich.console import Console
 from typer.testing import CliRunner
 
 from hasten import Status, __version__, cli
-from hasten.bound import Certifier
 from hasten.demo import running_example, show_running_example
-from hasten.search import greedy
-from hasten.tasks.entity_relation.formats import read_jsonl, write_jsonl
-from hasten.tasks.entity_relation.synthetic import generate
+from hasten.proof.certifier import Certifier
+from hasten.search.beam import greedy
+from hasten.tasks.entity_relation.data.formats import read_jsonl, write_jsonl
+from hasten.tasks.entity_relation.data.synthetic import generate
 
 run = CliRunner().invoke
 

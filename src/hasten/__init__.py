@@ -5,10 +5,6 @@ The data's way through the package:
     schema -> structure -> problem -> batch -> search | certifier | solver -> solution -> learner -> speedup
 """
 
-from hasten.batch import Batch
-from hasten.bound import Certifier
-from hasten.calibrate import Calibration
-from hasten.check import Check, Violation
 from hasten.errors import (
     CorpusError,
     HastenError,
@@ -23,15 +19,21 @@ from hasten.errors import (
     SolverWrong,
     WriteError,
 )
-from hasten.heuristic import Heuristic
-from hasten.learner import Learner
-from hasten.problem import Problem, Scorer
-from hasten.schema import FactorKind, Schema, VariableKind
-from hasten.search import BeamSearch, ConstrainedSearch, ReducedSearch, greedy
-from hasten.solution import SOURCES, STATUSES, Solution, Solutions, Source, Status
+from hasten.learning.heuristic import Heuristic
+from hasten.learning.learner import Learner
+from hasten.model.batch import Batch
+from hasten.model.problem import Problem, Scorer
+from hasten.model.schema import FactorKind, Schema, VariableKind
+from hasten.model.solution import SOURCES, STATUSES, Solution, Solutions, Source, Status
+from hasten.model.structure import Rule, Structure
+from hasten.model.violations import Check, Violation
+from hasten.proof.certifier import Certifier
+from hasten.search.beam import BeamSearch, greedy
+from hasten.search.constrained import ConstrainedSearch
+from hasten.search.reduced import ReducedSearch
 from hasten.solvers import Solver, available_solvers, make_solver
-from hasten.speedup import Speedup
-from hasten.structure import Rule, Structure
+from hasten.speedup.calibration import Calibration
+from hasten.speedup.predictor import Speedup
 
 __version__ = "0.1.0"
 

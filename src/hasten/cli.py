@@ -19,11 +19,11 @@ from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeEl
 
 import hasten
 from hasten.errors import CorpusError, HastenError
-from hasten.files import output_directory
+from hasten.support.files import output_directory
 
 if TYPE_CHECKING:
-    from hasten.tasks.entity_relation.corpus import Sentence
-    from hasten.tasks.entity_relation.experiment import Experiment
+    from hasten.tasks.entity_relation.data.corpus import Sentence
+    from hasten.tasks.entity_relation.experiment.experiment import Experiment
 
 app = typer.Typer(
     no_args_is_help=True,
@@ -67,8 +67,8 @@ def demo(
 ) -> None:
     """The paper's example and its whole experiment on an embedded synthetic corpus, in about a minute."""
     from hasten.demo import show_running_example
-    from hasten.tasks.entity_relation.experiment import Experiment
-    from hasten.tasks.entity_relation.synthetic import generate
+    from hasten.tasks.entity_relation.data.synthetic import generate
+    from hasten.tasks.entity_relation.experiment.experiment import Experiment
 
     with output_directory(out):
         console.print(
@@ -100,7 +100,7 @@ def reproduce(
 
     Sentences of the corpus without relations, and those of --unlabeled files, are used without their labels.
     """
-    from hasten.tasks.entity_relation.experiment import Experiment
+    from hasten.tasks.entity_relation.experiment.experiment import Experiment
 
     hasten.make_solver(solver)  # one that is not there is refused now
     with output_directory(out):
@@ -174,7 +174,7 @@ def predict(
     """
     from dataclasses import replace
 
-    from hasten.tasks.entity_relation.formats.jsonl import to_json, write_objects
+    from hasten.tasks.entity_relation.data.formats.jsonl import to_json, write_objects
     from hasten.tasks.entity_relation.tagger import Tagger
 
     hasten.make_solver(solver)  # one that is not there is refused now
@@ -204,7 +204,7 @@ def convert(
     unlabelled: Annotated[bool, typer.Option("--unlabelled", help="Leave the labels out.")] = False,
 ) -> None:
     """Turns a corpus into our JSON lines (docs/corpora.md)."""
-    from hasten.tasks.entity_relation.formats import write_jsonl
+    from hasten.tasks.entity_relation.data.formats import write_jsonl
 
     sentences = _sentences(source, format)
     n = write_jsonl(target, (s.unlabelled() for s in sentences) if unlabelled else sentences)
@@ -297,8 +297,8 @@ def _sentences(
     source: str | Path, format: str = "auto", remedy: str = "Name it: --format, one of"
 ) -> Iterator[Sentence]:
     """Reads a corpus, in words of the command line."""
-    from hasten.tasks.entity_relation.formats import FORMATS, read_corpus, recognise
-    from hasten.tasks.entity_relation.formats.lines import called
+    from hasten.tasks.entity_relation.data.formats import FORMATS, read_corpus, recognise
+    from hasten.tasks.entity_relation.data.formats.lines import called
 
     if format == "auto":
         found = recognise(source)
@@ -331,9 +331,9 @@ def _read(
 
 def _run_and_report(experiment: Experiment, out: Path) -> None:
     """Runs an experiment, shows its results, then writes them, so that they are not lost if that fails."""
-    from hasten.files import write_whole
-    from hasten.tasks.entity_relation.report import write_report
-    from hasten.tasks.entity_relation.summary import show_results
+    from hasten.support.files import write_whole
+    from hasten.tasks.entity_relation.report.report import write_report
+    from hasten.tasks.entity_relation.report.summary import show_results
 
     with _progress() as tell:
         results = experiment.run(tell)

@@ -5,11 +5,11 @@ from __future__ import annotations
 from rich.console import Console
 from rich.table import Table
 
-from hasten.bound import Certifier
-from hasten.problem import Problem
-from hasten.schema import Schema
-from hasten.search import greedy
-from hasten.solution import Solution
+from hasten.model.problem import Problem
+from hasten.model.schema import Schema
+from hasten.model.solution import Solution
+from hasten.proof.certifier import Certifier
+from hasten.search.beam import greedy
 from hasten.solvers import make_solver
 
 NAMES = ("Colin", "Ordon Village", "Colin → Ordon Village", "Ordon Village → Colin")

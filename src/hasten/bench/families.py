@@ -9,10 +9,10 @@ from itertools import combinations, pairwise
 import numpy as np
 
 from hasten.errors import ProblemError
-from hasten.graph import FloatArray, IntArray
-from hasten.problem import Problem
-from hasten.schema import Schema
-from hasten.structure import Structure
+from hasten.model.problem import Problem
+from hasten.model.schema import Schema
+from hasten.model.structure import Structure
+from hasten.support.arrays import FloatArray, IntArray
 
 ENTITIES = ("person", "location", "organization", "none")
 RELATIONS = ("Kill", "LiveIn", "WorkFor", "LocatedAt", "OrgBasedIn", "NoRel")

@@ -20,10 +20,10 @@ from hasten.bench.families import FAMILIES, Family
 from hasten.bench.peers import OWN, PEERS
 from hasten.bench.worker import PeerFailed, Round, Worker
 from hasten.errors import HastenError
-from hasten.files import write_whole
-from hasten.kernels.outcome import TOLERANCE
-from hasten.machine import describe_machine
-from hasten.problem import Problem
+from hasten.kernels.tolerance import TOLERANCE
+from hasten.model.problem import Problem
+from hasten.support.environment import describe_machine
+from hasten.support.files import write_whole
 
 Report = Callable[[str], None]
 

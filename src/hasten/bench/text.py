@@ -19,7 +19,6 @@ from typing import Any
 
 import numpy as np
 
-from hasten.batch import Batch
 from hasten.bench.families import (
     ARGUMENTS,
     ENTITIES,
@@ -28,22 +27,23 @@ from hasten.bench.families import (
     entity_relation_schema,
     sentence_problems,
 )
-from hasten.bound import Certifier
-from hasten.graph import FloatArray, IntArray
 from hasten.jit import driver
-from hasten.problem import Problem
-from hasten.schema import Schema
-from hasten.search import BeamSearch, greedy
-from hasten.solution import Solutions
-from hasten.structure import Structure
-from hasten.tasks.entity_relation import native
-from hasten.tasks.entity_relation.black_box import LinearScorer
-from hasten.tasks.entity_relation.corpus import Sentence, split
-from hasten.tasks.entity_relation.features import MAX_FEATURES, variable_features
-from hasten.tasks.entity_relation.formats import read_corpus
-from hasten.tasks.entity_relation.synthetic import generate
-from hasten.tasks.entity_relation.text import Text, intern
-from hasten.tasks.entity_relation.training import gold, train_independent, train_structured
+from hasten.model.batch import Batch
+from hasten.model.problem import Problem
+from hasten.model.schema import Schema
+from hasten.model.solution import Solutions
+from hasten.model.structure import Structure
+from hasten.proof.certifier import Certifier
+from hasten.search.beam import BeamSearch, greedy
+from hasten.support.arrays import FloatArray, IntArray
+from hasten.tasks.entity_relation.data.corpus import Sentence, split
+from hasten.tasks.entity_relation.data.formats import read_corpus
+from hasten.tasks.entity_relation.data.synthetic import generate
+from hasten.tasks.entity_relation.scoring import native
+from hasten.tasks.entity_relation.scoring.black_box import LinearScorer
+from hasten.tasks.entity_relation.scoring.features import MAX_FEATURES, variable_features
+from hasten.tasks.entity_relation.scoring.text import Text, intern
+from hasten.tasks.entity_relation.scoring.training import gold, train_independent, train_structured
 
 # Vowpal Wabbit's numbers of the labels.
 VW_ENTITY = {"none": 1, "person": 2, "organization": 3, "location": 4}

@@ -18,11 +18,11 @@ from typing import Any
 
 import numpy as np
 
-from hasten.batch import Batch
 from hasten.bench.peers import PEERS
 from hasten.errors import SolverMissing, SolverTooSmall
-from hasten.graph import IntArray
-from hasten.problem import Problem
+from hasten.model.batch import Batch
+from hasten.model.problem import Problem
+from hasten.support.arrays import IntArray
 
 REPEATS = 5  # of a batch, in one round
 PATIENCE = 120.0  # seconds beyond what a peer may take, before it is given up

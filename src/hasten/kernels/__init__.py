@@ -1,1 +1,4 @@
-"""Numba kernels: plain functions on arrays, without objects, checks or printing. Slow twins: `tests/naive.py`."""
+"""Compiled functions on flat arrays: all that has to be fast, and nothing else.
+
+Imports only `hasten.jit` and `hasten.support`; within, `proof`, `search` and `learning` rest on what stands here.
+"""

@@ -11,12 +11,13 @@ from typing import NamedTuple
 
 import numpy as np
 
-from hasten.graph import FloatArray, Groups, IntArray, gather_fields
 from hasten.jit import driver, inlined_kernel, kernel
+from hasten.kernels.layout import Groups, gather_fields
+from hasten.support.arrays import FloatArray, IntArray
 
 
 class Plan(NamedTuple):
-    """The elimination of N variables of one structure. `hasten.eliminate` writes it."""
+    """The elimination of N variables of one structure. `hasten.model.elimination` writes it."""
 
     variable: IntArray  # (N,) the variable that each step eliminates
     partner: IntArray  # (N,) the one it eliminates with it; -1 for none

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from numba import njit
 
-from hasten.graph import FloatArray, Graph, IntArray
-from hasten.kernels.score import rows_hold, total_cost
+from hasten.kernels.layout import Graph
+from hasten.kernels.rows import rows_hold
+from hasten.kernels.score import total_cost
+from hasten.support.arrays import FloatArray, IntArray
 
 
 @njit(cache=True, nogil=True)

@@ -4,19 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from hasten.graph import BoolArray, FloatArray, Graph, IntArray, Pool, by_structure, view
 from hasten.jit import driver, open_kernel
-
-EPS = 2.220446049250313e-16  # of float64: what rounding scales with
-SLACK = 1e-6  # how far, relatively, a row may be from its limit and still hold: the solvers' own tolerance
-
-
-@open_kernel
-def slack(limit: float) -> float:
-    """Returns by how much a row may miss a limit; 0 for an infinite one, which cannot be missed."""
-    if np.isinf(limit):
-        return 0.0
-    return SLACK * max(1.0, abs(limit))
+from hasten.kernels.layout import Graph, Pool, by_structure, view
+from hasten.kernels.rows import rows_hold
+from hasten.support.arrays import BoolArray, FloatArray, IntArray
 
 
 @open_kernel
@@ -40,26 +31,6 @@ def total_cost(graph: Graph, cost: FloatArray, table: FloatArray, labels: IntArr
             if total == np.inf:
                 break
     return total
-
-
-@open_kernel
-def row_value(graph: Graph, r: int, labels: IntArray) -> float:
-    """Returns the left side of row `r`."""
-    value = 0.0
-    for c in range(graph.row_first[r], graph.row_first[r + 1]):
-        v = graph.row_variable[c]
-        if graph.first[v] + labels[v] == graph.row_label[c]:
-            value += graph.row_weight[c]
-    return value
-
-
-@open_kernel
-def rows_hold(graph: Graph, labels: IntArray) -> bool:
-    """Whether a labelling satisfies every row."""
-    for r in range(graph.row_low.size):
-        if not graph.row_least[r] <= row_value(graph, r, labels) <= graph.row_most[r]:
-            return False
-    return True
 
 
 @driver

@@ -15,10 +15,10 @@ from importlib.util import find_spec
 from inspect import signature
 from typing import Any, Protocol, cast, runtime_checkable
 
-from hasten.batch import Batch, as_batch
 from hasten.errors import SolverError, SolverMissing
-from hasten.problem import Problem
-from hasten.solution import Solution, Solutions, Status
+from hasten.model.batch import Batch, as_batch
+from hasten.model.problem import Problem
+from hasten.model.solution import Solution, Solutions, Status
 
 Progress = Callable[[int, int], object]  # how many are done, of how many
 

@@ -18,13 +18,15 @@ from typing import Any, ClassVar, Generic, TypeVar
 import numpy as np
 
 from hasten.errors import SolverError, SolverWrong
-from hasten.graph import Graph, IntArray
-from hasten.kernels.outcome import TOLERANCE
-from hasten.kernels.score import rows_hold, total_cost
-from hasten.problem import Problem
-from hasten.solution import Solution, Source, Status
+from hasten.kernels.layout import Graph
+from hasten.kernels.rows import rows_hold
+from hasten.kernels.score import total_cost
+from hasten.kernels.tolerance import TOLERANCE
+from hasten.model.problem import Problem
+from hasten.model.solution import Solution, Source, Status
+from hasten.model.structure import Compiled
 from hasten.solvers.objective import Layout, Objective, objectives
-from hasten.structure import Compiled
+from hasten.support.arrays import IntArray
 
 Model = TypeVar("Model")
 

@@ -9,8 +9,8 @@ import numpy as np
 
 from hasten.errors import SolverTooSmall
 from hasten.kernels.enumerate import enumerate_labellings
-from hasten.problem import Problem
-from hasten.solution import Solution, Status
+from hasten.model.problem import Problem
+from hasten.model.solution import Solution, Status
 from hasten.solvers.base import BaseSolver, answer
 from hasten.solvers.objective import Layout, lower_bound
 

@@ -13,9 +13,9 @@ from typing import Any
 import numpy as np
 
 from hasten.errors import SolverError
-from hasten.graph import Graph
-from hasten.problem import Problem
-from hasten.solution import Status
+from hasten.kernels.layout import Graph
+from hasten.model.problem import Problem
+from hasten.model.solution import Status
 from hasten.solvers import load
 from hasten.solvers.base import ModelSolver, Outcome
 from hasten.solvers.formulation import formulate

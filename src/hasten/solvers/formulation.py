@@ -27,8 +27,9 @@ from itertools import chain
 
 import numpy as np
 
-from hasten.graph import BoolArray, FloatArray, Graph, IntArray
-from hasten.kernels.score import slack
+from hasten.kernels.layout import Graph
+from hasten.kernels.tolerance import slack
+from hasten.support.arrays import BoolArray, FloatArray, IntArray
 
 MAX_DENOMINATOR = 10_000
 MAX_WEIGHT = 10**9

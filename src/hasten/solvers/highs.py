@@ -9,13 +9,14 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from hasten.errors import SolverError
-from hasten.graph import Graph, IntArray
-from hasten.problem import Problem
-from hasten.solution import Status
+from hasten.kernels.layout import Graph
+from hasten.model.problem import Problem
+from hasten.model.solution import Status
 from hasten.solvers import load
 from hasten.solvers.base import ModelSolver, Outcome
 from hasten.solvers.formulation import Formulation, formulate
 from hasten.solvers.objective import Objective
+from hasten.support.arrays import IntArray
 
 INTEGRAL = 1e-6  # how far from 0 or 1 a column may be
 TIGHT = 1e-9  # tolerance of feasibility and gaps

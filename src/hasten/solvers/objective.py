@@ -16,8 +16,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from hasten.graph import BoolArray, FloatArray, Graph, IntArray
-from hasten.problem import Problem
+from hasten.kernels.layout import Graph
+from hasten.model.problem import Problem
+from hasten.support.arrays import BoolArray, FloatArray, IntArray
 
 WIDEN = 1e3
 TINY = 1e-3  # where all costs are below this, their largest becomes the unit

@@ -19,15 +19,16 @@ from typing import NamedTuple
 import numpy as np
 
 from hasten.errors import SolverError
-from hasten.graph import FloatArray, Graph, IntArray
-from hasten.problem import Problem
-from hasten.schema import MAX_TABLE
-from hasten.solution import Status
+from hasten.kernels.layout import Graph
+from hasten.model.problem import Problem
+from hasten.model.schema import MAX_TABLE
+from hasten.model.solution import Status
 from hasten.solvers import load
 from hasten.solvers.base import ModelSolver, Outcome
 from hasten.solvers.formulation import whole_row
 from hasten.solvers.objective import Objective
 from hasten.solvers.whole import Rounding, check_precision
+from hasten.support.arrays import FloatArray, IntArray
 
 _ONE_AT_A_TIME = threading.Lock()
 _THREAD = threading.local()

@@ -8,9 +8,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from hasten.errors import SolverError
-from hasten.graph import FloatArray, Graph, IntArray
-from hasten.kernels.outcome import TOLERANCE
+from hasten.kernels.layout import Graph
+from hasten.kernels.tolerance import TOLERANCE
 from hasten.solvers.objective import Layout, Objective
+from hasten.support.arrays import FloatArray, IntArray
 
 MAX_TOTAL = 2**52  # no labelling costs more than this, so that sums are exact in double precision too
 MAX_SCALE = 2**40

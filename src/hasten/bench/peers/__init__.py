@@ -13,12 +13,12 @@ from importlib.util import find_spec
 from time import thread_time
 from typing import Any, Protocol
 
-from hasten.batch import Batch
 from hasten.errors import SolverMissing
-from hasten.machine import package_version
-from hasten.problem import Problem
-from hasten.solution import Solution, Solutions
+from hasten.model.batch import Batch
+from hasten.model.problem import Problem
+from hasten.model.solution import Solution, Solutions
 from hasten.solvers import Solver, make_solver
+from hasten.support.environment import package_version
 
 
 class Batched(Protocol):
@@ -62,7 +62,7 @@ class Alone:
     name = "hasten"
 
     def __init__(self, time_limit: float) -> None:
-        from hasten.bound import Certifier
+        from hasten.proof.certifier import Certifier
 
         self._certify = Certifier()
         self._time_limit = time_limit

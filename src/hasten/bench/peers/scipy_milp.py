@@ -10,9 +10,9 @@ import numpy as np
 
 from hasten.bench.peers.highs_default import chosen_labels
 from hasten.errors import SolverError
-from hasten.graph import Graph
-from hasten.problem import Problem
-from hasten.solution import Status
+from hasten.kernels.layout import Graph
+from hasten.model.problem import Problem
+from hasten.model.solution import Status
 from hasten.solvers.base import ModelSolver, Outcome
 from hasten.solvers.formulation import Formulation, formulate
 from hasten.solvers.objective import Objective

@@ -15,22 +15,22 @@ from typing import Any
 
 import numpy as np
 
-from hasten.calibrate import FORCED, Calibration, calibrate, problems_needed
-from hasten.certified import prove_or_solve
 from hasten.errors import ModelError, ProblemError
-from hasten.files import output_directory, unwritable
-from hasten.graph import IntArray
-from hasten.heuristic import Heuristic
-from hasten.learner import Learner
-from hasten.search import BeamSearch
-from hasten.solution import Solutions
+from hasten.learning.heuristic import Heuristic
+from hasten.learning.learner import Learner
+from hasten.model.solution import Solutions
+from hasten.search.beam import BeamSearch
 from hasten.solvers import Solver, make_solver
-from hasten.tasks.entity_relation import native
-from hasten.tasks.entity_relation.black_box import LinearScorer
-from hasten.tasks.entity_relation.corpus import Sentence
+from hasten.speedup.black_box import prove_or_solve
+from hasten.speedup.calibration import FORCED, Calibration, calibrate, problems_needed
+from hasten.support.arrays import IntArray
+from hasten.support.files import output_directory, unwritable
+from hasten.tasks.entity_relation.data.corpus import Sentence
+from hasten.tasks.entity_relation.scoring import native
+from hasten.tasks.entity_relation.scoring.black_box import LinearScorer
+from hasten.tasks.entity_relation.scoring.text import Vocabulary
+from hasten.tasks.entity_relation.scoring.training import Tell, train_black_box
 from hasten.tasks.entity_relation.task import EntityRelationTask
-from hasten.tasks.entity_relation.text import Vocabulary
-from hasten.tasks.entity_relation.training import Tell, train_black_box
 
 FORMAT = "hasten-entity-relation-tagger"
 CHUNK = 512  # sentences labelled together

@@ -12,13 +12,13 @@ from functools import cached_property
 
 import numpy as np
 
-from hasten.batch import Batch
 from hasten.errors import SchemaError
-from hasten.graph import FloatArray, IntArray
-from hasten.problem import Scorer
-from hasten.schema import Schema
-from hasten.structure import Structure
-from hasten.tasks.entity_relation.corpus import Sentence, induce_arguments
+from hasten.model.batch import Batch
+from hasten.model.problem import Scorer
+from hasten.model.schema import Schema
+from hasten.model.structure import Structure
+from hasten.support.arrays import FloatArray, IntArray
+from hasten.tasks.entity_relation.data.corpus import Sentence, induce_arguments
 
 Arguments = Mapping[str, Collection[tuple[str, str]]]
 

@@ -1,0 +1,340 @@
+"""The dual bound by block coordinate ascent (DESIGN's "proof"; the paper's §3.1 is its seed).
+
+Weak duality: whatever the messages `m` and the multipliers `u`,
+
+    sum_v min_i [cost_v(i) + sum_f m_f,v(i) + sum_r u_r a_r,v,i]
+    + sum_f min_tuple [table_f(tuple) - sum_v m_f,v(tuple_v)]  -  sum_r (u_r * limit_r)
+
+is at most the cost of every valid labelling; `limit` is the row's upper limit where `u >= 0` and its lower one
+where `u < 0`. A sweep sets the messages of each factor in turn to where the bound cannot rise by that factor
+alone (its min-marginals, shared equally by its variables), and likewise each row's multiplier.
+
+A label that no allowed tuple supports is in no valid labelling: it leaves the problem (`belief` = inf), and a
+variable that loses all its labels proves that there is no valid labelling.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from hasten.jit import driver, inlined_kernel, kernel
+from hasten.kernels.layout import Graph
+from hasten.kernels.proof.multipliers import MAX_COUNT, update_row
+from hasten.kernels.proof.outcome import INFEASIBLE, OPEN, PROVED
+from hasten.kernels.rows import breaks_row, rows_hold
+from hasten.kernels.score import total_cost
+from hasten.kernels.tolerance import EPS, FINE, allowance, is_proved
+from hasten.support.arrays import FloatArray, IntArray
+
+
+class Dual(NamedTuple):
+    """The state of a bound."""
+
+    message: FloatArray  # (messages,)
+    multiplier: FloatArray  # (R,)
+    belief: FloatArray  # (L,) costs with all messages and multipliers; inf for a label that is out
+    marginal: FloatArray  # (labels of one factor's variables,) working space
+    row: FloatArray  # (1, R) working space
+    smallest: FloatArray  # (MAX_COUNT + 1,) working space
+
+
+@driver
+def make_dual(n_labels: int, n_messages: int, n_rows: int, n_marginals: int) -> Dual:
+    """Returns room for a bound."""
+    return Dual(
+        np.zeros(n_messages),
+        np.zeros(n_rows),
+        np.zeros(n_labels),
+        np.zeros(n_marginals),
+        np.zeros((1, n_rows)),
+        np.zeros(MAX_COUNT + 1),
+    )
+
+
+@kernel
+def n_messages(graph: Graph) -> int:
+    """Returns how many messages a graph has."""
+    if graph.scope.size == 0:
+        return 0
+    v = graph.scope[-1]
+    n: int = graph.message_at[-1] + graph.first[v + 1] - graph.first[v]
+    return n
+
+
+@kernel
+def n_marginals(graph: Graph) -> int:
+    """Returns the most labels that the variables of one factor have together."""
+    most = 0
+    for f in range(graph.table_at.size):
+        n = 0
+        for a in range(graph.scope_first[f], graph.scope_first[f + 1]):
+            n += graph.first[graph.scope[a] + 1] - graph.first[graph.scope[a]]
+        most = max(most, n)
+    return most
+
+
+@kernel
+def start_dual(graph: Graph, cost: FloatArray, start: FloatArray, dual: Dual) -> None:
+    """Sets the messages to the starting ones of their kind and role (zero where there are none)."""
+    for at in range(graph.first[-1]):
+        dual.belief[at] = cost[at]
+    for r in range(graph.row_low.size):
+        dual.multiplier[r] = 0.0
+    for a in range(graph.scope.size):
+        v = graph.scope[a]
+        tabled = graph.table_at[graph.factor_of[a]] >= 0
+        for i in range(graph.first[v + 1] - graph.first[v]):
+            message = start[graph.start_at[a] + i] if tabled and start.size else 0.0
+            dual.message[graph.message_at[a] + i] = message
+            dual.belief[graph.first[v] + i] += message
+
+
+@inlined_kernel
+def update_factor(graph: Graph, table: FloatArray, f: int, dual: Dual) -> bool:
+    """Maximises the bound over the messages of factor `f`; false if one of its variables has no label left."""
+    a0, a1 = graph.scope_first[f], graph.scope_first[f + 1]
+    arity = a1 - a0
+    belief, message, marginal = dual.belief, dual.message, dual.marginal
+    m0 = graph.message_at[a0]
+    for a in range(a0, a1):
+        v = graph.scope[a]
+        first, m = graph.first[v], graph.message_at[a]
+        for i in range(graph.first[v + 1] - first):
+            belief[first + i] -= message[m + i]
+            marginal[m - m0 + i] = np.inf
+    listing = graph.listing[f]
+    t0, label_at, table_at = graph.list_first[listing], graph.list_label_at[listing], graph.table_at[f]
+    for t in range(t0, graph.list_first[listing + 1]):
+        value = table[table_at + graph.list_entry[t]]
+        at = label_at + (t - t0) * arity
+        for s in range(arity):
+            value += belief[graph.first[graph.scope[a0 + s]] + graph.list_label[at + s]]
+        for s in range(arity):
+            m = graph.message_at[a0 + s] - m0 + graph.list_label[at + s]
+            if value < marginal[m]:
+                marginal[m] = value
+    share = 1.0 / arity
+    for a in range(a0, a1):
+        v = graph.scope[a]
+        first, m = graph.first[v], graph.message_at[a]
+        empty = True
+        for i in range(graph.first[v + 1] - first):
+            if marginal[m - m0 + i] < np.inf:
+                value = marginal[m - m0 + i] * share
+                message[m + i] = value - belief[first + i]
+                belief[first + i] = value
+                empty = False
+            else:
+                message[m + i] = 0.0
+                belief[first + i] = np.inf
+        if empty:
+            return False
+    return True
+
+
+@kernel
+def sweep(graph: Graph, table: FloatArray, forward: bool, dual: Dual) -> bool:
+    """Updates every factor and row once; false if that proved that there is no valid labelling."""
+    n = graph.table_at.size
+    for x in range(n):
+        f = x if forward else n - 1 - x
+        if graph.table_at[f] >= 0 and not update_factor(graph, table, f, dual):
+            return False
+    for r in range(graph.row_low.size):
+        update_row(graph, r, dual.belief, dual.multiplier, dual.smallest)
+    return True
+
+
+@kernel
+def quick_bound(graph: Graph, dual: Dual) -> float:
+    """Returns the bound after a sweep, but for rounding: each factor's own part is then zero (more, if labels left)."""
+    total = 0.0
+    for v in range(graph.order.size):
+        least = np.inf
+        for at in range(graph.first[v], graph.first[v + 1]):
+            least = min(least, dual.belief[at])
+        total += least
+    for r in range(graph.row_low.size):
+        u = dual.multiplier[r]
+        if u > 0.0:
+            total -= u * graph.row_most[r]
+        elif u < 0.0:
+            total -= u * graph.row_least[r]
+    return total
+
+
+@kernel
+def safe_bound(graph: Graph, cost: FloatArray, table: FloatArray, dual: Dual) -> float:
+    """Returns a bound that holds in spite of rounding.
+
+    Messages and multipliers are taken as the floating-point numbers they are: any will do. All terms are summed
+    anew from the original costs, together with the sum S of their magnitudes; n additions are off by less than
+    n * eps * S (twice the usual bound), which is taken off. A sum that overflows gives -inf.
+    """
+    total, size, n_terms = 0.0, 0.0, 0
+    for v in range(graph.order.size):
+        least, largest = np.inf, 0.0
+        for at in range(graph.first[v], graph.first[v + 1]):
+            if dual.belief[at] == np.inf:
+                continue
+            value, magnitude = cost[at], abs(cost[at])
+            for x in range(graph.touch_first[v], graph.touch_first[v + 1]):
+                message = dual.message[graph.message_at[graph.touch[x]] + at - graph.first[v]]
+                value += message
+                magnitude += abs(message)
+            for c in range(graph.cell_first[at], graph.cell_first[at + 1]):
+                part = dual.multiplier[graph.cell_row[c]] * graph.cell_weight[c]
+                value += part
+                magnitude += abs(part)
+            least, largest = min(least, value), max(largest, magnitude)
+        total += least
+        size += largest
+        n_terms += 1 + graph.touch_first[v + 1] - graph.touch_first[v]
+    n_terms += graph.cell_row.size
+    for f in range(graph.table_at.size):
+        if graph.table_at[f] >= 0:
+            least, largest = factor_minimum(graph, table, f, dual)
+            total += least
+            size += largest
+            n_terms += 1 + graph.scope_first[f + 1] - graph.scope_first[f]
+    for r in range(graph.row_low.size):
+        u = dual.multiplier[r]
+        part = 0.0
+        if u > 0.0:
+            part = -u * graph.row_most[r]
+        elif u < 0.0:
+            part = -u * graph.row_least[r]
+        total += part
+        size += abs(part)
+        n_terms += 3
+    bound = total - EPS * (n_terms + 4) * size
+    if not abs(bound) < np.inf:
+        return -np.inf
+    return bound
+
+
+@kernel
+def factor_minimum(graph: Graph, table: FloatArray, f: int, dual: Dual) -> tuple[float, float]:
+    """Returns the least that factor `f` costs once its messages are taken out, and the largest magnitude met."""
+    a0 = graph.scope_first[f]
+    arity = graph.scope_first[f + 1] - a0
+    listing = graph.listing[f]
+    t0, label_at, table_at = graph.list_first[listing], graph.list_label_at[listing], graph.table_at[f]
+    least, largest = np.inf, 0.0
+    for t in range(t0, graph.list_first[listing + 1]):
+        value = table[table_at + graph.list_entry[t]]
+        if value == np.inf:
+            continue
+        magnitude = abs(value)
+        at = label_at + (t - t0) * arity
+        possible = True
+        for s in range(arity):
+            label = graph.list_label[at + s]
+            possible &= dual.belief[graph.first[graph.scope[a0 + s]] + label] < np.inf
+            message = dual.message[graph.message_at[a0 + s] + label]
+            value -= message
+            magnitude += abs(message)
+        if possible:
+            least, largest = min(least, value), max(largest, magnitude)
+    return least, largest
+
+
+@kernel
+def decode(graph: Graph, table: FloatArray, dual: Dual, labels: IntArray) -> bool:
+    """Labels greedily by beliefs, and what completed factors add to them, within the constraints; false if stuck."""
+    for r in range(graph.row_low.size):
+        dual.row[0, r] = 0.0
+    for t in range(graph.order.size):
+        k = graph.order[t]
+        first = graph.first[k]
+        least, chosen = np.inf, -1
+        for i in range(graph.first[k + 1] - first):
+            value = dual.belief[first + i]
+            if value >= least:
+                continue
+            labels[k] = i
+            for x in range(graph.done_first[t], graph.done_first[t + 1]):
+                f = graph.done[x]
+                if graph.table_at[f] < 0:
+                    continue
+                at = graph.table_at[f]
+                for a in range(graph.scope_first[f], graph.scope_first[f + 1]):
+                    label = labels[graph.scope[a]]
+                    at += graph.stride[a] * label
+                    value -= dual.message[graph.message_at[a] + label]
+                value += table[at]
+                if value == np.inf:
+                    break
+            if value < least and not (graph.row_low.size and breaks_row(graph, dual.row, 0, t, first + i)):
+                least, chosen = value, i
+        if chosen < 0:
+            return False
+        labels[k] = chosen
+        for c in range(graph.cell_first[first + chosen], graph.cell_first[first + chosen + 1]):
+            dual.row[0, graph.cell_row[c]] += graph.cell_weight[c]
+    return True
+
+
+@kernel
+def copy_labels(source: IntArray, target: IntArray) -> None:
+    """Copies a labelling."""
+    for v in range(target.size):
+        target[v] = source[v]
+
+
+@kernel
+def prove(
+    graph: Graph,
+    cost: FloatArray,
+    table: FloatArray,
+    max_sweeps: int,
+    dual: Dual,
+    labels: IntArray,
+    best_cost: float,
+    trial: IntArray,
+    size: float,
+) -> tuple[int, float, float, int]:
+    """Sweeps until the best labelling is proved, or cannot be in time.
+
+    `labels` holds the best labelling so far, of `best_cost` (inf: none); a better one that is decoded replaces
+    it. `size` is that of the terms (`look`). Returns the outcome, the cost of the best labelling, the
+    bound and the number of sweeps. It gives up once even the last sweep's gain, repeated for all sweeps left, would
+    not close the gap.
+    """
+    bound, before = -np.inf, -np.inf
+    for n_sweeps in range(1, max_sweeps + 1):
+        if not sweep(graph, table, n_sweeps % 2 == 1, dual):
+            return INFEASIBLE, np.inf, np.inf, n_sweeps
+        if decode(graph, table, dual, trial):
+            found = total_cost(graph, cost, table, trial)
+            if found < best_cost and rows_hold(graph, trial):
+                best_cost = found
+                copy_labels(trial, labels)
+        quick = quick_bound(graph, dual)
+        if quick == np.inf:
+            return INFEASIBLE, np.inf, np.inf, n_sweeps
+        if is_proved(best_cost, quick, size):
+            bound = max(bound, safe_bound(graph, cost, table, dual))
+            if is_proved(best_cost, bound, size):
+                return PROVED, best_cost, bound, n_sweeps
+        if n_sweeps > 4 and (quick - before) * (max_sweeps - n_sweeps) < best_cost - quick and best_cost < np.inf:
+            break
+        if n_sweeps > 8 and quick - before < FINE * allowance(quick, size):
+            break
+        before = quick
+    return OPEN, best_cost, max(bound, safe_bound(graph, cost, table, dual)), n_sweeps
+
+
+@kernel
+def add_messages(graph: Graph, dual: Dual, message_sum: FloatArray, message_count: IntArray) -> None:
+    """Adds the messages of one problem to the sums of their kinds and roles."""
+    for a in range(graph.scope.size):
+        if graph.table_at[graph.factor_of[a]] < 0:
+            continue
+        v = graph.scope[a]
+        for i in range(graph.first[v + 1] - graph.first[v]):
+            if dual.belief[graph.first[v] + i] < np.inf:
+                message_sum[graph.start_at[a] + i] += dual.message[graph.message_at[a] + i]
+                message_count[graph.start_at[a] + i] += 1

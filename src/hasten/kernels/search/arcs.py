@@ -1,0 +1,268 @@
+"""Arc consistency: removing the labels that no allowed tuple, or no choice of the other labels in a row, supports."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from hasten.jit import driver, inlined_kernel, kernel
+from hasten.kernels.layout import Graph, Pool, view
+from hasten.kernels.rows import rows_hold
+from hasten.kernels.score import entry
+from hasten.support.arrays import BoolArray, FloatArray, IntArray
+
+
+@inlined_kernel
+def copy(source: BoolArray, target: BoolArray, start: int, stop: int) -> None:
+    """Copies part of an array."""
+    for at in range(start, stop):
+        target[at] = source[at]
+
+
+@inlined_kernel
+def revise_factor(graph: Graph, table: FloatArray, f: int, alive: BoolArray, support: BoolArray) -> bool:
+    """Removes the labels that no allowed tuple of factor `f` supports; returns whether any was removed."""
+    a0, a1 = graph.scope_first[f], graph.scope_first[f + 1]
+    arity = a1 - a0
+    for a in range(a0, a1):
+        v = graph.scope[a]
+        for at in range(graph.first[v], graph.first[v + 1]):
+            support[at] = False
+    listing = graph.listing[f]
+    t0 = graph.list_first[listing]
+    for t in range(t0, graph.list_first[listing + 1]):
+        if table[graph.table_at[f] + graph.list_entry[t]] == np.inf:
+            continue
+        at = graph.list_label_at[listing] + (t - t0) * arity
+        possible = True
+        for s in range(arity):
+            possible &= alive[graph.first[graph.scope[a0 + s]] + graph.list_label[at + s]]
+        if possible:
+            for s in range(arity):
+                support[graph.first[graph.scope[a0 + s]] + graph.list_label[at + s]] = True
+    changed = False
+    for a in range(a0, a1):
+        v = graph.scope[a]
+        for at in range(graph.first[v], graph.first[v + 1]):
+            if alive[at] and not support[at]:
+                alive[at] = False
+                changed = True
+    return changed
+
+
+@inlined_kernel
+def revise_row(graph: Graph, r: int, alive: BoolArray) -> bool:
+    """Removes the labels with which row `r` cannot hold; returns whether any was removed."""
+    least, most = 0.0, 0.0
+    c0, c1 = graph.row_first[r], graph.row_first[r + 1]
+    c = c0
+    while c < c1:
+        end, low, high = span(graph, c, c1, alive)
+        least += low
+        most += high
+        c = end
+    low_limit, high_limit = graph.row_least[r], graph.row_most[r]
+    changed = False
+    c = c0
+    while c < c1:
+        end, low, high = span(graph, c, c1, alive)
+        v = graph.row_variable[c]
+        x = c
+        for at in range(graph.first[v], graph.first[v + 1]):
+            weight = 0.0
+            if x < end and graph.row_label[x] == at:
+                weight = graph.row_weight[x]
+                x += 1
+            if alive[at] and (least - low + weight > high_limit or most - high + weight < low_limit):
+                alive[at] = False
+                changed = True
+        c = end
+    return changed
+
+
+@inlined_kernel
+def span(graph: Graph, c: int, c1: int, alive: BoolArray) -> tuple[int, float, float]:
+    """Returns where the cells of one variable of a row end, and the least and most that its labels can add."""
+    v = graph.row_variable[c]
+    low, high = np.inf, -np.inf
+    x = c
+    for at in range(graph.first[v], graph.first[v + 1]):
+        weight = 0.0
+        if x < c1 and graph.row_label[x] == at:
+            weight = graph.row_weight[x]
+            x += 1
+        if alive[at]:
+            low, high = min(low, weight), max(high, weight)
+    if low == np.inf:
+        return x, 0.0, 0.0  # an emptied domain is noticed by the caller
+    return x, low, high
+
+
+class Work(NamedTuple):
+    """Room to propagate in."""
+
+    support: BoolArray  # (L,)
+    before: BoolArray  # (L,)
+    queue: IntArray  # (F,) factors to revise, a ring
+    queued: BoolArray  # (F,)
+
+
+@driver
+def make_work(n_labels: int, n_factors: int) -> Work:
+    """Returns room to propagate in."""
+    return Work(
+        np.zeros(n_labels, dtype=np.bool_),
+        np.zeros(n_labels, dtype=np.bool_),
+        np.zeros(n_factors + 1, dtype=np.int64),
+        np.zeros(n_factors, dtype=np.bool_),
+    )
+
+
+@inlined_kernel
+def push_neighbours(graph: Graph, v: int, skip: int, work: Work, tail: int) -> int:
+    """Queues the tables that touch a variable, but for one; returns the new end of the queue."""
+    size = graph.table_at.size + 1
+    for x in range(graph.touch_first[v], graph.touch_first[v + 1]):
+        f = graph.factor_of[graph.touch[x]]
+        if graph.table_at[f] >= 0 and f != skip and not work.queued[f]:
+            work.queued[f] = True
+            work.queue[tail] = f
+            tail = (tail + 1) % size
+    return tail
+
+
+@kernel
+def propagate(graph: Graph, table: FloatArray, alive: BoolArray, changed: int, work: Work) -> bool:
+    """Makes all consistent after variable `changed` (-1: any) lost labels; false if a domain empties."""
+    size = graph.table_at.size + 1
+    head, tail = 0, 0
+    consistent, rows_done = True, graph.row_low.size == 0
+    for v in range(graph.order.size):
+        if changed < 0 or v == changed:
+            consistent &= not emptied(graph, alive, v)
+            tail = push_neighbours(graph, v, -1, work, tail)
+    while consistent and (head != tail or not rows_done):
+        if head != tail:
+            f = work.queue[head]
+            head = (head + 1) % size
+            work.queued[f] = False
+            a0, a1 = graph.scope_first[f], graph.scope_first[f + 1]
+            for a in range(a0, a1):
+                v = graph.scope[a]
+                copy(alive, work.before, graph.first[v], graph.first[v + 1])
+            if revise_factor(graph, table, f, alive, work.support):
+                rows_done = graph.row_low.size == 0
+                for a in range(a0, a1):
+                    v = graph.scope[a]
+                    lost = False
+                    for at in range(graph.first[v], graph.first[v + 1]):
+                        lost |= work.before[at] != alive[at]
+                    if lost:
+                        consistent &= not emptied(graph, alive, v)
+                        tail = push_neighbours(graph, v, f, work, tail)
+        else:
+            rows_done = True
+            for r in range(graph.row_low.size):
+                if revise_row(graph, r, alive):
+                    rows_done = False
+                    for c in range(graph.row_first[r], graph.row_first[r + 1]):
+                        v = graph.row_variable[c]
+                        consistent &= not emptied(graph, alive, v)
+                        tail = push_neighbours(graph, v, -1, work, tail)
+                if graph.row_first[r] == graph.row_first[r + 1]:
+                    consistent &= graph.row_least[r] <= 0.0 <= graph.row_most[r]
+    while head != tail:
+        work.queued[work.queue[head]] = False
+        head = (head + 1) % size
+    return consistent
+
+
+@inlined_kernel
+def emptied(graph: Graph, alive: BoolArray, v: int) -> bool:
+    """Whether a variable has no label left."""
+    for at in range(graph.first[v], graph.first[v + 1]):
+        if alive[at]:
+            return False
+    return True
+
+
+@kernel
+def search(
+    graph: Graph,
+    cost: FloatArray,
+    table: FloatArray,
+    alive: BoolArray,
+    trial: BoolArray,
+    work: Work,
+    labels: IntArray,
+) -> bool:
+    """Assigns variables greedily, each the cheapest label with which all stays arc consistent; false at a dead end."""
+    for at in range(alive.size):
+        alive[at] = cost[at] < np.inf
+    if not propagate(graph, table, alive, -1, work):
+        return False
+    for t in range(graph.order.size):
+        k = graph.order[t]
+        first, end = graph.first[k], graph.first[k + 1]
+        while True:
+            least, chosen = np.inf, -1
+            for at in range(first, end):
+                if alive[at]:
+                    labels[k] = at - first
+                    value = cost[at] + finite_tables(graph, table, t, labels)
+                    if chosen < 0 or value < least:
+                        least, chosen = value, at
+            if chosen < 0:
+                return False
+            copy(alive, trial, 0, alive.size)
+            for at in range(first, end):
+                trial[at] = False
+            trial[chosen] = True
+            if propagate(graph, table, trial, k, work):
+                copy(trial, alive, 0, alive.size)
+                labels[k] = chosen - first
+                break
+            alive[chosen] = False
+    return True
+
+
+@kernel
+def finite_tables(graph: Graph, table: FloatArray, t: int, labels: IntArray) -> float:
+    """Returns what the tables that step `t` completes cost, where they are finite."""
+    value = 0.0
+    for x in range(graph.done_first[t], graph.done_first[t + 1]):
+        f = graph.done[x]
+        if graph.table_at[f] >= 0:
+            soft = table[graph.table_at[f] + entry(graph, f, labels)]
+            if soft < np.inf:
+                value += soft
+    return value
+
+
+@driver
+def search_range(
+    pool: Pool,
+    structure: IntArray,
+    cost: FloatArray,
+    cost_at: IntArray,
+    table: FloatArray,
+    table_at: IntArray,
+    variable_at: IntArray,
+    begin_at: int,
+    end_at: int,
+    labels: IntArray,
+    done: BoolArray,
+) -> None:
+    """Searches problems `begin_at:end_at`."""
+    for p in range(begin_at, end_at):
+        graph = view(pool, structure[p])
+        n_labels = graph.first[-1]
+        work = make_work(n_labels, graph.table_at.size)
+        mine = labels[variable_at[p] : variable_at[p + 1]]
+        alive, trial = np.empty(n_labels, dtype=np.bool_), np.empty(n_labels, dtype=np.bool_)
+        done[p] = search(
+            graph, cost[cost_at[p] : cost_at[p + 1]], table[table_at[p] :], alive, trial, work, mine
+        ) and rows_hold(graph, mine)
+        if not done[p]:
+            mine[:] = -1

@@ -1,0 +1,148 @@
+"""The search with one node: what `search` does with a beam of width 1 and no look-ahead, without room for others.
+
+Every sum is that of the general search, in the same order, so the answers are the same to the last bit, unless sums
+overflow: a forbidden candidate costs inf here. Without enforcing, a forbidden tuple costs nothing, as there.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hasten.jit import inlined_kernel, kernel
+from hasten.kernels.layout import Graph
+from hasten.kernels.rows import breaks_row, rows_hold
+from hasten.kernels.search.nodes import KNOWN, UNKNOWN, Nodes, Options, Scratch
+from hasten.support.arrays import FloatArray, IntArray
+
+NONE, UNSEEN = -1, -2  # instead of a label: all are forbidden; the costs decide
+
+
+@kernel
+def walk(
+    graph: Graph,
+    cost: FloatArray,
+    table: FloatArray,
+    weights: FloatArray,
+    options: Options,
+    known: IntArray,
+    nodes: Nodes,
+    scratch: Scratch,
+) -> bool:
+    """Labels one variable after the other, in `nodes.labels[0]`; false at a dead end. All costs are there."""
+    labels, row, g, h = nodes.labels[0], nodes.row, scratch.g, scratch.h
+    path, weight = start_walk(graph, known, row, KNOWN if options.theta == np.inf else UNKNOWN)
+    for t in range(graph.order.size):
+        k = graph.order[t]
+        expand_one(graph, table, weights, options.enforce, labels, row, t, weight, g, h)
+        chosen = choose_unseen(graph, options, k, g, h) if options.theta < np.inf else UNSEEN
+        if chosen == UNSEEN:
+            known[k] = KNOWN
+            chosen = choose_one(graph, cost, options.enforce, k, path, g, h)
+        if chosen == NONE:
+            return False
+        path, weight = assign_one(graph, cost, known, labels, row, k, chosen, path, g, h)
+    return graph.order.size > 0 or not options.enforce or rows_hold(graph, scratch.best)
+
+
+@inlined_kernel
+def start_walk(graph: Graph, known: IntArray, row: FloatArray, state: int) -> tuple[float, float]:
+    """Sets what is known of the costs, and empties the rows; returns the path cost and the heuristic of nothing."""
+    for v in range(graph.order.size):
+        known[v] = state
+    for r in range(graph.row_low.size):
+        row[0, r] = 0.0
+    return 0.0, 0.0
+
+
+@inlined_kernel
+def expand_one(
+    graph: Graph,
+    table: FloatArray,
+    weights: FloatArray,
+    enforce: bool,
+    labels: NDArray[np.int16],
+    row: FloatArray,
+    t: int,
+    weight: float,
+    g: FloatArray,
+    h: FloatArray,
+) -> None:
+    """Writes what each label of step `t` costs in tables, inf if it is forbidden, and its heuristic."""
+    k = graph.order[t]
+    first = graph.first[k]
+    n = graph.first[k + 1] - first
+    for i in range(n):
+        g[i] = 0.0
+        h[i] = weight
+    for x in range(graph.done_first[t], graph.done_first[t + 1]):
+        f = graph.done[x]
+        table_at = graph.table_at[f]
+        if table_at < 0 and weights.size == 0:
+            continue
+        base, stride = 0, 0
+        for a in range(graph.scope_first[f], graph.scope_first[f + 1]):
+            v = graph.scope[a]
+            if v == k:
+                stride = graph.stride[a]
+            else:
+                base += graph.stride[a] * labels[v]
+        if table_at >= 0:
+            for i in range(n):
+                value = table[table_at + base + i * stride]
+                if enforce or value < np.inf:
+                    g[i] += value
+        if weights.size and graph.weight_at[f] >= 0:
+            for i in range(n):
+                h[i] -= weights[graph.weight_at[f] + base + i * stride]
+    if enforce and graph.row_low.size:
+        for i in range(n):
+            if breaks_row(graph, row, 0, t, first + i):
+                g[i] = np.inf
+
+
+@inlined_kernel
+def choose_unseen(graph: Graph, options: Options, k: int, g: FloatArray, h: FloatArray) -> int:
+    """Returns the label that the heuristic alone chooses, by a gap above theta, or that its costs must be seen."""
+    best, least, second = NONE, np.inf, np.inf
+    for i in range(graph.first[k + 1] - graph.first[k]):
+        if g[i] < np.inf or not options.enforce:
+            if h[i] < least:
+                best, least, second = i, h[i], least
+            else:
+                second = min(second, h[i])
+    return best if best == NONE or options.theta == 0.0 or second - least > options.theta else UNSEEN
+
+
+@inlined_kernel
+def choose_one(graph: Graph, cost: FloatArray, enforce: bool, k: int, path: float, g: FloatArray, h: FloatArray) -> int:
+    """Returns the label of the least cost and heuristic, unless all are forbidden."""
+    best, least = NONE if enforce else 0, np.inf
+    for i in range(graph.first[k + 1] - graph.first[k]):
+        value = (g[i] + path) + cost[graph.first[k] + i] + h[i]
+        if value < least:
+            best, least = i, value
+    return best
+
+
+@inlined_kernel
+def assign_one(
+    graph: Graph,
+    cost: FloatArray,
+    known: IntArray,
+    labels: NDArray[np.int16],
+    row: FloatArray,
+    k: int,
+    chosen: int,
+    path: float,
+    g: FloatArray,
+    h: FloatArray,
+) -> tuple[float, float]:
+    """Gives variable `k` its label; returns the path cost, without costs that nobody asked for, and the heuristic."""
+    labels[k] = chosen
+    for x in range(graph.cell_first[graph.first[k] + chosen], graph.cell_first[graph.first[k] + chosen + 1]):
+        row[0, graph.cell_row[x]] += graph.cell_weight[x]
+    path = g[chosen] + path
+    if known[k] == KNOWN:
+        path += cost[graph.first[k] + chosen]
+    return path, h[chosen]

@@ -1,0 +1,36 @@
+"""How exact is exact: what rounding can do, how far a row may miss its limit, when a cost equals a bound."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from hasten.jit import inlined_kernel, open_kernel
+
+EPS = 2.220446049250313e-16  # of float64: what rounding scales with
+SLACK = 1e-6  # how far, relatively, a row may be from its limit and still hold: the solvers' own tolerance
+TOLERANCE = 1e-6  # an answer is proved when it costs no more than this share of its scale above the bound
+FINE = 1e-3  # how much finer than that to prune
+
+
+@open_kernel
+def slack(limit: float) -> float:
+    """Returns by how much a row may miss a limit; 0 for an infinite one, which cannot be missed."""
+    if np.isinf(limit):
+        return 0.0
+    return SLACK * max(1.0, abs(limit))
+
+
+@inlined_kernel
+def allowance(cost: float, size: float) -> float:
+    """Returns how far above a bound a cost may be and be proved: relative to itself or, near zero, to 1.
+
+    `size`, the sum of the largest magnitudes of all terms, is the most that a cost can be; where even that is below 1
+    it takes the place of 1, so that tiny costs are told apart as well as others.
+    """
+    return TOLERANCE * max(abs(cost), min(1.0, size))
+
+
+@inlined_kernel
+def is_proved(cost: float, bound: float, size: float) -> bool:
+    """Whether a cost is an optimum, given a lower bound on it and the size of its terms."""
+    return cost < np.inf and cost - bound <= allowance(cost, size)

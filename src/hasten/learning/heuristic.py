@@ -1,0 +1,260 @@
+"""What is learned, as a value: the weights of the speedup features, and starting messages for the bound.
+
+A heuristic belongs to a schema. It can be read (in label names), saved, loaded and merged. Files are
+safetensors: plain arrays, a tensor per factor kind, with the schema's names and a digest of everything in the
+metadata. A file is written whole or not at all; one that was cut short, changed, or made for another schema
+is refused.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from hasten.errors import ModelError
+from hasten.model.schema import FactorKind, Schema
+from hasten.support.arrays import FloatArray
+from hasten.support.files import damaged, load_tensors, save_tensors
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+FORMAT = "hasten.heuristic/1"
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One speedup feature in words: its factor kind, its labels by role, its weight."""
+
+    factor: str
+    labels: dict[str, str]
+    weight: float
+
+    def __str__(self) -> str:
+        labels = ", ".join(f"{role}={label}" for role, label in self.labels.items())
+        return f"{self.weight:+.4g}  {self.factor}({labels})"
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Heuristic:
+    """Weights (a positive one draws the search to its label tuple) and messages (where the bound starts)."""
+
+    schema: Schema = field(repr=False)
+    weights: FloatArray  # (Schema.n_weights,)
+    messages: FloatArray = field(default_factory=lambda: np.zeros(0))  # (Schema.n_messages,); empty: all zero
+
+    def __post_init__(self) -> None:
+        for name, size in (("weights", self.schema.n_weights), ("messages", self.schema.n_messages)):
+            values = np.array(getattr(self, name), dtype=np.float64)
+            if name == "messages" and values.shape == (0,):
+                values = np.zeros(size)
+            if values.shape != (size,):
+                raise ModelError(f"Got {name} of shape {values.shape}; this schema needs ({size},).")
+            if not np.isfinite(values).all():
+                raise ModelError(f"The {name} of a heuristic must be finite.")
+            values.flags.writeable = False
+            object.__setattr__(self, name, values)
+
+    @classmethod
+    def zeros(cls, schema: Schema) -> Heuristic:
+        """Returns the heuristic that knows nothing."""
+        return cls(schema, np.zeros(schema.n_weights))
+
+    def weights_of(self, factor: str | FactorKind) -> FloatArray:
+        """Returns the weights of a factor kind, with an axis per role."""
+        kind = self._kind(factor)
+        return self.weights[kind.weight_at : kind.weight_at + kind.size].reshape(kind.shape)
+
+    def messages_of(self, factor: str | FactorKind) -> dict[str, FloatArray]:
+        """Returns the starting messages of a factor kind, by role."""
+        kind = self._kind(factor, learned=False)
+        return {
+            role: self.messages[at : at + size]
+            for role, at, size in zip(kind.roles, _message_starts(kind), kind.shape, strict=True)
+        }
+
+    def strongest(self, n: int = 10, factor: str | FactorKind | None = None) -> list[Row]:
+        """Returns the features with the largest weights, by magnitude, of one factor kind or of all."""
+        if factor is None:
+            kinds = [kind for kind in self.schema.factors.values() if kind.learned]
+        else:
+            kinds = [self._kind(factor)]
+        at = np.concatenate(
+            [np.arange(kind.weight_at, kind.weight_at + kind.size) for kind in kinds] or [np.zeros(0, int)]
+        )
+        at = at[np.argsort(-np.abs(self.weights[at]), kind="stable")][:n]
+        rows = []
+        for i in at[self.weights[at] != 0].tolist():
+            kind = next(kind for kind in kinds if kind.weight_at <= i < kind.weight_at + kind.size)
+            index = np.unravel_index(i - kind.weight_at, kind.shape)
+            labels = {role: of.labels[j] for (role, of), j in zip(kind.roles.items(), index, strict=True)}
+            rows.append(Row(kind.name, labels, float(self.weights[i])))
+        return rows
+
+    def merge(self, others: Iterable[Heuristic], weights: Sequence[float] | None = None) -> Heuristic:
+        """Returns the weighted mean of this and others; `weights` has one for each, its own first."""
+        every = [self, *others]
+        for other in every[1:]:
+            found = differences(describe(other.schema), self.schema)
+            if found:
+                raise ModelError(f"These heuristics cannot be merged: the schema differs: {'; '.join(found[:3])}.")
+        shares = np.ones(len(every)) if weights is None else np.asarray(weights, dtype=np.float64)
+        if shares.shape != (len(every),) or not (shares >= 0).all() or not 0 < shares.sum() < math.inf:
+            raise ModelError(
+                f"Merging {len(every)} heuristics needs as many weights, none below 0 and not all 0; got {weights}."
+            )
+        shares = shares / shares.sum()
+        return Heuristic(
+            self.schema,
+            shares @ np.stack([each.weights for each in every]),
+            shares @ np.stack([each.messages for each in every]),
+        )
+
+    def save(self, path: str | Path) -> None:
+        """Writes the heuristic to a file: whole, or not at all."""
+        about = {"schema": self.schema.digest, "names": json.dumps(describe(self.schema))}
+        save_tensors(path, FORMAT, self._tensors(), about)
+
+    @classmethod
+    def load(cls, path: str | Path, schema: Schema) -> Heuristic:
+        """Reads a heuristic that was saved for this schema."""
+        tensors, about = load_tensors(path, FORMAT, "heuristic")
+        check_schema(path, about, schema)
+        found = cls.zeros(schema)
+        expected = found._tensors()
+        if {name: tensor.shape for name, tensor in tensors.items()} != {
+            name: tensor.shape for name, tensor in expected.items()
+        }:
+            raise damaged(path, "its tensors are not those of its schema")
+        weights, messages = found.weights.copy(), found.messages.copy()
+        for kind in schema.factors.values():
+            if kind.learned:
+                weights[kind.weight_at : kind.weight_at + kind.size] = tensors[f"weights/{kind.name}"].ravel()
+            for role, at, size in zip(kind.roles, _message_starts(kind), kind.shape, strict=True):
+                messages[at : at + size] = tensors[f"messages/{kind.name}/{role}"]
+        return cls(schema, weights, messages)
+
+    def _tensors(self) -> dict[str, FloatArray]:
+        tensors = {}
+        for kind in self.schema.factors.values():
+            if kind.learned:
+                tensors[f"weights/{kind.name}"] = np.array(self.weights_of(kind))
+            for role, messages in self.messages_of(kind).items():
+                tensors[f"messages/{kind.name}/{role}"] = np.array(messages)
+        return tensors
+
+    def _kind(self, factor: str | FactorKind, learned: bool = True) -> FactorKind:
+        kind = self.schema.factors.get(factor if isinstance(factor, str) else factor.name)
+        if kind is None:
+            names = ", ".join(self.schema.factors) or "none"
+            raise ModelError(f"There is no factor kind {factor!r}. There are {names}.")
+        if learned and not kind.learned:
+            raise ModelError(f"{kind.name} has no weights: it was declared with learned=False.")
+        return kind
+
+    def table(self, n: int = 10, factor: str | FactorKind | None = None) -> Table:
+        """Returns the strongest features as a table for a terminal."""
+        from rich.table import Table
+
+        table = Table("weight", "factor", "labels", title=f"The {n} strongest of {self.weights.size} features")
+        for row in self.strongest(n, factor):
+            labels = ", ".join(f"{role}={label}" for role, label in row.labels.items())
+            table.add_row(f"{row.weight:+.4g}", row.factor, labels)
+        return table
+
+    def __rich__(self) -> Table:
+        return self.table()
+
+    def __str__(self) -> str:
+        rows = self.strongest(10)
+        head = f"Heuristic: {np.count_nonzero(self.weights)} of {self.weights.size} weights are not zero"
+        return "\n".join([head, *map(str, rows)])
+
+    def __repr__(self) -> str:
+        norm = float(np.linalg.norm(self.weights))
+        return f"Heuristic({self.weights.size} weights, norm {norm:.4g}, {self.messages.size} messages)"
+
+
+def describe(schema: Schema) -> dict[str, Any]:
+    """Returns all that a schema declares in words, with digests for its tables."""
+
+    def of_table(kind: FactorKind) -> str | None:
+        table = kind.table
+        return None if table is None else hashlib.sha256(table.tobytes()).hexdigest()[:16]
+
+    def of_limits(*limits: float) -> list[str]:
+        return [f"{limit:.17g}" for limit in limits]
+
+    return {
+        "variables": {kind.name: list(kind.labels) for kind in schema.variables.values()},
+        "factors": {
+            kind.name: {
+                "roles": {role: of.name for role, of in kind.roles.items()},
+                "learned": kind.learned,
+                "table": of_table(kind),
+            }
+            for kind in schema.factors.values()
+        },
+        "rules": {
+            rule.name: [
+                *of_limits(rule.low, rule.high),
+                {str(k): of_limits(*w) for k, w in rule.weights.items()},
+            ]
+            for rule in schema.rules.values()
+        },
+    }
+
+
+def differences(saved: dict[str, Any], schema: Schema) -> list[str]:
+    """Says in words in what a saved description differs from a schema."""
+    here, found = describe(schema), []
+    for part, word in (("variables", "variable kind"), ("factors", "factor kind"), ("rules", "rule")):
+        old, new = saved.get(part, {}), here[part]
+        found += [f"{word} {name!r} is missing here" for name in old if name not in new]
+        found += [f"{word} {name!r} is new" for name in new if name not in old]
+        for name in (name for name in new if name in old and old[name] != new[name]):
+            if part == "variables":
+                found.append(f"{name} had the labels {', '.join(old[name])}, now {', '.join(new[name])}")
+            elif part == "factors":
+                found += [
+                    f"factor kind {name!r} has another table"
+                    if key == "table"
+                    else f"factor kind {name!r} had {key} {old[name].get(key)}, now {new[name][key]}"
+                    for key in new[name]
+                    if old[name].get(key) != new[name][key]
+                ]
+            else:
+                found.append(f"rule {name!r} has changed")
+        if not found and list(old) != list(new):
+            found.append(f"the {word}s were declared in another order")
+        if part == "factors" and not found:
+            found += [
+                f"factor kind {name!r} has its roles in another order"
+                for name in new
+                if list(old[name]["roles"]) != list(new[name]["roles"])
+            ]
+    return found
+
+
+def check_schema(path: str | Path, about: Mapping[str, str], schema: Schema) -> None:
+    """Refuses a file whose metadata describe another schema, and says what differs."""
+    try:
+        found = differences(json.loads(about["names"]), schema)
+    except (AttributeError, KeyError, TypeError, ValueError):
+        raise damaged(path, "the description of its schema cannot be read") from None
+    if found:
+        more = f" (and {len(found) - 3} more)" if len(found) > 3 else ""
+        raise ModelError(f"{path} cannot be used: the schema differs: {'; '.join(found[:3])}{more}.")
+    if about.get("schema") != schema.digest:
+        raise ModelError(f"{path} was saved for another schema, with the same names. Learn it again.")
+
+
+def _message_starts(kind: FactorKind) -> list[int]:
+    return [kind.message_at + sum(kind.shape[:slot]) for slot in range(len(kind.shape))]

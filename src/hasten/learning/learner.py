@@ -1,0 +1,350 @@
+"""Learning a heuristic from a solver's answers (paper §4): Algorithm 1, exactly or with better defaults.
+
+The paper's algorithm adds whole feature vectors (a step of 1) to weights that are compared with path costs.
+So the step sets how much one mistake counts against the model's own costs: learning with step s is learning
+with step 1 from costs divided by s. A step of 1 suits costs in the tens; against log-probabilities it drowns
+the model. By default the step is therefore `STEP` times the median, over all variables, of what the
+second-best label costs above the best, and the weights are averaged over all examples. `Learner.paper` is the
+paper's own form.
+
+There are no gold labels here: the answers are those of the solver that the search is to imitate.
+"""
+
+from __future__ import annotations
+
+import logging
+import math
+import sys
+import time
+from collections.abc import Callable, Iterable
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from hasten.errors import NotFittedError, ProblemError
+from hasten.kernels import search as beam
+from hasten.kernels.learning import algorithm_1 as learn
+from hasten.kernels.learning.gaps import cost_gaps
+from hasten.learning.heuristic import Heuristic
+from hasten.learning.targets import Answers, read_answers
+from hasten.model.batch import Batch, as_batch
+from hasten.model.problem import Labels, Problem
+from hasten.model.schema import Schema
+from hasten.model.solution import Solution
+from hasten.support.arrays import FloatArray, IntArray
+from hasten.support.checks import check_number, check_whole, check_width
+
+log = logging.getLogger(__name__)
+
+STEP = 0.01  # of the median gap; 0.003 does about as well, from 0.03 on wide beams lose (benchmarks/)
+CHUNK = 8192  # problems between two updates of the progress bar
+TOGETHER = 1000  # calls of `learn_one` that share an entry of the trace
+
+
+@dataclass(frozen=True, slots=True)
+class Epoch:
+    """What one pass over some problems did; what it says of weights and radii is as of its end."""
+
+    n_examples: int
+    n_lost: int  # updates because no node of the beam led to the answer any more
+    n_wrong: int  # updates because another node came before the answer at the end
+    n_blind: int  # of these, updates of nothing: the nodes compared had the same features
+    step: float
+    norm: float  # of the last weights
+    radius_phi: float  # Theorem 1's R_phi: the largest |phi(v*) - phi(v)| of all updates so far
+    radius_g: float  # Theorem 1's R_g: the largest g(v*) - g(v) of all updates so far
+    seconds: float
+
+    @property
+    def n_mistakes(self) -> int:
+        """The number of updates."""
+        return self.n_lost + self.n_wrong
+
+    def then(self, next: Epoch) -> Epoch:
+        """Returns this pass and the next as one."""
+        return Epoch(
+            self.n_examples + next.n_examples,
+            self.n_lost + next.n_lost,
+            self.n_wrong + next.n_wrong,
+            self.n_blind + next.n_blind,
+            next.step,
+            next.norm,
+            next.radius_phi,
+            next.radius_g,
+            self.seconds + next.seconds,
+        )
+
+
+@dataclass(eq=False)
+class State:
+    """What a learner has learned so far; `Learner.fit` begins it anew."""
+
+    schema: Schema | None = None
+    step: float | None = None
+    weights: learn.Weights | None = None
+    trace: list[Epoch] = field(default_factory=list)
+    n_skipped: int = 0  # problems without a usable answer
+    n_forbidden: int = 0  # answers that the enforced constraints forbid
+    n_single: int = 0  # calls of `learn_one` in the last entry of the trace
+    rng: np.random.Generator | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class Learner:
+    """Learns a heuristic for a beam search of some width.
+
+    `enforce` and `look_ahead` should be those of the search that the heuristic is for. `step` None takes it
+    from the first problems' costs (`default_step`); `averaged` gives the average of the weights after each
+    example instead of the last ones. `fit` runs up to `epochs` passes, in an order shuffled by `seed` unless
+    `shuffle` is off, and stops after one without a mistake. `progress` shows a bar; None does so on a
+    terminal.
+    """
+
+    width: int = 2
+    step: float | None = None
+    averaged: bool = True
+    enforce: bool = False
+    look_ahead: bool = False
+    epochs: int = 10
+    shuffle: bool = True
+    seed: int = 0
+    progress: bool | None = None
+    state: State = field(default_factory=State, init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        check_width(self.width)
+        check_whole("epochs", self.epochs, least=1)
+        check_whole("seed", self.seed)
+        if self.step is not None:
+            check_number("step", self.step)
+            if not 0 < self.step < math.inf:
+                raise ProblemError(f"A step must be positive and finite, got {self.step}.")
+
+    @classmethod
+    def paper(cls, width: int = 2, **settings: Any) -> Learner:
+        """Returns Algorithm 1 as the paper lists it: step 1, last weights, no constraints, no shuffling."""
+        preset: dict[str, Any] = {"step": 1.0, "averaged": False, "enforce": False, "shuffle": False}
+        return cls(width, **(preset | settings))
+
+    def fit(self, problems: Batch | Iterable[Problem], answers: Answers) -> Learner:
+        """Learns from scratch, epoch by epoch, until one makes no mistake.
+
+        `answers` has one for each problem: a `Solution`, its labels by number or name, or None where there is
+        none. Or it is one flat array of label numbers, all of the first problem, then all of the second, ….
+        """
+        batch = as_batch(problems).resolved()
+        labels, usable = read_answers(batch, answers)
+        self.state.__init__()  # type: ignore[misc]
+        self._begin(batch)
+        self.state.n_skipped += len(batch) - len(usable)
+        with _bar(self.progress, self.epochs, len(usable)) as tell:
+            for _ in range(self.epochs):
+                epoch, usable = self._pass(batch, labels, usable, tell)
+                self.state.trace.append(epoch)
+                if not epoch.n_mistakes:
+                    break
+        return self
+
+    def partial_fit(self, problems: Batch | Iterable[Problem], answers: Answers) -> Learner:
+        """Goes on learning: one pass over more problems."""
+        batch = as_batch(problems).resolved()
+        labels, usable = read_answers(batch, answers)
+        self._begin(batch)
+        self.state.n_skipped += len(batch) - len(usable)
+        self.state.trace.append(self._pass(batch, labels, usable)[0])
+        self.state.n_single = 0
+        return self
+
+    def start(self, heuristic: Heuristic) -> Learner:
+        """Begins anew, from the weights of a heuristic; `partial_fit` and `learn_one` go on from there."""
+        self.state.__init__()  # type: ignore[misc]
+        self.state.schema = heuristic.schema
+        self.state.weights = learn.Weights(
+            heuristic.weights.copy(),
+            np.zeros(heuristic.weights.size),
+            np.zeros(1, dtype=np.int64),
+            np.zeros(1, dtype=np.int64),
+            np.zeros(2),
+        )
+        self.state.rng = np.random.default_rng(self.seed)
+        return self
+
+    def learn_one(self, problem: Problem, answer: Solution | Labels | None) -> Learner:
+        """Goes on learning from one problem."""
+        state = self.state
+        labels, usable = read_answers(problem.batch, [answer])
+        batch = problem.batch.resolved()
+        self._begin(batch)
+        state.n_skipped += 1 - len(usable)
+        epoch, _ = self._pass(batch, labels, usable)
+        if state.trace and 0 < state.n_single < TOGETHER:
+            state.trace[-1] = state.trace[-1].then(epoch)
+        else:
+            state.trace.append(epoch)
+            state.n_single = 0
+        state.n_single += 1
+        return self
+
+    @property
+    def weights(self) -> FloatArray:
+        """The weights learned so far: averaged, or the last ones."""
+        learned = self._learned()
+        if not self.averaged or not learned.n_examples[0]:
+            return learned.w.copy()
+        average: FloatArray = learned.w - learned.drift / learned.n_examples[0]
+        return average
+
+    @property
+    def heuristic(self) -> Heuristic:
+        """What was learned so far, as a value."""
+        weights = self.weights
+        assert self.state.schema is not None
+        return Heuristic(self.state.schema, weights)
+
+    @property
+    def trace(self) -> tuple[Epoch, ...]:
+        """What each epoch did: a pass of `fit`, a call of `partial_fit`, or up to 1,000 of `learn_one`."""
+        return tuple(self.state.trace)
+
+    @property
+    def n_examples(self) -> int:
+        """How many problems were learned from, each counted as often as it was seen."""
+        return int(self._learned().n_examples[0])
+
+    @property
+    def n_mistakes(self) -> int:
+        """The number of updates made: what Theorem 1 bounds."""
+        return sum(epoch.n_mistakes for epoch in self.state.trace)
+
+    @property
+    def radius_phi(self) -> float:
+        """R_phi as observed: the largest |phi(v*) - phi(v)| over the pairs of nodes compared in updates."""
+        return math.sqrt(self._learned().radius[0])
+
+    @property
+    def radius_g(self) -> float:
+        """R_g as observed: the largest g(v*) - g(v) over the pairs of nodes compared in updates."""
+        return float(self._learned().radius[1])
+
+    def mistake_bound(self, margin: float) -> float:
+        """Returns Theorem 1's bound on the number of updates, for the level margin of some unit vector.
+
+        Its proof compares only the nodes that meet in updates, so the observed radii are enough; they make
+        the bound sharper than radii over all nodes would (`hasten.theory.radii`). A step divides path costs.
+        """
+        if not margin > 0:
+            return math.inf
+        step = self.state.step or 1.0
+        return (self.radius_phi**2 + 2 * self.radius_g / step) / margin**2
+
+    def _learned(self) -> learn.Weights:
+        if self.state.weights is None:
+            raise NotFittedError("This learner has not learned anything yet. Call fit, partial_fit or learn_one.")
+        return self.state.weights
+
+    def _begin(self, batch: Batch) -> None:
+        """Makes room for the weights at the first problems; later ones must have the same schema."""
+        state = self.state
+        schemas = [structure.schema for structure in batch.structures]
+        if state.schema is None and not schemas:
+            raise ProblemError("There is nothing to learn from: the first batch is empty.")
+        schema = state.schema or schemas[0]
+        if any(other is not schema and other.digest != schema.digest for other in schemas):
+            raise ProblemError("These problems have another schema than those learned from. Use another learner.")
+        if state.weights is None:
+            self.start(Heuristic.zeros(schema))
+        if state.step is None:
+            state.step = default_step(batch) if self.step is None else float(self.step)
+            log.info("Learning with a step of %.4g, for a beam of width %d.", state.step, self.width)
+
+    def _pass(
+        self, batch: Batch, labels: IntArray, usable: IntArray, tell: Callable[[int, int], None] | None = None
+    ) -> tuple[Epoch, IntArray]:
+        """Runs once over the usable problems; returns what happened, and which are still usable."""
+        state, learned = self.state, self._learned()
+        assert state.rng is not None
+        assert state.step is not None
+        began, blind = time.perf_counter(), int(learned.n_blind[0])
+        order = state.rng.permutation(usable) if self.shuffle and len(usable) > 1 else usable
+        options = beam.Options(int(self.width), math.inf, math.inf, bool(self.enforce), bool(self.look_ahead))
+        outcome = np.zeros(len(order), dtype=np.int64)
+        for at in range(0, len(order), CHUNK):
+            chunk = slice(at, at + CHUNK)
+            learn.learn_range(
+                batch.pool, batch.structure, batch.cost, batch.cost_at, batch.table, batch.table_at,
+                batch.variable_at, labels, options, state.step, order[chunk], learned, outcome[chunk],
+            )  # fmt: skip
+            if tell is not None:
+                tell(len(outcome[chunk]), int(np.isin(outcome[chunk], (learn.LOST, learn.WRONG)).sum()))
+        forbidden = outcome == learn.FORBIDDEN
+        state.n_forbidden += int(forbidden.sum())
+        epoch = Epoch(
+            len(order) - int(forbidden.sum()),
+            int((outcome == learn.LOST).sum()),
+            int((outcome == learn.WRONG).sum()),
+            int(learned.n_blind[0]) - blind,
+            state.step,
+            float(np.linalg.norm(learned.w)),
+            math.sqrt(learned.radius[0]),
+            float(learned.radius[1]),
+            time.perf_counter() - began,
+        )
+        return epoch, np.setdiff1d(usable, order[forbidden]) if forbidden.any() else usable
+
+
+def default_step(batch: Batch) -> float:
+    """Returns a step for the scale of a batch's costs: `STEP` of the median gap between two best labels.
+
+    The median ignores the few variables on which a cost of a million stands for a ban. Where more than half
+    of the gaps are zero, the median of the others serves; without any, there is no scale and the step is 1.
+    """
+    gap = np.empty(batch.variable_at[-1])
+    cost_gaps(batch.pool, batch.structure, batch.cost, batch.cost_at, batch.variable_at, gap)
+    gap = gap[np.isfinite(gap)]
+    typical = float(np.median(gap)) if gap.size else 0.0
+    if typical == 0.0 and gap.any():
+        typical = float(np.median(gap[gap > 0]))
+    return STEP * typical if typical > 0 else 1.0
+
+
+def _bar(wanted: bool | None, epochs: int, n: int) -> AbstractContextManager[Callable[[int, int], None] | None]:
+    """Returns a progress bar that is told of problems done and mistakes made, or nothing to tell."""
+    if wanted is False or (wanted is None and not sys.stderr.isatty()):
+        return nullcontext()
+    return _Bar(epochs, n)
+
+
+class _Bar:
+    """A progress bar with the mistakes of the current epoch."""
+
+    def __init__(self, epochs: int, n: int) -> None:
+        from rich.console import Console
+        from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
+
+        self.n, self.epochs, self.done, self.mistakes = n, epochs, 0, 0
+        self.bar = Progress(
+            TextColumn("epoch {task.fields[epoch]} of {task.fields[epochs]}"),
+            BarColumn(),
+            TextColumn("{task.fields[mistakes]:,} mistakes"),
+            TimeRemainingColumn(),
+            console=Console(stderr=True),
+        )
+        self.task = self.bar.add_task("learn", total=epochs * n, epoch=1, epochs=epochs, mistakes=0)
+
+    def __enter__(self) -> Callable[[int, int], None]:
+        self.bar.start()
+        return self.tell
+
+    def __exit__(self, *_: object) -> None:
+        self.bar.stop()
+
+    def tell(self, done: int, mistakes: int) -> None:
+        """Moves on by some problems."""
+        if self.done and self.done % self.n == 0:
+            self.mistakes = 0
+        self.done += done
+        self.mistakes += mistakes
+        epoch = -(-self.done // self.n) if self.n else 1
+        self.bar.update(self.task, completed=self.done, epoch=epoch, mistakes=self.mistakes)

@@ -1,0 +1,322 @@
+"""Many problems, of one shape or of several, as flat arrays: what kernels read. A problem is a batch of one."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
+from typing import NamedTuple
+
+import numpy as np
+
+from hasten.errors import ProblemError
+from hasten.kernels.layout import Pool
+from hasten.model.problem import Problem, Scorer, check_costs
+from hasten.model.structure import Compiled, Structure, pool_of
+from hasten.support.arrays import FloatArray, IntArray
+
+
+@dataclass(frozen=True, eq=False)
+class Batch:
+    """Many problems, of one shape or of several, as the flat arrays that kernels read.
+
+    Problem `p` has structure `structures[structure[p]]`, the costs `cost[cost_at[p]:cost_at[p + 1]]` and, in
+    flat labellings of the whole batch, the variables `variable_at[p]:variable_at[p + 1]`.
+    """
+
+    structures: tuple[Structure, ...]
+    structure: IntArray  # (n,)
+    cost: FloatArray  # zeros where the costs are lazy
+    cost_at: IntArray  # (n + 1,)
+    table: FloatArray
+    table_at: IntArray  # (n,) where the problem's tables start
+    scorer: Scorer | None = None
+    ids: IntArray | None = None  # (n,) what a scorer calls the problems
+
+    @classmethod
+    def of(cls, problems: Sequence[Problem]) -> Batch:
+        """Gathers problems; those with lazy costs keep them lazy, unless others have costs given."""
+        numbers: dict[int, int] = {}
+        structures: list[Structure] = []
+        structure = np.empty(len(problems), dtype=np.int64)
+        for p, problem in enumerate(problems):
+            key = id(problem.structure.compiled)
+            if key not in numbers:
+                numbers[key] = len(structures)
+                structures.append(problem.structure)
+            structure[p] = numbers[key]
+        lazy = bool(problems) and all(problem.lazy for problem in problems)
+        table, table_at = _gather_tables(problems)
+        sizes = np.array([problem.graph.first[-1] for problem in problems], dtype=np.int64)
+        return cls(
+            tuple(structures),
+            structure,
+            _join([np.zeros(size) if lazy else problem.cost for problem, size in zip(problems, sizes, strict=True)]),
+            _offsets(sizes),
+            table,
+            table_at,
+            _join_scorers([problem.scorer for problem in problems]) if lazy else None,
+            np.array([problem.id for problem in problems], dtype=np.int64) if lazy else None,
+        )
+
+    @classmethod
+    def of_one(cls, problem: Problem) -> Batch:
+        """Makes a batch of one problem, fast: all but its costs and tables is its structure's."""
+        like = _like(problem.structure.compiled)
+        lazy = problem.lazy
+        batch = cls(
+            (problem.structure,),
+            like.structure,
+            np.zeros(like.cost_at[-1]) if lazy else problem.cost,
+            like.cost_at,
+            problem.table,
+            like.table_at,
+            problem.scorer if lazy else None,
+            np.array([problem.id], dtype=np.int64) if lazy else None,
+        )
+        batch.__dict__.update(pool=like.pool, variable_at=like.variable_at, n_variables=like.n_variables)
+        return batch
+
+    @classmethod
+    def stack(cls, structure: Structure, costs: FloatArray) -> Batch:
+        """Makes a batch of one shape from a matrix with a row of flat costs per problem."""
+        costs = _numbers(costs)
+        if costs.ndim != 2 or costs.shape[1] != structure.n_labels:
+            raise ProblemError(
+                f"Got costs of shape {costs.shape}; this structure needs (problems, {structure.n_labels}): "
+                "a row per problem with one cost per label, in the order of the variables."
+            )
+        return cls.build([structure], np.zeros(len(costs), dtype=np.int64), costs.ravel())
+
+    @classmethod
+    def build(
+        cls,
+        structures: Sequence[Structure],
+        structure: IntArray,
+        costs: FloatArray | Scorer,
+        ids: IntArray | None = None,
+    ) -> Batch:
+        """Makes a batch of several shapes: the number of each problem's structure, and all costs in a row.
+
+        Given a scorer instead of costs, the batch is lazy; the scorer is told `ids` (by default 0, 1, 2, …).
+        """
+        structures = [each.opened(()) if each._own_tables else each for each in structures]
+        structure = np.ascontiguousarray(structure, dtype=np.int64)
+        if ids is not None and len(ids) != len(structure):
+            raise ProblemError(f"Got {len(ids)} ids for {len(structure)} problems. Give one for each.")
+        if structure.size and not (structure.min() >= 0 and structure.max() < len(structures)):
+            raise ProblemError(f"A structure number is out of range: there are {len(structures)} structures, from 0.")
+        sizes = np.array([each.graph.first[-1] for each in structures], dtype=np.int64)
+        cost_at = _offsets(sizes[structure] if structure.size else ())
+        table_first = _offsets([len(each.graph.table) for each in structures])
+        lazy = callable(costs)
+        flat = np.zeros(cost_at[-1]) if callable(costs) else _numbers(costs)
+        if flat.shape != (cost_at[-1],):
+            raise ProblemError(f"Got costs of shape {flat.shape} for {cost_at[-1]} labels. Give one per label.")
+        batch = cls(
+            tuple(structures),
+            structure,
+            flat,
+            cost_at,
+            _join([each.graph.table for each in structures]),
+            table_first[:-1][structure] if structure.size else np.zeros(0, dtype=np.int64),
+            costs if callable(costs) else None,
+            (np.arange(len(structure)) if ids is None else np.asarray(ids, dtype=np.int64)) if lazy else None,
+        )
+        if not lazy:
+            _check_costs(batch)
+        return batch
+
+    @cached_property
+    def pool(self) -> Pool:
+        """The graphs of its structures."""
+        return pool_of(tuple(structure.compiled for structure in self.structures))
+
+    @cached_property
+    def variable_at(self) -> IntArray:
+        """Where each problem's variables start in a flat labelling of the batch."""
+        return _offsets(self.n_variables)
+
+    @cached_property
+    def n_variables(self) -> IntArray:
+        """How many variables each problem has."""
+        counts = np.array([structure.n_variables for structure in self.structures], dtype=np.int64)
+        return counts[self.structure] if len(self.structure) else np.zeros(0, dtype=np.int64)
+
+    @property
+    def lazy(self) -> bool:
+        """Whether costs are computed on demand."""
+        return self.scorer is not None
+
+    def __len__(self) -> int:
+        return len(self.structure)
+
+    def __getitem__(self, p: int) -> Problem:
+        if not -len(self) <= p < len(self):
+            raise IndexError(f"There is no problem {p}; the batch has {len(self)}.")
+        p %= len(self)
+        structure = self.structures[self.structure[p]]
+        table = self.table[self.table_at[p] : self.table_at[p] + len(structure.graph.table)]
+        if self.scorer is not None and self.ids is not None:
+            return Problem(structure, None, self.scorer, table, int(self.ids[p]))
+        return Problem(structure, self.cost[self.cost_at[p] : self.cost_at[p + 1]], None, table, p)
+
+    def score(self, problems: IntArray, variables: IntArray) -> FloatArray:
+        """Asks the scorer for the costs of some variables of some problems, and checks what it says."""
+        if self.scorer is None or self.ids is None:
+            raise ProblemError("This batch has its costs given; there is no scorer to ask.")
+        if not len(problems):
+            return np.zeros(0)
+        costs = np.asarray(self.scorer(self.ids[problems], variables), dtype=np.float64)
+        graphs, at = (
+            self.pool.graphs,
+            self.pool.at[self.structure[problems], 0] + self.structure[problems] + variables,
+        )
+        sizes = graphs.first[at + 1] - graphs.first[at]
+        if costs.shape != (sizes.sum(),):
+            raise ProblemError(
+                f"The scorer returned costs of shape {costs.shape} for {len(problems)} requests that need "
+                f"{sizes.sum()}. Return all labels of the first requested variable, then of the second, and so on."
+            )
+        wrong = np.isnan(costs) | np.isneginf(costs)
+        if wrong.any():
+            r = int(np.searchsorted(np.cumsum(sizes), np.flatnonzero(wrong)[0], side="right"))
+            raise ProblemError(
+                f"The scorer returned {costs[wrong][0]} for variable {variables[r]} of problem "
+                f"{self.ids[problems[r]]}. Costs are finite, or inf to forbid a label."
+            )
+        return costs
+
+    def resolved(self) -> Batch:
+        """Returns this batch with all costs computed."""
+        if self.scorer is None:
+            return self
+        counts = self.n_variables
+        problems = np.repeat(np.arange(len(self)), counts)
+        variables = np.arange(self.variable_at[-1]) - np.repeat(self.variable_at[:-1], counts)
+        cost = self.score(problems, variables)
+        return Batch(self.structures, self.structure, cost, self.cost_at, self.table, self.table_at)
+
+    def select(self, problems: Sequence[int] | IntArray) -> Batch:
+        """Returns the batch of some of the problems, by number."""
+        chosen = np.arange(len(self))[np.asarray(problems, dtype=np.int64)]  # a negative one from the end
+        sizes = np.diff(self.cost_at)[chosen]
+        cost_at = _offsets(sizes)
+        source = np.repeat(self.cost_at[chosen] - cost_at[:-1], sizes) + np.arange(cost_at[-1])
+        return Batch(
+            self.structures,
+            self.structure[chosen],
+            self.cost[source],
+            cost_at,
+            self.table,
+            self.table_at[chosen],
+            self.scorer,
+            None if self.ids is None else self.ids[chosen],
+        )
+
+    def __repr__(self) -> str:
+        lazy = ", lazy" if self.lazy else ""
+        return f"Batch({len(self)} problems, {len(self.structures)} structures{lazy})"
+
+
+class _Like(NamedTuple):
+    """What all batches of one problem have in common that share a structure."""
+
+    structure: IntArray
+    cost_at: IntArray
+    table_at: IntArray
+    variable_at: IntArray
+    n_variables: IntArray
+    pool: Pool
+
+
+@lru_cache(maxsize=4096)
+def _like(compiled: Compiled) -> _Like:
+    first, only = compiled.graph.first, np.zeros(1, dtype=np.int64)
+    n_variables = np.array([len(first) - 1])
+    return _Like(only, _offsets(first[-1:]), only, _offsets(n_variables), n_variables, pool_of((compiled,)))
+
+
+def as_batch(problems: Problem | Batch | Iterable[Problem]) -> Batch:
+    """Returns problems, however they are given, as a batch."""
+    if isinstance(problems, Batch):
+        return problems
+    if isinstance(problems, Problem):
+        return problems.batch
+    if not isinstance(problems, Iterable) or (isinstance(problems, np.ndarray) and problems.dtype != object):
+        raise ProblemError(f"Expected a problem, several or a batch, got {_in_short(problems)}.{_hint(problems)}")
+    listed = list(problems)
+    for p, problem in enumerate(listed):
+        if not isinstance(problem, Problem):
+            raise ProblemError(f"Expected problems; number {p} is {_in_short(problem)}.{_hint(problem)}")
+    return Batch.of(listed)
+
+
+def _in_short(given: object) -> str:
+    if isinstance(given, np.ndarray):
+        return f"an array of shape {given.shape}"
+    return "None" if given is None else f"an object of type {type(given).__name__}"
+
+
+def _hint(given: object) -> str:
+    """Returns how to make a problem of something that is none."""
+    if isinstance(given, Structure):
+        return " A structure has no costs: pass structure.problem(costs), or structure.batch(a row of costs for each)."
+    if isinstance(given, np.ndarray | list | tuple | float | int | np.number):
+        return " Costs alone say nothing of labels: pass structure.problem(costs), or structure.batch(rows of costs)."
+    return ""
+
+
+def _check_costs(batch: Batch) -> None:
+    if np.isfinite(batch.cost).all():
+        return
+    wrong = np.isnan(batch.cost) | np.isneginf(batch.cost)
+    if wrong.any():
+        p = int(np.searchsorted(batch.cost_at, np.flatnonzero(wrong)[0], side="right")) - 1
+        try:
+            check_costs(batch.structures[batch.structure[p]], batch.cost[batch.cost_at[p] : batch.cost_at[p + 1]])
+        except ProblemError as error:
+            raise ProblemError(f"Problem {p}: {error}") from None
+
+
+def _gather_tables(problems: Sequence[Problem]) -> tuple[FloatArray, IntArray]:
+    """Joins the problems' tables, those that several share once; says where those of each problem start."""
+    blocks: list[FloatArray] = []
+    starts: dict[int, int] = {}
+    table_at = np.zeros(len(problems), dtype=np.int64)
+    size = 0
+    for p, problem in enumerate(problems):
+        if id(problem.table) not in starts:
+            starts[id(problem.table)] = size
+            blocks.append(problem.table)
+            size += problem.table.size
+        table_at[p] = starts[id(problem.table)]
+    return _join(blocks), table_at
+
+
+def _join_scorers(scorers: Sequence[Scorer | None]) -> Scorer | None:
+    """Returns one scorer for problems that bring their own."""
+    if all(scorer == scorers[0] for scorer in scorers):  # not `is`: a bound method is a new object each time
+        return scorers[0]
+    raise ProblemError(
+        "The lazy problems of one batch must share one scorer, told apart by their `id`. "
+        "Pass the same scorer object to each Structure.problem(scorer, id=...)."
+    )
+
+
+def _numbers(costs: FloatArray) -> FloatArray:
+    """Returns costs as an array, or says that they are none."""
+    try:
+        return np.ascontiguousarray(costs, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise ProblemError(f"Costs are numbers, one for each label of each problem ({error}).") from None
+
+
+def _join(parts: Sequence[FloatArray]) -> FloatArray:
+    return np.concatenate(parts) if len(parts) else np.zeros(0)
+
+
+def _offsets(counts: Sequence[int] | IntArray) -> IntArray:
+    offsets = np.zeros(len(counts) + 1, dtype=np.int64)
+    np.cumsum(counts, out=offsets[1:])
+    return offsets

@@ -1,0 +1,220 @@
+"""The third step: a structure with costs, one input.
+
+Costs are given (a list or array per variable, or one flat) or *lazy*: a scorer is asked for the costs of
+single variables, when and if the search needs them (paper §4.1).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
+
+import numpy as np
+
+from hasten.errors import ProblemError
+from hasten.model.schema import check_table
+from hasten.model.structure import Rule, Structure
+from hasten.support.arrays import FloatArray, IntArray
+
+if TYPE_CHECKING:
+    from hasten.model.batch import Batch
+    from hasten.model.violations import Check
+
+
+class Scorer(Protocol):
+    """Answers requests for costs: those of variable `variables[r]` of problem `problems[r]`, one after the other."""
+
+    def __call__(self, problems: IntArray, variables: IntArray, /) -> FloatArray:
+        """Returns the costs of the requested variables, all labels of the first, then of the second, …"""
+        ...
+
+
+Given: TypeAlias = FloatArray | Sequence[float] | Sequence[Sequence[float] | FloatArray]
+Costs: TypeAlias = Given | Scorer
+Labels: TypeAlias = Sequence[int] | Sequence[str] | IntArray  # by number or by name
+
+
+class Problem:
+    """One input: minimise the costs of its labels and tables, subject to its tables and rules.
+
+    Made by `Structure.problem`. `cost` is flat: variable `v` owns `cost[first[v]:first[v + 1]]`; a cost of
+    `inf` forbids a label.
+    """
+
+    def __init__(
+        self, structure: Structure, cost: FloatArray | None, scorer: Scorer | None, table: FloatArray, id: int
+    ) -> None:
+        self.structure = structure
+        self.graph = structure.graph
+        self.table = table
+        self.scorer = scorer
+        self.id = id
+        self._cost = cost
+
+    @classmethod
+    def of(
+        cls,
+        structure: Structure,
+        costs: Costs,
+        *,
+        tables: Mapping[int, FloatArray],
+        rules: tuple[Rule, ...],
+        id: int,
+    ) -> Problem:
+        """Checks costs, tables and rules against their structure."""
+        if tables or structure._own_tables:  # another problem's tables are not this one's
+            structure = structure.opened(tables)
+        if rules:
+            structure = structure.with_rules(rules)
+        graph = structure.graph
+        table = graph.table
+        if tables:
+            table = table.copy()
+            for f, given in tables.items():
+                kind = structure.factors[f].kind
+                table[graph.table_at[f] : graph.table_at[f] + kind.size] = check_table(given, kind).ravel()
+        if callable(costs):
+            return cls(structure, None, costs, table, id)
+        return cls(structure, _flat_costs(structure, costs), None, table, id)
+
+    @property
+    def lazy(self) -> bool:
+        """Whether costs are computed on demand."""
+        return self._cost is None
+
+    @property
+    def cost(self) -> FloatArray:
+        """The flat costs; a lazy problem computes all of them, and keeps them."""
+        if self._cost is None:
+            self._cost = self.batch.resolved().cost
+            del self.batch  # the lazy one; from now on the costs are given
+        return self._cost
+
+    @cached_property
+    def batch(self) -> Batch:
+        """This problem as a batch of one."""
+        from hasten.model.batch import Batch
+
+        return Batch.of_one(self)
+
+    @property
+    def n_variables(self) -> int:
+        """The number of variables."""
+        return len(self.graph.order)
+
+    @property
+    def n_outputs(self) -> int:
+        """The number of labellings, valid or not."""
+        n = 1
+        for size in np.diff(self.graph.first).tolist():
+            n *= size
+        return n
+
+    def costs_of(self, variable: int) -> FloatArray:
+        """Returns the costs of one variable's labels."""
+        return self.cost[self.graph.first[variable] : self.graph.first[variable + 1]]
+
+    def total(self, labels: Labels) -> float:
+        """Returns the cost of a labelling: inf if a table or a label's cost forbids it. Rules do not count."""
+        from hasten.kernels.score import total_cost
+
+        return float(total_cost(self.graph, self.cost, self.table, self.labels(labels)))
+
+    def check(self, labels: Labels) -> Check:
+        """Says whether a labelling is valid, and names each constraint that it breaks."""
+        from hasten.model.violations import check
+
+        return check(self, self.labels(labels))
+
+    def labels(self, labels: Labels) -> IntArray:
+        """Returns a labelling, given by label numbers or names, as numbers; one that does not fit is an error."""
+        kinds = self.structure.kinds
+        if not hasattr(labels, "__len__"):
+            raise ProblemError(f"A labelling has a label for each variable, by number or name; got {labels!r}.")
+        if len(labels) != len(kinds):
+            raise ProblemError(f"Got {len(labels)} labels for {len(kinds)} variables. Give one for each.")
+        numbers = np.empty(len(kinds), dtype=np.int64)
+        for v, (kind, label) in enumerate(zip(kinds, labels, strict=True)):
+            numbers[v] = kind.label(label) if isinstance(label, str) else _whole(label)
+            if not 0 <= numbers[v] < len(kind):
+                raise ProblemError(
+                    f"Variable {v} ({kind.name}) has no label number {label}; it has {len(kind)} labels, from 0."
+                )
+        return numbers
+
+    def names(self, labels: IntArray) -> list[str]:
+        """Returns the names of a labelling's labels."""
+        return [kind.labels[label] for kind, label in zip(self.structure.kinds, labels, strict=True)]
+
+    def __repr__(self) -> str:
+        return f"Problem({self.n_variables} variables{', lazy' if self.lazy else ''})"
+
+
+def _whole(label: Any) -> int:
+    """Returns a label's number; -1 for what is none."""
+    try:
+        number = int(label)
+    except (TypeError, ValueError, OverflowError):
+        return -1
+    return number if number == label else -1
+
+
+def _flat_costs(structure: Structure, costs: Given) -> FloatArray:
+    """Returns given costs as one flat array; those that do not fit their structure are an error."""
+    if isinstance(costs, np.ndarray) and costs.ndim == 1 and costs.dtype.kind in "biuf":
+        flat = np.array(costs, dtype=np.float64)
+        _check_size(structure, flat)
+    else:
+        flat = _joined_costs(structure, costs)
+    check_costs(structure, flat)
+    return flat
+
+
+def _joined_costs(structure: Structure, costs: Given) -> FloatArray:
+    """Returns the costs of each variable, or a flat list, as one array."""
+    try:
+        parts = [np.asarray(part, dtype=np.float64) for part in costs]
+    except (TypeError, ValueError):
+        raise ProblemError(
+            "Costs are numbers. Give a list or array for each variable, one flat list or array, or a scorer."
+        ) from None
+    if parts and all(part.ndim == 0 for part in parts):
+        flat = np.array(parts)
+        _check_size(structure, flat)
+        return flat
+    if len(parts) != structure.n_variables:
+        raise ProblemError(
+            f"Got costs for {len(parts)} variables; the structure has {structure.n_variables}. "
+            "Give a list or array of costs for each variable, or one flat list or array."
+        )
+    for v, (kind, part) in enumerate(zip(structure.kinds, parts, strict=True)):
+        if part.shape != (len(kind),):
+            raise ProblemError(
+                f"Variable {v} ({kind.name}) got costs of shape {part.shape}; "
+                f"it needs one for each of {', '.join(kind.labels)}."
+            )
+    return np.concatenate(parts) if parts else np.zeros(0)
+
+
+def _check_size(structure: Structure, flat: FloatArray) -> None:
+    if flat.size != structure.graph.first[-1]:
+        raise ProblemError(
+            f"Got {flat.size} costs for {structure.graph.first[-1]} labels. "
+            "Give one cost per label, in the order of the structure's variables."
+        )
+
+
+def check_costs(structure: Structure, flat: FloatArray) -> None:
+    """Refuses costs that are neither finite nor inf, and names the first."""
+    if np.isfinite(flat).all():
+        return
+    wrong = np.isnan(flat) | np.isneginf(flat)
+    if wrong.any():
+        at = int(np.flatnonzero(wrong)[0])
+        v = int(np.searchsorted(structure.graph.first, at, side="right")) - 1
+        label = structure.kinds[v].labels[at - structure.graph.first[v]]
+        raise ProblemError(
+            f"The cost of variable {v} ({structure.kinds[v].name}) for label {label} is {flat[at]}. "
+            "Costs are finite, or inf to forbid a label."
+        )

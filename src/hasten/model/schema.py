@@ -1,0 +1,384 @@
+"""The first step: which labels exist, and which combinations of them are allowed, forbidden or costly.
+
+A schema declares *variable kinds* (a name and its labels), *factor kinds* (a small table over named roles,
+each role filled by a variable of one kind) and *rules* (linear rows over every variable of a kind). It says
+nothing of a particular input: structures do (`hasten.model.structure`). A schema is closed by its first structure,
+so that everything built from it agrees for ever.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+from collections import Counter
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import product
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from hasten.errors import SchemaError
+from hasten.support.arrays import BoolArray, FloatArray
+
+if TYPE_CHECKING:
+    from hasten.model.structure import Compiled, Structure
+
+MAX_WEIGHT = 1e10  # of a rule
+MAX_TABLE = 1_000_000  # entries; larger scopes belong in rules
+MAX_ROLES = 32  # of a factor: NumPy's arrays have no more than 64 dimensions
+MAX_LABELS = 2**15  # of one variable: the beam keeps labels in 16 bits
+Predicate = Callable[..., bool]
+Pattern = str | Collection[str]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class VariableKind:
+    """A kind of decision: its name and the labels it chooses from."""
+
+    name: str
+    labels: tuple[str, ...]
+    index: int
+
+    def label(self, name: str) -> int:
+        """Returns the position of a label, by its name."""
+        try:
+            return self.labels.index(name)
+        except ValueError:
+            raise SchemaError(f"{self.name} has no label {name!r}. Its labels are {', '.join(self.labels)}.") from None
+
+    def __len__(self) -> int:
+        return len(self.labels)
+
+    def __repr__(self) -> str:
+        return f"VariableKind({self.name!r}, {list(self.labels)})"
+
+
+class FactorKind:
+    """A kind of small scope: its roles, its table (if any) and whether its label tuples are speedup features.
+
+    A fresh factor kind restricts nothing. The first `allow` forbids every tuple that no `allow` names;
+    `forbid` and `cost` speak of single tuples; their order does not matter, and `forbid` wins. Patterns name a
+    label, several labels, or (by leaving a role out) any label; a predicate is called with label names by role.
+    """
+
+    def __init__(
+        self,
+        schema: Schema,
+        name: str,
+        roles: Mapping[str, VariableKind],
+        learned: bool,
+        index: int,
+        weight_at: int,
+        message_at: int,
+    ) -> None:
+        self.name = name
+        self.roles = dict(roles)
+        self.learned = learned
+        self.index = index
+        self.weight_at = weight_at  # where its weights start in a weight vector; -1 if it is not learned
+        self.message_at = message_at  # where its starting messages start: one for each label of each role
+        self.shape = tuple(len(kind) for kind in self.roles.values())
+        self.size = math.prod(self.shape)
+        self._schema = schema
+        self._allowed: BoolArray | None = None
+        self._forbidden = np.zeros(self.shape, dtype=bool)
+        self._costs = np.zeros(self.shape)
+
+    @property
+    def table(self) -> FloatArray | None:
+        """The costs of its label tuples, an axis per role, inf where forbidden; None if it says nothing."""
+        forbidden = self._forbidden if self._allowed is None else self._forbidden | ~self._allowed
+        if not forbidden.any() and not self._costs.any():
+            return None
+        return np.where(forbidden, np.inf, self._costs)
+
+    def allow(self, predicate: Predicate | None = None, /, **pattern: Pattern) -> FactorKind:
+        """Allows the matching tuples; whatever no `allow` names is forbidden."""
+        chosen = self._match(predicate, pattern)
+        self._allowed = chosen if self._allowed is None else self._allowed | chosen
+        return self
+
+    def forbid(self, predicate: Predicate | None = None, /, **pattern: Pattern) -> FactorKind:
+        """Forbids the matching tuples."""
+        self._forbidden |= self._match(predicate, pattern)
+        return self
+
+    def cost(self, value: float, predicate: Predicate | None = None, /, **pattern: Pattern) -> FactorKind:
+        """Adds a finite cost to the matching tuples; a forbidden tuple stays forbidden."""
+        if not is_finite(value):
+            raise SchemaError(
+                f"{self.name}: a cost must be a finite number, got {value!r}. To rule tuples out, use forbid."
+            )
+        self._costs[self._match(predicate, pattern)] += value
+        return self
+
+    def set_table(self, table: FloatArray) -> FactorKind:
+        """Gives the whole table at once, with one axis per role; `inf` forbids."""
+        self._schema._check_open()
+        table = check_table(table, self)
+        self._allowed = None
+        self._forbidden = np.isposinf(table)
+        self._costs = np.where(self._forbidden, 0.0, table)
+        return self
+
+    def tuples(self) -> Iterator[tuple[str, ...]]:
+        """Yields every label tuple by names, in table order."""
+        return product(*(kind.labels for kind in self.roles.values()))
+
+    def _match(self, predicate: Predicate | None, pattern: Mapping[str, Pattern]) -> BoolArray:
+        self._schema._check_open()
+        for role in pattern:
+            if role not in self.roles:
+                raise SchemaError(f"{self.name} has no role {role!r}. Its roles are {', '.join(self.roles)}.")
+        axes = []
+        for role, kind in self.roles.items():
+            axis = np.ones(len(kind), dtype=bool)
+            if role in pattern:
+                axis[:] = False
+                for name in label_names(pattern[role], f"{self.name}: {role}"):
+                    axis[kind.label(name)] = True
+            axes.append(axis)
+        chosen = np.zeros(self.shape, dtype=bool)
+        chosen[np.ix_(*axes)] = True
+        if predicate is not None:
+            for index in zip(*np.nonzero(chosen), strict=True):
+                names_by_role = {
+                    role: kind.labels[i] for (role, kind), i in zip(self.roles.items(), index, strict=True)
+                }
+                chosen[index] = bool(predicate(**names_by_role))
+        return chosen
+
+    def __repr__(self) -> str:
+        roles = ", ".join(f"{role}={kind.name}" for role, kind in self.roles.items())
+        return f"FactorKind({self.name!r}, {roles})"
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class KindRule:
+    """A linear row over every variable of the named kinds, in every structure of the schema."""
+
+    name: str
+    weights: dict[int, FloatArray]  # by variable kind: one coefficient per label
+    low: float
+    high: float
+
+
+class Schema:
+    """What can be said of every input: kinds of variables, kinds of factors, rules.
+
+    >>> schema = Schema()
+    >>> pet = schema.variable("pet", ["cat", "dog"])
+    >>> schema.factor("pair", left=pet, right=pet).forbid(left="cat", right="dog").size
+    4
+    """
+
+    def __init__(self) -> None:
+        self.variables: dict[str, VariableKind] = {}
+        self.factors: dict[str, FactorKind] = {}
+        self.rules: dict[str, KindRule] = {}
+        self.n_weights = 0
+        self.n_messages = 0
+        self._closed = False
+        self._compiled: dict[object, Compiled] = {}  # by shape
+
+    def variable(self, name: str, labels: Sequence[str]) -> VariableKind:
+        """Declares a kind of variable."""
+        self._check_open()
+        self._check_name(name)
+        if isinstance(labels, str):
+            raise SchemaError(f"{name}: give the labels as a list of names, not as one string.")
+        labels = tuple(labels)
+        if not labels:
+            raise SchemaError(f"{name} has no labels. Give at least one.")
+        if len(labels) > MAX_LABELS:
+            raise SchemaError(f"{name} has {len(labels):,} labels; the limit is {MAX_LABELS:,}.")
+        for label in labels:
+            if not isinstance(label, str):
+                raise SchemaError(f"{name}: a label is a name, got {label!r}.")
+        twice = sorted(label for label, times in Counter(labels).items() if times > 1)
+        if twice:
+            raise SchemaError(f"{name} names a label twice: {', '.join(twice)}. Labels are unique.")
+        kind = VariableKind(name, labels, len(self.variables))
+        self.variables[name] = kind
+        return kind
+
+    def factor(self, name: str, *, learned: bool = True, **roles: VariableKind) -> FactorKind:
+        """Declares a kind of factor over named roles.
+
+        `learned` makes an indicator of each of its label tuples a speedup feature (the paper's phi).
+        """
+        self._check_open()
+        self._check_name(name)
+        if not roles:
+            raise SchemaError(f"{name} has no roles. Name at least one, such as {name!r}, source=entity.")
+        for role, kind in roles.items():
+            if self.variables.get(getattr(kind, "name", "")) is not kind:
+                raise SchemaError(f"{name}: role {role!r} is not a variable kind of this schema, got {kind!r}.")
+        size = math.prod(len(kind) for kind in roles.values())
+        if len(roles) > MAX_ROLES:
+            raise SchemaError(f"{name} has {len(roles)} roles; the limit is {MAX_ROLES}. Say it with smaller factors.")
+        if size > MAX_TABLE:
+            raise SchemaError(
+                f"{name} would have {size:,} label tuples; the limit is {MAX_TABLE:,}. "
+                "Use smaller scopes, or rules for what large scopes say."
+            )
+        at = self.n_weights if learned else -1
+        kind_of_factor = FactorKind(self, name, roles, learned, len(self.factors), at, self.n_messages)
+        self.factors[name] = kind_of_factor
+        self.n_weights += size if learned else 0
+        self.n_messages += sum(kind_of_factor.shape)
+        return kind_of_factor
+
+    def rule(
+        self,
+        name: str,
+        *,
+        at_most: float | None = None,
+        at_least: float | None = None,
+        exactly: float | None = None,
+        **counted: Pattern | Mapping[str, float],
+    ) -> KindRule:
+        """Declares a linear rule over all variables of the named kinds, in every structure.
+
+        >>> schema = Schema()
+        >>> entity = schema.variable("entity", ["person", "place"])
+        >>> schema.rule("few people", at_most=3, entity="person").high
+        3.0
+
+        A mapping gives weights: `schema.rule("budget", at_most=10, item={"large": 4, "small": 1})`.
+        """
+        self._check_open()
+        if name in self.rules:
+            raise SchemaError(f"There is a rule {name!r} already. Rules have unique names.")
+        low, high = read_limits(name, at_most, at_least, exactly)
+        if not counted:
+            raise SchemaError(f"Rule {name!r} counts nothing. Name a variable kind and its labels.")
+        weights: dict[int, FloatArray] = {}
+        for kind_name, labels in counted.items():
+            if kind_name not in self.variables:
+                raise SchemaError(
+                    f"Rule {name!r}: there is no variable kind {kind_name!r}. "
+                    f"There are {', '.join(self.variables) or 'none'}."
+                )
+            kind = self.variables[kind_name]
+            coefficients = np.zeros(len(kind))
+            items = (
+                labels.items()
+                if isinstance(labels, Mapping)
+                else [(label, 1.0) for label in label_names(labels, f"Rule {name!r}: {kind_name}")]
+            )
+            for label, weight in items:
+                coefficients[kind.label(label)] += check_weight(weight, name, label)
+            weights[kind.index] = coefficients
+        rule = KindRule(name, weights, low, high)
+        self.rules[name] = rule
+        return rule
+
+    def structure(self) -> Structure:
+        """Starts a structure: the topology of one shape of input. Closes the schema to further declarations."""
+        from hasten.model.structure import Structure
+
+        self._closed = True
+        return Structure(self)
+
+    @property
+    def digest(self) -> str:
+        """A fingerprint of all that is declared, so that saved weights know their schema."""
+        parts = [
+            [[kind.name, kind.labels] for kind in self.variables.values()],
+            [
+                [kind.name, [[role, of.name] for role, of in kind.roles.items()], kind.learned]
+                for kind in self.factors.values()
+            ],
+            [
+                [rule.name, {k: w.tolist() for k, w in rule.weights.items()}, rule.low, rule.high]
+                for rule in self.rules.values()
+            ],
+        ]
+        digest = hashlib.sha256(json.dumps(parts).encode())
+        for factor in self.factors.values():
+            table = factor.table
+            digest.update(b"none" if table is None else table.tobytes())
+        return digest.hexdigest()
+
+    def _check_open(self) -> None:
+        if self._closed:
+            raise SchemaError(
+                "This schema is in use: its first structure closed it. Declare everything before schema.structure()."
+            )
+
+    def _check_name(self, name: str) -> None:
+        if not name or not isinstance(name, str):
+            raise SchemaError(f"A kind needs a name, got {name!r}.")
+        if name in self.variables or name in self.factors:
+            raise SchemaError(f"There is a kind {name!r} already. Kinds have unique names.")
+
+    def __repr__(self) -> str:
+        return f"Schema(variables={list(self.variables)}, factors={list(self.factors)}, rules={list(self.rules)})"
+
+
+def label_names(labels: Pattern, what: str) -> Collection[str]:
+    """Returns the label, or labels, that a pattern names."""
+    if isinstance(labels, str):
+        return [labels]
+    if not isinstance(labels, Collection):
+        raise SchemaError(f"{what} must be a label or several, by name; got {labels!r}.")
+    return labels
+
+
+def is_finite(value: float) -> bool:
+    """Whether something is a number, and finite."""
+    try:
+        return math.isfinite(value)
+    except TypeError:
+        return False
+
+
+def check_finite(value: float, what: str) -> float:
+    """Returns a number that is finite, or says which one is not."""
+    if not is_finite(value):
+        raise SchemaError(f"{what} must be a finite number, got {value!r}.")
+    return float(value)
+
+
+def check_weight(weight: float, rule: str, label: str) -> float:
+    """Returns a rule's weight that sums can be checked with, or says why it is not one."""
+    if not abs(check_finite(weight, f"Rule {rule!r}: the weight of {label!r}")) <= MAX_WEIGHT:
+        raise SchemaError(
+            f"Rule {rule!r} has the weight {weight:g}; beyond {MAX_WEIGHT:g} its sums cannot be told apart from "
+            "rounding. Scale the rule down."
+        )
+    return float(weight)
+
+
+def read_limits(name: str, at_most: float | None, at_least: float | None, exactly: float | None) -> tuple[float, float]:
+    """Returns the lowest and the highest value a rule allows."""
+    if exactly is not None:
+        if at_most is not None or at_least is not None:
+            raise SchemaError(f"Rule {name!r}: give exactly, or at_most and at_least, not both.")
+        at_most = at_least = exactly
+    if at_most is None and at_least is None:
+        raise SchemaError(f"Rule {name!r} limits nothing. Give at_most, at_least or exactly.")
+    low = -math.inf if at_least is None else check_finite(at_least, f"Rule {name!r}: at_least")
+    high = math.inf if at_most is None else check_finite(at_most, f"Rule {name!r}: at_most")
+    if low > high:
+        raise SchemaError(f"Rule {name!r} asks for at least {low:g} and at most {high:g}. No labelling has both.")
+    return low, high
+
+
+def check_table(table: FloatArray, kind: FactorKind) -> FloatArray:
+    """Returns a table that fits a factor kind, or says why it does not."""
+    try:
+        table = np.asarray(table, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise SchemaError(f"{kind.name}: a table holds costs, which are numbers; got {table!r}.") from None
+    if table.shape != kind.shape:
+        raise SchemaError(
+            f"{kind.name} needs a table of shape {kind.shape}, an axis per role "
+            f"({', '.join(kind.roles)}), got {table.shape}."
+        )
+    if np.isnan(table).any() or np.isneginf(table).any():
+        raise SchemaError(f"{kind.name}: a table holds finite costs, or inf where forbidden; got nan or -inf.")
+    return table

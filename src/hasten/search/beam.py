@@ -1,0 +1,138 @@
+"""Beam search with a learned heuristic, and greedy search (paper §2.2, §4.1)."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from hasten.errors import ProblemError
+from hasten.kernels import search as beam
+from hasten.model.batch import Batch
+from hasten.model.solution import Solutions, as_solutions
+from hasten.search.searcher import Searcher
+from hasten.support.arrays import FloatArray, IntArray
+from hasten.support.checks import check_number, check_width
+from hasten.support.parallel import in_parallel
+
+NO_WEIGHTS = np.zeros(0)
+
+
+@dataclass(frozen=True, slots=True)
+class BeamSearch(Searcher):
+    """Beam search by path cost plus learned heuristic.
+
+    `weights` is a heuristic's weight vector (`Schema.n_weights` long), or None for the path cost alone.
+    `enforce` keeps forbidden tuples and broken rules out of the beam: what it returns is then valid.
+    `look_ahead` adds the least that unassigned variables must still cost. `theta` is the gap above which the
+    heuristic decides without the variable's cost; `spread` lets the beam narrow where it is sure.
+
+    A cost of inf forbids a label only to a search that looks at it. With a finite `theta` an answer may hold
+    such a label: where the costs were given it is reported as invalid, where they are lazy nobody knows.
+    """
+
+    width: int = 1
+    weights: FloatArray | None = None
+    enforce: bool = True
+    look_ahead: bool = False
+    theta: float = math.inf
+    spread: float = math.inf
+
+    def __post_init__(self) -> None:
+        check_width(self.width)
+        check_number("theta", self.theta)
+        check_number("spread", self.spread)
+        if self.weights is not None and not np.isfinite(self.weights).all():
+            raise ProblemError("The weights of a heuristic must be finite.")
+
+    def _search(self, batch: Batch, n_jobs: int) -> Solutions:
+        weights, options = self.prepared(batch)
+        if batch.lazy and self.theta < math.inf:
+            return self._search_lazily(batch, options, weights, n_jobs)
+        batch = batch.resolved()
+        n = len(batch)
+        labels = np.empty(batch.variable_at[-1], dtype=np.int64)
+        outcome, n_costs = np.empty(n, dtype=np.int64), np.empty(n, dtype=np.int64)
+
+        def run(start: int, stop: int) -> None:
+            beam.search_range(
+                batch.pool, batch.structure, batch.cost, batch.cost_at, batch.table, batch.table_at,
+                batch.variable_at, weights, options, start, stop, labels, outcome, n_costs,
+            )  # fmt: skip
+
+        in_parallel(run, n, n_jobs)
+        return as_solutions(batch, labels, outcome == beam.DONE, n_costs)
+
+    def _search_lazily(self, batch: Batch, options: beam.Options, weights: FloatArray, n_jobs: int) -> Solutions:
+        """Runs all problems until each is done or wants costs, computes what they want in one call, goes on."""
+        n, n_variables, width = len(batch), int(batch.variable_at[-1]), self.width
+        cost = np.zeros(batch.cost_at[-1])
+        n_rows = np.array([len(each.graph.row_low) for each in batch.structures], dtype=np.int64)[batch.structure]
+        row_at = np.concatenate([[0], np.cumsum(n_rows)])
+        paused = beam.Paused(
+            np.zeros(width * n_variables, dtype=np.int16),
+            np.zeros(width * n),
+            np.zeros(width * n),
+            np.zeros(width * n),
+            np.zeros(width * n_variables),
+            np.zeros(width * int(row_at[-1])),
+            row_at,
+            np.zeros(n_variables, dtype=np.int64),
+            np.full(n, -1, dtype=np.int64),
+            np.zeros(n, dtype=np.int64),
+        )
+        outcome = np.full(n, beam.BLOCKED, dtype=np.int64)
+        owner = np.repeat(np.arange(n), batch.n_variables)
+        known_cost = np.zeros(n_variables, dtype=bool)
+        active = np.arange(n)
+        while active.size:
+
+            def run(start: int, stop: int, active: IntArray = active) -> None:
+                beam.search_wave(
+                    batch.pool, batch.structure, cost, batch.cost_at, batch.table, batch.table_at,
+                    batch.variable_at, weights, options, active[start:stop], paused, outcome,
+                )  # fmt: skip
+
+            in_parallel(run, active.size, n_jobs)
+            active = active[outcome[active] == beam.BLOCKED]
+            wanted = np.flatnonzero((paused.known == beam.WANTED) & ~known_cost)
+            known_cost[wanted] = True
+            problems, variables = owner[wanted], wanted - batch.variable_at[owner[wanted]]
+            place(batch, cost, problems, variables, batch.score(problems, variables))
+        labels = np.full(n_variables, -1, dtype=np.int64)
+        done = outcome[owner] == beam.DONE
+        at = batch.variable_at[owner] * width + (np.arange(n_variables) - batch.variable_at[owner])
+        labels[done] = paused.labels[at[done]]
+        n_costs = np.bincount(owner[known_cost], minlength=n)
+        return as_solutions(batch, labels, outcome == beam.DONE, n_costs, cost)
+
+    def prepared(self, batch: Batch) -> tuple[FloatArray, beam.Options]:
+        """Returns its weights, checked against the batch, and its options: what a kernel is given."""
+        options = beam.Options(
+            int(self.width), float(self.theta), float(self.spread), bool(self.enforce), bool(self.look_ahead)
+        )
+        if self.weights is None:
+            return NO_WEIGHTS, options
+        for structure in batch.structures:
+            if len(self.weights) != structure.schema.n_weights:
+                raise ProblemError(
+                    f"Got {len(self.weights)} heuristic weights; the schema has {structure.schema.n_weights} "
+                    "speedup features. Use weights that were learned with this schema."
+                )
+        return np.ascontiguousarray(self.weights, dtype=np.float64), options
+
+
+def greedy() -> BeamSearch:
+    """Returns the paper's "search": each label chosen by its cost, constraints ignored."""
+    return BeamSearch(width=1, enforce=False)
+
+
+def place(batch: Batch, cost: FloatArray, problems: IntArray, variables: IntArray, values: FloatArray) -> None:
+    """Writes the costs of some variables where they belong in a batch's flat costs."""
+    graphs = batch.pool.graphs
+    at = batch.pool.at[batch.structure[problems], 0] + batch.structure[problems] + variables
+    sizes = graphs.first[at + 1] - graphs.first[at]
+    starts = batch.cost_at[problems] + graphs.first[at]
+    ends = np.cumsum(sizes)
+    cost[np.repeat(starts - (ends - sizes), sizes) + np.arange(values.size)] = values

@@ -1,0 +1,49 @@
+"""Beam search over what exact elimination leaves."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from hasten.kernels import search as beam
+from hasten.kernels.search import reduced
+from hasten.model.batch import Batch
+from hasten.model.elimination import MAX_JOIN, reductions
+from hasten.model.solution import Solutions, as_solutions
+from hasten.search.searcher import Searcher
+from hasten.support.checks import check_width
+from hasten.support.parallel import in_parallel
+
+
+@dataclass(frozen=True, slots=True)
+class ReducedSearch(Searcher):
+    """Beam search, with look-ahead, over what exact elimination leaves (`hasten.model.elimination`).
+
+    Eliminating a variable puts into its neighbours' tables what it will cost at best, so that a beam of one or
+    two sees far. Where elimination leaves nothing the answer is exact. Needs all costs, and no learning.
+    """
+
+    width: int = 2
+    look_ahead: bool = True
+    max_join: int = MAX_JOIN
+
+    def __post_init__(self) -> None:
+        check_width(self.width)
+
+    def _search(self, batch: Batch, n_jobs: int) -> Solutions:
+        batch = batch.resolved()
+        labels = np.empty(batch.variable_at[-1], dtype=np.int64)
+        done = np.empty(len(batch), dtype=bool)
+        options = beam.Options(int(self.width), math.inf, math.inf, True, bool(self.look_ahead))
+        plans, smalls = reductions(tuple(each.compiled for each in batch.structures), self.max_join)
+
+        def run(start: int, stop: int) -> None:
+            reduced.search_range(
+                batch.pool, plans, smalls, batch.structure, batch.cost, batch.cost_at, batch.table,
+                batch.table_at, batch.variable_at, options, start, stop, labels, done,
+            )  # fmt: skip
+
+        in_parallel(run, len(batch), n_jobs)
+        return as_solutions(batch, labels, done, batch.n_variables.copy())

@@ -1,0 +1,415 @@
+"""The product: a predictor that gives the black box's answers, faster, and keeps watch over itself.
+
+Two modes. *Certified*: each answer is proved (`hasten.proof.certifier`), or else the solver's; always the solver's
+objective. *Search*: the learned beam search is trusted (the paper's speedup), may leave costs uncomputed, and
+is audited: a share of its answers is compared with the black box's. While agreement is surely too low, all
+answers are certified and the search is tried in their shadow, until it has recovered (`hasten.speedup.audit`). With
+`learn`, every answer of the black box teaches the heuristic.
+
+The black box's answer is an optimum: proved where we can, the solver's elsewhere. For a solver that is exact
+that is the same. One that is not, on purpose, is asked every time if `prove` is off.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, overload
+
+import numpy as np
+
+from hasten.errors import NotFittedError, ProblemError, SchemaError
+from hasten.learning.heuristic import Heuristic
+from hasten.learning.learner import Learner
+from hasten.learning.targets import Answers
+from hasten.model.batch import Batch, as_batch
+from hasten.model.problem import Problem
+from hasten.model.schema import Schema
+from hasten.model.solution import STATUSES, Solution, Solutions, Status
+from hasten.search.beam import BeamSearch
+from hasten.search.reduced import ReducedSearch
+from hasten.search.searcher import Searcher
+from hasten.solvers import Solver, check_solver, make_solver, solve_all
+from hasten.speedup.audit import Agreement, Audit, Counters
+from hasten.speedup.black_box import counted, is_optimal, prove_or_solve, replaced, rescored, with_progress
+from hasten.speedup.calibration import Calibration, calibrate, disagreeing
+from hasten.speedup.estimator import Estimator
+from hasten.speedup.guidance import ENOUGH, learn_and_try
+from hasten.speedup.state import Memory
+from hasten.support.arrays import BoolArray, FloatArray
+from hasten.support.checks import check_number, check_switch, check_whole
+
+NO_TIME = STATUSES.index(Status.NO_TIME)
+SWITCHES = ("prove", "enforce", "look_ahead", "reduce", "search_first", "repair", "learn", "progress")
+
+
+class Speedup(Estimator):
+    """Answers problems of a schema as its black box would, in scikit-learn's manner.
+
+    `solver` is the black box: a name, an object with `solve`, or a function. An optimum that we prove ourselves
+    counts as its answer, so it is asked only for the rest. Turn `prove` off if its answers are not always the
+    cheapest valid labelling (it stops early, or prefers what no table states): then it is asked for everything,
+    to learn from, to audit with, to repair, and for all answers of certified mode. `max_nodes` is how far to
+    branch before it is asked; `search_first` lets a proof start from what a search found. `width`, `enforce`,
+    `look_ahead`, `theta` and `spread` are those of the search (`BeamSearch`). `guided` says whether the
+    learned weights guide it; None leaves that to `fit`, which tries both on problems that it holds out. A
+    search with neither weights nor skipped costs is over what elimination leaves, unless `reduce` is off.
+    `repair` hands what the search leaves invalid to the black box. `audit` is the share of unproved answers
+    that is audited, compared with the black box's, `min_agreement` the level below which the search is not
+    trusted (None: always). `learner` says how to learn; None learns for the search as set here.
+    """
+
+    def __init__(
+        self,
+        schema: Schema,
+        *,
+        solver: str | Solver | Callable[[Problem], Any] = "highs",
+        prove: bool = True,
+        mode: str = "certified",
+        width: int = 2,
+        enforce: bool = True,
+        look_ahead: bool = True,
+        theta: float = math.inf,
+        spread: float = math.inf,
+        reduce: bool = True,
+        guided: bool | None = None,
+        search_first: bool = False,
+        repair: bool = True,
+        learn: bool = False,
+        audit: float = 0.02,
+        min_agreement: float | None = 0.95,
+        learner: Learner | None = None,
+        max_nodes: int | None = None,
+        n_jobs: int = 1,
+        seed: int = 0,
+        progress: bool = False,
+    ) -> None:
+        super().__init__()
+        check_whole("seed", seed)  # which is needed now; the others are checked before they are used
+        self.schema = _checked_schema(schema)
+        self.solver = solver
+        self.prove = prove
+        self.mode = mode
+        self.width = width
+        self.enforce = enforce
+        self.look_ahead = look_ahead
+        self.theta = theta
+        self.spread = spread
+        self.reduce = reduce
+        self.guided = guided
+        self.search_first = search_first
+        self.repair = repair
+        self.learn = learn
+        self.audit = audit
+        self.min_agreement = min_agreement
+        self.learner = learner
+        self.max_nodes = max_nodes
+        self.n_jobs = n_jobs
+        self.seed = seed
+        self.progress = progress
+        self._made: tuple[object, Solver] | None = None
+        self._memory = Memory(np.random.default_rng(seed), guided=not enforce)
+
+    @classmethod
+    def paper(cls, schema: Schema, width: int = 2, **settings: Any) -> Speedup:
+        """Returns the paper's speedup: a search guided by weights alone, trusted and never repaired."""
+        preset: dict[str, Any] = {
+            "mode": "search",
+            "guided": True,
+            "enforce": False,
+            "look_ahead": False,
+            "repair": False,
+            "audit": 0.0,
+            "learner": Learner.paper(width),
+        }
+        return cls(schema, width=width, **(preset | settings))
+
+    def fit(self, problems: Batch | Iterable[Problem], answers: Answers | None = None) -> Speedup:
+        """Learns the heuristic from scratch, from the black box's answers, and forgets all it counted.
+
+        The problems need no labels. `answers` are the black box's, if they are there already: for each problem
+        a `Solution`, its labels by number or name, or None; or one flat array of numbers (`Learner.fit`).
+        """
+        batch = self._checked(problems, learning=True).resolved()
+        answers, calls = self._label(batch, answers)
+        learner, guided = self._new_learner(), not self.enforce
+        if self.guided is None and len(batch) >= ENOUGH:
+            guided = learn_and_try(learner, batch, answers, self._search_by, seed=self.seed, n_jobs=self.n_jobs)
+        else:
+            learner.fit(batch, answers)
+        counters = Counters(solver_calls=calls, labelled=len(batch), updates=learner.n_mistakes)
+        with self._lock:
+            self._memory = Memory(np.random.default_rng(self.seed), guided, learner, counters)
+        return self
+
+    def partial_fit(self, problems: Batch | Iterable[Problem], answers: Answers | None = None) -> Speedup:
+        """Goes on learning: one pass over more problems."""
+        batch = self._checked(problems, learning=True).resolved()
+        answers, calls = self._label(batch, answers)
+        with self._lock:
+            self._memory.count(Counters(solver_calls=calls))
+            self._memory.teach(batch, answers, self._new_learner)
+        return self
+
+    @overload
+    def predict(self, problems: Problem) -> Solution: ...
+    @overload
+    def predict(self, problems: Batch | Iterable[Problem]) -> Solutions: ...
+    def predict(self, problems: Problem | Batch | Iterable[Problem]) -> Solution | Solutions:
+        """Answers one problem or many. Trust and weights change between calls, never within one."""
+        batch = self._checked(problems)
+        answers = self._by_search(batch) if self.mode == "search" and self.trusted else self._by_proof(batch)
+        return answers.only(problems) if isinstance(problems, Problem) else answers
+
+    def score(self, problems: Batch | Iterable[Problem], answers: Answers | None = None) -> float:
+        """Returns the share of problems whose answer, in this mode, costs what the black box's answer costs.
+
+        It looks at the mode's own answers, trusted or not, and leaves no trace: it neither counts nor learns.
+        `answers` is there for scikit-learn, and ignored: there are no gold labels.
+        """
+        batch = self._checked(problems).resolved()
+        exact, _ = self._exact(batch)
+        if self.mode == "certified":
+            return float(self._judges(exact).mean()) if len(batch) else 1.0
+        found = self._search(batch)
+        wrong = disagreeing(found, exact) & (found.valid | (not self.repair))
+        return float(1 - wrong.mean()) if len(batch) else 1.0
+
+    def calibrate(
+        self,
+        problems: Batch | Iterable[Problem],
+        *,
+        risk: float = 0.01,
+        confidence: float = 0.95,
+        widths: Iterable[int] | None = None,
+        against: str = "search",
+    ) -> Calibration:
+        """Sets theta, and the width if `widths` are given, by `hasten.speedup.calibration` on problems held out.
+
+        `against` "search" compares with the search that computes every cost, "solver" with the black box.
+        """
+        if against not in ("search", "solver"):
+            raise ProblemError(f"Calibrate against 'search' or 'solver', not {against!r}.")
+        batch = self._checked(problems)
+        chosen = calibrate(
+            self._beam(self._guide()),
+            batch,
+            risk=risk,
+            confidence=confidence,
+            widths=widths,
+            black_box=(lambda some: self._exact(some)[0]) if against == "solver" else None,
+            run_as=self._reduced,
+            seed=self.seed,
+            n_jobs=self.n_jobs,
+        )
+        if self.mode == "certified":
+            unused = "mode='certified' computes every cost whatever theta is; theta is for mode='search'."
+            chosen = replace(chosen, note=f"{unused} {chosen.note}".rstrip())
+        with self._lock:
+            self.theta, self.width = chosen.theta, chosen.width
+        return chosen
+
+    @property
+    def counters(self) -> Counters:
+        """What it did since it was made, or fitted."""
+        with self._lock:
+            return self._memory.counters
+
+    @property
+    def agreement(self) -> Agreement:
+        """How often the search, where its answers were given unproved, agreed with the black box of late.
+
+        To agree is to cost what the black box's answer costs: the optimum, or without `prove` the solver's own
+        answer (or less, where that ran out of time). When trust ends the count begins anew.
+        """
+        with self._lock:
+            return self._memory.audit.agreement
+
+    @property
+    def trusted(self) -> bool:
+        """Whether search mode answers by search; if not, it has gone back to the black box for now."""
+        with self._lock:
+            return self._memory.audit.trusted
+
+    @property
+    def distrust(self) -> Agreement | None:
+        """The agreement that ended the trust in the search; None while it is trusted."""
+        with self._lock:
+            return self._memory.audit.distrust
+
+    @property
+    def heuristic(self) -> Heuristic:
+        """What was learned so far, as a value."""
+        with self._lock:
+            if self._memory.learned is None:
+                raise NotFittedError("This speedup has not learned anything yet. Call fit or partial_fit.")
+            return self._memory.learned.heuristic
+
+    def save(self, path: str | Path) -> None:
+        """Writes settings, weights, counters, audits and random state to a file: whole, or not at all."""
+        from hasten.speedup.persistence import save
+
+        with self._lock:
+            save(self, Path(path))
+
+    @classmethod
+    def load(
+        cls,
+        path: str | Path,
+        schema: Schema,
+        *,
+        solver: str | Solver | Callable[[Problem], Any] | None = None,
+    ) -> Speedup:
+        """Reads a speedup that was saved for this schema; a `solver` of your own must be given again."""
+        from hasten.speedup.persistence import load
+
+        return load(cls, Path(path), schema, solver)
+
+    def __getstate__(self) -> dict[str, Any]:
+        return super().__getstate__() | {"_made": None}  # a solver at work stays in its process
+
+    # -- how answers come about -------------------------------------------------------------------------
+
+    def _by_search(self, batch: Batch) -> Solutions:
+        """Trusts the search; hands what is invalid, and what is drawn for an audit, to the black box."""
+        found = self._search(batch)
+        given = found.valid if self.repair else np.ones(len(batch), dtype=bool)
+        audited = np.zeros(len(batch), dtype=bool)
+        with self._lock:
+            audited[given] = self._memory.draw(int(given.sum()), self.audit)
+        asked = np.flatnonzero(audited | ~given)
+        if not asked.size:
+            with self._lock:
+                self._memory.count(counted(found))
+            return found
+        some = batch.select(asked).resolved()
+        exact, calls = self._exact(some)
+        mine = rescored(found, asked, some)
+        judged = audited[asked] & self._judges(exact)
+        answers = replaced(found, asked, exact)
+        kept = np.flatnonzero(self._outdone(exact, mine))
+        if kept.size:
+            answers = replaced(answers, asked[kept], rescored(mine, kept, some.select(kept)))
+        self._remember(counted(answers, calls), ~disagreeing(mine, exact)[judged], some, exact)
+        return answers
+
+    def _by_proof(self, batch: Batch) -> Solutions:
+        """Proves or solves everything; where search mode is not trusted, tries the search in the shadow."""
+        batch = batch.resolved()
+        exact, calls = self._exact(batch)
+        agreed = np.zeros(0, dtype=bool)
+        if self.mode == "search":
+            agreed = ~disagreeing(self._search(batch), exact)[self._judges(exact)]
+        self._remember(counted(exact, calls), agreed, batch, exact)
+        return exact
+
+    def _exact(self, batch: Batch) -> tuple[Solutions, int]:
+        """Returns the answers of the black box, and how often that took the solver."""
+        if not self.prove:
+            return solve_all(self._solver(), batch), len(batch)
+        found = self._search(batch) if self.search_first else None
+        return prove_or_solve(batch, found, self._solver, self.max_nodes, self.n_jobs)
+
+    def _judges(self, exact: Solutions) -> BoolArray:
+        """Tells which answers of the black box others can be held against: optima, or all, if its word is enough."""
+        return is_optimal(exact) if self.prove else np.asarray(exact.status != NO_TIME)
+
+    def _outdone(self, exact: Solutions, mine: Solutions) -> BoolArray:
+        """Tells where the black box, out of time, has no answer, or (if only its optima count) none as good."""
+        left = ~is_optimal(exact) & (mine.cost < exact.cost) if self.prove else exact.status == NO_TIME
+        return np.asarray(mine.valid & left)
+
+    def _label(self, batch: Batch, answers: Answers | None) -> tuple[Answers, int]:
+        """Returns the black box's answers, unless they are there, and how often that took the solver."""
+        if answers is not None:
+            return answers, 0
+        return with_progress(batch, self._exact) if self.progress else self._exact(batch)
+
+    def _remember(self, counters: Counters, agreed: BoolArray, batch: Batch, exact: Solutions) -> None:
+        """Keeps what there is to know of some answers, and learns from those of the black box."""
+        with self._lock:
+            self._memory.count(counters)
+            self._memory.observe(agreed, self.min_agreement)
+            if self.learn:
+                self._memory.teach(batch, exact, self._new_learner)
+
+    # -- what the settings say --------------------------------------------------------------------------
+
+    def _search(self, batch: Batch) -> Solutions:
+        """Searches as set, with the weights as they are now."""
+        return self._search_by(self._guide())(batch, n_jobs=self.n_jobs)
+
+    def _guide(self) -> FloatArray | None:
+        with self._lock:
+            guided = self._memory.guided if self.guided is None else self.guided
+            return self._memory.weights if guided else None
+
+    def _search_by(self, weights: FloatArray | None) -> Searcher:
+        return self._reduced(self._beam(weights))
+
+    def _beam(self, weights: FloatArray | None) -> BeamSearch:
+        return BeamSearch(self.width, weights, self.enforce, self.look_ahead, self.theta, self.spread)
+
+    def _reduced(self, beam: BeamSearch) -> Searcher:
+        """Returns the search over what elimination leaves, where that is the same problem."""
+        whole = beam.enforce and beam.weights is None and beam.theta == beam.spread == math.inf
+        return ReducedSearch(beam.width, beam.look_ahead) if self.reduce and whole else beam
+
+    def _solver(self) -> Solver:
+        with self._lock:
+            if self._made is None or self._made[0] is not self.solver:
+                self._made = self.solver, make_solver(self.solver)
+            return self._made[1]
+
+    def _new_learner(self) -> Learner:
+        if self.learner is not None:
+            return replace(self.learner)  # with a state of its own
+        return Learner(
+            self.width,
+            enforce=self.enforce,
+            look_ahead=self.look_ahead,
+            seed=self.seed,
+            progress=bool(self.progress),
+        )
+
+    def _checked(self, problems: Problem | Batch | Iterable[Problem], learning: bool = False) -> Batch:
+        """Returns the problems as a batch; refuses those of another schema, and settings that make no sense."""
+        self._settle()
+        batch = as_batch(problems)
+        for structure in batch.structures:
+            if structure.schema is not self.schema and structure.schema.digest != self.schema.digest:
+                raise ProblemError("These problems have another schema than this speedup. Make one for theirs.")
+        if self.mode == "search" and self._memory.learned is None and not (learning or self.learn):
+            raise NotFittedError(
+                "This speedup has not learned to search yet. Call fit, set learn=True to let it learn as it "
+                "works, or use mode='certified', which needs no learning."
+            )
+        return batch
+
+    def _check_settings(self) -> None:
+        _checked_schema(self.schema)
+        check_solver(self.solver)
+        if self.mode not in ("search", "certified"):
+            raise ProblemError(f"mode must be 'search' or 'certified', got {self.mode!r}.")
+        self._beam(None)  # refuses width, theta and spread
+        for name in SWITCHES:
+            check_switch(name, getattr(self, name))
+        check_switch("guided", self.guided, or_none=True)
+        check_number("audit", self.audit)
+        if self.audit > 1:
+            raise ProblemError(f"audit must be a share between 0 and 1, got {self.audit}.")
+        Audit(self.min_agreement)
+        if self.learner is not None and not isinstance(self.learner, Learner):
+            raise ProblemError(f"learner must be a Learner, or None for one as the search needs; got {self.learner!r}.")
+        if self.max_nodes is not None:
+            check_whole("max_nodes", self.max_nodes)
+        check_whole("n_jobs", self.n_jobs, least=1)
+        check_whole("seed", self.seed)
+
+
+def _checked_schema(schema: Schema) -> Schema:
+    if not isinstance(schema, Schema):
+        raise SchemaError(f"A speedup is for the problems of a schema; pass that first, not {schema!r}.")
+    return schema

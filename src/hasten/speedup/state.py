@@ -1,0 +1,74 @@
+"""What a speedup keeps from one call to the next, and how that changes.
+
+Its owner holds a lock while it reads or changes it.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from hasten.learning.learner import Learner
+from hasten.learning.targets import Answers
+from hasten.model.batch import Batch
+from hasten.model.solution import Solutions
+from hasten.speedup.audit import Audit, Counters
+from hasten.support.arrays import BoolArray, FloatArray
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(slots=True, eq=False)
+class Memory:
+    """What was learned, counted and audited, and the dice that choose what to audit."""
+
+    rng: np.random.Generator
+    guided: bool  # whether the weights are better than none, as far as is known
+    learned: Learner | None = None
+    counters: Counters = field(default_factory=Counters)
+    audit: Audit = field(default_factory=Audit)
+    weights: FloatArray | None = field(init=False)  # of what was learned so far: a copy, that no teaching changes
+
+    def __post_init__(self) -> None:
+        self.weights = None if self.learned is None else self.learned.weights
+
+    def draw(self, n: int, share: float) -> BoolArray:
+        """Draws which of `n` answers are audited."""
+        drawn: BoolArray = self.rng.random(n) < share
+        return drawn
+
+    def count(self, more: Counters) -> None:
+        """Adds to what was counted."""
+        self.counters = self.counters + more
+
+    def observe(self, agreed: BoolArray, level: float | None) -> None:
+        """Takes in audits; where they end the trust in the search, what it learns from now on weighs more."""
+        if not agreed.size:
+            return
+        self.count(Counters(audits=agreed.size, disagreements=int((~agreed).sum())))
+        self.audit.level = level
+        changed = self.audit.observe(agreed)
+        if changed and self.audit.distrust is not None:
+            log.warning("The search is not trusted any more: its agreement is %s.", self.audit.distrust)
+        elif changed:
+            log.info("The search is trusted again: its agreement is %s.", self.audit.agreement)
+        if changed and not self.audit.trusted and self.learned is not None:
+            learned = self.learned.state.weights
+            if learned is not None:  # an average over what no longer holds would keep it from adapting
+                learned.drift[:] = 0.0
+                learned.n_examples[0] = 0
+
+    def teach(self, batch: Batch, answers: Answers, new_learner: Callable[[], Learner]) -> None:
+        """Learns from the black box's answers, at first with a new learner."""
+        if self.learned is None:
+            self.learned = new_learner()
+        before = self.learned.n_mistakes
+        if len(batch) == 1 and isinstance(answers, Solutions):
+            self.learned.learn_one(batch[0], answers[0])
+        else:
+            self.learned.partial_fit(batch, answers)
+        self.weights = self.learned.weights
+        self.count(Counters(labelled=len(batch), updates=self.learned.n_mistakes - before))

@@ -1,0 +1,4 @@
+"""Sentences with entities and relations: read, written, made up.
+
+Imports `hasten.support`.
+"""

@@ -1,0 +1,86 @@
+"""The files that sentences come in, one format a module; `read_corpus` reads them all.
+
+Every reader is a generator and holds one sentence at a time. `lines` opens files, packed or not, and adds to every
+error the file and the line it is about.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator
+
+from hasten.errors import CorpusError
+from hasten.tasks.entity_relation.data.corpus import Sentence
+from hasten.tasks.entity_relation.data.formats.conll04 import read_conll04
+from hasten.tasks.entity_relation.data.formats.conll2003 import read_conll2003
+from hasten.tasks.entity_relation.data.formats.gmb import HEADER as GMB_HEADER
+from hasten.tasks.entity_relation.data.formats.gmb import read_gmb
+from hasten.tasks.entity_relation.data.formats.jsonl import read_jsonl, write_jsonl
+from hasten.tasks.entity_relation.data.formats.lines import AnyPath, called, open_lines, peek_line
+
+__all__ = [
+    "FORMATS",
+    "read_conll04",
+    "read_conll2003",
+    "read_corpus",
+    "read_gmb",
+    "read_jsonl",
+    "recognise",
+    "write_jsonl",
+]
+
+FORMATS: dict[str, Callable[[AnyPath], Iterator[Sentence]]] = {
+    "jsonl": read_jsonl,
+    "conll04": read_conll04,
+    "conll2003": read_conll2003,
+    "gmb": read_gmb,
+}
+
+
+def read_corpus(path: AnyPath, format: str = "auto") -> Iterator[Sentence]:
+    """Reads a corpus in any of `FORMATS`; `"auto"` tells which by `recognise`."""
+    if format == "auto":
+        found = recognise(path)
+        if found is None:
+            raise CorpusError(
+                f"Cannot tell the format of {called(path)}. Name it: format= one of {', '.join(FORMATS)}."
+            )
+        format = found
+    if format not in FORMATS:
+        raise CorpusError(f"There is no corpus format {format!r}. Choose one of {', '.join(FORMATS)}, or auto.")
+    return FORMATS[format](path)
+
+
+def recognise(path: AnyPath) -> str | None:
+    """Tells the format of a corpus from its name, or else from its first line; None if they do not say.
+
+    Standard input is looked at without taking anything from it.
+    """
+    if path == "-":
+        first = peek_line()
+        if first is None:
+            return None
+        return _format_of(first) if first else "jsonl"
+    name = os.path.basename(os.fspath(path)).lower()
+    if os.path.isdir(path):
+        raise CorpusError(f"{path} is a directory. Name a file in it.")
+    if ".jsonl" in name:
+        return "jsonl"
+    if ".corp" in name:
+        return "conll04"
+    if os.path.exists(path) and not os.path.isfile(path):  # a pipe can be read only once; a missing file says so
+        return None
+    with open_lines(path, encoding="latin-1") as lines:
+        return _format_of(next((line for line in lines if not line.isspace()), ""))
+
+
+def _format_of(line: str) -> str | None:
+    """Tells the format by the first line that is not blank, read as latin-1."""
+    line = line.rstrip("\r\n").removeprefix("\xef\xbb\xbf")  # a byte order mark
+    if line.startswith("{"):
+        return "jsonl"
+    if line == ",".join(GMB_HEADER):
+        return "gmb"
+    if len(line.split("\t")) == 9:
+        return "conll04"
+    return "conll2003" if len(line.split()) == 4 else None

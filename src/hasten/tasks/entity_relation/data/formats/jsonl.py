@@ -1,0 +1,105 @@
+"""hasten's own format, read and written: one JSON object a line (`docs/corpora.md`)."""
+
+from __future__ import annotations
+
+import gzip
+import io
+import json
+import sys
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import ExitStack
+from pathlib import Path
+from typing import IO, Any
+
+from hasten.errors import CorpusError
+from hasten.support.files import whole
+from hasten.tasks.entity_relation.data.corpus import Sentence
+from hasten.tasks.entity_relation.data.formats.lines import AnyPath, open_lines
+
+
+def read_jsonl(path: AnyPath) -> Iterator[Sentence]:
+    """Reads one JSON object a line; the path `"-"` is standard input. `docs/corpora.md` describes the format.
+
+    Keys that it does not know are passed over, so that a file may carry more than hasten needs. A sentence
+    without an id gets the number of its line.
+    """
+    with open_lines(path) as lines:
+        for line in lines:
+            if not line.isspace():
+                yield _from_json(line, str(lines.number))
+
+
+def write_jsonl(path: AnyPath, sentences: Iterable[Sentence]) -> int:
+    """Writes what `read_jsonl` reads, and returns how many sentences that were.
+
+    The file appears whole or not at all. A name that ends in `.gz` is compressed; `"-"` is standard output.
+    """
+    return write_objects(path, map(to_json, sentences))
+
+
+def write_objects(path: AnyPath, objects: Iterable[Mapping[str, object]]) -> int:
+    """Writes one JSON object a line, in the same way, and returns how many."""
+    if path == "-":
+        return _write(sys.stdout, objects)
+    path = Path(path)
+    with whole(path) as part, ExitStack() as stack:
+        raw: Any = stack.enter_context(open(part, "wb"))
+        if path.suffix == ".gz":  # the same sentences give the same bytes
+            raw = stack.enter_context(gzip.GzipFile(filename="", mode="wb", fileobj=raw, mtime=0))
+        return _write(stack.enter_context(io.TextIOWrapper(raw, encoding="utf-8", newline="\n")), objects)
+
+
+def to_json(sentence: Sentence) -> dict[str, object]:
+    """Returns a sentence as the object that stands for it in a file."""
+    fields = {key: getattr(sentence, key) for key in ("id", *_JSON_KEYS)}
+    return {key: value for key, value in fields.items() if value is not None}
+
+
+def _from_json(line: str, default_id: str) -> Sentence:
+    try:
+        found = json.loads(line)
+    except json.JSONDecodeError as error:
+        raise CorpusError(f"Not JSON ({error.msg} at column {error.colno}). Write one object a line.") from error
+    if not isinstance(found, dict):
+        raise CorpusError("Expected a JSON object with tokens and spans. Write one object a line.")
+    for key, (form, fits) in _JSON_KEYS.items():
+        if key in found and not (isinstance(found[key], list) and all(map(fits, found[key]))):
+            raise CorpusError(f"{key!r} should be {form}, not {json.dumps(found[key])[:60]}.")
+    for key in ("tokens", "spans"):
+        if key not in found:
+            raise CorpusError(f"{key!r} is missing. Give it, if need be as an empty list.")
+    if not isinstance(found.get("id", ""), str):
+        raise CorpusError(f"'id' should be a string, not {json.dumps(found['id'])[:60]}. Put it in quotes.")
+    return Sentence(
+        id=found.get("id", default_id),
+        tokens=tuple(found["tokens"]),
+        spans=tuple((start, end) for start, end in found["spans"]),
+        pos=tuple(found["pos"]) if "pos" in found else None,
+        types=tuple(found["types"]) if "types" in found else None,
+        relations=tuple((s, t, name) for s, t, name in found["relations"]) if "relations" in found else None,
+    )
+
+
+def _is(*kinds: type) -> Callable[[object], bool]:
+    """Returns a test for a list of exactly these types; exactly, because JSON's true is no number."""
+    return lambda item: isinstance(item, list) and tuple(map(type, item)) == kinds
+
+
+def _is_text(item: object) -> bool:
+    return isinstance(item, str)
+
+
+_JSON_KEYS: dict[str, tuple[str, Callable[[object], bool]]] = {
+    "tokens": ("a list of strings", _is_text),
+    "spans": ("a list of [start, end] token numbers", _is(int, int)),
+    "pos": ("a list of strings", _is_text),
+    "types": ("a list of strings", _is_text),
+    "relations": ('a list of [source span, target span, "name"]', _is(int, int, str)),
+}
+
+
+def _write(stream: IO[str], objects: Iterable[Mapping[str, object]]) -> int:
+    count = 0
+    for count, each in enumerate(objects, start=1):  # noqa: B007
+        stream.write(json.dumps(each) + "\n")
+    return count

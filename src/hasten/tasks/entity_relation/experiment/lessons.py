@@ -1,0 +1,94 @@
+"""The unlabeled sentences with the black box's answers, and what is learned from them (paper §4 and §5).
+
+The answers are proved where that is possible and the solver's elsewhere. Most sentences teach learners; the
+rest, which nothing was learned from, calibrate theta. No gold label is seen here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from hasten.learning.learner import Learner
+from hasten.model.batch import Batch
+from hasten.model.solution import Solutions
+from hasten.proof.certifier import Certifier
+from hasten.search.beam import BeamSearch
+from hasten.solvers import make_solver
+from hasten.speedup.calibration import Calibration, calibrate
+from hasten.tasks.entity_relation.data.corpus import Sentence
+from hasten.tasks.entity_relation.experiment.measure import Timing, timed
+from hasten.tasks.entity_relation.scoring.black_box import LinearScorer
+from hasten.tasks.entity_relation.scoring.text import intern
+from hasten.tasks.entity_relation.scoring.training import Tell
+from hasten.tasks.entity_relation.task import EntityRelationTask
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Lessons:
+    """Unlabeled sentences as a batch with the black box's answers; how long proving these took."""
+
+    batch: Batch
+    answers: Solutions
+    proving: Timing
+    epochs: int
+    seed: int
+    tell: Tell
+    _learners: dict[tuple[int, int, bool], Learner] = field(default_factory=dict)
+
+    @classmethod
+    def of(
+        cls,
+        task: EntityRelationTask,
+        model: LinearScorer,
+        sentences: Sequence[Sentence],
+        *,
+        epochs: int,
+        seed: int,
+        tell: Tell,
+    ) -> Lessons:
+        """Lets the black box label the sentences."""
+        tell("Scoring the unlabeled text", 0.0)
+        text = intern(sentences)
+        batch = task.batch(text.n_entities, model.costs(text)[0])
+        tell("Labelling the unlabeled text", 0.0)
+        answers, proving = timed(lambda: Certifier()(batch), 1, 1)
+        open_ones = np.flatnonzero(~answers.proved)
+        if open_ones.size:
+            solver = make_solver("highs")
+            for n, p in enumerate(open_ones.tolist()):
+                tell("Solving what was not proved", n / open_ones.size)
+                at = slice(batch.variable_at[p], batch.variable_at[p + 1])
+                answers.labels[at] = solver.solve(batch[p]).labels
+        return cls(batch, answers, proving, epochs, seed, tell)
+
+    @property
+    def n_learned(self) -> int:
+        """How many of the sentences are learned from; the rest, up to 5,000, are for calibration."""
+        return len(self.batch) - min(len(self.batch) // 5, 5000)
+
+    def learner(self, width: int, *, n: int | None = None, paper: bool = False) -> Learner:
+        """Returns a learner that has learned from the first `n` sentences; with `paper`, by Algorithm 1 as listed."""
+        n = self.n_learned if n is None else n
+        key = (width, n, paper)
+        if key not in self._learners:
+            settings: dict[str, Any] = {"epochs": self.epochs, "progress": False}
+            learner = (
+                Learner.paper(width, **settings) if paper else Learner(width, enforce=False, seed=self.seed, **settings)
+            )
+            labels = self.answers.labels[: self.batch.variable_at[n]]
+            self._learners[key] = learner.fit(self.batch.select(np.arange(n)), labels)
+        return self._learners[key]
+
+    def speedup(self, width: int, *, n: int | None = None, paper: bool = False) -> BeamSearch:
+        """Returns the paper's speedup search: a beam guided by what such a learner learned, and by nothing else."""
+        return BeamSearch(width, self.learner(width, n=n, paper=paper).weights, enforce=False)
+
+    def calibrate(self, search: BeamSearch) -> Calibration:
+        """Chooses theta for a search on the sentences that nothing was learned from."""
+        self.tell(f"Calibrating theta, width {search.width}", 0.0)
+        held_out = np.arange(self.n_learned, len(self.batch))
+        return calibrate(search, self.batch.select(held_out), seed=self.seed)

@@ -1,0 +1,196 @@
+"""The black box of the task: a linear scorer over hashed features, eager over a text or lazy over requests.
+
+A label's score is the sum of the weights of the variable's features; its cost is minus that score or, for a
+model trained on each variable alone, minus its log-probability. One kernel serves both forms, so that a cost
+that a search asks for is bit for bit the cost that an ILP solver was given.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from dataclasses import dataclass
+from math import exp, log
+
+import numpy as np
+import numpy.typing as npt
+
+from hasten.errors import ModelError
+from hasten.jit import driver, kernel
+from hasten.model.problem import Scorer
+from hasten.support.arrays import FloatArray, IntArray
+from hasten.support.files import damaged, load_tensors, save_tensors
+from hasten.tasks.entity_relation.scoring import features
+from hasten.tasks.entity_relation.scoring.features import MAX_FEATURES, variable_features
+from hasten.tasks.entity_relation.scoring.text import Text
+
+WeightArray = npt.NDArray[np.float32]
+
+FORMAT = "hasten-entity-relation-black-box"
+FORMAT_VERSION = 1
+
+
+@kernel
+def score_variable(
+    text: Text,
+    entity_weights: WeightArray | FloatArray,
+    relation_weights: WeightArray | FloatArray,
+    normalised: bool,
+    sentence: int,
+    variable: int,
+    rows: IntArray,
+    costs: FloatArray,
+    at: int,
+) -> int:
+    """Writes the costs of one variable's labels at `costs[at:]`; returns where they end. `rows` is working space."""
+    n_entities = text.span_at[sentence + 1] - text.span_at[sentence]
+    weights = entity_weights if variable < n_entities else relation_weights
+    n_buckets, n_labels = weights.shape
+    n = variable_features(text, sentence, variable, n_buckets - 1, rows)
+    for label in range(n_labels):
+        costs[at + label] = 0.0
+    for k in range(n):
+        for label in range(n_labels):
+            costs[at + label] -= weights[rows[k], label]
+    if normalised:
+        smallest = np.inf
+        for label in range(n_labels):
+            smallest = min(smallest, costs[at + label])
+        total = 0.0
+        for label in range(n_labels):
+            total += exp(smallest - costs[at + label])
+        shift = log(total) - smallest
+        for label in range(n_labels):
+            costs[at + label] += shift
+    return int(at + n_labels)
+
+
+@driver
+def score_variables(
+    text: Text,
+    entity_weights: WeightArray | FloatArray,
+    relation_weights: WeightArray | FloatArray,
+    normalised: bool,
+    problem_ids: IntArray,
+    variable_ids: IntArray,
+) -> FloatArray:
+    """Returns the costs of the variables asked for, one after the other."""
+    size = 0
+    for request in range(len(problem_ids)):
+        n_entities = text.span_at[problem_ids[request] + 1] - text.span_at[problem_ids[request]]
+        size += (entity_weights if variable_ids[request] < n_entities else relation_weights).shape[1]
+    costs = np.empty(size)
+    rows = np.empty(MAX_FEATURES, np.int64)
+    at = 0
+    for request in range(len(problem_ids)):
+        at = score_variable(
+            text,
+            entity_weights,
+            relation_weights,
+            normalised,
+            problem_ids[request],
+            variable_ids[request],
+            rows,
+            costs,
+            at,
+        )
+    return costs
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class LinearScorer:
+    """A trained black box. Row `r` of a table has the weights, one per label, of features that hash to it."""
+
+    entity_labels: tuple[str, ...]
+    relation_labels: tuple[str, ...]
+    entity_weights: WeightArray  # (n_buckets, n_entity_labels)
+    relation_weights: WeightArray  # (n_buckets, n_relation_labels)
+    training: str  # "independent" (costs are minus log-probabilities) or "structured" (minus scores)
+
+    def __post_init__(self) -> None:
+        for labels, weights in (
+            (self.entity_labels, self.entity_weights),
+            (self.relation_labels, self.relation_weights),
+        ):
+            check_n_buckets(len(weights))
+            if weights.shape[1:] != (len(labels),) or len(set(labels)) != len(labels):
+                raise ModelError(
+                    f"Got weights of shape {weights.shape} for the labels {labels}. "
+                    "Give one column for each label, and each label once."
+                )
+            if weights.dtype != np.float32 or not weights.flags.c_contiguous or not np.isfinite(weights).all():
+                raise ModelError("Weights must be finite float32 numbers, stored row by row.")
+        if self.training not in ("independent", "structured"):
+            raise ModelError(f"Training {self.training!r} is unknown. It is 'independent' or 'structured'.")
+
+    def cost_at(self, text: Text) -> IntArray:
+        """Returns where each sentence's costs start; sentence `p` owns `cost_at[p]:cost_at[p + 1]`."""
+        n = text.n_entities
+        at = np.zeros(len(n) + 1, np.int64)
+        np.cumsum(n * len(self.entity_labels) + n * (n - 1) * len(self.relation_labels), out=at[1:])
+        return at
+
+    def costs(self, text: Text) -> tuple[FloatArray, IntArray]:
+        """Returns the costs of every variable of every sentence, flat, and where each sentence's start."""
+        problem_ids, variable_ids = all_variables(text)
+        return self._score(text, problem_ids, variable_ids), self.cost_at(text)
+
+    def lazy(self, text: Text) -> Scorer:
+        """Returns `scorer(problem_ids, variable_ids)`: the costs of those variables, one after the other."""
+
+        def scorer(problem_ids: IntArray, variable_ids: IntArray) -> FloatArray:
+            return self._score(text, problem_ids, variable_ids)
+
+        return scorer
+
+    def _score(self, text: Text, problem_ids: IntArray, variable_ids: IntArray) -> FloatArray:
+        normalised = self.training == "independent"
+        return np.asarray(
+            score_variables(text, self.entity_weights, self.relation_weights, normalised, problem_ids, variable_ids)
+        )
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Writes the model whole or not at all."""
+        tensors = {"entity_weights": self.entity_weights, "relation_weights": self.relation_weights}
+        about = {
+            "version": str(FORMAT_VERSION),
+            "features": str(features.VERSION),
+            "entity_labels": json.dumps(self.entity_labels),
+            "relation_labels": json.dumps(self.relation_labels),
+            "training": self.training,
+        }
+        save_tensors(path, FORMAT, tensors, about)
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str]) -> LinearScorer:
+        """Reads a saved model, and refuses a file that is not exactly what was saved."""
+        tensors, about = load_tensors(path, FORMAT, "black box")
+        versions = (about.get("version"), about.get("features"))
+        if versions != (str(FORMAT_VERSION), str(features.VERSION)):
+            raise ModelError(
+                f"{os.fspath(path)} was written by another version of hasten (format and features {versions}). "
+                "Train the black box again."
+            )
+        try:
+            return cls(
+                tuple(json.loads(about["entity_labels"])),
+                tuple(json.loads(about["relation_labels"])),
+                tensors["entity_weights"],
+                tensors["relation_weights"],
+                about["training"],
+            )
+        except (KeyError, ValueError, TypeError) as error:
+            raise damaged(path, str(error)) from error
+
+
+def check_n_buckets(n_buckets: int) -> None:
+    """Refuses a number of rows that the low bits of a hash cannot number."""
+    if n_buckets < 1 or n_buckets & (n_buckets - 1):
+        raise ModelError(f"Got {n_buckets} rows of weights. Give a power of two, such as 131072.")
+
+
+def all_variables(text: Text) -> tuple[IntArray, IntArray]:
+    """Returns the sentence and the number, within that sentence, of every variable of a text."""
+    n = text.n_variables
+    first = np.cumsum(n) - n
+    return np.repeat(np.arange(len(n)), n), np.arange(n.sum()) - np.repeat(first, n)

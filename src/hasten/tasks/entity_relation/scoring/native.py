@@ -1,0 +1,204 @@
+"""Searching text without leaving compiled code: features are extracted for the variables a search asks for.
+
+The general lazy search (`hasten.search`) asks a Python scorer, in waves, for the costs of many problems at once:
+right for a large model. Here a cost takes less than a microsecond, so each sentence is searched to its end, and
+the costs that its search wants are computed on the spot.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from hasten.jit import driver, kernel
+from hasten.kernels import search as beam
+from hasten.kernels.layout import Graph, Pool, by_structure, view
+from hasten.model.batch import Batch
+from hasten.model.solution import Solutions, as_solutions
+from hasten.search.beam import BeamSearch
+from hasten.support.arrays import BoolArray, FloatArray, IntArray
+from hasten.support.parallel import in_parallel
+from hasten.tasks.entity_relation.scoring.black_box import LinearScorer, WeightArray, score_variable
+from hasten.tasks.entity_relation.scoring.features import MAX_FEATURES
+from hasten.tasks.entity_relation.scoring.text import Text
+
+
+class Model(NamedTuple):
+    """A trained black box, and working space for one variable's features."""
+
+    entity_weights: WeightArray
+    relation_weights: WeightArray
+    normalised: bool
+    rows: IntArray
+
+
+@kernel
+def score(text: Text, model: Model, sentence: int, graph: Graph, v: int, cost: FloatArray) -> None:
+    """Computes the costs of one variable."""
+    score_variable(
+        text, model.entity_weights, model.relation_weights, model.normalised,
+        sentence, v, model.rows, cost, graph.first[v],
+    )  # fmt: skip
+
+
+@kernel
+def score_wanted(text: Text, model: Model, sentence: int, graph: Graph, known: IntArray, cost: FloatArray) -> None:
+    """Computes the costs that a search wants."""
+    for v in range(graph.order.size):
+        if known[v] == beam.WANTED:
+            score(text, model, sentence, graph, v, cost)
+
+
+@kernel
+def search_sentence(
+    text: Text,
+    model: Model,
+    sentence: int,
+    graph: Graph,
+    cost: FloatArray,
+    table: FloatArray,
+    weights: FloatArray,
+    options: beam.Options,
+    known: IntArray,
+    nodes: beam.Nodes,
+    scratch: beam.Scratch,
+) -> bool:
+    """Searches one sentence; false at a dead end.
+
+    This is `beam.advance` with the costs that it would block for computed on the spot: to return and resume
+    costs more than they do.
+    """
+    if options.width == 1 and not options.ahead:
+        return walk_sentence(text, model, sentence, graph, cost, table, weights, options, known, nodes, scratch)
+    n_nodes = 1
+    for v in range(graph.order.size):
+        known[v] = beam.UNKNOWN
+    beam.begin(graph, cost, options, known, nodes)
+    for t in range(graph.order.size):
+        beam.expand(graph, cost, table, weights, options, known, nodes, n_nodes, t, scratch)
+        n_best, gap = beam.rank_by_heuristic(graph, n_nodes, t, options.width, scratch)
+        skip = options.theta == 0.0 or gap > options.theta
+        if not skip and not beam.settle(graph, cost, True, known, nodes, n_nodes, t):
+            score_wanted(text, model, sentence, graph, known, cost)
+            beam.settle(graph, cost, True, known, nodes, n_nodes, t)
+        beam.add_costs(graph, cost, options.enforce, known, nodes.g, n_nodes, t, scratch)
+        if not skip:
+            n_best = beam.rank_by_priority(graph, n_nodes, t, options.width, options.spread, scratch)
+        n_nodes = min(n_best, options.width)
+        if n_nodes == 0:
+            return False
+        beam.keep_best(graph, cost, table, options, known, nodes, n_nodes, t, scratch)
+    if n_nodes == 1 or options.theta == np.inf:
+        return True
+    outcome = beam.choose(graph, cost, options, True, known, nodes, n_nodes)
+    if outcome == beam.BLOCKED:
+        score_wanted(text, model, sentence, graph, known, cost)
+        outcome = beam.choose(graph, cost, options, True, known, nodes, n_nodes)
+    return bool(outcome == beam.DONE)
+
+
+@kernel
+def walk_sentence(
+    text: Text,
+    model: Model,
+    sentence: int,
+    graph: Graph,
+    cost: FloatArray,
+    table: FloatArray,
+    weights: FloatArray,
+    options: beam.Options,
+    known: IntArray,
+    nodes: beam.Nodes,
+    scratch: beam.Scratch,
+) -> bool:
+    """Searches one sentence with one node: the walk of `hasten.kernels.search.walk`, its costs computed on the spot."""
+    labels, row, g, h = nodes.labels[0], nodes.row, scratch.g, scratch.h
+    path, weight = beam.start_walk(graph, known, row, beam.UNKNOWN)
+    for t in range(graph.order.size):
+        k = graph.order[t]
+        beam.expand_one(graph, table, weights, options.enforce, labels, row, t, weight, g, h)
+        chosen = beam.choose_unseen(graph, options, k, g, h)
+        if chosen == beam.UNSEEN:
+            score(text, model, sentence, graph, k, cost)
+            known[k] = beam.KNOWN
+            chosen = beam.choose_one(graph, cost, options.enforce, k, path, g, h)
+        if chosen == beam.NONE:
+            return False
+        path, weight = beam.assign_one(graph, cost, known, labels, row, k, chosen, path, g, h)
+    return True
+
+
+@driver
+def search_text(
+    text: Text,
+    model: Model,
+    pool: Pool,
+    structure: IntArray,
+    cost: FloatArray,
+    cost_at: IntArray,
+    table: FloatArray,
+    table_at: IntArray,
+    variable_at: IntArray,
+    weights: FloatArray,
+    options: beam.Options,
+    begin_at: int,
+    end_at: int,
+    labels: IntArray,
+    done: BoolArray,
+    n_costs: IntArray,
+) -> None:
+    """Searches sentences `begin_at:end_at`."""
+    if begin_at == end_at:
+        return
+    n_variables, n_rows, n_labels = beam.largest(pool, structure, begin_at, end_at)
+    nodes = beam.make_nodes(options.width, n_variables, n_rows)
+    scratch = beam.make_scratch(options.width, n_variables, n_rows, n_labels)
+    known = np.empty(n_variables, dtype=np.int64)
+    order = by_structure(pool, structure, begin_at, end_at)
+    s = structure[order[0]]
+    graph = view(pool, s)
+    for p in order:
+        if structure[p] != s:
+            s = structure[p]
+            graph = view(pool, s)
+        done[p] = search_sentence(
+            text,
+            model,
+            p,
+            graph,
+            cost[cost_at[p] : cost_at[p + 1]],
+            table[table_at[p] :],
+            weights,
+            options,
+            known,
+            nodes,
+            scratch,
+        )
+        n_costs[p] = 0
+        for v in range(graph.order.size):
+            labels[variable_at[p] + v] = nodes.labels[0, v] if done[p] else -1
+            n_costs[p] += known[v] == beam.KNOWN
+
+
+def search(model: LinearScorer, text: Text, batch: Batch, how: BeamSearch, *, n_jobs: int = 1) -> Solutions:
+    """Searches every sentence of a text, computing only the costs that the search asks for.
+
+    `batch` is the text's: it gives the structures. Costs that were never computed leave the answer's `cost` nan.
+    """
+    n = len(batch)
+    labels = np.empty(batch.variable_at[-1], dtype=np.int64)
+    done, n_costs = np.empty(n, dtype=bool), np.empty(n, dtype=np.int64)
+    cost = np.zeros(batch.cost_at[-1])
+    weights, options = how.prepared(batch)
+
+    def run(start: int, stop: int) -> None:
+        rows = np.empty(MAX_FEATURES, np.int64)
+        ours = Model(model.entity_weights, model.relation_weights, model.training == "independent", rows)
+        search_text(
+            text, ours, batch.pool, batch.structure, cost, batch.cost_at, batch.table, batch.table_at,
+            batch.variable_at, weights, options, start, stop, labels, done, n_costs,
+        )  # fmt: skip
+
+    in_parallel(run, n, n_jobs)
+    return as_solutions(batch, labels, done, n_costs, cost)

@@ -1,0 +1,287 @@
+"""Trains the black box, in the two ways that the paper's question needs (paper §5).
+
+*Independent*: multinomial logistic regression on each variable. *Structured*: inference in the loop; the
+best joint answer of the current weights, under the constraints and with the gold labels made dearer by a
+margin, is compared with the gold one, and only where the two differ do weights move. Such a black box leans
+on the constraints: without them its labels contradict each other more often, which is the paper's regime.
+
+Both take AdaGrad steps and return the average of the weights over all steps; a seed fixes every number.
+"""
+
+from collections.abc import Callable, Sequence
+from math import exp, sqrt
+
+import numpy as np
+from numba import njit
+
+from hasten.errors import CorpusError, ProblemError
+from hasten.proof.certifier import Certifier
+from hasten.support.arrays import FloatArray, IntArray
+from hasten.tasks.entity_relation.data.corpus import Sentence
+from hasten.tasks.entity_relation.scoring.black_box import (
+    LinearScorer,
+    WeightArray,
+    all_variables,
+    check_n_buckets,
+    score_variables,
+)
+from hasten.tasks.entity_relation.scoring.features import MAX_FEATURES, variable_features
+from hasten.tasks.entity_relation.scoring.text import Text, intern
+from hasten.tasks.entity_relation.task import EntityRelationTask
+
+Infer = Callable[[IntArray, FloatArray, IntArray], IntArray]  # (n_entities, costs, cost_at) -> flat labels
+Progress = Callable[[int, int], None]  # (epochs done, epochs in all)
+Tell = Callable[[str, float], None]  # (what is being done, share of it done)
+
+N_BUCKETS = 2**17
+
+
+def gold(sentence: Sentence, entity_labels: Sequence[str], relation_labels: Sequence[str]) -> IntArray:
+    """Returns a labelled sentence's labels in the order of its variables.
+
+    The last relation label is the one of pairs that the sentence does not relate.
+    """
+    n = len(sentence.spans)
+    if sentence.types is None or sentence.relations is None:
+        raise CorpusError(f"Sentence {sentence.id!r} has no gold labels. Give its types and its relations.")
+    labels = np.full(n * n, len(relation_labels) - 1, np.int64)
+    try:
+        labels[:n] = [entity_labels.index(name) for name in sentence.types]
+        for source, target, name in sentence.relations:
+            left, right = min(source, target), max(source, target)
+            pair = left * n - left * (left + 1) // 2 + right - left - 1
+            labels[n + 2 * pair + (source > target)] = relation_labels.index(name)
+    except ValueError as error:
+        raise CorpusError(
+            f"Sentence {sentence.id!r} has a label that the model lacks: {error}. "
+            f"The model's labels are {tuple(entity_labels)} and {tuple(relation_labels)}."
+        ) from error
+    return labels
+
+
+@njit(cache=True, nogil=True)
+def learn_alone(
+    text: Text,
+    problem_ids: IntArray,
+    variable_ids: IntArray,
+    labels: IntArray,
+    importance: FloatArray,
+    rate: float,
+    decay: float,
+    step: int,
+    weights: FloatArray,
+    squares: FloatArray,
+    lag: FloatArray,
+) -> None:
+    """Takes one step of logistic regression for each variable, in the order given."""
+    rows = np.empty(MAX_FEATURES, np.int64)
+    n_buckets, n_labels = weights.shape
+    slope = np.empty(n_labels)
+    for example in range(len(labels)):
+        problem, variable = problem_ids[example], variable_ids[example]
+        n = variable_features(text, problem, variable, n_buckets - 1, rows)
+        slope[:] = 0.0
+        for k in range(n):
+            for label in range(n_labels):
+                slope[label] += weights[rows[k], label]
+        largest, total = slope.max(), 0.0
+        for label in range(n_labels):
+            slope[label] = exp(slope[label] - largest)
+            total += slope[label]
+        gold_label = labels[example]
+        for label in range(n_labels):
+            slope[label] = importance[gold_label] * (slope[label] / total - (label == gold_label))
+        for k in range(n):
+            for label in range(n_labels):
+                row = rows[k]
+                gradient = slope[label] + decay * weights[row, label]
+                squares[row, label] += gradient * gradient
+                change = -rate * gradient / sqrt(squares[row, label])
+                weights[row, label] += change
+                lag[row, label] += (step + example) * change
+
+
+@njit(cache=True, nogil=True)
+def learn_together(
+    text: Text,
+    problem_ids: IntArray,
+    variable_ids: IntArray,
+    labels: IntArray,
+    found: IntArray,
+    is_entity: bool,
+    step: int,
+    weights: FloatArray,
+    squares: FloatArray,
+    lag: FloatArray,
+) -> None:
+    """Moves the weights of every variable of one kind whose found label is not the gold one."""
+    rows = np.empty(MAX_FEATURES, np.int64)
+    n_buckets = len(weights)
+    for example in range(len(labels)):
+        problem, variable = problem_ids[example], variable_ids[example]
+        of_this_kind = (variable < text.span_at[problem + 1] - text.span_at[problem]) == is_entity
+        if not of_this_kind or labels[example] == found[example]:
+            continue
+        n = variable_features(text, problem, variable, n_buckets - 1, rows)
+        for k in range(n):
+            for label, sign in ((labels[example], 1.0), (found[example], -1.0)):
+                squares[rows[k], label] += 1.0
+                change = sign / sqrt(squares[rows[k], label])
+                weights[rows[k], label] += change
+                lag[rows[k], label] += step * change
+
+
+@njit(cache=True, nogil=True)
+def add_margin(costs: FloatArray, n_labels: IntArray, labels: IntArray, margin: float) -> None:
+    """Makes the gold labels dearer by `margin`, so that an answer is right only if it wins by that much."""
+    at = 0
+    for example in range(len(labels)):
+        costs[at + labels[example]] += margin
+        at += n_labels[example]
+
+
+class _Averaged:
+    """Weights under training: the current ones, and what their average over all steps needs."""
+
+    def __init__(self, n_buckets: int, n_labels: int) -> None:
+        check_n_buckets(n_buckets)
+        self.weights = np.zeros((n_buckets, n_labels))
+        self.squares = np.full((n_buckets, n_labels), 1e-8)
+        self.lag = np.zeros((n_buckets, n_labels))
+
+    def mean(self, steps: int) -> WeightArray:
+        return (self.weights - self.lag / max(steps, 1)).astype(np.float32)
+
+
+def _gold_of(sentences: Sequence[Sentence], entity_labels: Sequence[str], relation_labels: Sequence[str]) -> IntArray:
+    every = [gold(sentence, entity_labels, relation_labels) for sentence in sentences]
+    if not any(labels.size for labels in every):
+        raise CorpusError("There is nothing to learn from. Give labelled sentences that have entities.")
+    return np.concatenate(every)
+
+
+def train_black_box(
+    kind: str, sentences: Sequence[Sentence], task: EntityRelationTask, *, seed: int, tell: Tell
+) -> LinearScorer:
+    """Trains the black box of a task, "structured" (with exact inference in the loop) or "independent"."""
+    certifier = Certifier()
+
+    def infer(n_entities: IntArray, costs: FloatArray, cost_at: IntArray) -> IntArray:
+        return certifier(task.batch(n_entities, costs)).labels
+
+    def progress(done: int, total: int) -> None:
+        tell("Training the black box", done / total)
+
+    progress(0, 1)
+    labels = task.entity_labels, task.relation_labels
+    if kind == "independent":
+        return train_independent(sentences, *labels, seed=seed, progress=progress)
+    return train_structured(sentences, *labels, infer, seed=seed, progress=progress)
+
+
+def train_independent(
+    sentences: Sequence[Sentence],
+    entity_labels: Sequence[str],
+    relation_labels: Sequence[str],
+    *,
+    epochs: int = 8,
+    rate: float = 0.1,
+    decay: float = 0.02,
+    importance: float = 3.0,
+    n_buckets: int = N_BUCKETS,
+    seed: int = 0,
+    progress: Progress | None = None,
+) -> LinearScorer:
+    """Trains each variable alone; costs are minus log-probabilities.
+
+    A related pair (any label but the last) counts `importance` times, lest the many unrelated ones drown it.
+    """
+    text, random = intern(sentences), np.random.default_rng(seed)
+    labels = _gold_of(sentences, entity_labels, relation_labels)
+    problem_ids, variable_ids = all_variables(text)
+    is_entity = variable_ids < text.n_entities[problem_ids]
+    counts = np.full(len(relation_labels), importance)
+    counts[-1] = 1.0
+    tables = (
+        (_Averaged(n_buckets, len(entity_labels)), np.flatnonzero(is_entity), np.ones(len(entity_labels))),
+        (_Averaged(n_buckets, len(relation_labels)), np.flatnonzero(~is_entity), counts),
+    )
+    for epoch in range(epochs):
+        for table, examples, counts in tables:
+            order = random.permutation(examples)
+            learn_alone(
+                text,
+                problem_ids[order],
+                variable_ids[order],
+                labels[order],
+                counts,
+                rate,
+                decay,
+                epoch * len(order),
+                table.weights,
+                table.squares,
+                table.lag,
+            )
+        if progress is not None:
+            progress(epoch + 1, epochs)
+    entity, relation = (table.mean(epochs * len(examples)) for table, examples, _ in tables)
+    return LinearScorer(tuple(entity_labels), tuple(relation_labels), entity, relation, "independent")
+
+
+def train_structured(
+    sentences: Sequence[Sentence],
+    entity_labels: Sequence[str],
+    relation_labels: Sequence[str],
+    infer: Infer,
+    *,
+    epochs: int = 10,
+    margin: float = 10.0,
+    batch: int = 4,
+    n_buckets: int = N_BUCKETS,
+    seed: int = 0,
+    progress: Progress | None = None,
+) -> LinearScorer:
+    """Trains with inference in the loop, `batch` sentences at a time; costs are minus scores.
+
+    `infer(n_entities, costs, cost_at)` returns the cheapest valid labels of these sentences, flat.
+    """
+    text, random = intern(sentences), np.random.default_rng(seed)
+    labels = _gold_of(sentences, entity_labels, relation_labels)
+    problem_ids, variable_ids = all_variables(text)
+    first = np.concatenate([[0], np.cumsum(text.n_variables)])
+    n_labels = np.where(variable_ids < text.n_entities[problem_ids], len(entity_labels), len(relation_labels))
+    entity, relation = _Averaged(n_buckets, len(entity_labels)), _Averaged(n_buckets, len(relation_labels))
+    step = 0
+    for epoch in range(epochs):
+        order = random.permutation(np.flatnonzero(text.n_entities))
+        for some in np.split(order, range(batch, len(order), batch)):
+            examples = np.concatenate([np.arange(first[p], first[p + 1]) for p in some])
+            where = problem_ids[examples], variable_ids[examples]
+            costs = score_variables(text, entity.weights, relation.weights, False, *where)
+            add_margin(costs, n_labels[examples], labels[examples], margin)
+            n = text.n_entities[some]
+            sizes = n * len(entity_labels) + n * (n - 1) * len(relation_labels)
+            found = np.asarray(infer(n, costs, np.concatenate([[0], np.cumsum(sizes)])), np.int64)
+            if found.shape != examples.shape or (found < 0).any() or (found >= n_labels[examples]).any():
+                raise ProblemError(
+                    f"Inference did not return a label for each of {len(examples)} variables. "
+                    "Return label numbers, the variables of one sentence after those of the other."
+                )
+            for is_entity, table in ((True, entity), (False, relation)):
+                learn_together(
+                    text,
+                    *where,
+                    labels[examples],
+                    found,
+                    is_entity,
+                    step,
+                    table.weights,
+                    table.squares,
+                    table.lag,
+                )
+            step += 1
+        if progress is not None:
+            progress(epoch + 1, epochs)
+    return LinearScorer(
+        tuple(entity_labels), tuple(relation_labels), entity.mean(step), relation.mean(step), "structured"
+    )

@@ -1,0 +1,116 @@
+"""A row's multiplier goes where the bound is highest, and there to the middle; whole rows have whole limits."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from opened import OpenedModule
+
+from hasten.bench.families import FAMILIES
+from hasten.kernels.proof import multipliers as rows
+from hasten.model.problem import Problem
+from hasten.model.schema import Schema
+from hasten.proof.certifier import Certifier
+from hasten.solvers import make_solver
+
+INF = math.inf
+r = OpenedModule(rows)
+
+
+def counting(n: int, limits: dict[str, float], costs: np.ndarray, labels: int = 3) -> Problem:
+    """Returns `n` variables under one rule that counts how many have label 0."""
+    schema = Schema()
+    kind = schema.variable("kind", [str(i) for i in range(labels)])
+    shape = schema.structure()
+    shape.rule("count", [(shape.add(kind), "0") for _ in range(n)], **limits)
+    return shape.problem(costs)
+
+
+@st.composite
+def counted(draw: Any) -> tuple[Problem, float]:
+    """Draws a rule that counts, with costs of any kind, and the multiplier to start from."""
+    n = draw(st.integers(1, 6))
+    k = draw(st.integers(0, n + 1))
+    limits = draw(st.sampled_from([{"at_most": k}, {"at_least": k}, {"exactly": k}, {"at_least": k, "at_most": k + 1}]))
+    rng = np.random.default_rng(draw(st.integers(0, 999)))
+    costs = rng.integers(-3, 4, 3 * n).astype(float) if draw(st.booleans()) else rng.normal(size=3 * n) * 3
+    if draw(st.booleans()):
+        costs[rng.random(3 * n) < 0.2] = INF
+    start = draw(st.sampled_from([0.0, 1.5, -2.0]))
+    if "exactly" not in limits and len(limits) == 1:
+        start = abs(start) if "at_most" in limits else -abs(start)
+    return counting(n, limits, costs), start
+
+
+def height(problem: Problem, u: float) -> float:
+    """Returns the bound at a multiplier, from scratch."""
+    low, high = problem.graph.row_low[0], problem.graph.row_high[0]
+    limit = 0.0 if u == 0 else high if u > 0 else low
+    cells = problem.cost.reshape(-1, 3).copy()
+    cells[:, 0] += u
+    return float(cells.min(axis=1).sum() - u * limit)
+
+
+@given(counted())
+def test_no_multiplier_is_better_than_the_one_chosen(drawn: tuple[Problem, float]) -> None:
+    problem, start = drawn
+    graph, low, high = problem.graph, problem.graph.row_low[0], problem.graph.row_high[0]
+    cells = problem.cost.reshape(-1, 3)
+    if not np.isfinite(cells.min(axis=1)).all():
+        return
+    belief, multiplier = problem.cost.copy(), np.array([start])
+    belief[::3] += start
+    r.update_row(graph, 0, belief, multiplier, np.zeros(r.MAX_COUNT + 1))
+    u = float(multiplier[0])
+    assert u <= 0 or high < INF
+    assert u >= 0 or low > -INF
+    with np.errstate(invalid="ignore"):
+        turns = cells[:, 1:].min(axis=1) - cells[:, 0]
+    tried = [
+        0.0,
+        *(t for t in turns.tolist() if math.isfinite(t) and (t <= 0 or high < INF) and (t >= 0 or low > -INF)),
+    ]
+    best = max(height(problem, t) for t in tried)
+    feasible = np.isfinite(cells[:, 0]).sum() >= low and np.isinf(cells[:, 1:].min(axis=1)).sum() <= high
+    if feasible:
+        assert height(problem, u) >= best - 1e-9
+    finite = np.isfinite(belief)
+    assert belief[finite] == pytest.approx((problem.cost + u * (np.arange(len(belief)) % 3 == 0))[finite], abs=1e-9)
+
+
+def test_the_multiplier_is_in_the_middle_of_the_best_ones() -> None:
+    problem = counting(2, {"exactly": 1}, np.array([1.0, 0.0, 9.0, 4.0, 0.0, 9.0]))
+    belief, multiplier = problem.cost.copy(), np.zeros(1)
+    r.update_row(problem.graph, 0, belief, multiplier, np.zeros(r.MAX_COUNT + 1))
+    assert multiplier[0] == -2.5  # anything from -4 to -1 makes one of the two choose label 0
+    assert belief.tolist() == [-1.5, 0.0, 9.0, 1.5, 0.0, 9.0]
+
+
+@pytest.mark.parametrize(
+    ("weight", "limit", "most"),
+    [(1.0, 2.0, 2.0), (1.0, 2.7, 2.0), (1.0, 3.0 - 1e-9, 3.0), (2.0, 3.0, 3.0), (0.5, 2.0, 2.0 + 2e-6)],
+)
+def test_limits_of_whole_weights_are_whole(weight: float, limit: float, most: float) -> None:
+    schema = Schema()
+    kind = schema.variable("kind", ["a", "b"])
+    shape = schema.structure()
+    shape.rule("few", [(shape.add(kind), "a", weight) for _ in range(4)], at_most=limit)
+    shape.rule("many", [(v, "b", weight) for v in range(4)], at_least=-limit)
+    assert shape.graph.row_most.tolist() == [most, INF]
+    assert shape.graph.row_least.tolist() == [-INF, -most]
+    assert shape.graph.row_counts.tolist() == 2 * [int(weight == 1.0)]
+
+
+@pytest.mark.parametrize(("family", "size"), [("assignment", 12), ("assignment", 20), ("matching", 12)])
+def test_assignments_are_proved_by_sweeping(family: str, size: int) -> None:
+    problems, solver = FAMILIES[family].problems(size, 20), make_solver("highs")
+    report = Certifier(max_nodes=0).report(problems)
+    assert report.solutions.proved.mean() > 0.8
+    for p, problem in enumerate(problems[:5]):
+        if report.solutions.proved[p]:
+            assert report.solutions.cost[p] == pytest.approx(solver.solve(problem).cost, rel=1e-6)

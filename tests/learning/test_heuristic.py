@@ -1,0 +1,240 @@
+"""Heuristics as values: read, saved, loaded, merged; and refused where they do not belong."""
+
+from __future__ import annotations
+
+import json
+import os
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from rich.console import Console
+from safetensors.numpy import load_file, save
+from strategies import small_problems
+
+from hasten.errors import ModelError
+from hasten.learning.heuristic import Heuristic
+from hasten.learning.learner import Learner
+from hasten.model.schema import Schema
+
+
+def pets(labels=("cat", "dog"), **changes) -> Schema:
+    """A schema with two factor kinds, one of them without weights."""
+    schema = Schema()
+    pet = schema.variable(changes.get("name", "pet"), labels)
+    home = schema.variable("home", ["house", "barn", "none"])
+    pair = schema.factor("pair", left=pet, right=pet)
+    if changes.get("table", True):
+        pair.forbid(left="cat", right="dog")
+    schema.factor("at", learned=False, **{changes.get("role", "who"): pet, "where": home})
+    schema.factor("lives", learned=changes.get("learned", True), who=pet, where=home)
+    if changes.get("rule"):
+        schema.rule("few", at_most=3, home="barn")
+    return schema
+
+
+def numbered(schema: Schema) -> Heuristic:
+    """A heuristic with different numbers everywhere."""
+    return Heuristic(schema, np.arange(schema.n_weights) - 4.5, np.arange(schema.n_messages) / 7)
+
+
+def test_weights_are_read_by_names():
+    heuristic = numbered(pets())
+    assert heuristic.weights_of("lives").tolist() == [[-0.5, 0.5, 1.5], [2.5, 3.5, 4.5]]
+    first, second, *_ = heuristic.strongest(3)
+    assert (first.factor, first.labels, first.weight) == ("pair", {"left": "cat", "right": "cat"}, -4.5)
+    assert (second.factor, second.labels, second.weight) == ("lives", {"who": "dog", "where": "none"}, 4.5)
+    assert [row.weight for row in heuristic.strongest(2, "lives")] == [4.5, 3.5]
+    assert len(heuristic.strongest(99)) == 10
+    assert str(first) == "-4.5  pair(left=cat, right=cat)"
+    assert "lives(who=dog, where=none)" in str(heuristic)
+    assert heuristic.messages_of("at")["where"].tolist() == pytest.approx(np.arange(6, 9) / 7)
+
+
+def test_a_heuristic_that_knows_nothing_has_no_strongest_features():
+    nothing = Heuristic.zeros(pets())
+    assert nothing.strongest() == []
+    assert not nothing.messages.any()
+    assert str(nothing) == "Heuristic: 0 of 10 weights are not zero"
+
+
+def test_a_terminal_shows_a_table():
+    console = Console(width=100, record=True, file=open(os.devnull, "w"))  # noqa: SIM115
+    console.print(numbered(pets()))
+    console.file.close()
+    text = console.export_text()
+    assert "strongest of 10 features" in text
+    assert "who=dog, where=none" in text
+
+
+def test_a_heuristic_is_frozen():
+    weights = np.zeros(10)
+    heuristic = Heuristic(pets(), weights)
+    weights[0] = 1.0
+    assert heuristic.weights[0] == 0
+    with pytest.raises(ValueError, match="read-only"):
+        heuristic.weights[0] = 1.0
+
+
+def test_wrong_sizes_and_names_are_refused():
+    with pytest.raises(ModelError, match=r"weights of shape \(3,\)"):
+        Heuristic(pets(), np.zeros(3))
+    with pytest.raises(ModelError, match=r"messages of shape \(3,\)"):
+        Heuristic(pets(), np.zeros(10), np.zeros(3))
+    with pytest.raises(ModelError, match="finite"):
+        Heuristic(pets(), np.full(10, np.nan))
+    with pytest.raises(ModelError, match="no factor kind 'pears'"):
+        numbered(pets()).strongest(3, "pears")
+    with pytest.raises(ModelError, match="at has no weights"):
+        numbered(pets()).weights_of("at")
+
+
+def test_saved_and_loaded_is_the_same(tmp_path):
+    heuristic, path = numbered(pets()), tmp_path / "pets.safetensors"
+    heuristic.save(path)
+    loaded = Heuristic.load(path, pets())
+    assert (loaded.weights == heuristic.weights).all()
+    assert (loaded.messages == heuristic.messages).all()
+    assert os.listdir(tmp_path) == ["pets.safetensors"]
+    tensors = load_file(path)  # what others can read
+    assert tensors["weights/lives"].shape == (2, 3)
+
+
+@given(small_problems(), st.integers(0, 999))
+def test_heuristics_of_any_schema_survive_saving(tmp_path_factory, problem, seed):
+    schema, rng = problem.structure.schema, np.random.default_rng(seed)
+    path = tmp_path_factory.mktemp("saved") / "any.safetensors"
+    heuristic = Heuristic(schema, rng.normal(size=schema.n_weights), rng.normal(size=schema.n_messages))
+    heuristic.save(path)
+    loaded = Heuristic.load(path, schema)
+    assert (loaded.weights == heuristic.weights).all()
+    assert (loaded.messages == heuristic.messages).all()
+
+
+@pytest.mark.parametrize(
+    ("other", "difference"),
+    [
+        (pets(labels=("cat", "cow", "dog")), "pet had the labels cat, dog, now cat, cow, dog"),
+        (pets(labels=("dog", "cat")), "pet had the labels cat, dog, now dog, cat"),
+        (pets(name="animal"), "variable kind 'pet' is missing here; variable kind 'animal' is new"),
+        (pets(table=False), "factor kind 'pair' has another table"),
+        (pets(role="what"), "factor kind 'at' had roles"),
+        (pets(learned=False), "factor kind 'lives' had learned True, now False"),
+        (pets(rule=True), "rule 'few' is new"),
+    ],
+)
+def test_another_schema_is_refused_by_what_differs(tmp_path, other, difference):
+    path = tmp_path / "pets.safetensors"
+    numbered(pets()).save(path)
+    with pytest.raises(ModelError, match="the schema differs") as refused:
+        Heuristic.load(path, other)
+    assert difference in str(refused.value)
+    with pytest.raises(ModelError, match="cannot be merged: the schema differs"):
+        numbered(other).merge([numbered(pets())])
+
+
+def test_another_order_of_declarations_is_refused(tmp_path):
+    def schema(*names: str) -> Schema:
+        made = Schema()
+        pet = made.variable("pet", ["cat", "dog"])
+        for name in names:
+            made.factor(name, left=pet, right=pet)
+        return made
+
+    path = tmp_path / "order.safetensors"
+    numbered(schema("one", "two")).save(path)
+    with pytest.raises(ModelError, match="factor kinds were declared in another order"):
+        Heuristic.load(path, schema("two", "one"))
+
+
+def test_every_way_to_cut_a_file_short_is_noticed(tmp_path):
+    path = tmp_path / "pets.safetensors"
+    numbered(pets()).save(path)
+    data = path.read_bytes()
+    for size in [0, 1, 7, 8, 9, 100, *range(len(data) // 2, len(data), 37), len(data) - 1]:
+        path.write_bytes(data[:size])
+        with pytest.raises(ModelError, match="is damaged"):
+            Heuristic.load(path, pets())
+
+
+def test_every_changed_byte_is_noticed(tmp_path):
+    path = tmp_path / "pets.safetensors"
+    schema, heuristic = pets(), numbered(pets())
+    heuristic.save(path)
+    data = path.read_bytes()
+    for at in range(len(data)):
+        path.write_bytes(data[:at] + bytes([data[at] ^ 1]) + data[at + 1 :])
+        try:
+            loaded = Heuristic.load(path, schema)
+        except ModelError:
+            continue
+        # A space in the header that became other white space, at most.
+        assert (loaded.weights == heuristic.weights).all()
+        assert (loaded.messages == heuristic.messages).all()
+
+
+def test_tampering_with_tensors_or_names_is_noticed(tmp_path):
+    path = tmp_path / "pets.safetensors"
+    numbered(pets()).save(path)
+    data = path.read_bytes()
+    about = json.loads(data[8 : 8 + int.from_bytes(data[:8], "little")])["__metadata__"]
+    tensors = load_file(path)
+    tensors["weights/lives"] = tensors["weights/lives"] + 1
+    path.write_bytes(save(tensors, about))
+    with pytest.raises(ModelError, match="does not match its digest"):
+        Heuristic.load(path, pets())
+    path.write_bytes(save(load_file(path), about | {"names": "{}"}))
+    with pytest.raises(ModelError, match="does not match its digest"):
+        Heuristic.load(path, pets())
+
+
+def test_foreign_files_are_refused(tmp_path):
+    path = tmp_path / "other.safetensors"
+    path.write_bytes(save({"a": np.zeros(3)}))
+    with pytest.raises(ModelError, match="no heuristic of this version"):
+        Heuristic.load(path, pets())
+    with pytest.raises(ModelError, match="There is no file"):
+        Heuristic.load(tmp_path / "nothing", pets())
+    with pytest.raises(ModelError, match="cannot be read"):
+        Heuristic.load(tmp_path, pets())
+
+
+def test_a_save_that_fails_leaves_the_old_file_whole(tmp_path, monkeypatch):
+    path = tmp_path / "pets.safetensors"
+    old = numbered(pets())
+    old.save(path)
+
+    def fail(*_: object) -> None:
+        raise OSError("no space left")
+
+    monkeypatch.setattr(os, "fsync", fail)
+    with pytest.raises(OSError, match="no space left"):
+        Heuristic.zeros(pets()).save(path)
+    assert (Heuristic.load(path, pets()).weights == old.weights).all()
+    assert os.listdir(tmp_path) == ["pets.safetensors"]
+
+
+def test_merging_is_a_weighted_mean():
+    schema = pets()
+    one, two = numbered(schema), Heuristic(pets(), np.ones(10), np.full(schema.n_messages, 2.0))
+    merged = one.merge([two])
+    assert merged.weights == pytest.approx((one.weights + two.weights) / 2)
+    assert merged.messages == pytest.approx((one.messages + two.messages) / 2)
+    assert one.merge([two], [3, 1]).weights == pytest.approx(one.weights * 0.75 + two.weights * 0.25)
+    assert one.merge([]).weights == pytest.approx(one.weights)
+    for wrong in ([1], [1, -1], [0, 0], [1, np.nan], [1, np.inf]):
+        with pytest.raises(ModelError, match="as many weights"):
+            one.merge([two], wrong)
+
+
+def test_a_learner_gives_its_weights_as_a_heuristic():
+    schema = pets()
+    shape = schema.structure()
+    pet = schema.variables["pet"]
+    shape.connect(schema.factors["pair"], left=shape.add(pet), right=shape.add(pet))
+    learner = Learner.paper(1).learn_one(shape.problem([[0.0, 1.0], [1.0, 0.0]]), [0, 0])
+    assert [str(row) for row in learner.heuristic.strongest()] == [
+        "+1  pair(left=cat, right=cat)",
+        "-1  pair(left=cat, right=dog)",
+    ]

@@ -1,0 +1,67 @@
+"""Files are whole or not there, and what cannot be written is named."""
+
+import os
+
+import numpy as np
+import pytest
+
+from hasten.errors import HastenError, WriteError
+from hasten.support.files import output_directory, save_tensors, write_whole
+
+
+def test_a_file_is_replaced_whole_and_nothing_is_left_beside_it(tmp_path, monkeypatch):
+    path = tmp_path / "x"
+    write_whole(path, b"old")
+    write_whole(path, b"new")
+    assert path.read_bytes() == b"new"
+    monkeypatch.setattr("os.replace", lambda *_: (_ for _ in ()).throw(OSError(28, "No space left on device")))
+    with pytest.raises(WriteError, match=r"x cannot be written: no space left on device\. Choose another place"):
+        write_whole(path, b"newer")
+    assert path.read_bytes() == b"new"
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_weights_without_a_directory_say_so(tmp_path):
+    path = tmp_path / "missing" / "x.safetensors"
+    with pytest.raises(
+        HastenError, match=r"x\.safetensors cannot be written: there is no directory .*missing\. Make it"
+    ):
+        save_tensors(path, "format", {"a": np.zeros(2)}, {})
+    assert not list(tmp_path.iterdir())
+
+
+def test_an_output_directory_is_there_in_time_and_gone_after_a_failure(tmp_path):
+    path = tmp_path / "a" / "b"
+    with pytest.raises(KeyboardInterrupt), output_directory(path):
+        raise KeyboardInterrupt
+    assert not list(tmp_path.iterdir())
+    with output_directory(path):
+        assert path.is_dir()
+    with pytest.raises(KeyboardInterrupt), output_directory(path):
+        raise KeyboardInterrupt
+    assert path.is_dir()  # it was there before
+
+
+def test_an_output_directory_keeps_what_was_written_before_the_failure(tmp_path):
+    def fail_late():
+        write_whole(tmp_path / "a" / "results", b"kept")
+        raise ValueError("late")
+
+    with pytest.raises(ValueError, match="late"), output_directory(tmp_path / "a"):
+        fail_late()
+    assert (tmp_path / "a" / "results").exists()
+
+
+def test_a_file_in_the_way_is_named_before_anything_starts(tmp_path):
+    (tmp_path / "file").write_text("mine")
+    for place in ("file", "file/deep"):
+        with pytest.raises(WriteError, match=r"file is no directory"), output_directory(tmp_path / place):
+            pytest.fail("it started")
+    assert [each.name for each in tmp_path.iterdir()] == ["file"]
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may write everywhere")
+def test_a_directory_that_may_not_be_written_is_refused(tmp_path):
+    tmp_path.chmod(0o500)
+    with pytest.raises(WriteError, match="permission denied"), output_directory(tmp_path):
+        pytest.fail("it started")

@@ -1,0 +1,188 @@
+"""The whole experiment, small; the tagger; how answers are measured."""
+
+import json
+import math
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from hasten.errors import CorpusError, ModelError, ProblemError, WriteError
+from hasten.speedup.calibration import FORCED, Calibration, Candidate
+from hasten.tasks.entity_relation.data.corpus import Sentence
+from hasten.tasks.entity_relation.data.synthetic import generate
+from hasten.tasks.entity_relation.experiment.experiment import Experiment
+from hasten.tasks.entity_relation.experiment.measure import Reference, Row, Timing, timed
+from hasten.tasks.entity_relation.experiment.paper import PAPER_ROWS, PAPER_THETAS
+from hasten.tasks.entity_relation.tagger import Tagger, explain_theta, in_words
+from hasten.tasks.entity_relation.task import EntityRelationTask
+
+KEYS = [
+    "model",
+    "beam",
+    "theta",
+    "entity_f1_gold",
+    "relation_f1_gold",
+    "entity_f1_ilp",
+    "relation_f1_ilp",
+    "validity",
+    "exact_match",
+    "proved",
+    "solver_calls",
+    "costs_computed",
+    "time_ms",
+    "time_ms_std",
+    "features_ms",
+    "inference_ms",
+]
+
+
+@pytest.fixture(scope="module")
+def sentences() -> list[Sentence]:
+    return [sentence for sentence in generate(400, 0) if sentence.relations]
+
+
+@pytest.fixture(scope="module")
+def tagger(sentences) -> Tagger:
+    return Tagger.train(sentences[:150], list(generate(300, 1, labelled=False)), black_box="independent")
+
+
+@pytest.mark.parametrize("black_box", ["structured", "independent"])
+def test_the_experiment_measures_every_row(sentences, black_box):
+    told = []
+    experiment = Experiment(
+        sentences[:120],
+        list(generate(250, 1, labelled=False)),
+        black_box=black_box,
+        runs=2,
+        epochs=1,
+        synthetic=True,
+    )
+    results = experiment.run(lambda what, share: told.append((what, share)))
+    assert json.loads(json.dumps(results)) == results
+    assert all(0 <= share <= 1 for _, share in told)
+    rows = results["rows"]
+    assert all(key in row for row in rows for key in KEYS)
+    by_name = {(row["model"], row["beam"]): row for row in rows}
+    ilp, certified = by_name["ILP", None], by_name["certified", None]
+    for row in (ilp, certified):
+        assert row["exact_match"] == row["validity"] == row["relation_f1_ilp"] == 1.0
+    assert certified["relation_f1_gold"] == ilp["relation_f1_gold"]
+    assert certified["proved"] == 1.0
+    assert certified["solver_calls"] == 0
+    assert ilp["solver_calls"] == results["about"]["n_test"]
+    assert by_name["search", None]["exact_match"] < 1.0
+    assert by_name["reduced beam", 2]["validity"] == 1.0
+    for each in results["calibration"]:
+        assert 0.0 <= each["changed_test"] <= 1.0
+        if each["theta"] is None or (each["theta"] > 1e300 and each["enforce"]):  # skips nothing that matters
+            assert each["changed_test"] == 0.0
+    blind = next(row for row in rows if row["theta"] == 0.0)
+    assert blind["costs_computed"] == 0.0
+    assert {row["beam"] for row in results["theta_sweep"]} == {1, 2}
+    assert results["paper"] == [dict(row) for row in PAPER_ROWS]
+    assert results["structures"]["distinct"] <= 250
+    for example in results["examples"]:
+        assert example["violations"]["ilp"] == []
+
+
+def test_the_papers_thetas_are_those_of_its_tables():
+    assert {row["theta"] for row in PAPER_ROWS} == {None, *PAPER_THETAS}
+
+
+def test_too_little_text_is_an_error(sentences):
+    with pytest.raises(CorpusError, match="Got 3 labelled sentences"):
+        Experiment(sentences[:3], sentences)
+    with pytest.raises(CorpusError, match="Got 0 unlabeled sentences"):
+        Experiment(sentences, [])
+    with pytest.raises(CorpusError, match="'structured' or 'independent'"):
+        Experiment(sentences, sentences, black_box="neural")
+
+
+def test_f1_does_not_count_nothing():
+    reference = Reference(np.array([0, 3, 5, 1]), None, np.array([True, True, False, False]), 3, 5)
+    assert reference.f1(np.array([0, 3, 5, 1]), reference.gold) == (1.0, 1.0)
+    assert reference.f1(np.array([3, 3, 5, 5]), reference.gold) == (0.0, 0.0)
+    assert reference.f1(np.array([0, 0, 1, 1]), reference.gold) == (2 / 3, 2 / 3)
+    assert reference.f1(np.array([-1, -1, -1, -1]), reference.gold) == (0.0, 0.0)
+
+
+def test_times_add_up():
+    assert (Timing((1.0, 2.0)) + Timing((3.0, 5.0))).runs == (4.0, 7.0)
+    assert Timing((1.0,)).std == 0.0
+    calls = []
+    result, timing = timed(lambda: calls.append(1) or len(calls), 3, 2)
+    assert result == 7
+    assert len(timing.runs) == 3
+    assert set(KEYS) <= set(Row.__dataclass_fields__)
+
+
+def test_a_tagger_labels_validly_in_both_modes(tagger):
+    task = EntityRelationTask()
+    some = list(generate(700, 5, labelled=False))
+    for mode in ("certified", "search"):
+        found = list(Tagger(task, tagger.scorer, tagger.heuristic, 2, tagger.theta, mode).label(iter(some)))
+        assert [each.sentence.id for each in found] == [sentence.id for sentence in some]
+        for each in found:
+            assert (each.source != "search") == (mode == "certified")
+            assert each.proved or mode == "search"
+            for source, target, name in each.sentence.relations:
+                types = each.sentence.types
+                assert (types[source], types[target]) in task.arguments[name]
+
+
+def test_a_tagger_is_saved_whole(tagger, tmp_path):
+    path = tmp_path / "model"
+    tagger.save(path)
+    tagger.save(path)
+    again = Tagger.load(path)
+    assert (again.width, again.theta) == (tagger.width, tagger.theta)
+    some = list(generate(50, 9, labelled=False))
+    assert list(again.label(some)) == list(tagger.label(some))
+    assert [each.name for each in tmp_path.iterdir()] == ["model"]
+
+
+def test_a_tagger_that_cannot_be_saved_names_its_place(tagger, tmp_path):
+    (tmp_path / "file").write_text("mine")
+    with pytest.raises(WriteError, match=r"file is no directory\. Choose another place"):
+        tagger.save(tmp_path / "file" / "deep" / "model")
+    tagger.save(tmp_path / "new" / "deep" / "model")
+    assert sorted(each.name for each in tmp_path.iterdir()) == ["file", "new"]
+
+
+def test_a_tagger_says_what_its_theta_rests_on(tagger):
+    assert "a risk of 0.01 needs 3,721 sentences to learn from, and there were 300" in explain_theta(None, 300, 0.01)
+    assert math.isinf(tagger.theta)
+    chosen = Calibration(
+        1.5, 2, True, 0.01, 0.95, "search", 0.002, 0.007, 0.61, (Candidate(2, 1.5, 1, 500, 0, 0, True),)
+    )
+    said = explain_theta(chosen, 5000, 0.01)
+    assert said.startswith("Theta for search mode: 1.5. On 500 sentences held out it computed 61% of the costs")
+    assert "at most 0.70%, with confidence 95%" in said
+    assert "forced, which skips" in explain_theta(replace(chosen, theta=FORCED), 5000, 0.01)
+    assert "No theta was within a risk of 0.01" in explain_theta(replace(chosen, theta=math.inf), 5000, 0.01)
+
+
+def test_a_damaged_or_foreign_tagger_is_refused(tagger, tmp_path):
+    with pytest.raises(ModelError, match="no tagger, or a damaged one"):
+        Tagger.load(tmp_path / "missing")
+    path = tmp_path / "model"
+    tagger.save(path)
+    (path / "tagger.json").write_text("{}")
+    with pytest.raises(ModelError, match="damaged"):
+        Tagger.load(path)
+    other = tmp_path / "other"
+    other.mkdir()
+    (other / "precious.txt").write_text("keep me")
+    with pytest.raises(ModelError, match="Choose another place"):
+        tagger.save(other)
+    assert (other / "precious.txt").exists()
+    with pytest.raises(ProblemError, match="'certified' or 'search'"):
+        Tagger(tagger.task, tagger.scorer, tagger.heuristic, mode="guess")
+
+
+def test_labels_in_words():
+    task = EntityRelationTask()
+    assert in_words(task, np.array([0, 1, 1, 5]), 2) == (("person", "location"), ((0, 1, "LiveIn"),))
+    assert in_words(task, np.array([1, 0, 5, 1]), 2) == (("location", "person"), ((1, 0, "LiveIn"),))
+    assert math.isinf(Tagger.__dataclass_fields__["theta"].default)

@@ -1,0 +1,368 @@
+"""The report is one whole, safe page, whatever the results hold."""
+
+import copy
+import math
+import re
+from html.parser import HTMLParser
+
+import pytest
+
+from hasten.tasks.entity_relation.experiment.paper import PAPER_ROWS, find_paper
+from hasten.tasks.entity_relation.report import charts, graphs, report
+
+VOID = {"meta", "br", "img", "input", "link", "hr"}
+HUGE = 1.7976931348623157e308
+
+
+def row(model, time=5.0, **more):
+    names = ("entity_f1_gold", "relation_f1_gold", "entity_f1_ilp", "relation_f1_ilp", "validity", "exact_match")
+    base = dict.fromkeys(names, 0.5) | {
+        "model": model,
+        "beam": None,
+        "theta": None,
+        "proved": 0.0,
+        "solver_calls": 0,
+        "costs_computed": 1.0,
+        "time_ms": time,
+        "time_ms_std": 0.25,
+        "features_ms": 2.0,
+        "inference_ms": time - 2.0,
+        "table": "ours",
+        "note": "",
+    }
+    return base | more
+
+
+def made_up():
+    """Results with every section, of numbers and sentences that nobody measured or wrote elsewhere."""
+    lazy = {"features_ms": None, "inference_ms": None, "table": "2", "costs_computed": 0.6}
+    marlow = {"types": ["person", "location"], "relations": [[0, 1, "LiveIn"]]}
+    greedy = {"types": ["organization", "location"], "relations": [[0, 1, "Kill"], [1, 0, "LocatedAt"]]}
+    violation = "args: Kill needs source=person, got source=organization for variable 0"
+    return {
+        "about": {
+            "hasten": "0", "source": "Tarn Gazette", "synthetic": False, "black_box": "structured",
+            "solver": "highs", "runs": 3, "n_train": 70, "n_test": 40, "n_unlabeled": 1000, "cost_scale": 8.0,
+            "entity_labels": ["person", "location", "organization", "none"],
+        },
+        "rows": [
+            row("ILP", 802.0, table="1", solver_calls=40),
+            row("search", 6.0, table="1", note="greedy"),
+            row("speedup (paper)", 7.0, beam=2, table="1"),
+            row("speedup", 7.0, beam=2, relation_f1_ilp=0.987),
+            row("certified", 6.0, exact_match=1.0, validity=1.0, proved=1.0),
+            row("speedup", 4.0, beam=1, theta=2.0, **lazy),
+            row("calibrated, enforced", 3.0, beam=1, theta=HUGE, **lazy),
+            row("calibrated", 5.0, beam=2, theta=None, **lazy),
+        ],
+        "paper": list(PAPER_ROWS),
+        "calibration": [
+            {"width": 1, "enforce": True, "theta": HUGE, "changed": 0.0, "changed_test": 0.125, "limit": 0.01,
+             "share": 0.5, "times_faster_than_greedy": 1.75},
+            {"width": 2, "enforce": False, "theta": None, "changed": 0.0, "changed_test": 0.0, "limit": 0.0,
+             "share": 1.0, "times_faster_than_greedy": 0.9},
+        ],
+        "theta_sweep": [
+            row("speedup", 3.0 + theta, beam=beam, theta=8 * theta, relative_theta=theta)
+            for beam in (1, 2)
+            for theta in (0.0, 0.1, 1.0)
+        ],
+        "learning_curve": [
+            {"beam": beam, "n": n, "exact_match": 0.5, "relation_f1_ilp": 0.6 + n / 10_000}
+            for beam in (1, 2)
+            for n in (30, 100, 1000)
+        ],
+        "by_size": [
+            {"entities": n, "sentences": 9, "ilp": 300.0 * n, "search": 2.0 * n, "beam 2": 3.0, "certified": 4.0}
+            for n in (2, 3, 5)
+        ],
+        "proofs": [
+            {"sentences": "test", "at sight": 30, "by mending": 9, "by sweeping": 0, "left open": 1},
+            {"sentences": "unlabeled", "at sight": 900, "by mending": 100, "by sweeping": 0, "left open": 0},
+        ],
+        "structures": {"curve": [{"n": 30, "distinct": 9}, {"n": 1000, "distinct": 44}], "distinct": 44,
+                       "for_half": 3, "for_ninety": 17},
+        "weights": [
+            {"factor": "args", "labels": {"source": "person", "relation": "LiveIn", "target": "location"},
+             "weight": 1.5},
+            {"factor": "relation_target", "labels": {"relation": "Kill", "target": "none"}, "weight": -0.75},
+            {"factor": "both", "labels": {"forward": "Kill", "backward": "NoRel"}, "weight": 0.5},
+        ],
+        "examples": [
+            {
+                "tokens": ["Ada", "Marlow", "left", "Tarn", "."],
+                "spans": [[0, 2], [3, 4]],
+                "labels": {"greedy": greedy, "speedup": marlow, "ilp": marlow, "gold": marlow},
+                "violations": {"greedy": [violation], "speedup": [], "ilp": []},
+            }
+        ],
+    }  # fmt: skip
+
+
+class Page(HTMLParser):
+    """Checks that tags are balanced, and keeps what the tests ask about."""
+
+    def __init__(self, page):
+        super().__init__()
+        self.open, self.tags, self.attributes, self.words = [], [], [], []
+        self.feed(page)
+        self.close()
+        assert not self.open
+
+    def handle_starttag(self, tag, attributes):
+        self.tags.append(tag)
+        self.attributes += attributes
+        if tag not in VOID:
+            self.open.append(tag)
+
+    def handle_startendtag(self, tag, attributes):
+        self.tags.append(tag)
+        self.attributes += attributes
+
+    def handle_endtag(self, tag):
+        assert self.open, f"</{tag}> closes nothing"
+        assert self.open.pop() == tag
+
+    def handle_data(self, data):
+        if self.open and self.open[-1] != "style":
+            self.words.append(data)
+
+    @property
+    def text(self):
+        return re.sub(r"\s+", " ", " ".join(self.words))
+
+
+def test_the_page_is_balanced_and_needs_nothing_else():
+    page = report.render(made_up())
+    read = Page(page)
+    assert page.startswith("<!DOCTYPE html>")
+    assert not {"script", "link", "img", "iframe", "object"} & set(read.tags)
+    for name, value in read.attributes:
+        assert not name.startswith("on")
+        if name in ("href", "src", "xlink:href"):
+            assert value.startswith("#")
+    assert "http" not in page
+    assert "@import" not in page
+    assert "url(" not in page
+
+
+def test_ids_are_unique_and_links_lead_to_them():
+    read = Page(report.render(made_up()))
+    ids = [value for name, value in read.attributes if name == "id"]
+    assert len(ids) == len(set(ids))
+    assert {value for name, value in read.attributes if name == "href"} == {f"#{each}" for each in ids}
+
+
+def test_the_headline_is_computed_from_the_rows():
+    text = Page(report.render(made_up())).text
+    assert "200× faster inference" in text  # 800 ms over 4 ms
+    assert "134× faster end to end" in text  # 802 ms over 6 ms
+    assert "0 solver calls" in text
+    assert "0.987 relation F1 against the ILP" in text
+
+
+def test_what_is_not_proved_counts_as_a_solver_call():
+    results = made_up()
+    certified = next(each for each in results["rows"] if each["model"] == "certified")
+    certified |= {"proved": 0.9, "solver_calls": 0}
+    assert "4 solver calls" in Page(report.render(results)).text
+
+
+def test_synthetic_data_is_called_so():
+    results = made_up()
+    assert "synthetic data" not in Page(report.render(results)).text.lower()
+    results["about"]["synthetic"] = True
+    assert "Synthetic data." in Page(report.render(results)).text
+
+
+def test_the_papers_figures_stand_under_ours():
+    results = made_up()
+    found = {
+        (each["model"], each["beam"], each["theta"]): find_paper(each, results["paper"], 8.0)
+        for each in results["rows"]
+        if each["table"] != "ours"
+    }
+    assert found["ILP", None, None]["time_ms"] == 239
+    assert found["speedup (paper)", 2, None]["relation_f1_ilp"] == 0.752
+    assert found["speedup", 1, 2.0]["theta"] == 0.25  # 2 is 0.25 of the cost scale
+    assert found["calibrated", 2, None] is None
+    assert found["calibrated, enforced", 1, HUGE] is None
+    assert report.render(results).count('<tr class="paper">') == 4
+
+
+def test_theta_is_shown_sensibly():
+    text = Page(report.render(made_up())).text
+    assert "forced" in text
+    assert "e+308" not in text
+    assert "1797693134862315" not in text
+
+
+def test_the_fastest_search_is_told_by_runs_side_by_side():
+    results = made_up()
+    text = Page(report.render(results)).text
+    assert "The fastest calibrated search, calibrated, enforced at beam 1, is 1.75× as fast" in text
+    assert "forced 50.0% 0.00% 1.00% 12.50% 1.75×" in text
+    for each in results["calibration"]:  # results of an older version
+        del each["times_faster_than_greedy"], each["changed_test"]
+    text = Page(report.render(results)).text
+    assert "calibrated, enforced at beam 1, takes 3.0 ms; unconstrained greedy search takes 6.0 ms, 2.0×" in text
+    assert "forced 50.0% 0.00% 1.00% 2 learned" in text
+    assert "run in turns" not in text
+
+
+def test_what_was_run_is_said_in_words_with_units():
+    results = made_up()
+    results["about"] |= {
+        "proved_unlabeled": 1.0, "label_unlabeled_ms": 8.375, "n_unlabeled": 8000, "later_key": 12345,
+    }  # fmt: skip
+    text = Page(report.render(results)).text
+    assert "unlabeled sentences proved without a solver 100.0%" in text
+    assert "time to prove them all, costs given 8.4 ms" in text
+    assert "unlabeled sentences 8,000" in text
+    assert "later key 12,345" in text
+    assert "n_" not in text
+
+
+@pytest.mark.parametrize("evil", ["<script>alert(1)</script>", '"><img src=x onerror=y>', "a & b", "</style>"])
+def test_every_text_is_escaped(evil):
+    results = made_up()
+    example = results["examples"][0]
+    example["tokens"][0] = example["tokens"][2] = evil
+    for labelling in example["labels"].values():
+        labelling["types"] = [evil, "location"]
+        labelling["relations"] = [[0, 1, evil]]
+    example["labels"][evil] = {"types": ["person", evil], "relations": [[1, 0, evil]]}
+    example["violations"] = {"greedy": [evil]}
+    results["about"] |= dict.fromkeys(("source", "solver", "black_box", "machine", "hasten", evil), evil)
+    results["about"]["entity_labels"] = [evil]
+    results["weights"][0]["labels"] = {"source": evil, "relation": evil}
+    results["weights"][1] = {"factor": evil, "labels": {evil: evil}, "weight": 1.0}
+    results["rows"] += [row(evil, note=evil, table=table) for table in ("1", "2", "ours", evil)]
+    for each in results["by_size"] + results["proofs"]:
+        each[evil] = 3.0
+    results["proofs"][0]["sentences"] = evil
+    page = report.render(results)
+    read = Page(page)
+    assert not {"script", "img"} & set(read.tags)
+    assert page.count("</style>") == 1
+    assert evil in read.text
+
+
+@pytest.mark.parametrize("section", sorted(made_up()))
+@pytest.mark.parametrize("empty", ["missing", "none", "empty"])
+def test_a_missing_section_leaves_a_page(section, empty):
+    results = made_up()
+    if empty == "missing":
+        del results[section]
+    else:
+        results[section] = None if empty == "none" else type(results[section])()
+    Page(report.render(results))
+
+
+def test_no_results_at_all_still_make_a_page():
+    assert "No rows were measured" in Page(report.render({})).text
+
+
+@pytest.mark.parametrize("value", [None, math.nan, math.inf, 0.0, "odd"])
+def test_numbers_may_be_missing(value):
+    results = made_up()
+    for section in ("rows", "theta_sweep", "learning_curve", "by_size", "weights", "calibration"):
+        for each in results[section]:
+            for key, old in each.items():
+                if isinstance(old, float):
+                    each[key] = value
+    results["about"] |= {"n_test": value, "cost_scale": value, "runs": value}
+    results["proofs"][0] |= {"at sight": value, "by mending": value}
+    results["structures"] = {"curve": [{"n": value, "distinct": value}], "distinct": value}
+    text = Page(report.render(results)).text
+    assert "nan" not in text.split()
+    assert "inf" not in text.split()
+
+
+def test_the_steps_of_proofs_are_shown_but_those_that_proved_nothing():
+    page = report.render(made_up())
+    text = Page(page).text
+    assert "How the answers were proved" in text
+    assert "40 test sentences 75%" in text
+    assert 'title="9 by mending"' in page
+    assert "by sweeping" not in text
+
+
+def test_rendering_leaves_the_results_alone():
+    results = made_up()
+    before = copy.deepcopy(results)
+    report.render(results)
+    assert results == before
+
+
+def test_differences_and_violations_are_said_in_words():
+    text = Page(report.render(made_up())).text
+    assert "“Ada Marlow” is organization; the ILP says person" in text
+    assert "“Ada Marlow” → “Tarn”: Kill; the ILP says LiveIn" in text
+    assert "“Tarn” → “Ada Marlow”: LocatedAt; the ILP says no relation" in text
+    assert "Violation: Kill needs source person, got source organization for “Ada Marlow”" in text
+
+
+def test_a_violation_of_a_relation_names_its_arguments():
+    said = graphs.in_words("both: forward=Kill for variable 3, backward=Kill for variable 8", ["A", "B", "C"])
+    assert said == "both: forward Kill for “A” → “B”, backward Kill for “C” → “B”"
+
+
+def test_arcs_that_would_cross_run_at_different_heights():
+    tokens = list("ABCD")
+    arcs = [graphs.Arc(0, 1, "x", "same"), graphs.Arc(1, 0, "x", "same"), graphs.Arc(0, 2, "x", "same"),
+            graphs.Arc(2, 3, "x", "same")]  # fmt: skip
+    layout = graphs.lay_out(tokens, [(i, i + 1) for i in range(4)], ["person"], arcs)
+    heights = graphs.levels(layout, arcs)
+    assert len(set(heights[:3])) == 3
+    assert heights[2] > max(heights[:2])
+    assert heights[3] == 1
+
+
+def test_words_and_spans_do_not_overlap():
+    tokens = ["Ms.", "Wilhelmina", "Ix", "of", "the", "Quay", "Board", "saw", "Oz", "."]
+    layout = graphs.lay_out(
+        tokens, [(0, 3), (5, 7), (8, 9)], ["organization"], [graphs.Arc(1, 2, "OrgBasedIn", "same")]
+    )
+    assert [word for _, _, word in layout.words] == tokens
+    for (left, width, _), (after, _, _) in zip(layout.words, layout.words[1:], strict=False):
+        assert left + width < after
+    for (_, right), (left, _) in zip(layout.spans, layout.spans[1:], strict=False):
+        assert right < left
+    assert layout.width > max(right for _, right in layout.spans)
+
+
+@pytest.mark.parametrize(
+    ("kind", "values"),
+    [
+        ("linear", [0.0, 1.0]),
+        ("linear", [3.0]),
+        ("linear", [-2.0, 1e6]),
+        ("log", [0.0, 0.01, 4.0]),
+        ("log", [0.0]),
+        ("log", [7.0, 9.0]),
+        ("log", [3.0, 30_000.0]),
+        ("near one", [0.0, 0.97, 1.0]),
+        ("near one", [1.0]),
+    ],
+)
+def test_an_axis_holds_its_values_in_order(kind, values):
+    scale = charts.Scale.over(kind, values, 50.0, 450.0)
+    at = [scale(value) for value in values]
+    assert at == sorted(at)
+    assert all(49.9 <= each <= 450.1 for each in at)
+    ticks = scale.ticks()
+    assert 1 <= len(ticks) <= 13
+    assert ticks == sorted(set(ticks))
+    assert all(49.9 <= scale(tick) <= 450.1 for tick in ticks)
+
+
+def test_the_report_is_written_whole_or_not_at_all(tmp_path, monkeypatch):
+    path = tmp_path / "report.html"
+    report.write_report(made_up(), path)
+    assert path.read_text(encoding="utf-8") == report.render(made_up())
+    monkeypatch.setattr("os.replace", lambda *_: (_ for _ in ()).throw(OSError("full")))
+    with pytest.raises(OSError, match="full"):
+        report.write_report({}, path)
+    assert path.read_text(encoding="utf-8") == report.render(made_up())
+    assert list(tmp_path.iterdir()) == [path]

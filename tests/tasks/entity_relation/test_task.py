@@ -1,0 +1,102 @@
+"""The task's schema, its structures, and the folding of its features."""
+
+import numpy as np
+import pytest
+
+from hasten.errors import SchemaError
+from hasten.proof.certifier import Certifier
+from hasten.search.beam import BeamSearch
+from hasten.tasks.entity_relation.data.corpus import Sentence
+from hasten.tasks.entity_relation.data.synthetic import generate
+from hasten.tasks.entity_relation.scoring import native
+from hasten.tasks.entity_relation.scoring.text import intern
+from hasten.tasks.entity_relation.scoring.training import train_independent
+from hasten.tasks.entity_relation.task import PAPER_ARGUMENTS, EntityRelationTask
+
+
+@pytest.fixture(scope="module")
+def task() -> EntityRelationTask:
+    return EntityRelationTask()
+
+
+@pytest.mark.parametrize("n_entities", [0, 1, 2, 5, 24, 30])
+def test_a_structure_has_an_entity_per_span_and_a_relation_each_way(task, n_entities):
+    structure = task.structure(n_entities)
+    assert structure.n_variables == n_entities**2
+    assert structure is task.structure(n_entities)
+
+
+def test_relations_demand_their_arguments(task):
+    problem = task.structure(2).problem(np.zeros(20))
+    assert problem.check(["person", "location", "LiveIn", "NoRel"])
+    broken = problem.check(["organization", "location", "LiveIn", "NoRel"])
+    assert [str(v) for v in broken.violations] == [
+        "args: LiveIn needs source=person, got source=organization for variable 0"
+    ]
+    assert not problem.check(["location", "location", "LocatedAt", "LocatedAt"])
+
+
+def test_a_schema_is_induced_from_a_corpus():
+    sentences = [
+        Sentence("a", ("x", "y"), ((0, 1), (1, 2)), types=("gene", "drug"), relations=((1, 0, "treats"),)),
+        Sentence("b", ("x", "y"), ((0, 1), (1, 2)), types=("gene", "gene"), relations=()),
+    ]
+    task = EntityRelationTask.induced(sentences)
+    assert task.entity_labels == ("drug", "gene")
+    assert task.relation_labels == ("treats", "NoRel")
+    assert task.arguments == {"treats": {("drug", "gene")}}
+    with pytest.raises(SchemaError, match="No sentence has entity types"):
+        EntityRelationTask.induced([Sentence("c", ("x",), ())])
+
+
+def test_the_synthetic_corpus_obeys_the_papers_arguments():
+    task = EntityRelationTask.induced(generate(300, 0))
+    assert {name: set(pairs) for name, pairs in task.arguments.items()} == PAPER_ARGUMENTS
+
+
+def test_misuse_is_an_error():
+    with pytest.raises(SchemaError, match="There are no features 'all'"):
+        EntityRelationTask(features="all")
+    with pytest.raises(SchemaError, match="stands for no relation"):
+        EntityRelationTask(arguments={"NoRel": {("person", "person")}})
+    with pytest.raises(SchemaError, match="do not fold"):
+        EntityRelationTask(features="more").folded(np.zeros(3))
+
+
+@pytest.mark.parametrize("features", ["triples", "paper"])
+@pytest.mark.parametrize("width", [1, 2, 3])
+def test_folded_weights_search_alike(features, width):
+    task = EntityRelationTask(features=features)
+    rng = np.random.default_rng(width)
+    sizes = np.array([1, 2, 3, 4, 4, 5])
+    costs = rng.normal(size=sum(n * 4 + n * (n - 1) * 6 for n in sizes))
+    weights = rng.normal(size=task.schema.n_weights)
+    for enforce in (False, True):
+        whole = BeamSearch(width, weights, enforce)(task.batch(sizes, costs))
+        lean = BeamSearch(width, task.folded(weights), enforce)(task.lean.batch(sizes, costs))
+        np.testing.assert_array_equal(whole.labels, lean.labels)
+
+
+@pytest.mark.parametrize("theta", [0.0, 0.3, 2.0, np.inf])
+@pytest.mark.parametrize("width", [1, 2, 4])
+def test_native_search_is_the_lazy_search(task, theta, width):
+    sentences = list(generate(60, 3))
+    model = train_independent(sentences, task.entity_labels, task.relation_labels, epochs=2, n_buckets=2**10)
+    text = intern([*generate(40, 4), Sentence("none", ("x",), ()), Sentence("one", ("X",), ((0, 1),))])
+    rng = np.random.default_rng(0)
+    for enforce in (False, True):
+        search = BeamSearch(width, rng.normal(size=task.schema.n_weights), enforce, theta=theta)
+        lazy = task.batch(text.n_entities, model.lazy(text))
+        ours, theirs = native.search(model, text, lazy, search), search(lazy)
+        np.testing.assert_array_equal(ours.labels, theirs.labels)
+        np.testing.assert_array_equal(ours.n_costs, theirs.n_costs)
+        np.testing.assert_array_equal(ours.cost, theirs.cost)
+        np.testing.assert_array_equal(ours.valid, theirs.valid)
+
+
+def test_more_features_and_more_shapes_are_certified_alike():
+    sizes = np.array([2, 3, 4, 6])
+    costs = np.random.default_rng(1).normal(size=sum(n * 4 + n * (n - 1) * 6 for n in sizes))
+    found = [Certifier()(EntityRelationTask(features=f).batch(sizes, costs)) for f in ("triples", "paper", "more")]
+    for other in found[1:]:
+        np.testing.assert_allclose(other.cost, found[0].cost)
