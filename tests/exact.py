@@ -13,7 +13,6 @@ from typing import Any
 import naive
 import numpy as np
 
-from hasten.kernels.tolerance import slack
 from hasten.model.problem import Problem
 
 INF = math.inf
@@ -49,8 +48,7 @@ def optimum(problem: Problem) -> Fraction | float:
 
 def row_holds(row: naive.Row, shape: tuple[int, ...]) -> np.ndarray:
     """Returns for each labelling whether a row holds: its left side exact, its limits with their slack."""
-    weights, low, high = row
-    lowest, highest = low - slack(low), high + slack(high)
+    weights, (lowest, highest) = row[0], naive.limits(row)
     tables = []
     for v, size in enumerate(shape):
         tables.append(np.array([weights.get((v, i), 0.0) for i in range(size)], dtype=np.float64))

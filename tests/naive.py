@@ -8,7 +8,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from hasten.kernels.tolerance import slack
 from hasten.model.problem import Problem
 from hasten.model.schema import FactorKind
 
@@ -83,11 +82,24 @@ def rows_of(problem: Problem) -> list[Row]:
     return rows
 
 
+def limits(row: Row) -> tuple[float, float]:
+    """Returns what a row may come to: exact where all weights are whole, else with 1e-6 to spare, also relatively."""
+    weights, low, high = row
+    if all(float(weight).is_integer() for weight in weights.values()):
+        spare = [min(1e-6, 1e-9 * max(1.0, abs(limit))) for limit in (low, high)]
+        least = low if math.isinf(low) else float(math.ceil(low - spare[0]))
+        return least, high if math.isinf(high) else float(math.floor(high + spare[1]))
+    return (
+        low if math.isinf(low) else low - 1e-6 * max(1.0, abs(low)),
+        high if math.isinf(high) else high + 1e-6 * max(1.0, abs(high)),
+    )
+
+
 def holds(row: Row, labels: tuple[int, ...]) -> bool:
     """Whether a labelling satisfies a row."""
-    weights, low, high = row
-    value = math.fsum(weights.get((v, i), 0.0) for v, i in enumerate(labels))
-    return low - slack(low) <= value <= high + slack(high)
+    low, high = limits(row)
+    value = math.fsum(row[0].get((v, i), 0.0) for v, i in enumerate(labels))
+    return low <= value <= high
 
 
 # Search: what the kernels `beam` and `arcs` do, from the definitions. A node is a dict of labels by variable.
@@ -198,12 +210,12 @@ def forbids(problem: Problem, labels: Labels) -> bool:
 
 def can_hold(row: Row, domains: dict[int, Any]) -> bool:
     """Whether the least and the most that a row can be, over some labels of each variable, leave it room."""
-    weights, low, high = row
+    weights, (low, high) = row[0], limits(row)
     choices = [[weights.get((v, i), 0.0) for i in labels] for v, labels in domains.items()]
     if not all(choices):
         return False
     least, most = math.fsum(map(min, choices)), math.fsum(map(max, choices))
-    return least <= high + slack(high) and most >= low - slack(low)
+    return least <= high and most >= low
 
 
 def least_cost(problem: Problem, labels: Labels, u: int) -> float:

@@ -9,6 +9,7 @@ import exact
 import naive
 import numpy as np
 from opened import OpenedModule, opened
+from rooms import dual_for
 
 from hasten.kernels.proof import dual
 from hasten.kernels.tolerance import is_proved
@@ -47,6 +48,6 @@ def assert_sound(found: Solution, optimum: Any) -> None:
 def begin(problem: Problem, messages: np.ndarray = NONE) -> d.Dual:
     """Returns the dual of a problem as it is declared, before the first sweep."""
     graph = problem.graph
-    dual = d.make_dual(int(graph.first[-1]), d.n_messages(graph), len(graph.row_low), d.n_marginals(graph))
+    dual = dual_for(graph)
     d.start_dual(graph, problem.cost, messages, dual)
     return dual

@@ -12,6 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from opened import OpenedModule
+from rooms import zeros
 from strategies import entity_relation, random_problem
 from strategies import rich_problems as problems
 
@@ -39,7 +40,8 @@ def left(problem: Problem, alive: np.ndarray) -> naive.Domains:
 
 
 def work(problem: Problem) -> arcs.Work:
-    return arcs.make_work(problem.structure.n_labels, len(problem.structure.factors))
+    n_labels, n_factors = problem.structure.n_labels, len(problem.structure.factors)
+    return arcs.Work(zeros(n_labels), zeros(n_labels), zeros(n_factors + 1), zeros(n_factors))
 
 
 @given(domains())

@@ -12,6 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from opened import OpenedModule, opened
 from proofs import assert_sound, begin
+from rooms import tree_for
 from strategies import entity_relation, random_problem, small_problems
 
 from hasten.kernels.proof import branch, dual
@@ -47,9 +48,7 @@ def run_branch(
         if not d.sweep(graph, problem.table, n % 2 == 0, dual):
             return b.FINISHED, INF, 0, labels
     n_messages = d.n_messages(graph)
-    tree = b.make_tree(
-        problem.n_variables, int(graph.first[-1]), len(graph.row_low), len(graph.table_at), n_messages, True
-    )
+    tree = tree_for(graph)
     outcome, cost, n_nodes = b.branch(
         graph, problem.cost, problem.table, dual, tree, n_messages, node_sweeps, dive_nodes, max_nodes,
         given_cost, labels, size, opened(sight.rounding)(graph, size),

@@ -11,11 +11,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from opened import OpenedModule, opened
+from rooms import bench_for
 from strategies import entity_relation, small_problems
 
 from hasten.kernels.proof import look as sight
 from hasten.kernels.proof import mend
-from hasten.kernels.proof.dual import n_messages
 from hasten.model.problem import Problem
 from hasten.model.schema import Schema
 from hasten.model.solution import Status, as_solutions
@@ -51,9 +51,7 @@ def hard_problems(draw: Any) -> Problem:
 def run(problem: Problem, max_broken: int = 1000) -> tuple[float, float, np.ndarray, mend.Workbench]:
     """Mends the cheapest labels; returns the cost, the bound, the labels and the bench."""
     graph = problem.graph
-    bench = m.make_workbench(
-        int(graph.first[-1]), opened(n_messages)(graph), m.n_tuples(graph), max(1, len(graph.table_at))
-    )
+    bench = bench_for(graph)
     labels = np.zeros(problem.n_variables, dtype=np.int64)
     _, size = cheapest(graph, problem.cost, problem.table, labels)
     cost, bound = m.mend(graph, problem.cost, problem.table, size, max_broken, bench, labels)

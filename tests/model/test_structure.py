@@ -11,7 +11,7 @@ from hypothesis import given
 from strategies import entity_relation, small_problems
 
 from hasten.errors import SchemaError
-from hasten.kernels.layout import Graph, gather, view
+from hasten.kernels.layout import Graph
 from hasten.model.problem import Problem
 from hasten.model.schema import FactorKind, Schema, VariableKind
 from hasten.model.structure import Rule, Structure
@@ -226,11 +226,9 @@ def test_a_small_graph_is_as_expected() -> None:
 
 
 @given(small_problems())
-def test_a_pool_gives_back_each_graph(problem: Problem) -> None:
-    graphs = [problem.graph, entity_relation(2).graph, problem.graph, Schema().structure().graph]
-    pool = gather(graphs)
-    for s, graph in enumerate(graphs):
-        seen = view(pool, s)
+def test_a_graph_is_found_at_its_address(problem: Problem) -> None:
+    for graph in (problem.graph, entity_relation(2).graph, Schema().structure().graph):
+        seen = Graph.at(graph.address)
         for name in Graph._fields:
             assert np.array_equal(getattr(seen, name), getattr(graph, name)), name
 

@@ -680,9 +680,10 @@ def test_a_beam_of_one_takes_the_same_steps_with_and_without_room_for_more(probl
     n_labels = int(np.diff(graph.first).max(initial=1))
     found = []
     for short in (False, True):
-        nodes = beam.make_nodes(1, problem.n_variables, len(graph.row_low))
-        scratch = beam.make_scratch(1, problem.n_variables, len(graph.row_low), n_labels)
-        known = np.full(problem.n_variables, beam.KNOWN if theta == INF else beam.UNKNOWN)
+        n = beam.Sizes(1, problem.n_variables, len(graph.row_low), n_labels)
+        floats, ints = np.zeros(beam.n_floats.py_func(n)), np.zeros(beam.n_ints.py_func(n), dtype=np.int64)
+        nodes, scratch, known = beam.beam_in.py_func(floats, ints, n)
+        known[:] = beam.KNOWN if theta == INF else beam.UNKNOWN
         if short:
             done = opened(single.walk)(graph, problem.cost, problem.table, weights, options, known, nodes, scratch)
         else:

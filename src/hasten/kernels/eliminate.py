@@ -6,17 +6,13 @@ table) the least, over their allowed labels, of the labels' costs and the table 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import NamedTuple
-
 import numpy as np
 
-from hasten.jit import driver, inlined_kernel, kernel
-from hasten.kernels.layout import Groups, gather_fields
+from hasten.jit import Record, inlined_kernel, kernel, viewer
 from hasten.support.arrays import FloatArray, IntArray
 
 
-class Plan(NamedTuple):
+class Plan(Record):
     """The elimination of N variables of one structure. `hasten.model.elimination` writes it."""
 
     variable: IntArray  # (N,) the variable that each step eliminates
@@ -40,65 +36,7 @@ class Plan(NamedTuple):
     copy_from: IntArray  # entries of the problem's tables that are left
 
 
-_GROUPS: Groups = (
-    (
-        ("variable", False),
-        ("partner", False),
-        ("read_at", False),
-        ("n_static", False),
-        ("n_derived", False),
-        ("out_first", True),
-        ("scope_first", True),
-    ),
-    (("scope", False), ("stride", False)),
-    (("combo_first", False),),
-    (("combo_label", False), ("combo_partner", False)),
-    (("reads", False),),
-    (("constant", False),),
-    (("keep", False),),
-    (("keep_label", False),),
-    (("fold_from", False), ("fold_to", False)),
-    (("copy_from", False),),
-)
-
-
-class PlanPool(NamedTuple):
-    """The plans of several structures, field by field, one after the other."""
-
-    at: IntArray  # (S + 1, groups)
-    plans: Plan
-
-
-def gather_plans(plans: Sequence[Plan]) -> PlanPool:
-    """Returns the pool of some plans."""
-    return PlanPool(*gather_fields(plans, Plan, _GROUPS))
-
-
-@driver
-def view_plan(pool: PlanPool, s: int) -> Plan:
-    """Returns the plan of structure `s` of a pool."""
-    at, end, p = pool.at[s], pool.at[s + 1], pool.plans
-    return Plan(
-        p.variable[at[0] : end[0]],
-        p.partner[at[0] : end[0]],
-        p.out_first[at[0] + s : end[0] + s + 1],
-        p.read_at[at[0] : end[0]],
-        p.n_static[at[0] : end[0]],
-        p.n_derived[at[0] : end[0]],
-        p.scope_first[at[0] + s : end[0] + s + 1],
-        p.scope[at[1] : end[1]],
-        p.stride[at[1] : end[1]],
-        p.combo_first[at[2] : end[2]],
-        p.combo_label[at[3] : end[3]],
-        p.combo_partner[at[3] : end[3]],
-        p.reads[at[4] : end[4]],
-        p.constant[at[5] : end[5]],
-        p.keep[at[6] : end[6]],
-        p.keep_label[at[7] : end[7]],
-        p.fold_from[at[8] : end[8]],
-        p.fold_to[at[8] : end[8]],
-        p.copy_from[at[9] : end[9]],
-    )
+plan_at = viewer(Plan)
 
 
 @inlined_kernel
@@ -137,7 +75,7 @@ def eliminate(plan: Plan, cost: FloatArray, table: FloatArray, work: FloatArray,
                 least = min(least, value)
             work[e] = least
     for x in range(plan.copy_from.size):
-        work[plan.out_first[-1] + x] = table[plan.copy_from[x]]
+        work[plan.out_first[plan.variable.size] + x] = table[plan.copy_from[x]]
     for x in range(plan.keep_label.size):
         kept_cost[x] = cost[plan.keep_label[x]]
     for x in range(plan.fold_from.size):

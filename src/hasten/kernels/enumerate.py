@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from numba import njit
-
+from hasten.jit import open_kernel
 from hasten.kernels.layout import Graph
 from hasten.kernels.rows import rows_hold
 from hasten.kernels.score import total_cost
 from hasten.support.arrays import FloatArray, IntArray
 
 
-@njit(cache=True, nogil=True)
+@open_kernel
 def enumerate_labellings(
     graph: Graph,
     cost: FloatArray,
@@ -29,7 +28,8 @@ def enumerate_labellings(
         total = total_cost(graph, cost, table, labels)
         if total < best_cost and rows_hold(graph, labels):
             best_cost = total
-            best[:] = labels
+            for v in range(labels.size):
+                best[v] = labels[v]
         for v in range(labels.size - 1, -1, -1):
             labels[v] += 1
             if labels[v] < graph.first[v + 1] - graph.first[v]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from hasten.jit import driver, open_kernel
-from hasten.kernels.layout import Graph, Pool, by_structure, view
+from hasten.kernels.layout import BatchArrays, Graph, costs_of, graph_of, labels_of, tables_of
 from hasten.kernels.rows import rows_hold
 from hasten.support.arrays import BoolArray, FloatArray, IntArray
 
@@ -34,34 +34,15 @@ def total_cost(graph: Graph, cost: FloatArray, table: FloatArray, labels: IntArr
 
 
 @driver
-def score_batch(
-    pool: Pool,
-    structure: IntArray,
-    cost: FloatArray,
-    cost_at: IntArray,
-    table: FloatArray,
-    table_at: IntArray,
-    labels: IntArray,
-    variable_at: IntArray,
-    total: FloatArray,
-    valid: BoolArray,
-) -> None:
+def score_batch(batch: BatchArrays, labels: IntArray, total: FloatArray, valid: BoolArray) -> None:
     """Writes the cost and the validity of each problem's labelling; one with a label that does not exist costs inf."""
-    if structure.size == 0:
-        return
-    order = by_structure(pool, structure, 0, structure.size)
-    s = structure[order[0]]
-    graph = view(pool, s)
-    for p in order:
-        if structure[p] != s:
-            s = structure[p]
-            graph = view(pool, s)
-        mine = labels[variable_at[p] : variable_at[p + 1]]
+    for p in range(total.size):
+        graph, mine = graph_of(batch, p), labels_of(batch, labels, p)
         exists = True
         for v in range(graph.order.size):
             exists &= 0 <= mine[v] < graph.first[v + 1] - graph.first[v]
         if not exists:
             total[p], valid[p] = np.inf, False
             continue
-        total[p] = total_cost(graph, cost[cost_at[p] : cost_at[p + 1]], table[table_at[p] :], mine)
+        total[p] = total_cost(graph, costs_of(batch, p), tables_of(batch, p), mine)
         valid[p] = total[p] < np.inf and rows_hold(graph, mine)

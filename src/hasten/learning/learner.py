@@ -272,10 +272,7 @@ class Learner:
         outcome = np.zeros(len(order), dtype=np.int64)
         for at in range(0, len(order), CHUNK):
             chunk = slice(at, at + CHUNK)
-            learn.learn_range(
-                batch.pool, batch.structure, batch.cost, batch.cost_at, batch.table, batch.table_at,
-                batch.variable_at, labels, options, state.step, order[chunk], learned, outcome[chunk],
-            )  # fmt: skip
+            learn.learn_from_some(batch.arrays, labels, options, state.step, order[chunk], learned, outcome[chunk])
             if tell is not None:
                 tell(len(outcome[chunk]), int(np.isin(outcome[chunk], (learn.LOST, learn.WRONG)).sum()))
         forbidden = outcome == learn.FORBIDDEN
@@ -301,7 +298,7 @@ def default_step(batch: Batch) -> float:
     of the gaps are zero, the median of the others serves; without any, there is no scale and the step is 1.
     """
     gap = np.empty(batch.variable_at[-1])
-    cost_gaps(batch.pool, batch.structure, batch.cost, batch.cost_at, batch.variable_at, gap)
+    cost_gaps(batch.arrays, gap)
     gap = gap[np.isfinite(gap)]
     typical = float(np.median(gap)) if gap.size else 0.0
     if typical == 0.0 and gap.any():

@@ -42,9 +42,8 @@ def read_answers(batch: Batch, answers: Answers) -> tuple[IntArray, IntArray]:
         )
     owner = np.repeat(np.arange(len(batch)), batch.n_variables)
     variable = np.arange(len(labels)) - batch.variable_at[owner]
-    graphs = batch.pool.graphs
-    at = batch.pool.at[batch.structure[owner], 0] + batch.structure[owner] + variable
-    wrong = np.flatnonzero(labels >= graphs.first[at + 1] - graphs.first[at])
+    _, sizes = batch.label_ranges(owner, variable)
+    wrong = np.flatnonzero(labels >= sizes)
     if wrong.size:
         v = wrong[0]
         raise ProblemError(

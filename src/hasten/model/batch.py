@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from functools import cached_property, lru_cache
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from hasten.errors import ProblemError
-from hasten.kernels.layout import Pool
+from hasten.kernels.layout import COST, GRAPH, TABLE, VARIABLE, BatchArrays
 from hasten.model.problem import Problem, Scorer, check_costs
-from hasten.model.structure import Compiled, Structure, pool_of
-from hasten.support.arrays import FloatArray, IntArray
+from hasten.model.structure import Compiled, Structure
+from hasten.support.arrays import FloatArray, IntArray, ints, offsets
 
 
 @dataclass(frozen=True, eq=False)
@@ -62,8 +62,8 @@ class Batch:
     @classmethod
     def of_one(cls, problem: Problem) -> Batch:
         """Makes a batch of one problem, fast: all but its costs and tables is its structure's."""
-        like = _like(problem.structure.compiled)
-        lazy = problem.lazy
+        compiled = problem.structure.compiled
+        like, lazy = _like(compiled), problem.lazy
         batch = cls(
             (problem.structure,),
             like.structure,
@@ -74,7 +74,12 @@ class Batch:
             problem.scorer if lazy else None,
             np.array([problem.id], dtype=np.int64) if lazy else None,
         )
-        batch.__dict__.update(pool=like.pool, variable_at=like.variable_at, n_variables=like.n_variables)
+        batch.__dict__.update(
+            variable_at=like.variable_at,
+            n_variables=like.n_variables,
+            order=like.structure,
+            arrays=BatchArrays(compiled.place, batch.cost, batch.table),
+        )
         return batch
 
     @classmethod
@@ -128,9 +133,23 @@ class Batch:
         return batch
 
     @cached_property
-    def pool(self) -> Pool:
-        """The graphs of its structures."""
-        return pool_of(tuple(structure.compiled for structure in self.structures))
+    def arrays(self) -> BatchArrays:
+        """What kernels are given of it."""
+        place = np.zeros((len(self) + 1, 4), dtype=np.int64)
+        if len(self):
+            graphs = np.array([structure.graph.address for structure in self.structures], dtype=np.int64)
+            place[:-1, GRAPH] = graphs[self.structure]
+            place[:-1, TABLE] = self.table_at
+        place[:, COST] = self.cost_at
+        place[:, VARIABLE] = self.variable_at
+        return BatchArrays(place, self.cost, self.table)
+
+    @cached_property
+    def order(self) -> IntArray:
+        """The problems, those of one structure together: kernels then find its graph still in the cache."""
+        if len(self.structures) == 1:
+            return np.arange(len(self))
+        return np.argsort(self.structure, kind="stable")
 
     @cached_property
     def variable_at(self) -> IntArray:
@@ -168,11 +187,7 @@ class Batch:
         if not len(problems):
             return np.zeros(0)
         costs = np.asarray(self.scorer(self.ids[problems], variables), dtype=np.float64)
-        graphs, at = (
-            self.pool.graphs,
-            self.pool.at[self.structure[problems], 0] + self.structure[problems] + variables,
-        )
-        sizes = graphs.first[at + 1] - graphs.first[at]
+        _, sizes = self.label_ranges(problems, variables)
         if costs.shape != (sizes.sum(),):
             raise ProblemError(
                 f"The scorer returned costs of shape {costs.shape} for {len(problems)} requests that need "
@@ -186,6 +201,18 @@ class Batch:
                 f"{self.ids[problems[r]]}. Costs are finite, or inf to forbid a label."
             )
         return costs
+
+    def label_ranges(self, problems: IntArray, variables: IntArray) -> tuple[IntArray, IntArray]:
+        """Returns where the labels of some variables start, each in its problem, and how many there are."""
+        first, starts = self._firsts
+        at = starts[self.structure[problems]] + variables
+        return first[at], first[at + 1] - first[at]
+
+    @cached_property
+    def _firsts(self) -> tuple[IntArray, IntArray]:
+        """Where labels start, structure after structure, and where each structure's part of that starts."""
+        firsts = [structure.graph.first for structure in self.structures]
+        return np.concatenate([ints(()), *firsts]), offsets(len(first) for first in firsts)
 
     def resolved(self) -> Batch:
         """Returns this batch with all costs computed."""
@@ -214,6 +241,10 @@ class Batch:
             None if self.ids is None else self.ids[chosen],
         )
 
+    def __getstate__(self) -> dict[str, Any]:
+        """What is copied or pickled: not what was derived, for it holds addresses."""
+        return {field.name: getattr(self, field.name) for field in fields(self)}
+
     def __repr__(self) -> str:
         lazy = ", lazy" if self.lazy else ""
         return f"Batch({len(self)} problems, {len(self.structures)} structures{lazy})"
@@ -227,14 +258,21 @@ class _Like(NamedTuple):
     table_at: IntArray
     variable_at: IntArray
     n_variables: IntArray
-    pool: Pool
+
+
+ONLY = np.zeros(1, dtype=np.int64)  # the number of the only problem
+
+
+def arrays_of(problem: Problem) -> BatchArrays:
+    """Returns what kernels are given of one problem."""
+    return BatchArrays(problem.structure.compiled.place, problem.cost, problem.table)
 
 
 @lru_cache(maxsize=4096)
 def _like(compiled: Compiled) -> _Like:
     first, only = compiled.graph.first, np.zeros(1, dtype=np.int64)
     n_variables = np.array([len(first) - 1])
-    return _Like(only, _offsets(first[-1:]), only, _offsets(n_variables), n_variables, pool_of((compiled,)))
+    return _Like(only, _offsets(first[-1:]), only, _offsets(n_variables), n_variables)
 
 
 def as_batch(problems: Problem | Batch | Iterable[Problem]) -> Batch:

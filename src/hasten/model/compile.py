@@ -11,8 +11,11 @@ from typing import Any
 import numpy as np
 
 from hasten.kernels.layout import Graph
-from hasten.kernels.tolerance import slack
-from hasten.support.arrays import FloatArray, IntArray, ints, offsets, strides
+from hasten.kernels.tolerance import EPS, SLACK, slack
+from hasten.support.arrays import BoolArray, FloatArray, IntArray, ints, offsets, strides
+
+EXACT = 2.0**53  # sums of whole numbers below it are
+NOISE = 1e-9  # how far, relatively, a limit may be from a whole number and mean it
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -43,7 +46,7 @@ def compile_graph(
     """Returns the graph of variables with `sizes` labels, searched in `order`."""
     first = offsets(sizes)
     steps = ints(order)
-    return Graph(first=first, order=steps, **_factors(first, steps, factors), **_rows(first, steps, rows))
+    return Graph.pack(first=first, order=steps, **_factors(first, steps, factors), **_rows(first, steps, rows))
 
 
 def _factors(first: IntArray, order: IntArray, factors: Sequence[FactorPart]) -> dict[str, Any]:
@@ -125,36 +128,62 @@ def _rows(first: IntArray, order: IntArray, rows: Sequence[RowPart]) -> dict[str
     row_label = ints(label for row in cells for label, _ in row)
     row_weight = np.array([weight for row in cells for _, weight in row], dtype=np.float64)
     row_of = np.repeat(np.arange(len(rows)), ints(len(row) for row in cells))
+    row_variable = np.searchsorted(first, row_label, side="right") - 1
     by_label = np.argsort(row_label, kind="stable")
-    dense = np.zeros((len(rows), int(first[-1])))
-    dense[row_of, row_label] = row_weight
-    rest_low, rest_high = np.zeros((len(order) + 1, len(rows))), np.zeros((len(order) + 1, len(rows)))
-    if rows:
-        for t in range(len(order) - 1, -1, -1):
-            weights = dense[:, first[order[t]] : first[order[t] + 1]]
-            rest_low[t] = rest_low[t + 1] + weights.min(axis=1)
-            rest_high[t] = rest_high[t + 1] + weights.max(axis=1)
+    whole = [all(weight.is_integer() for weight in row.weights.values()) for row in rows]
     return {
         "row_first": offsets(len(row) for row in cells),
         "row_label": row_label,
-        "row_variable": np.searchsorted(first, row_label, side="right") - 1,
+        "row_variable": row_variable,
         "row_weight": row_weight,
         "row_low": np.array([row.low for row in rows], dtype=np.float64),
         "row_high": np.array([row.high for row in rows], dtype=np.float64),
-        "row_least": np.array([_limit(row, row.low, -1) for row in rows], dtype=np.float64),
-        "row_most": np.array([_limit(row, row.high, 1) for row in rows], dtype=np.float64),
+        "row_least": np.array([_limit(row.low, -1, each) for row, each in zip(rows, whole, strict=True)]),
+        "row_most": np.array([_limit(row.high, 1, each) for row, each in zip(rows, whole, strict=True)]),
         "row_counts": ints(all(weight in (0.0, 1.0) for weight in row.weights.values()) for row in rows),
         "cell_first": offsets(np.bincount(row_label, minlength=int(first[-1]))),
         "cell_row": row_of[by_label],
         "cell_weight": row_weight[by_label],
-        "rest_low": rest_low.ravel(),
-        "rest_high": rest_high.ravel(),
+        **_links(first, len(rows), row_of, row_variable, row_weight, np.array(whole, dtype=bool)),
     }
 
 
-def _limit(row: RowPart, limit: float, side: int) -> float:
-    """Returns how far a row may go to one side of a limit; one with whole weights stops at the last whole number."""
-    held = limit + side * slack(limit)
-    if math.isinf(held) or not all(weight.is_integer() for weight in row.weights.values()):
-        return held
-    return float(math.floor(held) if side > 0 else math.ceil(held))
+def _links(
+    first: IntArray, n_rows: int, row_of: IntArray, variable: IntArray, weight: FloatArray, whole: BoolArray
+) -> dict[str, Any]:
+    """Returns the links of variables to rows, and what follows from them, given the cells row by row."""
+    n_variables = len(first) - 1
+    starts = np.flatnonzero(np.diff(variable + n_variables * row_of, prepend=-1))  # the cells are sorted by variable
+    row, of = row_of[starts], variable[starts]
+    low, high = np.zeros(0), np.zeros(0)
+    if len(starts):
+        partial = np.diff(np.append(starts, len(weight))) < np.diff(first)[of]  # some label is not in the row: adds 0
+        low = np.minimum(np.minimum.reduceat(weight, starts), np.where(partial, 0.0, np.inf))
+        high = np.maximum(np.maximum.reduceat(weight, starts), np.where(partial, 0.0, -np.inf))
+    size = np.bincount(row, np.maximum(np.abs(low), np.abs(high)), n_rows)
+    exact = whole & (size < EXACT)
+    by_variable = np.argsort(of, kind="stable")
+    return {
+        "link_first": offsets(np.bincount(of, minlength=n_variables)),
+        "link_row": row[by_variable],
+        "link_low": low[by_variable],
+        "link_high": high[by_variable],
+        "range_low": np.bincount(row, low, n_rows),
+        "range_high": np.bincount(row, high, n_rows),
+        "row_margin": np.where(exact, 0.0, 8 * EPS * (np.bincount(row, minlength=n_rows) + 4) * size),
+    }
+
+
+def _limit(limit: float, side: int, whole: bool) -> float:
+    """Returns how far a row may go to one side of a limit.
+
+    A sum of whole weights stops at the last whole number within it, be it off by what writing it as a float takes.
+    """
+    if math.isinf(limit):
+        return limit
+    if not whole:
+        return limit + side * float(slack(limit))
+    nearest = float(round(limit))
+    if abs(limit - nearest) <= min(SLACK, NOISE * max(1.0, abs(limit))):
+        return nearest
+    return float(math.floor(limit) if side > 0 else math.ceil(limit))

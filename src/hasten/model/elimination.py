@@ -11,16 +11,16 @@ from __future__ import annotations
 
 import heapq
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cached_property
 
 import numpy as np
 
-from hasten.kernels.eliminate import Plan, PlanPool, gather_plans
-from hasten.kernels.layout import Graph, Pool, gather
+from hasten.kernels.eliminate import Plan
+from hasten.kernels.layout import Graph
 from hasten.model.compile import FactorPart, RowPart, compile_graph
-from hasten.model.structure import Compiled
+from hasten.model.structure import Compiled, Structure
 from hasten.support.arrays import BoolArray, IntArray, ints, offsets, strides
 
 MAX_JOIN = 768  # how many sums eliminating one variable may take
@@ -39,25 +39,31 @@ class _Table:
     start_at: int = 0  # where the starting messages of its kind start
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, eq=False)
 class Reduction:
     """A plan, and the graph of what it leaves."""
 
     plan: Plan
     graph: Graph
 
-
-@lru_cache(maxsize=256)
-def reductions(compiled: tuple[Compiled, ...], max_join: int) -> tuple[PlanPool, Pool]:
-    """Returns the plans of some structures, and the graphs that they leave, for kernels; made once."""
-    each = [reduce(one, max_join) for one in compiled]
-    return gather_plans([one.plan for one in each]), gather([one.graph for one in each])
+    @cached_property
+    def addresses(self) -> IntArray:
+        """Where both lie, for kernels: a row."""
+        return np.array([[self.plan.address, self.graph.address]])
 
 
-@lru_cache(maxsize=4096)
 def reduce(compiled: Compiled, max_join: int = MAX_JOIN) -> Reduction:
-    """Plans the elimination of every variable that costs at most `max_join` sums."""
-    return _Elimination(compiled, max_join).run()
+    """Plans the elimination of every variable that costs at most `max_join` sums; once for a shape."""
+    made = compiled.reductions.get(max_join)
+    if made is None:
+        made = compiled.reductions[max_join] = _Elimination(compiled, max_join).run()
+    return made
+
+
+def addresses(structures: Iterable[Structure], max_join: int) -> IntArray:
+    """Returns for each structure the addresses of its plan and of the graph that it leaves, for kernels."""
+    none = np.zeros((0, 2), dtype=np.int64)
+    return np.concatenate([none, *(reduce(structure.compiled, max_join).addresses for structure in structures)])
 
 
 class _Elimination:
@@ -224,8 +230,8 @@ class _Elimination:
             [part for part, _ in parts],
             self._rows(number, kept_first),
         )
-        small = small._replace(table_at=self._table_places(parts))
-        plan = Plan(
+        small.table_at[:] = self._table_places(parts)
+        plan = Plan.pack(
             variable=ints(group[-1] for group, _ in self.steps),
             partner=ints(group[0] if len(group) > 1 else -1 for group, _ in self.steps),
             out_first=ints(self.out_first),

@@ -188,10 +188,7 @@ def as_solutions(
     n = len(batch)
     total, valid = np.empty(n), np.empty(n, dtype=bool)
     cost = batch.cost if computed is None else computed
-    score_batch(
-        batch.pool, batch.structure, cost, batch.cost_at, batch.table, batch.table_at,
-        labels, batch.variable_at, total, valid,
-    )  # fmt: skip
+    score_batch(batch.arrays._replace(cost=cost), labels, total, valid)
     if not done.all():
         total[~done], valid[~done] = np.inf, False
     if computed is not None:

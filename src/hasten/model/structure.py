@@ -8,20 +8,21 @@ arrays, and with them every solver's model, through their schema's cache.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from functools import cached_property, lru_cache
+from dataclasses import dataclass, field
+from functools import cached_property
 from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
 
 from hasten.errors import SchemaError
-from hasten.kernels.layout import Graph, Pool, gather
+from hasten.kernels.layout import Graph
 from hasten.model.compile import FactorPart, RowPart, compile_graph
 from hasten.model.schema import FactorKind, Schema, VariableKind, check_weight, read_limits
-from hasten.support.arrays import FloatArray, offsets
+from hasten.support.arrays import FloatArray, IntArray, offsets
 
 if TYPE_CHECKING:
     from hasten.model.batch import Batch
+    from hasten.model.elimination import Reduction
     from hasten.model.problem import Costs, Problem
 
 Term = tuple[int, str] | tuple[int, str, float]
@@ -80,18 +81,18 @@ def _listed(given: Iterable[Item], what: str) -> tuple[Item, ...]:
         raise SchemaError(f"{what} must be a list, got {given!r}.") from None
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, eq=False)
 class Compiled:
     """What all structures of one shape share."""
 
     graph: Graph
     row_names: tuple[str, ...]
+    reductions: dict[int, Reduction] = field(default_factory=dict)  # by the effort they may take
 
-
-@lru_cache(maxsize=256)
-def pool_of(compiled: tuple[Compiled, ...]) -> Pool:
-    """Returns the graphs of some structures as kernels read them; made once."""
-    return gather([each.graph for each in compiled])
+    @cached_property
+    def place(self) -> IntArray:
+        """Where a single problem of this shape has what kernels read (`BatchArrays`)."""
+        return np.array([[self.graph.address, 0, 0, 0], [0, self.graph.first[-1], 0, len(self.graph.order)]])
 
 
 class Structure:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from hasten.kernels.rows import row_value
+from hasten.kernels.rows import row_holds, row_sum
 from hasten.kernels.score import entry
 from hasten.model.problem import Problem
 from hasten.model.schema import FactorKind
@@ -111,9 +111,9 @@ def _rows(problem: Problem, labels: IntArray) -> list[Violation]:
     graph = problem.graph
     found = []
     for r, name in enumerate(problem.structure.compiled.row_names):
-        value, low, high = row_value(graph, r, labels), graph.row_low[r], graph.row_high[r]
-        if graph.row_least[r] <= value <= graph.row_most[r]:
+        if row_holds(graph, r, labels):
             continue
+        value, low, high = row_sum(graph, r, labels)[0], graph.row_low[r], graph.row_high[r]
         cells = range(graph.row_first[r], graph.row_first[r + 1])
         counted = [
             int(graph.row_variable[c])

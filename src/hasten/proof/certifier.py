@@ -8,7 +8,8 @@ than the bound, within `TOLERANCE`, *is* an optimum of the integer program.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import overload
@@ -16,17 +17,20 @@ from typing import overload
 import numpy as np
 
 from hasten.errors import ProblemError
-from hasten.kernels.proof.certify import Effort, certify_some
-from hasten.kernels.proof.look import look_range
-from hasten.kernels.proof.outcome import OPEN
-from hasten.model.batch import Batch, as_batch
-from hasten.model.elimination import MAX_JOIN, reductions
+from hasten.kernels.proof.certify import Effort, Messages, certify_some
+from hasten.kernels.proof.look import look_at_some
+from hasten.kernels.proof.outcome import BEST, LABELS_BY, N_NODES, N_SWEEPS, OPEN, OUTCOME, STEP, Proofs
+from hasten.model.batch import ONLY, Batch, arrays_of, as_batch
+from hasten.model.elimination import MAX_JOIN, addresses, reduce
 from hasten.model.problem import Problem
 from hasten.model.solution import SOURCES, STATUSES, Solution, Solutions, Source, Status, as_solutions
+from hasten.model.structure import Structure
 from hasten.support.arrays import FloatArray, IntArray
 from hasten.support.parallel import in_parallel
 
-NOTHING, NO_COUNTS = np.zeros(0), np.zeros(0, dtype=np.int64)
+Sums = tuple[FloatArray, IntArray]
+NOTHING = np.zeros(0)
+NO_SUMS: Sums = (NOTHING, np.zeros(0, dtype=np.int64))
 FIRST_SWEEPS, ROW_SWEEPS = 2, 32  # before the first dive, without and with rows; more where that runs out of nodes
 NODE_SWEEPS = 2  # at each split
 DIVE_NODES = 2000
@@ -73,6 +77,8 @@ class Certifier:
         n_jobs: int = 1,
     ) -> Solution | Solutions:
         """Certifies a problem or a batch, starting from what a search found, if given."""
+        if isinstance(problems, Problem) and found is None:
+            return self._certify_one(problems)
         batch = as_batch(problems).resolved()
         if isinstance(found, Solution):
             found = Solutions.of(batch, [found])
@@ -89,49 +95,58 @@ class Certifier:
             raise ProblemError("Messages speak of the factors as declared: learn them with max_join=0.")
         n = batch.structures[0].schema.n_messages if batch.structures else 0
         total, count = np.zeros(n), np.zeros(n, dtype=np.int64)
-        self._certify(batch.resolved(), None, 1, total, count)
+        self._certify(batch.resolved(), None, 1, (total, count))
         return total / np.maximum(count, 1)
 
-    def _certify(
-        self,
-        batch: Batch,
-        found: Solutions | None,
-        n_jobs: int,
-        message_sum: FloatArray = NOTHING,
-        message_count: IntArray = NO_COUNTS,
-    ) -> Report:
-        n = len(batch)
-        start = self._checked_messages(batch)
-        labels, cost = _given(batch, found)
-        bound, size = np.empty((2, n))
-        outcome, step, labels_by = np.empty((3, n), dtype=np.int64)
-        n_sweeps, n_nodes = np.zeros((2, n), dtype=np.int64)
-        given = (batch.structure, batch.cost, batch.cost_at, batch.table, batch.table_at, batch.variable_at)
+    def _certify_one(self, problem: Problem) -> Solution:
+        """Certifies one problem: as a batch of one, without what only batches need."""
+        arrays, structure = arrays_of(problem), problem.structure
+        start = self._checked_messages((structure,))
+        labels = np.empty(structure.n_variables, dtype=np.int64)
+        values, facts = np.empty((3, 1)), np.empty((5, 1), dtype=np.int64)
+        values[BEST] = np.inf
+        proofs = Proofs(labels, values, facts)
+        look_at_some(arrays, ONLY, proofs)
+        if facts[OUTCOME, 0] == OPEN:
+            messages = Messages(start, *NO_SUMS)
+            reduced = reduce(structure.compiled, self.max_join).addresses
+            certify_some(arrays, reduced, messages, self._effort, ONLY, proofs)
+        (cost,), (bound,), _ = values.tolist()
+        (outcome,), _, (labels_by,), _, _ = facts.tolist()
+        answered = cost < math.inf
+        status, source = STATUSES[_STATUS[outcome][answered]], SOURCES[_SOURCE[labels_by]]
+        return Solution(problem, status, source, labels if answered else None, cost, bound, answered, len(labels))
+
+    @property
+    def _effort(self) -> Effort:
+        nodes = (MAX_NODES, ROW_NODES) if self.max_nodes is None else (self.max_nodes, self.max_nodes)
+        return Effort(FIRST_SWEEPS, ROW_SWEEPS, self.max_sweeps, *nodes, NODE_SWEEPS, DIVE_NODES)
+
+    def _certify(self, batch: Batch, found: Solutions | None, n_jobs: int, sums: Sums | None = None) -> Report:
+        start = self._checked_messages(batch.structures)
+        labels, values = _given(batch, found)
+        proofs = Proofs(labels, values, np.empty((5, len(batch)), dtype=np.int64))
 
         def look(begin_at: int, end_at: int) -> None:
-            look_range(batch.pool, *given, begin_at, end_at, labels, cost, bound, outcome, step, labels_by, size)
+            look_at_some(batch.arrays, batch.order[begin_at:end_at], proofs)
 
-        in_parallel(look, n, n_jobs)
-        left = np.flatnonzero(outcome == OPEN)
+        in_parallel(look, len(batch), n_jobs)
+        left = batch.order[proofs.facts[OUTCOME, batch.order] == OPEN]
         if left.size:
-            left = left[np.argsort(batch.structure[left], kind="stable")]
-            plans, smalls = reductions(tuple(each.compiled for each in batch.structures), self.max_join)
-            nodes = (MAX_NODES, ROW_NODES) if self.max_nodes is None else (self.max_nodes, self.max_nodes)
-            effort = Effort(FIRST_SWEEPS, ROW_SWEEPS, self.max_sweeps, *nodes, NODE_SWEEPS, DIVE_NODES)
+            reduced = addresses(batch.structures, self.max_join)[batch.structure[left]]
+            effort, messages = self._effort, Messages(start, *(sums or NO_SUMS))
 
             def certify(begin_at: int, end_at: int) -> None:
-                certify_some(
-                    batch.pool, plans, smalls, *given, start, effort, left[begin_at:end_at], size, labels, cost,
-                    bound, outcome, step, labels_by, n_sweeps, n_nodes, message_sum, message_count,
-                )  # fmt: skip
+                some = slice(begin_at, end_at)
+                certify_some(batch.arrays, reduced[some], messages, effort, left[some], proofs)
 
             in_parallel(certify, left.size, n_jobs)
-        return Report(_solutions(batch, labels, cost, bound, outcome, labels_by), step, n_sweeps, n_nodes)
+        return Report(_solutions(batch, proofs), *proofs.facts[[STEP, N_SWEEPS, N_NODES]])
 
-    def _checked_messages(self, batch: Batch) -> FloatArray:
+    def _checked_messages(self, structures: Iterable[Structure]) -> FloatArray:
         if self.messages is None:
             return NOTHING
-        for structure in batch.structures:
+        for structure in structures:
             if len(self.messages) != structure.schema.n_messages:
                 raise ProblemError(
                     f"Got {len(self.messages)} starting messages; the schema needs "
@@ -176,10 +191,12 @@ class Report:
 
 
 def _given(batch: Batch, found: Solutions | None) -> tuple[IntArray, FloatArray]:
-    """Returns the labels and the costs to start from: none, or what was found, scored anew."""
+    """Returns the labels to start from, and room for values with their costs: none, or what was found, scored anew."""
     n = len(batch)
+    values = np.empty((3, n))
     if found is None:
-        return np.full(batch.variable_at[-1], -1, dtype=np.int64), np.full(n, np.inf)
+        values[BEST] = np.inf
+        return np.full(batch.variable_at[-1], -1, dtype=np.int64), values
     if len(found) != n:
         raise ProblemError(f"Got {len(found)} answers for {n} problems. Give one for each.")
     if len(found.labels) != batch.variable_at[-1]:
@@ -187,26 +204,25 @@ def _given(batch: Batch, found: Solutions | None) -> tuple[IntArray, FloatArray]
             f"Got {len(found.labels)} labels for {batch.variable_at[-1]} variables: these are other problems."
         )
     scored = as_solutions(batch, found.labels.copy(), np.ones(n, dtype=bool), batch.n_variables)
-    return scored.labels, np.where(scored.valid, scored.cost, np.inf)
+    values[BEST] = np.where(scored.valid, scored.cost, np.inf)
+    return scored.labels, values
 
 
 # By outcome (proved, open, infeasible), and by whether there is an answer.
-_STATUS = np.array(
-    [
-        [STATUSES.index(status) for status in (Status.OPEN, Status.PROVED)],
-        [STATUSES.index(status) for status in (Status.OPEN, Status.FOUND)],
-        [STATUSES.index(status) for status in (Status.INFEASIBLE, Status.INFEASIBLE)],
-    ]
-)
+_STATUS = [
+    [STATUSES.index(status) for status in (Status.OPEN, Status.PROVED)],
+    [STATUSES.index(status) for status in (Status.OPEN, Status.FOUND)],
+    [STATUSES.index(status) for status in (Status.INFEASIBLE, Status.INFEASIBLE)],
+]
 # By the step that found the labels; none: they were given.
-_SOURCE = np.array([SOURCES.index(Source.SEARCH), *4 * [SOURCES.index(Source.BOUND)], SOURCES.index(Source.BRANCH)])
+_SOURCE = [SOURCES.index(Source.SEARCH), *4 * [SOURCES.index(Source.BOUND)], SOURCES.index(Source.BRANCH)]
 
 
-def _solutions(
-    batch: Batch, labels: IntArray, cost: FloatArray, bound: FloatArray, outcome: IntArray, labels_by: IntArray
-) -> Solutions:
+def _solutions(batch: Batch, proofs: Proofs) -> Solutions:
+    labels, (cost, bound, _), facts = proofs
     answered = np.isfinite(cost)
     if not answered.all():
         labels[np.repeat(~answered, batch.n_variables)] = -1
-    status = _STATUS[outcome, answered.view(np.int8)]
-    return Solutions(batch, labels, cost, bound, answered, status, _SOURCE[labels_by], batch.n_variables.copy())
+    status = np.array(_STATUS)[facts[OUTCOME], answered.view(np.int8)]
+    source = np.array(_SOURCE)[facts[LABELS_BY]]
+    return Solutions(batch, labels, cost, bound, answered, status, source, batch.n_variables.copy())

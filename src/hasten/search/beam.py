@@ -56,10 +56,7 @@ class BeamSearch(Searcher):
         outcome, n_costs = np.empty(n, dtype=np.int64), np.empty(n, dtype=np.int64)
 
         def run(start: int, stop: int) -> None:
-            beam.search_range(
-                batch.pool, batch.structure, batch.cost, batch.cost_at, batch.table, batch.table_at,
-                batch.variable_at, weights, options, start, stop, labels, outcome, n_costs,
-            )  # fmt: skip
+            beam.search_some(batch.arrays, weights, options, batch.order[start:stop], labels, outcome, n_costs)
 
         in_parallel(run, n, n_jobs)
         return as_solutions(batch, labels, outcome == beam.DONE, n_costs)
@@ -68,14 +65,16 @@ class BeamSearch(Searcher):
         """Runs all problems until each is done or wants costs, computes what they want in one call, goes on."""
         n, n_variables, width = len(batch), int(batch.variable_at[-1]), self.width
         cost = np.zeros(batch.cost_at[-1])
+        arrays = batch.arrays._replace(cost=cost)
         n_rows = np.array([len(each.graph.row_low) for each in batch.structures], dtype=np.int64)[batch.structure]
         row_at = np.concatenate([[0], np.cumsum(n_rows)])
         paused = beam.Paused(
-            np.zeros(width * n_variables, dtype=np.int16),
+            np.zeros(width * n_variables, dtype=np.int64),
             np.zeros(width * n),
             np.zeros(width * n),
             np.zeros(width * n),
             np.zeros(width * n_variables),
+            np.zeros(width * int(row_at[-1])),
             np.zeros(width * int(row_at[-1])),
             row_at,
             np.zeros(n_variables, dtype=np.int64),
@@ -89,10 +88,7 @@ class BeamSearch(Searcher):
         while active.size:
 
             def run(start: int, stop: int, active: IntArray = active) -> None:
-                beam.search_wave(
-                    batch.pool, batch.structure, cost, batch.cost_at, batch.table, batch.table_at,
-                    batch.variable_at, weights, options, active[start:stop], paused, outcome,
-                )  # fmt: skip
+                beam.search_wave(arrays, weights, options, active[start:stop], paused, outcome)
 
             in_parallel(run, active.size, n_jobs)
             active = active[outcome[active] == beam.BLOCKED]
@@ -130,9 +126,6 @@ def greedy() -> BeamSearch:
 
 def place(batch: Batch, cost: FloatArray, problems: IntArray, variables: IntArray, values: FloatArray) -> None:
     """Writes the costs of some variables where they belong in a batch's flat costs."""
-    graphs = batch.pool.graphs
-    at = batch.pool.at[batch.structure[problems], 0] + batch.structure[problems] + variables
-    sizes = graphs.first[at + 1] - graphs.first[at]
-    starts = batch.cost_at[problems] + graphs.first[at]
+    starts, sizes = batch.label_ranges(problems, variables)
     ends = np.cumsum(sizes)
-    cost[np.repeat(starts - (ends - sizes), sizes) + np.arange(values.size)] = values
+    cost[np.repeat(batch.cost_at[problems] + starts - (ends - sizes), sizes) + np.arange(values.size)] = values

@@ -27,10 +27,7 @@ class ConstrainedSearch(Searcher):
         done = np.empty(len(batch), dtype=bool)
 
         def run(start: int, stop: int) -> None:
-            arcs.search_range(
-                batch.pool, batch.structure, batch.cost, batch.cost_at, batch.table, batch.table_at,
-                batch.variable_at, start, stop, labels, done,
-            )  # fmt: skip
+            arcs.search_some(batch.arrays, batch.order[start:stop], labels, done)
 
         in_parallel(run, len(batch), n_jobs)
         return as_solutions(batch, labels, done, batch.n_variables.copy())

@@ -10,7 +10,7 @@ import numpy as np
 from hasten.kernels import search as beam
 from hasten.kernels.search import reduced
 from hasten.model.batch import Batch
-from hasten.model.elimination import MAX_JOIN, reductions
+from hasten.model.elimination import MAX_JOIN, addresses
 from hasten.model.solution import Solutions, as_solutions
 from hasten.search.searcher import Searcher
 from hasten.support.checks import check_width
@@ -37,13 +37,11 @@ class ReducedSearch(Searcher):
         labels = np.empty(batch.variable_at[-1], dtype=np.int64)
         done = np.empty(len(batch), dtype=bool)
         options = beam.Options(int(self.width), math.inf, math.inf, True, bool(self.look_ahead))
-        plans, smalls = reductions(tuple(each.compiled for each in batch.structures), self.max_join)
+        left = addresses(batch.structures, self.max_join)[batch.structure[batch.order]]
 
         def run(start: int, stop: int) -> None:
-            reduced.search_range(
-                batch.pool, plans, smalls, batch.structure, batch.cost, batch.cost_at, batch.table,
-                batch.table_at, batch.variable_at, options, start, stop, labels, done,
-            )  # fmt: skip
+            problems = batch.order[start:stop]
+            reduced.search_some(batch.arrays, left[start:stop], options, problems, labels, done)
 
         in_parallel(run, len(batch), n_jobs)
         return as_solutions(batch, labels, done, batch.n_variables.copy())

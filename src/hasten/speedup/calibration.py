@@ -22,9 +22,9 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from hasten.errors import ProblemError
-from hasten.jit import driver
+from hasten.jit import driver, keep
 from hasten.kernels import search as beam
-from hasten.kernels.layout import Pool, view
+from hasten.kernels.layout import VARIABLE, BatchArrays, costs_of, graph_of, tables_of
 from hasten.kernels.tolerance import TOLERANCE
 from hasten.model.batch import Batch, as_batch
 from hasten.model.problem import Problem
@@ -187,10 +187,7 @@ def gaps(search: BeamSearch, batch: Batch) -> FloatArray:
     gap = np.empty(batch.variable_at[-1])
     weights = NO_WEIGHTS if search.weights is None else np.ascontiguousarray(search.weights, dtype=np.float64)
     options = beam.Options(int(search.width), math.inf, float(search.spread), bool(search.enforce), False)
-    observe_gaps(
-        batch.pool, batch.structure, batch.cost, batch.cost_at, batch.table, batch.table_at,
-        batch.variable_at, weights, options, gap,
-    )  # fmt: skip
+    observe_gaps(batch.arrays, weights, options, batch.order, gap)
     return gap
 
 
@@ -234,33 +231,23 @@ def _number(theta: float) -> str:
 
 @driver
 def observe_gaps(
-    pool: Pool,
-    structure: IntArray,
-    cost: FloatArray,
-    cost_at: IntArray,
-    table: FloatArray,
-    table_at: IntArray,
-    variable_at: IntArray,
-    weights: FloatArray,
-    options: beam.Options,
-    gap: FloatArray,
+    batch: BatchArrays, weights: FloatArray, options: beam.Options, problems: IntArray, gap: FloatArray
 ) -> None:
     """Writes the gap of each step of each search; inf for the steps after a dead end."""
-    n_variables, n_rows, n_labels = beam.largest(pool, structure, 0, structure.size)
-    nodes = beam.make_nodes(options.width, n_variables, n_rows)
-    scratch = beam.make_scratch(options.width, n_variables, n_rows, n_labels)
-    known = np.full(n_variables, beam.KNOWN, dtype=np.int64)
+    n = beam.largest(batch, problems, options.width)
+    floats, ints = np.zeros(beam.n_floats(n)), np.zeros(beam.n_ints(n), dtype=np.int64)
+    nodes, scratch, known = beam.beam_in(floats, ints, n)
     gap[:] = np.inf
-    for p in range(structure.size):
-        graph = view(pool, structure[p])
-        mine, its_table = cost[cost_at[p] : cost_at[p + 1]], table[table_at[p] :]
-        beam.begin(graph, mine, options, known, nodes)
+    for p in problems:
+        graph, cost, table = graph_of(batch, p), costs_of(batch, p), tables_of(batch, p)
+        beam.begin(graph, cost, options, known, nodes)
         n_nodes = 1
         for t in range(graph.order.size):
-            beam.expand(graph, mine, its_table, weights, options, known, nodes, n_nodes, t, scratch)
-            _, gap[variable_at[p] + t] = beam.rank_by_heuristic(graph, n_nodes, t, options.width, scratch)
-            beam.add_costs(graph, mine, options.enforce, known, nodes.g, n_nodes, t, scratch)
+            beam.expand(graph, cost, table, weights, options, known, nodes, n_nodes, t, scratch)
+            _, gap[batch.place[p, VARIABLE] + t] = beam.rank_by_heuristic(graph, n_nodes, t, options.width, scratch)
+            beam.add_costs(graph, cost, options.enforce, known, nodes.g, n_nodes, t, scratch)
             n_nodes = beam.rank_by_priority(graph, n_nodes, t, options.width, options.spread, scratch)
             if n_nodes == 0:
                 break
-            beam.keep_best(graph, mine, its_table, options, known, nodes, n_nodes, t, scratch)
+            beam.keep_best(graph, cost, table, options, known, nodes, n_nodes, t, scratch)
+    keep((floats, ints))

@@ -27,13 +27,12 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
-from hasten.jit import driver, kernel
+from hasten.jit import driver, keep, kernel, split
 from hasten.kernels import search as beam
-from hasten.kernels.layout import Graph, Pool, view
+from hasten.kernels.layout import BatchArrays, Graph, costs_of, graph_of, labels_of, tables_of
 from hasten.kernels.score import entry
-from hasten.kernels.search import BITS, KNOWN, Nodes, Options, Scratch
+from hasten.kernels.search import BITS, Nodes, Options, Scratch
 from hasten.support.arrays import FloatArray, IntArray
 
 CORRECT, LOST, WRONG, FORBIDDEN = 0, 1, 2, 3
@@ -154,7 +153,7 @@ def update(
 
 
 @kernel
-def entry_of(graph: Graph, f: int, labels: NDArray[np.int16], b: int) -> int:
+def entry_of(graph: Graph, f: int, labels: IntArray, b: int) -> int:
     """Returns where the entry of node `b` is in the weights of factor `f`."""
     at = 0
     for a in range(graph.scope_first[f], graph.scope_first[f + 1]):
@@ -163,52 +162,38 @@ def entry_of(graph: Graph, f: int, labels: NDArray[np.int16], b: int) -> int:
 
 
 @driver
-def learn_range(
-    pool: Pool,
-    structure: IntArray,
-    cost: FloatArray,
-    cost_at: IntArray,
-    table: FloatArray,
-    table_at: IntArray,
-    variable_at: IntArray,
+def learn_from_some(
+    batch: BatchArrays,
     answers: IntArray,
     options: Options,
     step: float,
-    order: IntArray,
+    problems: IntArray,
     learned: Weights,
     outcome: IntArray,
 ) -> None:
-    """Learns from the problems `order`, one after the other; `outcome` says how each of them went.
+    """Learns from some problems, one after the other; `outcome` says how each of them went.
 
     A step of 0 changes nothing: it counts the mistakes of the weights as they are.
     """
-    n_variables, n_rows, n_labels, n_factors = 0, 0, 1, 0
-    for s in range(pool.at.shape[0] - 1):
-        graph = view(pool, s)
-        n_variables = max(n_variables, graph.order.size)
-        n_rows = max(n_rows, graph.row_low.size)
-        n_factors = max(n_factors, graph.done.size)
-        for v in range(graph.order.size):
-            n_labels = max(n_labels, graph.first[v + 1] - graph.first[v])
-    nodes = beam.make_nodes(options.width, n_variables, n_rows)
-    scratch = beam.make_scratch(options.width, n_variables, n_rows, n_labels)
-    known = np.full(n_variables, KNOWN, dtype=np.int64)
-    difference = Difference(
-        np.zeros(learned.w.size, dtype=np.int64),
-        np.zeros(2 * n_factors, dtype=np.int64),
-        np.zeros(learned.w.size, dtype=np.int64),
-        np.zeros(2 * n_factors * options.width, dtype=np.int64),
-    )
-    for x in range(order.size):
-        p = order[x]
-        graph = view(pool, structure[p])
-        mine, tables = cost[cost_at[p] : cost_at[p + 1]], table[table_at[p] :]
-        answer = answers[variable_at[p] : variable_at[p + 1]]
+    n_factors = 0
+    for p in problems:
+        n_factors = max(n_factors, graph_of(batch, p).done.size)
+    n = beam.largest(batch, problems, options.width)
+    floats, ints = np.zeros(beam.n_floats(n)), np.zeros(beam.n_ints(n), dtype=np.int64)
+    nodes, scratch, known = beam.beam_in(floats, ints, n)
+    n_weights = learned.w.size
+    room = np.zeros(2 * n_weights + 2 * n_factors * (1 + options.width), dtype=np.int64)
+    one, touched, every, all_touched = split(room, (n_weights, 2 * n_factors, n_weights, 2 * n_factors * options.width))
+    difference = Difference(one, touched, every, all_touched)
+    for x in range(problems.size):
+        p = problems[x]
+        graph, answer = graph_of(batch, p), labels_of(batch, answers, p)
         outcome[x], level, n_nodes, path = follow(
-            graph, mine, tables, answer, learned.w, options, known, nodes, scratch
+            graph, costs_of(batch, p), tables_of(batch, p), answer, learned.w, options, known, nodes, scratch
         )
         if outcome[x] == FORBIDDEN:
             continue
         if step > 0.0 and outcome[x] != CORRECT:
             update(graph, answer, level, nodes, n_nodes, path, step, difference, learned)
         learned.n_examples[0] += 1
+    keep((floats, ints, room))

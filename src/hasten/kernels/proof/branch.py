@@ -5,7 +5,8 @@ labelling must still cost is the sum, over free variables, of their least belief
 become one variable short; updating it costs a few additions a node, so that small problems are finished in
 microseconds. It takes the most decided variable first: that one's other labels are mostly pruned at once. Where
 a dive runs out of nodes, *branch* splits on the least decided variable instead, raises the bound of each part
-by a few sweeps that start from the parent's messages, and dives there.
+by a few sweeps that start from the parent's messages, and dives there. Going back undoes what was changed, number by
+number, so that both need memory in proportion to the problem.
 
 What is pruned costs at least the best labelling less `margin`, rounding included, so that a search that ends is
 a proof.
@@ -17,13 +18,13 @@ from typing import NamedTuple
 
 import numpy as np
 
-from hasten.jit import driver, inlined_kernel, kernel
+from hasten.jit import inlined_kernel, kernel
 from hasten.kernels.layout import Graph
 from hasten.kernels.proof.dual import Dual, copy_labels, decode, factor_minimum, safe_bound, sweep
-from hasten.kernels.rows import rows_hold
+from hasten.kernels.rows import in_reach, rows_hold, start_ranges, weight_in
 from hasten.kernels.score import total_cost
 from hasten.kernels.tolerance import EPS, FINE, allowance
-from hasten.support.arrays import BoolArray, FloatArray, IntArray
+from hasten.support.arrays import FloatArray, IntArray
 
 FINISHED, LIMIT = 0, 1
 
@@ -31,45 +32,29 @@ FINISHED, LIMIT = 0, 1
 class Tree(NamedTuple):
     """Room to branch in: a level for each variable that can be assigned."""
 
-    vector: FloatArray  # (V + 1, L) beliefs with the tables that are one variable short, level by level
-    row_low: FloatArray  # (V + 1, R) the least that each row can come to
-    row_high: FloatArray  # (V + 1, R) and the most
-    base: FloatArray  # (V + 1,) the least that the tables with two free variables or more, and rows, add
+    vector: FloatArray  # (L,) beliefs with the tables that are one variable short
+    row_low: FloatArray  # (R,) the least that each row can come to
+    row_high: FloatArray  # (R,) and the most
+    base: FloatArray  # (V + 1,) the least that the tables with two free variables or more, and rows, add, by level
     chosen: IntArray  # (V,) the variable assigned at each level
     label: IntArray  # (V,) its label, -1 before the first
     limit: FloatArray  # (V,) the value of the label tried last: the next one costs at least that
-    free: BoolArray  # (V,)
+    free: IntArray  # (V,) whether
     least: FloatArray  # (F,) the least that each table costs without its messages
     labels: IntArray  # (V,) a labelling
-    # for branching: the bound of each level
-    message: FloatArray  # (V + 1, messages)
-    belief: FloatArray  # (V + 1, L)
-    multiplier: FloatArray  # (V + 1, R)
-    split: IntArray  # (V + 1,) the variable that a level splits on
-    tried: BoolArray  # (V + 1, labels of a variable)
-
-
-@driver
-def make_tree(n_variables: int, n_labels: int, n_rows: int, n_factors: int, n_messages: int, deep: bool) -> Tree:
-    """Returns room to dive in and, if deep, to branch in."""
-    levels = n_variables + 1 if deep else 0
-    return Tree(
-        np.zeros((n_variables + 1, n_labels)),
-        np.zeros((n_variables + 1, n_rows)),
-        np.zeros((n_variables + 1, n_rows)),
-        np.zeros(n_variables + 1),
-        np.zeros(n_variables, dtype=np.int64),
-        np.zeros(n_variables, dtype=np.int64),
-        np.zeros(n_variables),
-        np.zeros(n_variables, dtype=np.bool_),
-        np.zeros(n_factors),
-        np.zeros(n_variables, dtype=np.int64),
-        np.zeros((levels, n_messages)),
-        np.zeros((levels, n_labels)),
-        np.zeros((levels, n_rows)),
-        np.zeros(levels, dtype=np.int64),
-        np.zeros((levels, n_labels), dtype=np.bool_),
-    )
+    # the trails: what was changed, and what it was before; level l undoes what follows its marks
+    marks: IntArray  # (V + 1, 2) the lengths of both trails at each level
+    place: IntArray  # (messages,) a place of the vector; each table gets one variable short once
+    before: FloatArray  # (messages,)
+    row: IntArray  # (links,) a row; each variable is assigned once
+    low_before: FloatArray  # (links,)
+    high_before: FloatArray  # (links,)
+    # for branching: the bound of each level, of which there are no more than dives
+    message: FloatArray  # (levels, messages)
+    belief: FloatArray  # (levels, L)
+    multiplier: FloatArray  # (levels, R)
+    split: IntArray  # (levels,) the variable that a level splits on
+    tried: IntArray  # (levels, labels of a variable) whether
 
 
 @kernel
@@ -93,14 +78,14 @@ def prepare(graph: Graph, cost: FloatArray, table: FloatArray, dual: Dual, tree:
                     value += dual.message[graph.message_at[graph.touch[x]] + at - graph.first[v]]
                 for c in range(graph.cell_first[at], graph.cell_first[at + 1]):
                     value += dual.multiplier[graph.cell_row[c]] * graph.cell_weight[c]
-            tree.vector[0, at] = value
+            tree.vector[at] = value
     tree.base[0] = 0.0
     for f in range(graph.table_at.size):
         if graph.table_at[f] < 0:
             continue
         tree.least[f], _ = factor_minimum(graph, table, f, dual)
         if graph.scope_first[f + 1] - graph.scope_first[f] == 1:
-            shorten(graph, table, dual, tree, 0, f, graph.scope_first[f], 0.0)
+            shorten(graph, table, dual, tree, f, graph.scope_first[f], 0.0, -1)
         else:
             tree.base[0] += tree.least[f]
     for r in range(graph.row_low.size):
@@ -109,18 +94,18 @@ def prepare(graph: Graph, cost: FloatArray, table: FloatArray, dual: Dual, tree:
             tree.base[0] -= u * graph.row_most[r]
         elif u < 0.0:
             tree.base[0] -= u * graph.row_least[r]
-        tree.row_low[0, r] = graph.rest_low[r]
-        tree.row_high[0, r] = graph.rest_high[r]
-        if breaks(graph, tree, 0, r):
-            return False
-    return True
+    tree.marks[0, 0], tree.marks[0, 1] = 0, 0
+    return start_ranges(graph, tree.row_low, tree.row_high)
 
 
 @inlined_kernel
 def shorten(
-    graph: Graph, table: FloatArray, dual: Dual, tree: Tree, level: int, f: int, slot: int, taken: float
-) -> None:
-    """Adds what factor `f` costs, less `taken`, to the vector of its one free variable, that of `slot`."""
+    graph: Graph, table: FloatArray, dual: Dual, tree: Tree, f: int, slot: int, taken: float, n_changed: int
+) -> int:
+    """Adds what factor `f` costs, less `taken`, to the vector of its one free variable, that of `slot`.
+
+    What was there goes on the trail, of `n_changed` entries (-1: nothing will be undone); returns its new length.
+    """
     at = graph.table_at[f]
     value = -taken
     for a in range(graph.scope_first[f], graph.scope_first[f + 1]):
@@ -130,15 +115,21 @@ def shorten(
             value -= dual.message[graph.message_at[a] + label]
     u = graph.scope[slot]
     for i in range(graph.first[u + 1] - graph.first[u]):
-        tree.vector[level, graph.first[u] + i] += (
-            value + table[at + i * graph.stride[slot]] - dual.message[graph.message_at[slot] + i]
-        )
+        place = graph.first[u] + i
+        if n_changed >= 0:
+            tree.place[n_changed], tree.before[n_changed] = place, tree.vector[place]
+            n_changed += 1
+        tree.vector[place] += value + table[at + i * graph.stride[slot]] - dual.message[graph.message_at[slot] + i]
+    return n_changed
 
 
 @kernel
-def breaks(graph: Graph, tree: Tree, level: int, r: int) -> bool:
-    """Whether row `r` can no longer hold."""
-    return bool(tree.row_low[level, r] > graph.row_most[r] or tree.row_high[level, r] < graph.row_least[r])
+def undo(tree: Tree, level: int, n_changed: int, n_rows_changed: int) -> None:
+    """Undoes the changes after a level, the last one first."""
+    for x in range(n_changed - 1, tree.marks[level, 0] - 1, -1):
+        tree.vector[tree.place[x]] = tree.before[x]
+    for x in range(n_rows_changed - 1, tree.marks[level, 1] - 1, -1):
+        tree.row_low[tree.row[x]], tree.row_high[tree.row[x]] = tree.low_before[x], tree.high_before[x]
 
 
 @inlined_kernel
@@ -150,7 +141,7 @@ def assess(graph: Graph, tree: Tree, level: int) -> tuple[float, int]:
             continue
         least, second = np.inf, np.inf
         for at in range(graph.first[v], graph.first[v + 1]):
-            value = tree.vector[level, at]
+            value = tree.vector[at]
             if value < least:
                 least, second = value, least
             elif value < second:
@@ -164,12 +155,13 @@ def assess(graph: Graph, tree: Tree, level: int) -> tuple[float, int]:
 
 
 @inlined_kernel
-def assign(graph: Graph, table: FloatArray, dual: Dual, tree: Tree, level: int, v: int, i: int) -> bool:
-    """Makes the next level of one with variable `v` set to label `i`; false if some row can no longer hold."""
+def assign(
+    graph: Graph, table: FloatArray, dual: Dual, tree: Tree, level: int, v: int, i: int
+) -> tuple[bool, int, int]:
+    """Sets variable `v` to label `i`, one level down; returns whether all rows can hold, and both trails' lengths."""
     tree.labels[v] = i
-    tree.base[level + 1] = tree.base[level] + tree.vector[level, graph.first[v] + i]
-    for at in range(graph.first[-1]):
-        tree.vector[level + 1, at] = tree.vector[level, at]
+    tree.base[level + 1] = tree.base[level] + tree.vector[graph.first[v] + i]
+    n_changed = tree.marks[level, 0]
     for x in range(graph.touch_first[v], graph.touch_first[v + 1]):
         f = graph.factor_of[graph.touch[x]]
         if graph.table_at[f] < 0:
@@ -180,36 +172,17 @@ def assign(graph: Graph, table: FloatArray, dual: Dual, tree: Tree, level: int, 
                 n_free += 1
                 slot = a
         if n_free == 1:
-            shorten(graph, table, dual, tree, level + 1, f, slot, tree.least[f])
-    possible = True
-    for r in range(graph.row_low.size):
-        tree.row_low[level + 1, r] = tree.row_low[level, r]
-        tree.row_high[level + 1, r] = tree.row_high[level, r]
-    if graph.row_low.size:
-        possible = count_rows(graph, tree, level + 1, v, i)
-    return possible
-
-
-@kernel
-def count_rows(graph: Graph, tree: Tree, level: int, v: int, i: int) -> bool:
-    """Puts the label of a variable in the place of what it could have added to the rows; false if one breaks."""
-    possible = True
-    for r in range(graph.row_low.size):
-        low, high, weight = 0.0, 0.0, 0.0
-        for at in range(graph.first[v], graph.first[v + 1]):
-            value = 0.0
-            for c in range(graph.cell_first[at], graph.cell_first[at + 1]):
-                if graph.cell_row[c] == r:
-                    value += graph.cell_weight[c]
-            if at == graph.first[v]:
-                low, high = value, value
-            low, high = min(low, value), max(high, value)
-            if at == graph.first[v] + i:
-                weight = value
-        tree.row_low[level, r] += weight - low
-        tree.row_high[level, r] += weight - high
-        possible &= not breaks(graph, tree, level, r)
-    return possible
+            n_changed = shorten(graph, table, dual, tree, f, slot, tree.least[f], n_changed)
+    n_rows_changed, possible = tree.marks[level, 1], True
+    for x in range(graph.link_first[v], graph.link_first[v + 1]):
+        r = graph.link_row[x]
+        low, high, weight = tree.row_low[r], tree.row_high[r], weight_in(graph, r, graph.first[v] + i)
+        tree.row[n_rows_changed], tree.low_before[n_rows_changed], tree.high_before[n_rows_changed] = r, low, high
+        n_rows_changed += 1
+        tree.row_low[r] = low + (weight - graph.link_low[x])
+        tree.row_high[r] = high + (weight - graph.link_high[x])
+        possible &= in_reach(graph, r, tree.row_low[r], tree.row_high[r])
+    return possible, n_changed, n_rows_changed
 
 
 @inlined_kernel
@@ -218,7 +191,7 @@ def next_label(graph: Graph, tree: Tree, level: int, v: int) -> int:
     least, chosen = np.inf, -1
     last, last_value = tree.label[level], tree.limit[level]
     for i in range(graph.first[v + 1] - graph.first[v]):
-        value = tree.vector[level, graph.first[v] + i]
+        value = tree.vector[graph.first[v] + i]
         later = last < 0 or value > last_value or (value == last_value and i > last)
         if later and value < least:
             least, chosen = value, i
@@ -252,13 +225,17 @@ def dive(
         return FINISHED, best_cost, 1
     tree.chosen[0], tree.label[0] = chosen, -1
     tree.free[chosen] = False
+    n_changed, n_rows_changed = 0, 0
     while level >= 0:
         v = tree.chosen[level]
+        undo(tree, level, n_changed, n_rows_changed)
+        n_changed, n_rows_changed = tree.marks[level, 0], tree.marks[level, 1]
         i = next_label(graph, tree, level, v)
         if i >= 0 and n_nodes < max_nodes:
             n_nodes += 1
-            tree.label[level], tree.limit[level] = i, tree.vector[level, graph.first[v] + i]
-            if not assign(graph, table, dual, tree, level, v, i):
+            tree.label[level], tree.limit[level] = i, tree.vector[graph.first[v] + i]
+            possible, n_changed, n_rows_changed = assign(graph, table, dual, tree, level, v, i)
+            if not possible:
                 continue
             bound, chosen = assess(graph, tree, level + 1)
             if bound >= prune_above(best_cost, size, margin):
@@ -270,6 +247,7 @@ def dive(
                     copy_labels(tree.labels, best)
                 continue
             level += 1
+            tree.marks[level, 0], tree.marks[level, 1] = n_changed, n_rows_changed
             tree.chosen[level], tree.label[level] = chosen, -1
             tree.free[chosen] = False
         elif i >= 0:
@@ -309,7 +287,7 @@ def store(graph: Graph, dual: Dual, tree: Tree, level: int, n_messages: int) -> 
     """Keeps the bound of a level."""
     for m in range(n_messages):
         tree.message[level, m] = dual.message[m]
-    for at in range(graph.first[-1]):
+    for at in range(graph.first[graph.order.size]):
         tree.belief[level, at] = dual.belief[at]
     for r in range(graph.row_low.size):
         tree.multiplier[level, r] = dual.multiplier[r]
@@ -320,7 +298,7 @@ def recall(graph: Graph, dual: Dual, tree: Tree, level: int, n_messages: int) ->
     """Returns to the bound of a level."""
     for m in range(n_messages):
         dual.message[m] = tree.message[level, m]
-    for at in range(graph.first[-1]):
+    for at in range(graph.first[graph.order.size]):
         dual.belief[at] = tree.belief[level, at]
     for r in range(graph.row_low.size):
         dual.multiplier[r] = tree.multiplier[level, r]

@@ -6,13 +6,31 @@ from typing import NamedTuple
 
 import numpy as np
 
-from hasten.jit import driver, kernel
-from hasten.kernels.eliminate import Plan, PlanPool, eliminate, restore, view_plan
-from hasten.kernels.layout import Graph, Pool, view
+from hasten.jit import driver, grid, keep, kernel, split
+from hasten.kernels.eliminate import Plan, eliminate, plan_at, restore
+from hasten.kernels.layout import BatchArrays, Graph, costs_of, graph_at, graph_of, labels_of, tables_of
 from hasten.kernels.proof import dual as d
-from hasten.kernels.proof.branch import FINISHED, LIMIT, Tree, branch, dive, make_tree, prune_above
+from hasten.kernels.proof.branch import FINISHED, LIMIT, Tree, branch, dive, prune_above
 from hasten.kernels.proof.look import rounding
-from hasten.kernels.proof.outcome import BRANCHING, ELIMINATION, GIVEN, INFEASIBLE, OPEN, PROVED, SWEEPS
+from hasten.kernels.proof.multipliers import MAX_COUNT
+from hasten.kernels.proof.outcome import (
+    BEST,
+    BOUND,
+    BRANCHING,
+    ELIMINATION,
+    GIVEN,
+    INFEASIBLE,
+    LABELS_BY,
+    N_NODES,
+    N_SWEEPS,
+    OPEN,
+    OUTCOME,
+    PROVED,
+    SIZE,
+    STEP,
+    SWEEPS,
+    Proofs,
+)
 from hasten.kernels.rows import rows_hold
 from hasten.kernels.score import total_cost
 from hasten.kernels.tolerance import is_proved
@@ -29,6 +47,14 @@ class Effort(NamedTuple):
     row_nodes: int  # the same, where rows are left: what sweeps do not prove then, a solver's linear program does
     node_sweeps: int  # sweeps at each split
     dive_nodes: int  # nodes of each dive
+
+
+class Messages(NamedTuple):
+    """Where messages start, and room to add up where they end; each empty if that is not wanted."""
+
+    start: FloatArray  # (n_messages,) by factor kind, role and label
+    total: FloatArray  # (n_messages,) over the problems that are proved
+    times: IntArray  # (n_messages,) of how many
 
 
 class Room(NamedTuple):
@@ -141,93 +167,122 @@ def settle(
     return PROVED if is_proved(best_cost, bound, size) else OPEN, best_cost, bound, step, n_sweeps, n_nodes
 
 
-@driver
-def make_room(pool: Pool, plans: PlanPool, smalls: Pool, structure: IntArray, problems: IntArray, deep: bool) -> Room:
-    """Returns working space for some problems."""
-    most = np.zeros(8, dtype=np.int64)
-    seen = np.zeros(pool.at.shape[0], dtype=np.bool_)
-    for p in problems:
-        s = structure[p]
-        if seen[s]:
+class Sizes(NamedTuple):
+    """The largest of some problems, count by count."""
+
+    work: int  # derived tables and copies of others
+    labels: int  # of what is left after elimination; and so on
+    messages: int
+    rows: int
+    marginals: int
+    variables: int
+    factors: int
+    links: int
+    most: int  # labels of one variable
+    given: int  # variables before elimination
+
+
+@kernel
+def largest(batch: BatchArrays, reduced: IntArray, problems: IntArray) -> Sizes:
+    """Returns the sizes that working space for some problems needs."""
+    most, s = Sizes(0, 0, 0, 0, 0, 0, 0, 0, 0, 0), 0
+    for x in range(problems.size):
+        if reduced[x, 0] == s:
             continue
-        seen[s] = True
-        graph, plan, small = view(pool, s), view_plan(plans, s), view(smalls, s)
-        sizes = (
-            plan.out_first[-1] + plan.copy_from.size,
-            small.first[-1],
-            d.n_messages(small),
-            small.row_low.size,
-            d.n_marginals(small),
-            small.order.size,
-            small.table_at.size,
-            graph.order.size,
+        s = reduced[x, 0]
+        graph, plan, small = graph_of(batch, problems[x]), plan_at(s), graph_at(reduced[x, 1])
+        n_labels = small.first[small.order.size]
+        most = Sizes(
+            max(most.work, plan.out_first[plan.variable.size] + plan.copy_from.size),
+            max(most.labels, n_labels),
+            max(most.messages, d.n_messages(small)),
+            max(most.rows, small.row_low.size),
+            max(most.marginals, d.n_marginals(small)),
+            max(most.variables, small.order.size),
+            max(most.factors, small.table_at.size),
+            max(most.links, small.link_row.size),
+            max(most.most, most_labels(small)),
+            max(most.given, graph.order.size),
         )
-        for x in range(8):
-            most[x] = max(most[x], sizes[x])
-    return Room(
-        np.zeros(most[0]),
-        np.zeros(most[1]),
-        d.make_dual(most[1], most[2], most[3], most[4]),
-        make_tree(most[5], most[1], most[3], most[6], most[2], deep),
-        np.zeros(most[5], dtype=np.int64),
-        np.zeros(most[5], dtype=np.int64),
-        np.zeros(most[7], dtype=np.int64),
-    )
+    return most
+
+
+@kernel
+def most_labels(graph: Graph) -> int:
+    """Returns how many labels the variable with the most has."""
+    most = 0
+    for v in range(graph.order.size):
+        most = max(most, graph.first[v + 1] - graph.first[v])
+    return most
+
+
+@kernel
+def numbers(sizes: tuple[int, ...]) -> int:
+    """Returns how many numbers there are in all."""
+    total = 0
+    for size in sizes:
+        total += size
+    return total
 
 
 @driver
 def certify_some(
-    pool: Pool,
-    plans: PlanPool,
-    smalls: Pool,
-    structure: IntArray,
-    cost: FloatArray,
-    cost_at: IntArray,
-    table: FloatArray,
-    table_at: IntArray,
-    variable_at: IntArray,
-    start: FloatArray,
-    effort: Effort,
-    problems: IntArray,
-    size: FloatArray,
-    labels: IntArray,
-    best_cost: FloatArray,
-    bound: FloatArray,
-    outcome: IntArray,
-    step: IntArray,
-    labels_by: IntArray,
-    n_sweeps: IntArray,
-    n_nodes: IntArray,
-    message_sum: FloatArray,
-    message_count: IntArray,
+    batch: BatchArrays, reduced: IntArray, messages: Messages, effort: Effort, problems: IntArray, proofs: Proofs
 ) -> None:
-    """Certifies some problems, best those of one structure together: it is then viewed only once.
-
-    Adds the messages of the proved ones up, if there is room for sums.
-    """
-    if problems.size == 0:
-        return
-    room = make_room(pool, plans, smalls, structure, problems, effort.max_nodes > 0)
-    s = structure[problems[0]]
-    graph, plan, small = view(pool, s), view_plan(plans, s), view(smalls, s)
-    for p in problems:
-        if structure[p] != s:
-            s = structure[p]
-            graph, plan, small = view(pool, s), view_plan(plans, s), view(smalls, s)
-        given = best_cost[p]
-        outcome[p], best_cost[p], bound[p], step[p], n_sweeps[p], n_nodes[p] = certify(
-            graph,
-            plan,
-            small,
-            cost[cost_at[p] : cost_at[p + 1]],
-            table[table_at[p] :],
-            start,
-            effort,
-            room,
-            labels[variable_at[p] : variable_at[p + 1]],
-            given,
-            size[p],
+    """Certifies some problems; `reduced` has, for each, the addresses of its plan and of the graph that it leaves."""
+    n = largest(batch, reduced, problems)
+    levels = max(effort.max_nodes, effort.row_nodes) // max(effort.dive_nodes, 1) + 3  # each takes a dive that ran out
+    levels = min(levels, n.variables + 1) if effort.max_nodes > 0 else 0
+    real = (
+        n.work, n.labels, n.messages, n.rows, n.labels, n.marginals, n.rows, n.rows, MAX_COUNT + 1,
+        n.labels, n.rows, n.rows, n.variables + 1, n.variables, n.factors, n.messages, n.links, n.links,
+        levels * n.messages, levels * n.labels, levels * n.rows,
+    )  # fmt: skip
+    whole = (
+        n.variables, n.variables, n.variables, n.variables, 2 * (n.variables + 1), n.messages, n.links,
+        levels, levels * n.most, n.variables, n.variables, n.given,
+    )  # fmt: skip
+    floats, ints = np.zeros(numbers(real)), np.zeros(numbers(whole), dtype=np.int64)
+    (
+        work, kept_cost, message, multiplier, belief, marginal, row_low, row_high, smallest,
+        vector, tree_low, tree_high, base, limit, least, before, low_before, high_before,
+        messages_at, beliefs_at, multipliers_at,
+    ) = split(floats, real)  # fmt: skip
+    chosen, label, free, tree_labels, marks, place, row, splits, tried, kept, trial, labels = split(ints, whole)
+    room = Room(
+        work,
+        kept_cost,
+        d.Dual(message, multiplier, belief, marginal, row_low, row_high, smallest),
+        Tree(
+            vector, tree_low, tree_high, base, chosen, label, limit, free, least, tree_labels,
+            grid(marks, n.variables + 1, 2), place, before, row, low_before, high_before,
+            grid(messages_at, levels, n.messages), grid(beliefs_at, levels, n.labels),
+            grid(multipliers_at, levels, n.rows), splits, grid(tried, levels, n.most),
+        ),
+        kept,
+        trial,
+        labels,
+    )  # fmt: skip
+    values, facts = proofs.values, proofs.facts
+    for x in range(problems.size):
+        p = problems[x]
+        small, given = graph_at(reduced[x, 1]), values[BEST, p]
+        facts[OUTCOME, p], values[BEST, p], values[BOUND, p], facts[STEP, p], facts[N_SWEEPS, p], facts[N_NODES, p] = (
+            certify(
+                graph_of(batch, p),
+                plan_at(reduced[x, 0]),
+                small,
+                costs_of(batch, p),
+                tables_of(batch, p),
+                messages.start,
+                effort,
+                room,
+                labels_of(batch, proofs.labels, p),
+                given,
+                values[SIZE, p],
+            )
         )
-        labels_by[p] = step[p] if best_cost[p] != given or given == np.inf else GIVEN
-        if message_sum.size and outcome[p] == PROVED:
-            d.add_messages(small, room.dual, message_sum, message_count)
+        facts[LABELS_BY, p] = facts[STEP, p] if values[BEST, p] != given or given == np.inf else GIVEN
+        if messages.total.size and facts[OUTCOME, p] == PROVED:
+            d.add_messages(small, room.dual, messages.total, messages.times)
+    keep((floats, ints))

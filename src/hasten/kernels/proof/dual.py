@@ -19,11 +19,11 @@ from typing import NamedTuple
 
 import numpy as np
 
-from hasten.jit import driver, inlined_kernel, kernel
+from hasten.jit import inlined_kernel, kernel
 from hasten.kernels.layout import Graph
-from hasten.kernels.proof.multipliers import MAX_COUNT, update_row
+from hasten.kernels.proof.multipliers import update_row
 from hasten.kernels.proof.outcome import INFEASIBLE, OPEN, PROVED
-from hasten.kernels.rows import breaks_row, rows_hold
+from hasten.kernels.rows import breaks_row, narrow, rows_hold, start_ranges
 from hasten.kernels.score import total_cost
 from hasten.kernels.tolerance import EPS, FINE, allowance, is_proved
 from hasten.support.arrays import FloatArray, IntArray
@@ -36,21 +36,9 @@ class Dual(NamedTuple):
     multiplier: FloatArray  # (R,)
     belief: FloatArray  # (L,) costs with all messages and multipliers; inf for a label that is out
     marginal: FloatArray  # (labels of one factor's variables,) working space
-    row: FloatArray  # (1, R) working space
+    row_low: FloatArray  # (R,) working space: ranges
+    row_high: FloatArray  # (R,)
     smallest: FloatArray  # (MAX_COUNT + 1,) working space
-
-
-@driver
-def make_dual(n_labels: int, n_messages: int, n_rows: int, n_marginals: int) -> Dual:
-    """Returns room for a bound."""
-    return Dual(
-        np.zeros(n_messages),
-        np.zeros(n_rows),
-        np.zeros(n_labels),
-        np.zeros(n_marginals),
-        np.zeros((1, n_rows)),
-        np.zeros(MAX_COUNT + 1),
-    )
 
 
 @kernel
@@ -58,8 +46,9 @@ def n_messages(graph: Graph) -> int:
     """Returns how many messages a graph has."""
     if graph.scope.size == 0:
         return 0
-    v = graph.scope[-1]
-    n: int = graph.message_at[-1] + graph.first[v + 1] - graph.first[v]
+    last = graph.scope.size - 1
+    v = graph.scope[last]
+    n: int = graph.message_at[last] + graph.first[v + 1] - graph.first[v]
     return n
 
 
@@ -78,7 +67,7 @@ def n_marginals(graph: Graph) -> int:
 @kernel
 def start_dual(graph: Graph, cost: FloatArray, start: FloatArray, dual: Dual) -> None:
     """Sets the messages to the starting ones of their kind and role (zero where there are none)."""
-    for at in range(graph.first[-1]):
+    for at in range(graph.first[graph.order.size]):
         dual.belief[at] = cost[at]
     for r in range(graph.row_low.size):
         dual.multiplier[r] = 0.0
@@ -244,8 +233,8 @@ def factor_minimum(graph: Graph, table: FloatArray, f: int, dual: Dual) -> tuple
 @kernel
 def decode(graph: Graph, table: FloatArray, dual: Dual, labels: IntArray) -> bool:
     """Labels greedily by beliefs, and what completed factors add to them, within the constraints; false if stuck."""
-    for r in range(graph.row_low.size):
-        dual.row[0, r] = 0.0
+    if not start_ranges(graph, dual.row_low, dual.row_high):
+        return False
     for t in range(graph.order.size):
         k = graph.order[t]
         first = graph.first[k]
@@ -267,13 +256,14 @@ def decode(graph: Graph, table: FloatArray, dual: Dual, labels: IntArray) -> boo
                 value += table[at]
                 if value == np.inf:
                     break
-            if value < least and not (graph.row_low.size and breaks_row(graph, dual.row, 0, t, first + i)):
+            if value < least and not (
+                graph.row_low.size and breaks_row(graph, dual.row_low, dual.row_high, k, first + i)
+            ):
                 least, chosen = value, i
         if chosen < 0:
             return False
         labels[k] = chosen
-        for c in range(graph.cell_first[first + chosen], graph.cell_first[first + chosen + 1]):
-            dual.row[0, graph.cell_row[c]] += graph.cell_weight[c]
+        narrow(graph, dual.row_low, dual.row_high, k, first + chosen)
     return True
 
 

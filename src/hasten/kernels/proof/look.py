@@ -7,11 +7,26 @@ from __future__ import annotations
 
 import numpy as np
 
-from hasten.jit import driver, kernel
-from hasten.kernels.layout import Graph, Pool, by_structure, view
+from hasten.jit import driver, keep, kernel, split
+from hasten.kernels.layout import GRAPH, BatchArrays, Graph, costs_of, graph_at, graph_of, labels_of, tables_of
 from hasten.kernels.proof.dual import n_messages
-from hasten.kernels.proof.mend import Workbench, make_workbench, mend, n_tuples
-from hasten.kernels.proof.outcome import GIVEN, MENDING, OPEN, PROVED, SIGHT
+from hasten.kernels.proof.mend import Workbench, mend, n_tuples
+from hasten.kernels.proof.outcome import (
+    BEST,
+    BOUND,
+    GIVEN,
+    LABELS_BY,
+    MENDING,
+    N_NODES,
+    N_SWEEPS,
+    OPEN,
+    OUTCOME,
+    PROVED,
+    SIGHT,
+    SIZE,
+    STEP,
+    Proofs,
+)
 from hasten.kernels.rows import rows_hold
 from hasten.kernels.score import total_cost
 from hasten.kernels.tolerance import EPS, is_proved
@@ -86,59 +101,37 @@ def look(
 
 
 @driver
-def look_range(
-    pool: Pool,
-    structure: IntArray,
-    cost: FloatArray,
-    cost_at: IntArray,
-    table: FloatArray,
-    table_at: IntArray,
-    variable_at: IntArray,
-    begin_at: int,
-    end_at: int,
-    labels: IntArray,
-    best_cost: FloatArray,
-    bound: FloatArray,
-    outcome: IntArray,
-    step: IntArray,
-    labels_by: IntArray,
-    size: FloatArray,
-) -> None:
-    """Looks at problems `begin_at:end_at`; what is proved replaces the labels given, if it is better than those."""
-    if begin_at == end_at:
-        return
-    bench = largest_workbench(pool, structure, begin_at, end_at)
-    trial = np.empty(np.max(np.diff(variable_at[begin_at : end_at + 1])), dtype=np.int64)
-    order = by_structure(pool, structure, begin_at, end_at)
-    s = structure[order[0]]
-    graph = view(pool, s)
-    for p in order:
-        if structure[p] != s:
-            s = structure[p]
-            graph = view(pool, s)
-        mine = cost[cost_at[p] : cost_at[p + 1]]
-        step[p], found, bound[p], size[p] = look(graph, mine, table[table_at[p] :], bench, trial)
-        outcome[p], labels_by[p] = OPEN, GIVEN
-        if is_proved(found, bound[p], size[p]):
-            outcome[p] = PROVED
-            if found < best_cost[p]:
-                labels_by[p], best_cost[p] = step[p], found
-                for v in range(graph.order.size):
-                    labels[variable_at[p] + v] = trial[v]
-            bound[p] = min(bound[p], best_cost[p])
-
-
-@driver
-def largest_workbench(pool: Pool, structure: IntArray, begin_at: int, end_at: int) -> Workbench:
-    """Returns a bench on which any of problems `begin_at:end_at` can be mended."""
-    n_labels, n_sent, n_listed, n_factors = 0, 0, 0, 0
-    seen = np.zeros(pool.at.shape[0], dtype=np.bool_)
-    for p in range(begin_at, end_at):
-        if not seen[structure[p]]:
-            seen[structure[p]] = True
-            graph = view(pool, structure[p])
-            n_labels = max(n_labels, graph.first[-1])
+def look_at_some(batch: BatchArrays, problems: IntArray, proofs: Proofs) -> None:
+    """Looks at some problems; what is proved replaces the labels given, if it is better than those."""
+    n_labels, n_sent, n_listed, n_factors, n_variables, s = 0, 0, 0, 0, 0, -1
+    for p in problems:
+        if batch.place[p, GRAPH] != s:
+            s = batch.place[p, GRAPH]
+            graph = graph_at(s)
+            n_labels = max(n_labels, graph.first[graph.order.size])
             n_sent = max(n_sent, n_messages(graph))
             n_listed = max(n_listed, n_tuples(graph))
             n_factors = max(n_factors, graph.table_at.size)
-    return make_workbench(n_labels, n_sent, n_listed, n_factors)
+            n_variables = max(n_variables, graph.order.size)
+    floats = np.empty(2 * n_labels + n_sent + n_listed)
+    ints = np.zeros(4 * n_factors + n_variables, dtype=np.int64)
+    belief, message, value, marginal = split(floats, (n_labels, n_sent, n_listed, n_labels))
+    touched, has, waiting, waits, trial = split(ints, (n_factors, n_factors, n_factors, n_factors, n_variables))
+    bench = Workbench(belief, message, value, marginal, touched, has, waiting, waits)
+    values, facts = proofs.values, proofs.facts
+    for p in problems:
+        graph, cost, table = graph_of(batch, p), costs_of(batch, p), tables_of(batch, p)
+        step, found, bound, size = look(graph, cost, table, bench, trial)
+        outcome, labels_by = OPEN, GIVEN
+        if is_proved(found, bound, size):
+            outcome = PROVED
+            if found < values[BEST, p]:
+                labels_by, values[BEST, p] = step, found
+                mine = labels_of(batch, proofs.labels, p)
+                for v in range(graph.order.size):
+                    mine[v] = trial[v]
+            bound = min(bound, values[BEST, p])
+        values[BOUND, p], values[SIZE, p] = bound, size
+        facts[OUTCOME, p], facts[STEP, p], facts[LABELS_BY, p] = outcome, step, labels_by
+        facts[N_SWEEPS, p], facts[N_NODES, p] = 0, 0
+    keep((floats, ints))

@@ -19,11 +19,11 @@ from typing import NamedTuple
 
 import numpy as np
 
-from hasten.jit import driver, kernel
+from hasten.jit import kernel
 from hasten.kernels.layout import Graph
 from hasten.kernels.score import entry, total_cost
 from hasten.kernels.tolerance import EPS
-from hasten.support.arrays import BoolArray, FloatArray, IntArray
+from hasten.support.arrays import FloatArray, IntArray
 
 TIGHT = 1e-10  # a factor whose own part is larger than this, relatively, is broken
 
@@ -36,24 +36,9 @@ class Workbench(NamedTuple):
     value: FloatArray  # (tuples of one factor,) what each tuple costs
     marginal: FloatArray  # (labels of one variable,)
     touched: IntArray  # (F,) the factors that have messages
-    has_messages: BoolArray  # (F,)
+    has_messages: IntArray  # (F,) whether
     waiting: IntArray  # (F,) the factors to look at
-    waits: BoolArray  # (F,)
-
-
-@driver
-def make_workbench(n_labels: int, n_messages: int, n_tuples: int, n_factors: int) -> Workbench:
-    """Returns working space for graphs of at most these sizes."""
-    return Workbench(
-        np.zeros(n_labels),
-        np.zeros(n_messages),
-        np.zeros(n_tuples),
-        np.zeros(n_labels),
-        np.zeros(n_factors, dtype=np.int64),
-        np.zeros(n_factors, dtype=np.bool_),
-        np.zeros(n_factors, dtype=np.int64),
-        np.zeros(n_factors, dtype=np.bool_),
-    )
+    waits: IntArray  # (F,) whether
 
 
 @kernel
@@ -84,7 +69,7 @@ def mend(
             bench.waits[f] = True
             n_waiting += 1
     left = 4 * n_waiting
-    for at in range(graph.first[-1]):
+    for at in range(graph.first[graph.order.size]):
         bench.belief[at] = cost[at]
     n_touched, error = 0, 0.0
     while n_waiting:

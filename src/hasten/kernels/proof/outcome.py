@@ -1,6 +1,22 @@
-"""How a certification ends: what is known of a problem, and by which step."""
+"""How a proof ends: what is known of a problem, and by which step."""
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
+from hasten.support.arrays import FloatArray, IntArray
+
 PROVED, OPEN, INFEASIBLE = 0, 1, 2
 GIVEN, SIGHT, MENDING, ELIMINATION, SWEEPS, BRANCHING = 0, 1, 2, 3, 4, 5  # labels may also be those given
+
+
+class Proofs(NamedTuple):
+    """What is known of the problems of a batch: a row of `values` or `facts` for each kind of knowledge."""
+
+    labels: IntArray  # of the whole batch: the best labellings so far
+    values: FloatArray  # (3, n)
+    facts: IntArray  # (5, n)
+
+
+BEST, BOUND, SIZE = 0, 1, 2  # values: the best cost so far, a lower bound, the size of the terms
+OUTCOME, STEP, LABELS_BY, N_SWEEPS, N_NODES = 0, 1, 2, 3, 4  # facts; the last step taken, the one that found the labels

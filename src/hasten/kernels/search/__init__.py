@@ -25,7 +25,7 @@ Its kernels (`hasten.jit`), each file resting on those before it: `nodes` (what 
 from hasten.kernels.rows import breaks_row
 from hasten.kernels.search.advance import BLOCKED, DEAD_END, DONE, advance, begin, choose, keep_best, settle
 from hasten.kernels.search.candidates import add_costs, expand, rank_by_heuristic, rank_by_priority
-from hasten.kernels.search.drivers import Paused, search_range, search_wave
+from hasten.kernels.search.drivers import Paused, search_some, search_wave
 from hasten.kernels.search.nodes import (
     BITS,
     KNOWN,
@@ -34,9 +34,11 @@ from hasten.kernels.search.nodes import (
     Nodes,
     Options,
     Scratch,
+    Sizes,
+    beam_in,
     largest,
-    make_nodes,
-    make_scratch,
+    n_floats,
+    n_ints,
 )
 from hasten.kernels.search.walk import NONE, UNSEEN, assign_one, choose_one, choose_unseen, expand_one, start_walk
 
@@ -54,9 +56,11 @@ __all__ = [
     "Options",
     "Paused",
     "Scratch",
+    "Sizes",
     "add_costs",
     "advance",
     "assign_one",
+    "beam_in",
     "begin",
     "breaks_row",
     "choose",
@@ -66,11 +70,11 @@ __all__ = [
     "expand_one",
     "keep_best",
     "largest",
-    "make_nodes",
-    "make_scratch",
+    "n_floats",
+    "n_ints",
     "rank_by_heuristic",
     "rank_by_priority",
-    "search_range",
+    "search_some",
     "search_wave",
     "settle",
     "start_walk",

@@ -6,7 +6,7 @@ import numpy as np
 
 from hasten.jit import inlined_kernel, kernel
 from hasten.kernels.layout import Graph
-from hasten.kernels.rows import rows_hold
+from hasten.kernels.rows import narrow, rows_hold, start_ranges
 from hasten.kernels.search.ahead import keep_ahead
 from hasten.kernels.search.candidates import add_costs, expand, rank_by_heuristic, rank_by_priority
 from hasten.kernels.search.nodes import BITS, KNOWN, MASK, UNKNOWN, WANTED, Nodes, Options, Scratch
@@ -21,7 +21,7 @@ def begin(graph: Graph, cost: FloatArray, options: Options, known: IntArray, nod
     nodes.g[0] = 0.0
     nodes.h[0] = 0.0
     nodes.rest[0] = 0.0
-    nodes.row[0, :] = 0.0
+    start_ranges(graph, nodes.row_low[0], nodes.row_high[0])
     if options.ahead:
         for v in range(graph.order.size):
             least = np.inf
@@ -174,7 +174,7 @@ def copy_nodes(
         for v in range(graph.order.size):
             target.labels[b, v] = source.labels[x, v]
         for r in range(graph.row_low.size):
-            target.row[b, r] = source.row[x, r]
+            target.row_low[b, r], target.row_high[b, r] = source.row_low[x, r], source.row_high[x, r]
         if ahead:
             for v in range(graph.order.size):
                 target.ahead[b, v] = source.ahead[x, v]
@@ -192,5 +192,4 @@ def assign(graph: Graph, nodes: Nodes, n_best: int, t: int, scratch: Scratch) ->
         nodes.g[b] = scratch.g[c]
         nodes.h[b] = scratch.h[c]
         nodes.rest[b] = scratch.rest[c]
-        for x in range(graph.cell_first[graph.first[k] + i], graph.cell_first[graph.first[k] + i + 1]):
-            nodes.row[b, graph.cell_row[x]] += graph.cell_weight[x]
+        narrow(graph, nodes.row_low[b], nodes.row_high[b], k, graph.first[k] + i)

@@ -7,7 +7,6 @@ the variables that a step *opens*, by leaving a table one short, can have a new 
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
 from hasten.jit import kernel
 from hasten.kernels.layout import Graph
@@ -82,7 +81,7 @@ def least_cost(
     graph: Graph,
     cost: FloatArray,
     table: FloatArray,
-    labels: NDArray[np.int16],
+    labels: IntArray,
     b: int,
     t: int,
     u: int,

@@ -6,22 +6,22 @@ from typing import NamedTuple
 
 import numpy as np
 
-from hasten.jit import driver, inlined_kernel, kernel
-from hasten.kernels.layout import Graph, Pool, view
+from hasten.jit import driver, inlined_kernel, keep, kernel, split
+from hasten.kernels.layout import BatchArrays, Graph, costs_of, graph_of, labels_of, tables_of
 from hasten.kernels.rows import rows_hold
 from hasten.kernels.score import entry
 from hasten.support.arrays import BoolArray, FloatArray, IntArray
 
 
 @inlined_kernel
-def copy(source: BoolArray, target: BoolArray, start: int, stop: int) -> None:
+def copy(source: IntArray, target: IntArray, start: int, stop: int) -> None:
     """Copies part of an array."""
     for at in range(start, stop):
         target[at] = source[at]
 
 
 @inlined_kernel
-def revise_factor(graph: Graph, table: FloatArray, f: int, alive: BoolArray, support: BoolArray) -> bool:
+def revise_factor(graph: Graph, table: FloatArray, f: int, alive: IntArray, support: IntArray) -> bool:
     """Removes the labels that no allowed tuple of factor `f` supports; returns whether any was removed."""
     a0, a1 = graph.scope_first[f], graph.scope_first[f + 1]
     arity = a1 - a0
@@ -37,7 +37,7 @@ def revise_factor(graph: Graph, table: FloatArray, f: int, alive: BoolArray, sup
         at = graph.list_label_at[listing] + (t - t0) * arity
         possible = True
         for s in range(arity):
-            possible &= alive[graph.first[graph.scope[a0 + s]] + graph.list_label[at + s]]
+            possible = possible and alive[graph.first[graph.scope[a0 + s]] + graph.list_label[at + s]] != 0
         if possible:
             for s in range(arity):
                 support[graph.first[graph.scope[a0 + s]] + graph.list_label[at + s]] = True
@@ -52,7 +52,7 @@ def revise_factor(graph: Graph, table: FloatArray, f: int, alive: BoolArray, sup
 
 
 @inlined_kernel
-def revise_row(graph: Graph, r: int, alive: BoolArray) -> bool:
+def revise_row(graph: Graph, r: int, alive: IntArray) -> bool:
     """Removes the labels with which row `r` cannot hold; returns whether any was removed."""
     least, most = 0.0, 0.0
     c0, c1 = graph.row_first[r], graph.row_first[r + 1]
@@ -62,7 +62,8 @@ def revise_row(graph: Graph, r: int, alive: BoolArray) -> bool:
         least += low
         most += high
         c = end
-    low_limit, high_limit = graph.row_least[r], graph.row_most[r]
+    margin = graph.row_margin[r]
+    low_limit, high_limit = graph.row_least[r] - margin, graph.row_most[r] + margin
     changed = False
     c = c0
     while c < c1:
@@ -82,7 +83,7 @@ def revise_row(graph: Graph, r: int, alive: BoolArray) -> bool:
 
 
 @inlined_kernel
-def span(graph: Graph, c: int, c1: int, alive: BoolArray) -> tuple[int, float, float]:
+def span(graph: Graph, c: int, c1: int, alive: IntArray) -> tuple[int, float, float]:
     """Returns where the cells of one variable of a row end, and the least and most that its labels can add."""
     v = graph.row_variable[c]
     low, high = np.inf, -np.inf
@@ -102,21 +103,10 @@ def span(graph: Graph, c: int, c1: int, alive: BoolArray) -> tuple[int, float, f
 class Work(NamedTuple):
     """Room to propagate in."""
 
-    support: BoolArray  # (L,)
-    before: BoolArray  # (L,)
+    support: IntArray  # (L,) whether
+    before: IntArray  # (L,) whether
     queue: IntArray  # (F,) factors to revise, a ring
-    queued: BoolArray  # (F,)
-
-
-@driver
-def make_work(n_labels: int, n_factors: int) -> Work:
-    """Returns room to propagate in."""
-    return Work(
-        np.zeros(n_labels, dtype=np.bool_),
-        np.zeros(n_labels, dtype=np.bool_),
-        np.zeros(n_factors + 1, dtype=np.int64),
-        np.zeros(n_factors, dtype=np.bool_),
-    )
+    queued: IntArray  # (F,) whether
 
 
 @inlined_kernel
@@ -133,7 +123,7 @@ def push_neighbours(graph: Graph, v: int, skip: int, work: Work, tail: int) -> i
 
 
 @kernel
-def propagate(graph: Graph, table: FloatArray, alive: BoolArray, changed: int, work: Work) -> bool:
+def propagate(graph: Graph, table: FloatArray, alive: IntArray, changed: int, work: Work) -> bool:
     """Makes all consistent after variable `changed` (-1: any) lost labels; false if a domain empties."""
     size = graph.table_at.size + 1
     head, tail = 0, 0
@@ -179,7 +169,7 @@ def propagate(graph: Graph, table: FloatArray, alive: BoolArray, changed: int, w
 
 
 @inlined_kernel
-def emptied(graph: Graph, alive: BoolArray, v: int) -> bool:
+def emptied(graph: Graph, alive: IntArray, v: int) -> bool:
     """Whether a variable has no label left."""
     for at in range(graph.first[v], graph.first[v + 1]):
         if alive[at]:
@@ -192,8 +182,8 @@ def search(
     graph: Graph,
     cost: FloatArray,
     table: FloatArray,
-    alive: BoolArray,
-    trial: BoolArray,
+    alive: IntArray,
+    trial: IntArray,
     work: Work,
     labels: IntArray,
 ) -> bool:
@@ -241,28 +231,20 @@ def finite_tables(graph: Graph, table: FloatArray, t: int, labels: IntArray) -> 
 
 
 @driver
-def search_range(
-    pool: Pool,
-    structure: IntArray,
-    cost: FloatArray,
-    cost_at: IntArray,
-    table: FloatArray,
-    table_at: IntArray,
-    variable_at: IntArray,
-    begin_at: int,
-    end_at: int,
-    labels: IntArray,
-    done: BoolArray,
-) -> None:
-    """Searches problems `begin_at:end_at`."""
-    for p in range(begin_at, end_at):
-        graph = view(pool, structure[p])
-        n_labels = graph.first[-1]
-        work = make_work(n_labels, graph.table_at.size)
-        mine = labels[variable_at[p] : variable_at[p + 1]]
-        alive, trial = np.empty(n_labels, dtype=np.bool_), np.empty(n_labels, dtype=np.bool_)
-        done[p] = search(
-            graph, cost[cost_at[p] : cost_at[p + 1]], table[table_at[p] :], alive, trial, work, mine
-        ) and rows_hold(graph, mine)
+def search_some(batch: BatchArrays, problems: IntArray, labels: IntArray, done: BoolArray) -> None:
+    """Searches some problems."""
+    for p in problems:
+        graph, mine = graph_of(batch, p), labels_of(batch, labels, p)
+        n_labels = graph.first[graph.order.size]
+        n_factors = graph.table_at.size
+        space = np.zeros(4 * n_labels + 2 * n_factors + 1, dtype=np.int64)
+        alive, trial, support, before, queue, queued = split(
+            space, (n_labels, n_labels, n_labels, n_labels, n_factors + 1, n_factors)
+        )
+        work = Work(support, before, queue, queued)
+        found = search(graph, costs_of(batch, p), tables_of(batch, p), alive, trial, work, mine)
+        done[p] = found and rows_hold(graph, mine)
         if not done[p]:
-            mine[:] = -1
+            for v in range(mine.size):
+                mine[v] = -1
+        keep(space)

@@ -6,14 +6,13 @@ Candidates stand node by node and label by label, in arrays of `Scratch`; `best`
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
 from hasten.jit import inlined_kernel, kernel
 from hasten.kernels.layout import Graph
-from hasten.kernels.rows import breaks_row
+from hasten.kernels.rows import breaks_row, rows_can_hold
 from hasten.kernels.search.ahead import look_ahead
 from hasten.kernels.search.nodes import BITS, KNOWN, Nodes, Options, Scratch
-from hasten.support.arrays import BoolArray, FloatArray, IntArray
+from hasten.support.arrays import FloatArray, IntArray
 
 
 @inlined_kernel
@@ -36,7 +35,7 @@ def expand(
         if graph.table_at[f] >= 0 or weights.size:
             complete(graph, table, weights, options.enforce, nodes.labels, n_nodes, t, f, scratch)
     if options.enforce and graph.row_low.size:
-        remove_by_rows(graph, nodes.row, n_nodes, t, scratch.out)
+        remove_by_rows(graph, nodes, n_nodes, t, scratch.out)
     if options.ahead:
         look_ahead(graph, cost, table, options.enforce, known, nodes, n_nodes, t, scratch)
 
@@ -60,7 +59,7 @@ def complete(
     table: FloatArray,
     weights: FloatArray,
     enforce: bool,
-    labels: NDArray[np.int16],
+    labels: IntArray,
     n_nodes: int,
     t: int,
     f: int,
@@ -92,13 +91,15 @@ def complete(
 
 
 @kernel
-def remove_by_rows(graph: Graph, row: FloatArray, n_nodes: int, t: int, out: BoolArray) -> None:
+def remove_by_rows(graph: Graph, nodes: Nodes, n_nodes: int, t: int, out: IntArray) -> None:
     """Removes the candidates of step `t` with which some row can no longer hold."""
     k = graph.order[t]
     n_labels = graph.first[k + 1] - graph.first[k]
+    hopeless = t == 0 and not rows_can_hold(graph)
     for b in range(n_nodes):
         for i in range(n_labels):
-            out[b * n_labels + i] |= breaks_row(graph, row, b, t, graph.first[k] + i)
+            if hopeless or breaks_row(graph, nodes.row_low[b], nodes.row_high[b], k, graph.first[k] + i):
+                out[b * n_labels + i] = True
 
 
 @inlined_kernel

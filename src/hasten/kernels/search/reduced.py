@@ -4,65 +4,52 @@ from __future__ import annotations
 
 import numpy as np
 
-from hasten.jit import driver
+from hasten.jit import driver, keep, part, split
 from hasten.kernels import search as beam
-from hasten.kernels.eliminate import PlanPool, eliminate, restore, view_plan
-from hasten.kernels.layout import Pool, by_structure, view
-from hasten.support.arrays import BoolArray, FloatArray, IntArray
+from hasten.kernels.eliminate import eliminate, plan_at, restore
+from hasten.kernels.layout import BatchArrays, costs_of, graph_at, graph_of, labels_of, tables_of
+from hasten.support.arrays import BoolArray, IntArray
 
 
 @driver
-def search_range(
-    pool: Pool,
-    plans: PlanPool,
-    smalls: Pool,
-    structure: IntArray,
-    cost: FloatArray,
-    cost_at: IntArray,
-    table: FloatArray,
-    table_at: IntArray,
-    variable_at: IntArray,
-    options: beam.Options,
-    begin_at: int,
-    end_at: int,
-    labels: IntArray,
-    done: BoolArray,
+def search_some(
+    batch: BatchArrays, reduced: IntArray, options: beam.Options, problems: IntArray, labels: IntArray, done: BoolArray
 ) -> None:
-    """Searches problems `begin_at:end_at`, whose costs are all there."""
-    if begin_at == end_at:
-        return
-    n_variables, n_rows, n_labels = beam.largest(smalls, structure, begin_at, end_at)
-    nodes = beam.make_nodes(options.width, n_variables, n_rows)
-    scratch = beam.make_scratch(options.width, n_variables, n_rows, n_labels)
-    known = np.full(n_variables, beam.KNOWN, dtype=np.int64)
-    kept = np.zeros(n_variables, dtype=np.int64)
-    no_weights = np.zeros(0)
-    n_work, n_kept = 0, 0
-    for p in range(begin_at, end_at):
-        plan = view_plan(plans, structure[p])
-        n_work = max(n_work, plan.out_first[-1] + plan.copy_from.size)
-        n_kept = max(n_kept, plan.keep_label.size)
-    work, kept_cost = np.zeros(n_work), np.zeros(n_kept)
-    order = by_structure(pool, structure, begin_at, end_at)
-    s = structure[order[0]]
-    graph, plan, small = view(pool, s), view_plan(plans, s), view(smalls, s)
-    for p in order:
-        if structure[p] != s:
-            s = structure[p]
-            graph, plan, small = view(pool, s), view_plan(plans, s), view(smalls, s)
-        mine, tables = cost[cost_at[p] : cost_at[p + 1]], table[table_at[p] :]
-        possible = eliminate(plan, mine, tables, work, kept_cost) < np.inf
+    """Searches some problems, whose costs are all there; `reduced` has, for each, the addresses of plan and graph."""
+    n_variables, n_rows, n_labels, n_work, n_kept, s = 0, 0, 1, 0, 0, 0
+    for x in range(problems.size):
+        if reduced[x, 0] != s:
+            s = reduced[x, 0]
+            plan, small = plan_at(s), graph_at(reduced[x, 1])
+            n_variables = max(n_variables, small.order.size)
+            n_rows = max(n_rows, small.row_low.size)
+            n_work = max(n_work, plan.out_first[plan.variable.size] + plan.copy_from.size)
+            n_kept = max(n_kept, plan.keep_label.size)
+            for v in range(small.order.size):
+                n_labels = max(n_labels, small.first[v + 1] - small.first[v])
+    n = beam.Sizes(options.width, n_variables, n_rows, n_labels)
+    floats, ints = np.zeros(beam.n_floats(n)), np.zeros(beam.n_ints(n), dtype=np.int64)
+    nodes, scratch, known = beam.beam_in(floats, ints, n)
+    kept, values = np.zeros(n_variables, dtype=np.int64), np.zeros(n_work + n_kept)
+    kept_labels, no_weights = part(kept, 0, n_variables), np.zeros(0)
+    work, kept_cost = split(values, (n_work, n_kept))
+    for x in range(problems.size):
+        p = problems[x]
+        graph, cost, table = graph_of(batch, p), costs_of(batch, p), tables_of(batch, p)
+        plan, small, mine = plan_at(reduced[x, 0]), graph_at(reduced[x, 1]), labels_of(batch, labels, p)
+        possible = eliminate(plan, cost, table, work, kept_cost) < np.inf
         if possible:
             beam.begin(small, kept_cost, options, known, nodes)
             outcome, _, _ = beam.advance(
                 small, kept_cost, work, no_weights, options, False, known, nodes, 1, 0, False, scratch
             )
             possible = outcome == beam.DONE
-        answer = labels[variable_at[p] : variable_at[p + 1]]
         done[p] = possible
         if possible:
             for v in range(small.order.size):
-                kept[v] = nodes.labels[0, v]
-            restore(plan, graph.first, mine, tables, work, kept, answer)
+                kept_labels[v] = nodes.labels[0, v]
+            restore(plan, graph.first, cost, table, work, kept_labels, mine)
         else:
-            answer[:] = -1
+            for v in range(mine.size):
+                mine[v] = -1
+    keep((floats, ints, kept, values))

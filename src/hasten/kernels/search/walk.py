@@ -7,11 +7,10 @@ overflow: a forbidden candidate costs inf here. Without enforcing, a forbidden t
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
 from hasten.jit import inlined_kernel, kernel
 from hasten.kernels.layout import Graph
-from hasten.kernels.rows import breaks_row, rows_hold
+from hasten.kernels.rows import breaks_row, narrow, rows_can_hold, rows_hold, start_ranges
 from hasten.kernels.search.nodes import KNOWN, UNKNOWN, Nodes, Options, Scratch
 from hasten.support.arrays import FloatArray, IntArray
 
@@ -30,28 +29,27 @@ def walk(
     scratch: Scratch,
 ) -> bool:
     """Labels one variable after the other, in `nodes.labels[0]`; false at a dead end. All costs are there."""
-    labels, row, g, h = nodes.labels[0], nodes.row, scratch.g, scratch.h
-    path, weight = start_walk(graph, known, row, KNOWN if options.theta == np.inf else UNKNOWN)
+    labels, low, high, g, h = nodes.labels[0], nodes.row_low[0], nodes.row_high[0], scratch.g, scratch.h
+    path, weight = start_walk(graph, known, low, high, KNOWN if options.theta == np.inf else UNKNOWN)
     for t in range(graph.order.size):
         k = graph.order[t]
-        expand_one(graph, table, weights, options.enforce, labels, row, t, weight, g, h)
+        expand_one(graph, table, weights, options.enforce, labels, low, high, t, weight, g, h)
         chosen = choose_unseen(graph, options, k, g, h) if options.theta < np.inf else UNSEEN
         if chosen == UNSEEN:
             known[k] = KNOWN
             chosen = choose_one(graph, cost, options.enforce, k, path, g, h)
         if chosen == NONE:
             return False
-        path, weight = assign_one(graph, cost, known, labels, row, k, chosen, path, g, h)
+        path, weight = assign_one(graph, cost, known, labels, low, high, k, chosen, path, g, h)
     return graph.order.size > 0 or not options.enforce or rows_hold(graph, scratch.best)
 
 
 @inlined_kernel
-def start_walk(graph: Graph, known: IntArray, row: FloatArray, state: int) -> tuple[float, float]:
+def start_walk(graph: Graph, known: IntArray, low: FloatArray, high: FloatArray, state: int) -> tuple[float, float]:
     """Sets what is known of the costs, and empties the rows; returns the path cost and the heuristic of nothing."""
     for v in range(graph.order.size):
         known[v] = state
-    for r in range(graph.row_low.size):
-        row[0, r] = 0.0
+    start_ranges(graph, low, high)
     return 0.0, 0.0
 
 
@@ -61,8 +59,9 @@ def expand_one(
     table: FloatArray,
     weights: FloatArray,
     enforce: bool,
-    labels: NDArray[np.int16],
-    row: FloatArray,
+    labels: IntArray,
+    low: FloatArray,
+    high: FloatArray,
     t: int,
     weight: float,
     g: FloatArray,
@@ -96,8 +95,9 @@ def expand_one(
             for i in range(n):
                 h[i] -= weights[graph.weight_at[f] + base + i * stride]
     if enforce and graph.row_low.size:
+        hopeless = t == 0 and not rows_can_hold(graph)
         for i in range(n):
-            if breaks_row(graph, row, 0, t, first + i):
+            if hopeless or breaks_row(graph, low, high, k, first + i):
                 g[i] = np.inf
 
 
@@ -130,8 +130,9 @@ def assign_one(
     graph: Graph,
     cost: FloatArray,
     known: IntArray,
-    labels: NDArray[np.int16],
-    row: FloatArray,
+    labels: IntArray,
+    low: FloatArray,
+    high: FloatArray,
     k: int,
     chosen: int,
     path: float,
@@ -140,8 +141,7 @@ def assign_one(
 ) -> tuple[float, float]:
     """Gives variable `k` its label; returns the path cost, without costs that nobody asked for, and the heuristic."""
     labels[k] = chosen
-    for x in range(graph.cell_first[graph.first[k] + chosen], graph.cell_first[graph.first[k] + chosen + 1]):
-        row[0, graph.cell_row[x]] += graph.cell_weight[x]
+    narrow(graph, low, high, k, graph.first[k] + chosen)
     path = g[chosen] + path
     if known[k] == KNOWN:
         path += cost[graph.first[k] + chosen]

@@ -11,9 +11,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from hasten.jit import driver, kernel
+from hasten.jit import driver, keep, kernel
 from hasten.kernels import search as beam
-from hasten.kernels.layout import Graph, Pool, by_structure, view
+from hasten.kernels.layout import BatchArrays, Graph, costs_of, graph_of, labels_of, tables_of
 from hasten.model.batch import Batch
 from hasten.model.solution import Solutions, as_solutions
 from hasten.search.beam import BeamSearch
@@ -113,11 +113,11 @@ def walk_sentence(
     scratch: beam.Scratch,
 ) -> bool:
     """Searches one sentence with one node: the walk of `hasten.kernels.search.walk`, its costs computed on the spot."""
-    labels, row, g, h = nodes.labels[0], nodes.row, scratch.g, scratch.h
-    path, weight = beam.start_walk(graph, known, row, beam.UNKNOWN)
+    labels, low, high, g, h = nodes.labels[0], nodes.row_low[0], nodes.row_high[0], scratch.g, scratch.h
+    path, weight = beam.start_walk(graph, known, low, high, beam.UNKNOWN)
     for t in range(graph.order.size):
         k = graph.order[t]
-        beam.expand_one(graph, table, weights, options.enforce, labels, row, t, weight, g, h)
+        beam.expand_one(graph, table, weights, options.enforce, labels, low, high, t, weight, g, h)
         chosen = beam.choose_unseen(graph, options, k, g, h)
         if chosen == beam.UNSEEN:
             score(text, model, sentence, graph, k, cost)
@@ -125,7 +125,7 @@ def walk_sentence(
             chosen = beam.choose_one(graph, cost, options.enforce, k, path, g, h)
         if chosen == beam.NONE:
             return False
-        path, weight = beam.assign_one(graph, cost, known, labels, row, k, chosen, path, g, h)
+        path, weight = beam.assign_one(graph, cost, known, labels, low, high, k, chosen, path, g, h)
     return True
 
 
@@ -133,52 +133,31 @@ def walk_sentence(
 def search_text(
     text: Text,
     model: Model,
-    pool: Pool,
-    structure: IntArray,
-    cost: FloatArray,
-    cost_at: IntArray,
-    table: FloatArray,
-    table_at: IntArray,
-    variable_at: IntArray,
+    batch: BatchArrays,
     weights: FloatArray,
     options: beam.Options,
-    begin_at: int,
-    end_at: int,
+    sentences: IntArray,
     labels: IntArray,
     done: BoolArray,
     n_costs: IntArray,
 ) -> None:
-    """Searches sentences `begin_at:end_at`."""
-    if begin_at == end_at:
-        return
-    n_variables, n_rows, n_labels = beam.largest(pool, structure, begin_at, end_at)
-    nodes = beam.make_nodes(options.width, n_variables, n_rows)
-    scratch = beam.make_scratch(options.width, n_variables, n_rows, n_labels)
-    known = np.empty(n_variables, dtype=np.int64)
-    order = by_structure(pool, structure, begin_at, end_at)
-    s = structure[order[0]]
-    graph = view(pool, s)
-    for p in order:
-        if structure[p] != s:
-            s = structure[p]
-            graph = view(pool, s)
-        done[p] = search_sentence(
-            text,
-            model,
-            p,
-            graph,
-            cost[cost_at[p] : cost_at[p + 1]],
-            table[table_at[p] :],
-            weights,
-            options,
-            known,
-            nodes,
-            scratch,
+    """Searches some sentences."""
+    n = beam.largest(batch, sentences, options.width)
+    floats, ints = np.zeros(beam.n_floats(n)), np.zeros(beam.n_ints(n), dtype=np.int64)
+    nodes, scratch, known = beam.beam_in(floats, ints, n)
+    for p in sentences:
+        graph, cost, table, mine = (
+            graph_of(batch, p),
+            costs_of(batch, p),
+            tables_of(batch, p),
+            labels_of(batch, labels, p),
         )
+        done[p] = search_sentence(text, model, p, graph, cost, table, weights, options, known, nodes, scratch)
         n_costs[p] = 0
         for v in range(graph.order.size):
-            labels[variable_at[p] + v] = nodes.labels[0, v] if done[p] else -1
+            mine[v] = nodes.labels[0, v] if done[p] else -1
             n_costs[p] += known[v] == beam.KNOWN
+    keep((floats, ints))
 
 
 def search(model: LinearScorer, text: Text, batch: Batch, how: BeamSearch, *, n_jobs: int = 1) -> Solutions:
@@ -190,15 +169,13 @@ def search(model: LinearScorer, text: Text, batch: Batch, how: BeamSearch, *, n_
     labels = np.empty(batch.variable_at[-1], dtype=np.int64)
     done, n_costs = np.empty(n, dtype=bool), np.empty(n, dtype=np.int64)
     cost = np.zeros(batch.cost_at[-1])
+    arrays = batch.arrays._replace(cost=cost)
     weights, options = how.prepared(batch)
 
     def run(start: int, stop: int) -> None:
         rows = np.empty(MAX_FEATURES, np.int64)
         ours = Model(model.entity_weights, model.relation_weights, model.training == "independent", rows)
-        search_text(
-            text, ours, batch.pool, batch.structure, cost, batch.cost_at, batch.table, batch.table_at,
-            batch.variable_at, weights, options, start, stop, labels, done, n_costs,
-        )  # fmt: skip
+        search_text(text, ours, arrays, weights, options, batch.order[start:stop], labels, done, n_costs)
 
     in_parallel(run, n, n_jobs)
     return as_solutions(batch, labels, done, n_costs, cost)

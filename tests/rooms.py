@@ -1,0 +1,66 @@
+"""Working space for single kernels, as plain arrays: drivers cut theirs out of two buffers."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from hasten.kernels.layout import Graph
+from hasten.kernels.proof.branch import Tree
+from hasten.kernels.proof.dual import Dual
+from hasten.kernels.proof.mend import Workbench
+from hasten.kernels.proof.multipliers import MAX_COUNT
+
+
+def zeros(*shape: int) -> np.ndarray:
+    return np.zeros(shape, dtype=np.int64)
+
+
+def n_messages(graph: Graph) -> int:
+    return int(np.diff(graph.first)[graph.scope].sum())
+
+
+def most_labels(graph: Graph) -> int:
+    return int(np.diff(graph.first).max(initial=0))
+
+
+def dual_for(graph: Graph) -> Dual:
+    n_labels, n_rows = int(graph.first[-1]), len(graph.row_low)
+    sizes = (n_messages(graph), n_rows, n_labels, n_messages(graph), n_rows, n_rows, MAX_COUNT + 1)
+    return Dual(*map(np.zeros, sizes))
+
+
+def tree_for(graph: Graph) -> Tree:
+    """Returns room to branch as deep as a graph has variables."""
+    n, n_labels, n_rows, sent, n_links = (
+        len(graph.order), int(graph.first[-1]), len(graph.row_low), n_messages(graph), len(graph.link_row)
+    )  # fmt: skip
+    return Tree(
+        vector=np.zeros(n_labels),
+        row_low=np.zeros(n_rows),
+        row_high=np.zeros(n_rows),
+        base=np.zeros(n + 1),
+        chosen=zeros(n),
+        label=zeros(n),
+        limit=np.zeros(n),
+        free=zeros(n),
+        least=np.zeros(len(graph.table_at)),
+        labels=zeros(n),
+        marks=zeros(n + 1, 2),
+        place=zeros(sent),
+        before=np.zeros(sent),
+        row=zeros(n_links),
+        low_before=np.zeros(n_links),
+        high_before=np.zeros(n_links),
+        message=np.zeros((n + 1, sent)),
+        belief=np.zeros((n + 1, n_labels)),
+        multiplier=np.zeros((n + 1, n_rows)),
+        split=zeros(n + 1),
+        tried=zeros(n + 1, most_labels(graph)),
+    )
+
+
+def bench_for(graph: Graph) -> Workbench:
+    n_labels, n_factors = int(graph.first[-1]), max(1, len(graph.table_at))
+    n_tuples = int(np.diff(graph.list_first).max(initial=0))
+    floats = (np.zeros(n_labels), np.zeros(n_messages(graph)), np.zeros(n_tuples), np.zeros(n_labels))
+    return Workbench(*floats, *(zeros(n_factors) for _ in range(4)))
