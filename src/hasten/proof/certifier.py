@@ -22,7 +22,7 @@ from hasten.kernels.proof.outcome import OPEN
 from hasten.model.batch import Batch, as_batch
 from hasten.model.elimination import MAX_JOIN, reductions
 from hasten.model.problem import Problem
-from hasten.model.solution import SOURCES, STATUSES, Solution, Solutions, Source, Status, as_solutions
+from hasten.model.solution import Solution, Solutions, Source, Status, numbered
 from hasten.support.arrays import FloatArray, IntArray
 from hasten.support.parallel import in_parallel
 
@@ -186,20 +186,20 @@ def _given(batch: Batch, found: Solutions | None) -> tuple[IntArray, FloatArray]
         raise ProblemError(
             f"Got {len(found.labels)} labels for {batch.variable_at[-1]} variables: these are other problems."
         )
-    scored = as_solutions(batch, found.labels.copy(), np.ones(n, dtype=bool), batch.n_variables)
+    scored = Solutions.scored(batch, found.labels.copy())
     return scored.labels, np.where(scored.valid, scored.cost, np.inf)
 
 
 # By outcome (proved, open, infeasible), and by whether there is an answer.
 _STATUS = np.array(
     [
-        [STATUSES.index(status) for status in (Status.OPEN, Status.PROVED)],
-        [STATUSES.index(status) for status in (Status.OPEN, Status.FOUND)],
-        [STATUSES.index(status) for status in (Status.INFEASIBLE, Status.INFEASIBLE)],
+        numbered(Status.OPEN, Status.PROVED),
+        numbered(Status.OPEN, Status.FOUND),
+        numbered(Status.INFEASIBLE, Status.INFEASIBLE),
     ]
 )
 # By the step that found the labels; none: they were given.
-_SOURCE = np.array([SOURCES.index(Source.SEARCH), *4 * [SOURCES.index(Source.BOUND)], SOURCES.index(Source.BRANCH)])
+_SOURCE = numbered(Source.SEARCH, *4 * [Source.BOUND], Source.BRANCH)
 
 
 def _solutions(
