@@ -14,7 +14,7 @@ from strategies import random_problem
 from hasten.errors import SolverWrong
 from hasten.model.batch import Batch
 from hasten.model.problem import Problem
-from hasten.model.solution import Solution, Source, Status
+from hasten.model.solution import Solution, Source, Status, numbered
 from hasten.proof.certifier import Certifier
 from hasten.search.beam import BeamSearch
 from hasten.solvers import Solver, make_solver
@@ -132,7 +132,7 @@ def test_a_solver_that_is_refuted_is_an_error():
 
     batch = some_problems()
     best = Certifier()(batch)
-    found = replace(best, status=np.full_like(best.status, list(Status).index(Status.FOUND)))
+    found = replace(best, status=np.repeat(numbered(Status.FOUND), len(best)))
     worst = np.array([Late(True).solve(batch[p]).cost for p in range(len(batch))])
     p = np.flatnonzero(best.valid & (worst > best.cost + 0.1))[:1]
     with pytest.raises(SolverWrong, match="wrong says that nothing is better than"):
