@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from functools import lru_cache
 
 import naive
 import numpy as np
@@ -20,9 +21,15 @@ from hasten.search.beam import BeamSearch, greedy
 FIELDS = ("status", "source", "cost", "bound", "valid", "n_costs")
 
 
-def some_problems(n: int = 40, seed: int = 0) -> Batch:
-    rng = np.random.default_rng(seed)
+@lru_cache
+def some_problems(n: int = 40) -> Batch:
+    rng = np.random.default_rng(0)
     return Batch.of([random_problem(rng) for _ in range(n)])
+
+
+@lru_cache
+def certified() -> Solutions:
+    return Certifier()(some_problems())
 
 
 def same(one: Solution, other: Solution) -> bool:
@@ -33,7 +40,7 @@ def same(one: Solution, other: Solution) -> bool:
 
 @given(st.data())
 def test_selecting_by_number_by_mask_or_by_slice_gives_the_single_answers(data):
-    answers = Certifier()(some_problems())
+    answers = certified()
     mask = np.array(data.draw(st.lists(st.booleans(), min_size=len(answers), max_size=len(answers))))
     numbers = np.flatnonzero(mask)
     begin, end = sorted(data.draw(st.tuples(*2 * [st.integers(0, len(answers))])))
@@ -53,7 +60,7 @@ def test_selecting_by_number_by_mask_or_by_slice_gives_the_single_answers(data):
 @given(st.integers(0, 100))
 def test_replacing_changes_what_is_chosen_and_nothing_else(seed):
     batch = some_problems()
-    first, second = greedy()(batch), Certifier()(batch)
+    first, second = greedy()(batch), certified()
     mask = np.random.default_rng(seed).random(len(batch)) < 0.3
     mixed = first.replace(mask, second.select(mask))
     for p, answer in enumerate(mixed):
@@ -62,7 +69,7 @@ def test_replacing_changes_what_is_chosen_and_nothing_else(seed):
 
 
 def test_what_does_not_fit_is_refused():
-    answers = Certifier()(some_problems())
+    answers = certified()
     with pytest.raises(ProblemError, match=r"Got 2 answers, .* to replace 1"):
         answers.replace([0], answers[:2])
     sizes = answers.batch.n_variables
@@ -78,9 +85,8 @@ def test_what_does_not_fit_is_refused():
 def test_a_mask_selects_problems_as_well():
     batch = some_problems()
     mask = np.arange(len(batch)) % 3 == 0
-    assert [problem.n_variables for problem in map(batch.select(mask).__getitem__, range(mask.sum()))] == [
-        batch[p].n_variables for p in np.flatnonzero(mask)
-    ]
+    assert batch.select(mask).cost.tolist() == batch.select(np.flatnonzero(mask)).cost.tolist()
+    assert len(batch.select(mask)) == mask.sum()
     assert len(batch.select([])) == 0
 
 
@@ -112,8 +118,7 @@ def test_labels_are_scored_as_enumeration_scores_them(problem):
 
 
 def test_parts_are_joined_in_their_order():
-    batch = some_problems()
-    answers = Certifier()(batch)
+    batch, answers = some_problems(), certified()
     joined = Solutions.joined(batch, [answers[:7], answers[7:7], answers[7:]])
     assert all(same(one, other) for one, other in zip(joined, answers, strict=True))
     nothing = Batch.of([])
