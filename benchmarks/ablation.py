@@ -28,61 +28,18 @@ from rich.table import Table
 from hasten.kernels.tolerance import TOLERANCE
 from hasten.learning.learner import Learner
 from hasten.model.batch import Batch
-from hasten.model.schema import Schema
-from hasten.model.solution import Solutions, as_solutions
+from hasten.model.solution import Solutions, Status
 from hasten.model.structure import Structure
 from hasten.proof.certifier import Certifier
 from hasten.search.beam import BeamSearch
 from hasten.search.reduced import ReducedSearch
-from hasten.support.arrays import FloatArray, IntArray
+from hasten.support.arrays import FloatArray
+from hasten.support.progress import tell_nobody
+from hasten.tasks.entity_relation.names import Training
+from hasten.tasks.entity_relation.task import EntityRelationTask
 
-ENTITIES = ["person", "location", "organization", "none"]
-ARGUMENTS = {
-    "Kill": ("person", "person"),
-    "LiveIn": ("person", "location"),
-    "WorkFor": ("person", "organization"),
-    "LocatedAt": ("location", "location"),
-    "OrgBasedIn": ("organization", "location"),
-}
-RELATIONS = [*ARGUMENTS, "NoRel"]
+TASK = EntityRelationTask(features="both")
 WIDTHS = (1, 2, 4, 8)
-
-
-@lru_cache
-def schema() -> Schema:
-    """Returns the paper's schema: its five argument constraints, one direction only, and its features."""
-    made = Schema()
-    entity, relation = made.variable("entity", ENTITIES), made.variable("relation", RELATIONS)
-    args = made.factor("args", source=entity, relation=relation, target=entity)
-    for name, (source, target) in ARGUMENTS.items():
-        args.allow(relation=name, source=source, target=target)
-    args.allow(relation="NoRel")
-    made.factor("both", forward=relation, backward=relation).allow(forward="NoRel").allow(backward="NoRel")
-    made.factor("source", source=entity, relation=relation)
-    made.factor("target", relation=relation, target=entity)
-    return made
-
-
-@lru_cache
-def structure(n_entities: int) -> Structure:
-    """Returns the structure of sentences with so many entities: these, then for each pair both directions."""
-    kinds, factors = schema().variables, schema().factors
-    shape = schema().structure()
-    entities = [shape.add(kinds["entity"]) for _ in range(n_entities)]
-    for i, j in combinations(entities, 2):
-        there, back = shape.add(kinds["relation"]), shape.add(kinds["relation"])
-        for source, between, target in ((i, there, j), (j, back, i)):
-            shape.connect(factors["args"], source=source, relation=between, target=target)
-            shape.connect(factors["source"], source=source, relation=between)
-            shape.connect(factors["target"], relation=between, target=target)
-        shape.connect(factors["both"], forward=there, backward=back)
-    return shape
-
-
-def gather(n_entities: IntArray, costs: FloatArray) -> Batch:
-    """Returns the problems of sentences with these numbers of entities, all costs in a row."""
-    sizes, number = np.unique(n_entities, return_inverse=True)
-    return Batch.build([structure(int(n)) for n in sizes], number, costs)
 
 
 def synthetic(rng: np.random.Generator, n: int, noise: float, sizes: Sequence[int] = (2, 3, 4, 5, 6)) -> Batch:
@@ -99,8 +56,8 @@ def synthetic(rng: np.random.Generator, n: int, noise: float, sizes: Sequence[in
             fits = [
                 (way, r)
                 for way, (a, b) in enumerate(((i, j), (j, i)))
-                for r, (source, target) in enumerate(ARGUMENTS.values())
-                if (ENTITIES[types[a]], ENTITIES[types[b]]) == (source, target)
+                for r, joined in enumerate(TASK.arguments.values())
+                if (TASK.entity_labels[types[a]], TASK.entity_labels[types[b]]) in joined
             ]
             chosen = [5, 5]
             if fits and rng.random() < 0.6:
@@ -109,7 +66,7 @@ def synthetic(rng: np.random.Generator, n: int, noise: float, sizes: Sequence[in
             pair[[0, 1], chosen] -= 1
             parts.append(pair.ravel())
     costs = np.concatenate(parts)
-    return gather(n_entities, costs + rng.normal(size=costs.size) * noise)
+    return TASK.batch(n_entities, costs + rng.normal(size=costs.size) * noise)
 
 
 def real(corpus: Path, unlabeled: Path | None, training: str) -> tuple[Batch, Batch]:
@@ -117,23 +74,16 @@ def real(corpus: Path, unlabeled: Path | None, training: str) -> tuple[Batch, Ba
     from hasten.tasks.entity_relation.data.corpus import Sentence, split
     from hasten.tasks.entity_relation.data.formats import read_corpus
     from hasten.tasks.entity_relation.scoring.text import intern
-    from hasten.tasks.entity_relation.scoring.training import train_independent, train_structured
+    from hasten.tasks.entity_relation.scoring.training import train_black_box
 
     sentences = [sentence for sentence in read_corpus(corpus) if sentence.relations]
     train, test = split(sentences, 0.7)  # as `hasten reproduce` does
-
-    def infer(n_entities: IntArray, costs: FloatArray, cost_at: IntArray) -> IntArray:
-        return Certifier()(gather(n_entities, costs)).labels
-
-    if training == "structured":
-        scorer = train_structured(train, ENTITIES, RELATIONS, infer)
-    else:
-        scorer = train_independent(train, ENTITIES, RELATIONS)
+    scorer = train_black_box(training, train, TASK, seed=0, tell=tell_nobody)
     learn = list(read_corpus(unlabeled)) if unlabeled else train
 
     def problems(some: Sequence[Sentence]) -> Batch:
         text = intern([sentence for sentence in some if len(sentence.spans) > 1])
-        return gather(text.n_entities, scorer.costs(text)[0])
+        return TASK.batch(text.n_entities, scorer.costs(text)[0])
 
     return problems(learn), problems(test)
 
@@ -170,7 +120,7 @@ def early(n_entities: int) -> Structure:
     """Returns the structure whose search assigns each relation as soon as its entities are."""
     entities = range(n_entities)
     pair = {both: n_entities + 2 * k for k, both in enumerate(combinations(entities, 2))}
-    shape = structure(n_entities).with_rules(())
+    shape = TASK.structure(n_entities).with_rules(())
     shape.search_order([v for j in entities for v in (j, *(pair[i, j] + way for i in range(j) for way in (0, 1)))])
     return shape
 
@@ -244,7 +194,7 @@ def measure(learn: Batch, test: Batch, repeats: int) -> list[dict[str, Any]]:
             search = ReducedSearch(width, **way.search) if way.reduced else BeamSearch(width, weights, **way.search)
             found = search(batch)
             if way.messages:
-                found = as_solutions(test, found.labels, found.labels[test.variable_at[:-1]] >= 0, found.n_costs)
+                found = Solutions.scored(test, found.labels, ~found.has(Status.DEAD_END), found.n_costs)
             micros = best_time(lambda search=search, batch=batch: search(batch), repeats) / len(test) * 1e6
             records.append(
                 {
@@ -309,7 +259,7 @@ def main() -> None:
         synthetic(rng, given.problems // 4, 0.6, (8, 10, 12)),
     )
     if given.corpus:
-        for training in ("independent", "structured"):
+        for training in (Training.INDEPENDENT, Training.STRUCTURED):
             sets[f"{given.corpus.name}, {training}"] = lambda training=training: real(
                 given.corpus, given.unlabeled, training
             )

@@ -15,7 +15,6 @@ import json
 import math
 import time
 from collections.abc import Callable
-from itertools import permutations
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -27,22 +26,15 @@ from hasten.kernels import search as beam
 from hasten.kernels.learning import algorithm_1 as learn
 from hasten.learning.learner import STEP, Learner, default_step
 from hasten.model.batch import Batch
-from hasten.model.schema import Schema
 from hasten.model.solution import Solutions
 from hasten.model.structure import Structure
 from hasten.proof.certifier import Certifier
 from hasten.search.beam import BeamSearch
 from hasten.solvers import make_solver
+from hasten.tasks.entity_relation.task import EntityRelationTask, ordered_pairs
 
-ENTITIES = ["person", "location", "organization", "none"]
-ARGUMENTS = {
-    "Kill": ("person", "person"),
-    "LiveIn": ("person", "location"),
-    "WorkFor": ("person", "organization"),
-    "LocatedAt": ("location", "location"),
-    "OrgBasedIn": ("organization", "location"),
-}
-RELATIONS = [*ARGUMENTS, "NoRel"]
+TASK = EntityRelationTask(features="both")
+NO_RELATION = len(TASK.arguments)  # its number
 SHARES = [0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 1.0]  # of the median gap, as a step
 
 
@@ -64,48 +56,25 @@ CORPORA = [
 ]
 
 
-def structure(n_entities: int) -> Structure:
-    """Returns the paper's structure, with its features: pairs with source and target, and triples."""
-    schema = Schema()
-    entity, relation = schema.variable("entity", ENTITIES), schema.variable("relation", RELATIONS)
-    args = schema.factor("args", source=entity, relation=relation, target=entity)
-    for name, (source, target) in ARGUMENTS.items():
-        args.allow(relation=name, source=source, target=target)
-    args.allow(relation="NoRel")
-    both = schema.factor("both", forward=relation, backward=relation)
-    both.allow(forward="NoRel").allow(backward="NoRel")
-    starts = schema.factor("source", source=entity, relation=relation)
-    ends = schema.factor("target", relation=relation, target=entity)
-    shape = schema.structure()
-    entities = [shape.add(entity) for _ in range(n_entities)]
-    relations = {pair: shape.add(relation) for pair in permutations(entities, 2)}
-    for (source, target), between in relations.items():
-        shape.connect(args, source=source, relation=between, target=target)
-        shape.connect(starts, source=source, relation=between)
-        shape.connect(ends, relation=between, target=target)
-        if source < target:
-            shape.connect(both, forward=between, backward=relations[target, source])
-    return shape
-
-
 def sentences(shape: Structure, corpus: Corpus, n: int, rng: np.random.Generator) -> np.ndarray:
     """Returns costs, a row for each sentence."""
     first = shape.graph.first
     n_entities = sum(kind.name == "entity" for kind in shape.kinds)
     types = rng.choice(4, size=(n, n_entities), p=[0.35, 0.3, 0.25, 0.1])
-    fits = np.full((4, 4), RELATIONS.index("NoRel"))
-    for name, (source, target) in reversed(ARGUMENTS.items()):
-        fits[ENTITIES.index(source), ENTITIES.index(target)] = RELATIONS.index(name)
+    fits = np.full((4, 4), NO_RELATION)
+    for r, pairs in enumerate(TASK.arguments.values()):
+        for source, target in pairs:
+            fits[TASK.entity_labels.index(source), TASK.entity_labels.index(target)] = r
     score = rng.normal(size=(n, shape.n_labels))
     every = np.arange(n)
     for e in range(n_entities):
         score[every, first[e] + types[:, e]] += corpus.entity
     related = rng.random((n, n_entities, n_entities)) < 0.4
-    for v, (a, b) in enumerate(permutations(range(n_entities), 2), start=n_entities):
-        chosen = np.where(related[:, a, b], fits[types[:, a], types[:, b]], RELATIONS.index("NoRel"))
+    for v, (a, b) in enumerate(ordered_pairs(n_entities), start=n_entities):
+        chosen = np.where(related[:, a, b], fits[types[:, a], types[:, b]], NO_RELATION)
         if a > b:  # one direction at most
-            other = related[:, b, a] & (fits[types[:, b], types[:, a]] != RELATIONS.index("NoRel"))
-            chosen = np.where(other, RELATIONS.index("NoRel"), chosen)
+            other = related[:, b, a] & (fits[types[:, b], types[:, a]] != NO_RELATION)
+            chosen = np.where(other, NO_RELATION, chosen)
         score[:, first[v + 1] - 1] += corpus.none
         score[every, first[v] + chosen] += corpus.relation
     score *= corpus.scale
@@ -220,7 +189,7 @@ def main() -> None:
     parser.add_argument("--out", type=Path)
     given = parser.parse_args()
     console = Console(width=110)
-    shape, results = structure(given.entities), []
+    shape, results = TASK.structure(given.entities), []
     for corpus in CORPORA:
         rng = np.random.default_rng(0)
         train = shape.batch(sentences(shape, corpus, given.problems, rng))

@@ -17,6 +17,8 @@ from hasten.model.problem import Problem
 from hasten.model.schema import FactorKind, Schema
 from hasten.model.structure import Rule, Structure
 
+# The paper's schema, written out a second time on purpose: tests of the core stand without the task, and the task's own
+# schema is tested against this one.
 ENTITIES = ["person", "location", "organization", "none"]
 ARGUMENTS = {  # the paper's five constraints: the kinds of entity that each relation joins
     "Kill": ("person", "person"),

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from hasten.bench import plots, run, tables, text
-from hasten.bench.families import ENTITIES, FAMILIES, RELATIONS, entity_relation, entity_relation_schema, plant
+from hasten.bench.families import FAMILIES, TASK, plant
 from hasten.bench.peers import PEERS, Peer
 from hasten.bench.worker import Round, measure, warm_up
 from hasten.errors import HastenError, ProblemError
@@ -50,18 +50,18 @@ def test_sizes_are_checked():
 
 def test_a_planted_labelling_is_valid():
     rng = np.random.default_rng(0)
-    shape = entity_relation(entity_relation_schema(), 5)
+    shape = TASK.structure(5)
     problem = shape.problem(np.zeros(shape.n_labels))
     planted = [plant(5, rng) for _ in range(50)]
     assert all(problem.check(labels).valid for labels in planted)
-    assert any((labels[5:] < len(RELATIONS) - 1).any() for labels in planted)
+    assert any((labels[5:] < len(TASK.relation_labels) - 1).any() for labels in planted)
 
 
 def test_sentences_have_the_order_of_the_task():
     sentence = next(s for s in generate(50, 0) if s.relations and any(a > b for a, b, _ in s.relations))
     n = len(sentence.spans)
-    shape = entity_relation(entity_relation_schema(), n)
-    assert shape.problem(np.zeros(shape.n_labels)).check(gold(sentence, ENTITIES, RELATIONS)).valid
+    shape = TASK.structure(n)
+    assert shape.problem(np.zeros(shape.n_labels)).check(gold(sentence, TASK.entity_labels, TASK.relation_labels)).valid
 
 
 class Liar:
@@ -70,8 +70,8 @@ class Liar:
     def solve(self, problem):
         honest = Certifier()(problem)
         labels = np.zeros(problem.n_variables, dtype=np.int64)
-        labels[:] = len(RELATIONS) - 1
-        labels[: int(math.sqrt(problem.n_variables))] = len(ENTITIES) - 1
+        labels[:] = len(TASK.relation_labels) - 1
+        labels[: int(math.sqrt(problem.n_variables))] = len(TASK.entity_labels) - 1
         return replace(honest, values=labels, cost=honest.cost)
 
 
@@ -176,7 +176,7 @@ def test_the_machine_is_described():
 
 def test_text_goes_to_vowpal_wabbit_and_back():
     sentences = list(generate(5, 0))
-    truth = [gold(sentence, ENTITIES, RELATIONS) for sentence in sentences]
+    truth = [gold(sentence, TASK.entity_labels, TASK.relation_labels) for sentence in sentences]
     blocks = text.write_examples(sentences).strip().split("\n\n")
     said = "\n".join(" ".join(line.split()[0] for line in block.splitlines()) + " E_0" for block in blocks)
     answers = text.read_answers(said, [len(sentence.spans) for sentence in sentences])

@@ -72,6 +72,10 @@ def test_demo_leaves_results_and_a_report(tmp_path):
     results = json.loads((tmp_path / "demo" / "results.json").read_text())
     assert results["about"]["synthetic"]
     assert "<html" in (tmp_path / "demo" / "report.html").read_text()
+    told = done.stderr.splitlines()
+    assert told[0] == "Training the black box"
+    assert "Measuring the paper's Table 1" in told
+    assert len(told) == len(set(told)) > 8  # a line for each stage, where there is no terminal
 
 
 def test_reproduce_reads_a_corpus(tmp_path):

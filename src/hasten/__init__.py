@@ -28,7 +28,7 @@ from hasten.model.solution import SOURCES, STATUSES, Solution, Solutions, Source
 from hasten.model.structure import Rule, Structure
 from hasten.model.violations import Check, Violation
 from hasten.proof.certifier import Certifier
-from hasten.search.beam import BeamSearch, greedy
+from hasten.search.beam import FORCED, BeamSearch, greedy
 from hasten.search.constrained import ConstrainedSearch
 from hasten.search.reduced import ReducedSearch
 from hasten.solvers import Solver, available_solvers, make_solver
@@ -38,6 +38,7 @@ from hasten.speedup.predictor import Speedup
 __version__ = "0.1.0"
 
 __all__ = [
+    "FORCED",
     "SOURCES",
     "STATUSES",
     "Batch",

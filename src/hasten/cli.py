@@ -5,9 +5,7 @@ from __future__ import annotations
 import json
 import signal
 import sys
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
-from enum import StrEnum
+from collections.abc import Iterator
 from pathlib import Path
 from types import FrameType
 from typing import TYPE_CHECKING, Annotated
@@ -15,11 +13,13 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from rich.console import Console
 from rich.markup import escape
-from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
 import hasten
-from hasten.errors import CorpusError, HastenError
+from hasten.errors import HastenError
+from hasten.speedup.mode import Mode
 from hasten.support.files import output_directory
+from hasten.support.progress import show_progress
+from hasten.tasks.entity_relation.names import Training
 
 if TYPE_CHECKING:
     from hasten.tasks.entity_relation.data.corpus import Sentence
@@ -34,20 +34,6 @@ console = Console()
 errors = Console(stderr=True)
 
 
-class BlackBox(StrEnum):
-    """How the black box is trained."""
-
-    structured = "structured"
-    independent = "independent"
-
-
-class Mode(StrEnum):
-    """How sentences are labelled."""
-
-    certified = "certified"
-    search = "search"
-
-
 Out = Annotated[Path, typer.Option("--out", "-o", help="Directory for results.json and report.html.")]
 Seed = Annotated[int, typer.Option(min=0, help="Fixes the split, the training and everything else that is drawn.")]
 Corpus = Annotated[Path, typer.Option(help="Labelled corpus: conll04.corp or our JSON lines, plain, .gz or .zip.")]
@@ -56,7 +42,7 @@ Unlabeled = Annotated[
     typer.Option(help="Text with spans to learn the speedup from (CoNLL-2003, GMB, JSON lines). Repeatable."),
 ]
 Format = Annotated[str, typer.Option(help="Of the corpus: auto, conll04, conll2003, gmb or jsonl.")]
-Box = Annotated[BlackBox, typer.Option("--black-box", help="Trained with inference in the loop, or not.")]
+Box = Annotated[Training, typer.Option("--black-box", help="Trained with inference in the loop, or not.")]
 
 
 @app.command()
@@ -67,7 +53,7 @@ def demo(
 ) -> None:
     """The paper's example and its whole experiment on an embedded synthetic corpus, in about a minute."""
     from hasten.demo import show_running_example
-    from hasten.tasks.entity_relation.data.synthetic import generate
+    from hasten.tasks.entity_relation.data.corpora import Corpora
     from hasten.tasks.entity_relation.experiment.experiment import Experiment
 
     with output_directory(out):
@@ -75,15 +61,7 @@ def demo(
             "The first run compiles the kernels, which takes a minute or so; later runs load them.", style="dim"
         )
         show_running_example(console)
-        experiment = Experiment(
-            [sentence for sentence in generate(2 * n, seed) if sentence.relations][:n],
-            list(generate(10 * n, seed + 1, labelled=False)),
-            runs=3,
-            seed=seed,
-            source="synthetic news, made for hasten",
-            synthetic=True,
-        )
-        _run_and_report(experiment, out)
+        _run_and_report(Experiment.on(Corpora.made_up(n, seed), runs=3, seed=seed), out)
 
 
 @app.command()
@@ -94,27 +72,20 @@ def reproduce(
     solver: Annotated[str, typer.Option(help="The ILP solver: highs, gurobi, toulbar2 or cpsat.")] = "highs",
     runs: Annotated[int, typer.Option(min=1, help="How often each time is measured.")] = 5,
     seed: Seed = 0,
-    black_box: Box = BlackBox.structured,
+    black_box: Box = Training.STRUCTURED,
 ) -> None:
     """The paper's whole experiment (§5) on a real corpus: its tables, ours, and a report to read.
 
     Sentences of the corpus without relations, and those of --unlabeled files, are used without their labels.
     """
+    from hasten.tasks.entity_relation.data.corpora import Corpora
     from hasten.tasks.entity_relation.experiment.experiment import Experiment
 
     hasten.make_solver(solver)  # one that is not there is refused now
     with output_directory(out):
-        with _progress() as tell:
-            labelled, unlabelled = _read(corpus, unlabeled or [], seed, tell)
-        experiment = Experiment(
-            labelled,
-            unlabelled,
-            black_box=black_box.value,
-            solver=solver,
-            runs=runs,
-            seed=seed,
-            source=", ".join(path.name for path in [corpus, *(unlabeled or [])]),
-        )
+        with show_progress(errors) as tell:
+            corpora = Corpora.read(corpus, unlabeled or [], seed=seed, tell=tell)
+        experiment = Experiment.on(corpora, black_box=black_box, solver=solver, runs=runs, seed=seed)
         _run_and_report(experiment, out)
 
 
@@ -123,7 +94,7 @@ def train(
     corpus: Corpus,
     out: Annotated[Path, typer.Option("--out", "-o", help="Directory for the trained model.")],
     unlabeled: Unlabeled = None,
-    black_box: Box = BlackBox.structured,
+    black_box: Box = Training.STRUCTURED,
     induce: Annotated[
         bool, typer.Option(help="Take labels and argument types from the corpus, not from the paper.")
     ] = False,
@@ -132,27 +103,27 @@ def train(
     seed: Seed = 0,
 ) -> None:
     """Trains a model for `hasten predict`."""
-    from hasten.tasks.entity_relation.tagger import Tagger, check_place, explain_theta
-    from hasten.tasks.entity_relation.task import EntityRelationTask
+    from hasten.tasks.entity_relation.data.corpora import Corpora
+    from hasten.tasks.entity_relation.tagger import Tagger, check_place
 
     check_place(out)
     with output_directory(out.parent):
-        with _progress() as tell:
-            labelled, unlabelled = _read(corpus, unlabeled or [], seed, tell)
-            task = EntityRelationTask.induced(labelled) if induce else EntityRelationTask()
+        with show_progress(errors) as tell:
+            corpora = Corpora.read(corpus, unlabeled or [], seed=seed, tell=tell)
             tagger = Tagger.train(
-                labelled,
-                unlabelled,
-                task=task,
-                black_box=black_box.value,
+                corpora.labelled,
+                corpora.unlabelled,
+                induce=induce,
+                black_box=black_box,
                 width=width,
                 risk=risk,
                 seed=seed,
                 tell=tell,
             )
         tagger.save(out)
+    labelled, unlabelled = len(corpora.labelled), len(corpora.unlabelled)
     console.print(f"Trained on {_count(labelled, 'labelled sentence')} and {_count(unlabelled, 'unlabeled sentence')}.")
-    console.print(explain_theta(tagger.calibration, len(unlabelled or labelled), risk), highlight=False)
+    console.print(tagger.about_theta, highlight=False)
     place = escape(str(out))
     console.print(
         f"Wrote [bold]{place}[/]. Label text with: hasten predict {place} INPUT.jsonl OUTPUT.jsonl", soft_wrap=True
@@ -164,7 +135,7 @@ def predict(
     model: Annotated[Path, typer.Argument(help="What `hasten train` wrote.")],
     source: Annotated[str, typer.Argument(help="Sentences with spans, in any format; - for standard input.")],
     target: Annotated[str, typer.Argument(help="Where labelled JSON lines go; - for standard output.")],
-    mode: Annotated[Mode, typer.Option(help="Prove every answer, or trust the search.")] = Mode.certified,
+    mode: Annotated[Mode, typer.Option(help="Prove every answer, or trust the search.")] = Mode.CERTIFIED,
     solver: Annotated[str, typer.Option(help="Who is asked where nothing is proved.")] = "highs",
     format: Format = "auto",
 ) -> None:
@@ -178,18 +149,17 @@ def predict(
     from hasten.tasks.entity_relation.tagger import Tagger
 
     hasten.make_solver(solver)  # one that is not there is refused now
-    tagger = replace(Tagger.load(model), mode=mode.value, solver=solver)
+    tagger = replace(Tagger.load(model), mode=mode, solver=solver)
     sentences = _sentences(source, format)
-    counts = {"sentences": 0, "proved": 0, "solver": 0}
+    counts = {"proved": 0, "solver": 0}
 
     def labelled() -> Iterator[dict[str, object]]:
-        with _progress(quiet=target == "-") as tell:
-            for answer in tagger.label(sentences):
-                counts["sentences"] += 1
+        with show_progress(errors, quiet=target == "-") as tell:
+            for n, answer in enumerate(tagger.label(sentences)):
+                if n % 256 == 0:
+                    tell("Labelling sentences", None, f"{n:,}")
                 counts["proved"] += answer.proved
-                counts["solver"] += answer.source == "solver"
-                if counts["sentences"] % 256 == 0:
-                    tell(f"Labelled {counts['sentences']:,} sentences", 0.0)
+                counts["solver"] += answer.source is hasten.Source.SOLVER
                 yield to_json(answer.sentence) | {"proved": answer.proved}
 
     n = write_objects(target, labelled())
@@ -275,58 +245,15 @@ def main() -> None:
         sys.exit(130)
 
 
-@contextmanager
-def _progress(quiet: bool = False) -> Iterator[Callable[[str, float], None]]:
-    """Shows what is being done, and how far it is."""
-    columns = (SpinnerColumn(), TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn())
-    with Progress(*columns, console=errors, transient=True, disable=quiet or not errors.is_terminal) as progress:
-        bar = progress.add_task("Starting", total=1.0)
-
-        def tell(what: str, share: float) -> None:
-            progress.update(bar, description=what, completed=share)
-
-        yield tell
-
-
-def _count(things: int | Sequence[object], name: str) -> str:
-    n = things if isinstance(things, int) else len(things)
+def _count(n: int, name: str) -> str:
     return f"{n:,} {name}{'' if n == 1 else 's'}"
 
 
-def _sentences(
-    source: str | Path, format: str = "auto", remedy: str = "Name it: --format, one of"
-) -> Iterator[Sentence]:
-    """Reads a corpus, in words of the command line."""
-    from hasten.tasks.entity_relation.data.formats import FORMATS, read_corpus, recognise
-    from hasten.tasks.entity_relation.data.formats.lines import called
+def _sentences(source: str, format: str) -> Iterator[Sentence]:
+    """Reads a corpus; what cannot be told about it is asked for in words of the command line."""
+    from hasten.tasks.entity_relation.data.formats import read_corpus
 
-    if format == "auto":
-        found = recognise(source)
-        if found is None:
-            raise CorpusError(f"Cannot tell the format of {called(source)}. {remedy} {', '.join(FORMATS)}.")
-        format = found
-    return read_corpus(source, format)
-
-
-def _read(
-    corpus: Path, unlabeled: Sequence[Path], seed: int, tell: Callable[[str, float], None]
-) -> tuple[list[Sentence], list[Sentence]]:
-    """Reads the labelled sentences with relations, and all others with two spans or more, without labels."""
-    import random
-
-    remedy = "Turn it into JSON lines first: hasten convert, with --format one of"
-    tell(f"Reading {corpus.name}", 0.0)
-    sentences = list(_sentences(corpus, remedy=remedy))
-    labelled = [sentence for sentence in sentences if sentence.relations]
-    rest = [sentence.unlabelled() for sentence in sentences if not sentence.relations]
-    if not labelled:
-        raise CorpusError(f"{corpus} has no sentence with a relation. Give an annotated corpus.")
-    for n, path in enumerate(unlabeled):
-        tell(f"Reading {path.name}", n / len(unlabeled))
-        rest += [sentence.unlabelled() for sentence in _sentences(path, remedy=remedy)]
-    rest = [sentence for sentence in rest if len(sentence.spans) > 1]
-    random.Random(seed).shuffle(rest)
-    return labelled, rest
+    return read_corpus(source, format, remedy="Name it: --format, one of")
 
 
 def _run_and_report(experiment: Experiment, out: Path) -> None:
@@ -335,7 +262,7 @@ def _run_and_report(experiment: Experiment, out: Path) -> None:
     from hasten.tasks.entity_relation.report.report import write_report
     from hasten.tasks.entity_relation.report.summary import show_results
 
-    with _progress() as tell:
+    with show_progress(errors) as tell:
         results = experiment.run(tell)
     show_results(results, console)
     write_whole(out / "results.json", json.dumps(results, indent=1).encode())

@@ -1,4 +1,4 @@
-"""The paper's running example (§2), built with the public API and shown in the terminal."""
+"""The paper's running example (§2), shown in the terminal."""
 
 from __future__ import annotations
 
@@ -6,44 +6,28 @@ from rich.console import Console
 from rich.table import Table
 
 from hasten.model.problem import Problem
-from hasten.model.schema import Schema
 from hasten.model.solution import Solution
 from hasten.proof.certifier import Certifier
 from hasten.search.beam import greedy
 from hasten.solvers import make_solver
+from hasten.tasks.entity_relation.task import EntityRelationTask
 
 NAMES = ("Colin", "Ordon Village", "Colin → Ordon Village", "Ordon Village → Colin")
 
 
 def running_example() -> Problem:
     """Returns "Colin went back home in Ordon Village" as a problem, with costs that mislead a greedy search."""
-    schema = Schema()
-    entity = schema.variable("entity", ["person", "location", "organization", "none"])
-    relation = schema.variable("relation", ["Kill", "LiveIn", "WorkFor", "LocatedAt", "OrgBasedIn", "NoRel"])
-    args = schema.factor("args", source=entity, relation=relation, target=entity)
-    args.allow(relation="Kill", source="person", target="person")
-    args.allow(relation="LiveIn", source="person", target="location")
-    args.allow(relation="WorkFor", source="person", target="organization")
-    args.allow(relation="LocatedAt", source="location", target="location")
-    args.allow(relation="OrgBasedIn", source="organization", target="location")
-    args.allow(relation="NoRel")
-    both = schema.factor("both", forward=relation, backward=relation)
-    both.allow(forward="NoRel")
-    both.allow(backward="NoRel")
-
-    shape = schema.structure()
-    colin, village = shape.add(entity), shape.add(entity)
-    there, back = shape.add(relation), shape.add(relation)
-    shape.connect(args, source=colin, relation=there, target=village)
-    shape.connect(args, source=village, relation=back, target=colin)
-    shape.connect(both, forward=there, backward=back)
-    return shape.problem(
-        [
-            [0.4, 1.6, 1.2, 2.0],  # Colin: a person
-            [0.9, 1.1, 1.5, 2.0],  # Ordon Village: a person by a hair
-            [3.0, 0.5, 2.5, 2.0, 3.0, 1.2],  # Colin lives in Ordon Village
-            [3.0, 1.4, 3.0, 2.0, 2.8, 1.5],  # and, says the model, the other way round as well
-        ]
+    return (
+        EntityRelationTask()
+        .structure(2)
+        .problem(
+            [
+                [0.4, 1.6, 1.2, 2.0],  # Colin: a person
+                [0.9, 1.1, 1.5, 2.0],  # Ordon Village: a person by a hair
+                [3.0, 0.5, 2.5, 2.0, 3.0, 1.2],  # Colin lives in Ordon Village
+                [3.0, 1.4, 3.0, 2.0, 2.8, 1.5],  # and, says the model, the other way round as well
+            ]
+        )
     )
 
 

@@ -18,7 +18,7 @@ from hasten.kernels.proof import look as sight
 from hasten.kernels.proof import mend
 from hasten.model.problem import Problem
 from hasten.model.schema import Schema
-from hasten.model.solution import Status, as_solutions
+from hasten.model.solution import Solutions, Status
 from hasten.proof.certifier import Certifier, Step
 from hasten.solvers import make_solver
 
@@ -164,7 +164,7 @@ def test_a_labelling_that_only_rounding_makes_good_is_not_proved() -> None:
     problem = cancelling(large, 400, 0.7e-8 * large / 1e8)
     worse = np.zeros(problem.n_variables, dtype=np.int64)
     worse[[0, 1, -1]] = 1
-    given_one = as_solutions(problem.batch, worse, np.array([True]), np.array([0]))
+    given_one = Solutions.scored(problem.batch, worse)
     for found in (Certifier()(problem.batch, given_one)[0], Certifier()(problem)):
         excess = exact.total(problem, tuple(found.labels.tolist())) - exact.total(problem, problem.n_variables * (0,))
         assert not found.proved or excess <= 1e-6 * max(1.0, abs(found.cost))

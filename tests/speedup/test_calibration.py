@@ -14,8 +14,8 @@ from hasten.model.batch import Batch
 from hasten.model.schema import Schema
 from hasten.model.structure import Structure
 from hasten.proof.certifier import Certifier
-from hasten.search.beam import BeamSearch
-from hasten.speedup.calibration import FORCED, Candidate, calibrate, candidates, choose, gaps, problems_needed
+from hasten.search.beam import FORCED, BeamSearch
+from hasten.speedup.calibration import Candidate, calibrate, candidates, choose, gaps, problems_needed
 
 GAPS = np.arange(1.0, 11.0)
 REVERSED = np.array([0.5, 0.3, 0.2, 0.1, 0.05, 0.02, 0.01, 0.0, 0.0, 0.0])  # the larger the gap, the rarer

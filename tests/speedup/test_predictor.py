@@ -23,7 +23,7 @@ from hasten.learning.learner import Learner
 from hasten.model.batch import Batch
 from hasten.model.problem import Problem
 from hasten.model.schema import Schema
-from hasten.model.solution import SOURCES, Solution, Source, Status
+from hasten.model.solution import Solution, Source, Status
 from hasten.model.structure import Structure
 from hasten.proof.certifier import Certifier
 from hasten.search.beam import BeamSearch
@@ -133,7 +133,7 @@ def test_the_solver_is_asked_only_where_the_bound_is_not_tight():
     speedup = Speedup(news(), solver=solver, max_nodes=0)
     answers = speedup.predict(batch)
     assert solver.calls == (~alone.proved).sum() == speedup.counters.solver_calls > 0
-    assert ((answers.source == SOURCES.index(Source.SOLVER)) == ~alone.proved).all()
+    assert (answers.by(Source.SOLVER) == ~alone.proved).all()
     assert answers.cost == pytest.approx(optima(batch))
     branching = Speedup(news(), solver=Counting("highs"))
     assert branching.predict(batch).cost == pytest.approx(answers.cost)
@@ -378,7 +378,7 @@ def test_repairs_are_the_solvers_own():
     settings = {"mode": "search", "enforce": False, "look_ahead": False, "guided": False, "width": 1, "audit": 0}
     speedup = Speedup(guessing().schema, solver=solver, prove=False, **settings).fit(batch)
     answers = speedup.predict(batch)
-    repaired = answers.source == SOURCES.index(Source.SOLVER)
+    repaired = answers.by(Source.SOLVER)
     assert solver.calls == 200 + repaired.sum() > 250
     assert not answers.labels[np.repeat(repaired, 2)].any()
     assert answers.valid.all()
@@ -712,7 +712,7 @@ def test_misuse_is_explained():
     batch = batch_of(0, 5)
     with pytest.raises(NotFittedError, match="mode='certified'"):
         Speedup(news(), mode="search").predict(batch)
-    with pytest.raises(ProblemError, match="'search' or 'certified'"):
+    with pytest.raises(ProblemError, match="'certified' or 'search'"):
         Speedup(news(), mode="fast").predict(batch)
     with pytest.raises(ProblemError, match="audit must be"):
         Speedup(news(), audit=2).predict(batch)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import combinations, pairwise
+from itertools import pairwise
 
 import numpy as np
 
@@ -13,16 +13,9 @@ from hasten.model.problem import Problem
 from hasten.model.schema import Schema
 from hasten.model.structure import Structure
 from hasten.support.arrays import FloatArray, IntArray
+from hasten.tasks.entity_relation.task import EntityRelationTask, ordered_pairs
 
-ENTITIES = ("person", "location", "organization", "none")
-RELATIONS = ("Kill", "LiveIn", "WorkFor", "LocatedAt", "OrgBasedIn", "NoRel")
-ARGUMENTS = {  # the types of entity that each relation joins
-    "Kill": ("person", "person"),
-    "LiveIn": ("person", "location"),
-    "WorkFor": ("person", "organization"),
-    "LocatedAt": ("location", "location"),
-    "OrgBasedIn": ("organization", "location"),
-}
+TASK = EntityRelationTask(features="both")
 PEAK = 3.0  # how much cheaper a planted label is, in standard deviations of the noise
 UNRELATED = 0.75  # how often a planted pair has no relation
 
@@ -47,50 +40,13 @@ class Family:
         return self.make(size, n, np.random.default_rng([seed, size]))
 
 
-def entity_relation_schema() -> Schema:
-    """Returns the paper's schema; `source` and `target` pair an entity with a relation, as features only."""
-    schema = Schema()
-    entity = schema.variable("entity", ENTITIES)
-    relation = schema.variable("relation", RELATIONS)
-    args = schema.factor("args", source=entity, relation=relation, target=entity)
-    for name, (source, target) in ARGUMENTS.items():
-        args.allow(relation=name, source=source, target=target)
-    args.allow(relation="NoRel")
-    both = schema.factor("both", forward=relation, backward=relation)
-    both.allow(forward="NoRel").allow(backward="NoRel")
-    schema.factor("source", source=entity, relation=relation)
-    schema.factor("target", relation=relation, target=entity)
-    return schema
-
-
-def entity_relation(schema: Schema, n_entities: int) -> Structure:
-    """Returns a sentence of `n_entities`: the entities, then for each pair the relations there and back."""
-    entity, relation = schema.variables["entity"], schema.variables["relation"]
-    shape = schema.structure()
-    for _ in range(n_entities):
-        shape.add(entity)
-    between = {pair: shape.add(relation) for pair in ordered_pairs(n_entities)}
-    for (source, target), there in between.items():
-        shape.connect(schema.factors["args"], source=source, relation=there, target=target)
-        shape.connect(schema.factors["source"], source=source, relation=there)
-        shape.connect(schema.factors["target"], relation=there, target=target)
-        if source < target:
-            shape.connect(schema.factors["both"], forward=there, backward=between[target, source])
-    return shape
-
-
-def ordered_pairs(n_entities: int) -> list[tuple[int, int]]:
-    """Returns (source, target) of each relation, in the order of the variables."""
-    return [way for i, j in combinations(range(n_entities), 2) for way in ((i, j), (j, i))]
-
-
 def _random(size: int, n: int, rng: np.random.Generator) -> list[Problem]:
-    shape = entity_relation(entity_relation_schema(), size)
+    shape = TASK.structure(size)
     return _stack(shape, rng.normal(size=(n, shape.n_labels)))
 
 
 def _peaked(size: int, n: int, rng: np.random.Generator) -> list[Problem]:
-    shape = entity_relation(entity_relation_schema(), size)
+    shape = TASK.structure(size)
     costs = []
     for _ in range(n):
         cost = rng.normal(size=shape.n_labels)
@@ -101,14 +57,14 @@ def _peaked(size: int, n: int, rng: np.random.Generator) -> list[Problem]:
 
 def plant(n_entities: int, rng: np.random.Generator) -> IntArray:
     """Draws a valid labelling of a sentence: types at random, and some of the relations that they allow."""
-    types = rng.integers(len(ENTITIES), size=n_entities)
+    types, nothing = rng.integers(len(TASK.entity_labels), size=n_entities), len(TASK.relation_labels) - 1
     labels: dict[tuple[int, int], int] = {}
     for source, target in ordered_pairs(n_entities):
-        joined = ENTITIES[types[source]], ENTITIES[types[target]]
-        fitting = [RELATIONS.index(name) for name, pair in ARGUMENTS.items() if pair == joined]
-        free = labels.get((target, source), len(RELATIONS) - 1) == len(RELATIONS) - 1
+        joined = TASK.entity_labels[types[source]], TASK.entity_labels[types[target]]
+        fitting = [r for r, name in enumerate(TASK.arguments) if joined in TASK.arguments[name]]
+        free = labels.get((target, source), nothing) == nothing
         related = rng.random() >= UNRELATED and free and fitting
-        labels[source, target] = fitting[0] if related else len(RELATIONS) - 1
+        labels[source, target] = fitting[0] if related else nothing
     return np.array([*types, *labels.values()], dtype=np.int64)
 
 
@@ -175,15 +131,13 @@ def _stack(shape: Structure, costs: Iterable[FloatArray]) -> list[Problem]:
     return [shape.problem(row) for row in costs]
 
 
-def sentence_problems(schema: Schema, n_entities: Sequence[int] | IntArray, costs: FloatArray) -> list[Problem]:
+def sentence_problems(n_entities: Sequence[int] | IntArray, costs: FloatArray) -> list[Problem]:
     """Returns a problem for each sentence, given the flat costs of all of them."""
-    shapes: dict[int, Structure] = {}
     problems, at = [], 0
     for n in map(int, n_entities):
-        if n not in shapes:
-            shapes[n] = entity_relation(schema, n)
-        problems.append(shapes[n].problem(costs[at : at + shapes[n].n_labels]))
-        at += shapes[n].n_labels
+        shape = TASK.structure(n)
+        problems.append(shape.problem(costs[at : at + shape.n_labels]))
+        at += shape.n_labels
     return problems
 
 

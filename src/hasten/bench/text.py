@@ -19,59 +19,32 @@ from typing import Any
 
 import numpy as np
 
-from hasten.bench.families import (
-    ARGUMENTS,
-    ENTITIES,
-    RELATIONS,
-    entity_relation,
-    entity_relation_schema,
-    sentence_problems,
-)
+from hasten.bench.families import TASK, sentence_problems
 from hasten.jit import driver
 from hasten.model.batch import Batch
 from hasten.model.problem import Problem
-from hasten.model.schema import Schema
 from hasten.model.solution import Solutions
-from hasten.model.structure import Structure
 from hasten.proof.certifier import Certifier
-from hasten.search.beam import BeamSearch, greedy
-from hasten.support.arrays import FloatArray, IntArray
+from hasten.search.beam import FORCED, BeamSearch, greedy
+from hasten.support.arrays import IntArray
+from hasten.support.progress import tell_nobody
 from hasten.tasks.entity_relation.data.corpus import Sentence, split
 from hasten.tasks.entity_relation.data.formats import read_corpus
 from hasten.tasks.entity_relation.data.synthetic import generate
+from hasten.tasks.entity_relation.names import Training
 from hasten.tasks.entity_relation.scoring import native
-from hasten.tasks.entity_relation.scoring.black_box import LinearScorer
 from hasten.tasks.entity_relation.scoring.features import MAX_FEATURES, variable_features
 from hasten.tasks.entity_relation.scoring.text import Text, intern
-from hasten.tasks.entity_relation.scoring.training import gold, train_independent, train_structured
+from hasten.tasks.entity_relation.scoring.training import N_BUCKETS, gold, train_black_box
 
 # Vowpal Wabbit's numbers of the labels.
 VW_ENTITY = {"none": 1, "person": 2, "organization": 3, "location": 4}
 VW_RELATION = {"LiveIn": 5, "OrgBasedIn": 6, "LocatedAt": 7, "WorkFor": 8, "Kill": 9, "NoRel": 10}
 VW_TRAINING = "-b 22 --search 10 --search_task entity_relation --constraints --search_alpha 1e-8 --passes 10 -k"
-N_BUCKETS = 2**17
+ENTITIES, RELATIONS = TASK.entity_labels, TASK.relation_labels
 NO_RELATION = len(RELATIONS) - 1
-CERTAIN = 1e300  # a gap that only a single candidate has: costs are skipped where they cannot matter
 
 Report = Callable[[str], None]
-
-
-class Sentences:
-    """Turns sentences with flat costs into batches; one structure for each number of entities."""
-
-    def __init__(self) -> None:
-        self.schema: Schema = entity_relation_schema()
-        self._shapes: dict[int, Structure] = {}
-
-    def batch(self, n_entities: IntArray, costs: FloatArray) -> Batch:
-        """Returns a problem for each sentence."""
-        counts, which = np.unique(n_entities, return_inverse=True)
-        shapes = []
-        for n in map(int, counts):
-            if n not in self._shapes:
-                self._shapes[n] = entity_relation(self.schema, n)
-            shapes.append(self._shapes[n])
-        return Batch.build(shapes, which, costs)
 
 
 def corpus_problems(path: Path, seed: int = 0) -> dict[str, list[Problem]]:
@@ -79,11 +52,9 @@ def corpus_problems(path: Path, seed: int = 0) -> dict[str, list[Problem]]:
     train, test = read_split(path, seed)
     text = intern(test)
     found = {}
-    for name, scorer in (
-        ("corpus structured", train_together(train)),
-        ("corpus independent", train_alone(train)),
-    ):
-        found[name] = sentence_problems(entity_relation_schema(), text.n_entities, scorer.costs(text)[0])
+    for training in Training:
+        scorer = train_black_box(training, train, TASK, seed=0, tell=tell_nobody)
+        found[f"corpus {training}"] = sentence_problems(text.n_entities, scorer.costs(text)[0])
     return found
 
 
@@ -93,30 +64,15 @@ def read_split(path: Path | None, seed: int, n: int = 1500) -> tuple[list[Senten
     return split([sentence for sentence in sentences if sentence.relations], 0.7, seed)
 
 
-def train_together(train: Sequence[Sentence]) -> LinearScorer:
-    """Trains with inference in the loop."""
-    certify, sentences = Certifier(), Sentences()
-
-    def infer(n_entities: IntArray, costs: FloatArray, cost_at: IntArray) -> IntArray:
-        return certify(sentences.batch(n_entities, costs)).labels
-
-    return train_structured(train, ENTITIES, RELATIONS, infer, n_buckets=N_BUCKETS)
-
-
-def train_alone(train: Sequence[Sentence]) -> LinearScorer:
-    """Trains each variable alone."""
-    return train_independent(train, ENTITIES, RELATIONS, n_buckets=N_BUCKETS)
-
-
 def compare_searches(
     path: Path | None, *, seed: int = 0, quick: bool = False, report: Report = print
 ) -> dict[str, Any]:
     """Compares searches with Vowpal Wabbit's on time a sentence and on accuracy against the gold labels."""
     train, test = read_split(path, seed, 300 if quick else 1500)
     truth = [gold(sentence, ENTITIES, RELATIONS) for sentence in test]
-    text, scorer, sentences = intern(test), train_together(train), Sentences()
+    text, scorer = intern(test), train_black_box(Training.STRUCTURED, train, TASK, seed=0, tell=tell_nobody)
     n = len(test)
-    batch = sentences.batch(text.n_entities, scorer.costs(text)[0])
+    batch = TASK.batch(text.n_entities, scorer.costs(text)[0])
     searches: dict[str, Any] = {
         "greedy": greedy(),
         "beam 1": BeamSearch(1),
@@ -128,7 +84,7 @@ def compare_searches(
         found = split_labels(batch, search(batch).labels)
 
         def from_text(read: Text = text, search: Any = search) -> None:
-            search(sentences.batch(read.n_entities, scorer.costs(read)[0]))
+            search(TASK.batch(read.n_entities, scorer.costs(read)[0]))
 
         for what, run in (
             ("costs given", partial(search, batch)),
@@ -137,11 +93,11 @@ def compare_searches(
         ):
             row = {"name": f"hasten {name}, {what}", "microseconds": 1e6 * best_time(run) / n}
             rows.append({**row, **judge(truth, found)})
-    lazy = BeamSearch(1, theta=CERTAIN)
+    lazy = BeamSearch(1, theta=FORCED)
 
     def skipping(read: Text = text) -> Solutions:
         empty = np.zeros(scorer.cost_at(read)[-1])
-        return native.search(scorer, read, sentences.batch(read.n_entities, empty), lazy)
+        return native.search(scorer, read, TASK.batch(read.n_entities, empty), lazy)
 
     found = split_labels(batch, skipping().labels)
     for what, search_all in (
@@ -190,7 +146,7 @@ def judge(truth: Sequence[IntArray], found: Sequence[IntArray]) -> dict[str, flo
         predicted += int((ours < NO_RELATION).sum())
         actual += int((forward < NO_RELATION).sum())
         valid += all(
-            ours[p] == NO_RELATION or ARGUMENTS[RELATIONS[ours[p]]] == (ENTITIES[answer[i]], ENTITIES[answer[j]])
+            ours[p] == NO_RELATION or (ENTITIES[answer[i]], ENTITIES[answer[j]]) in TASK.arguments[RELATIONS[ours[p]]]
             for p, (i, j) in enumerate(combinations(range(n), 2))
         )
     return {

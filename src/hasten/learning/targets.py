@@ -9,7 +9,7 @@ import numpy as np
 from hasten.errors import HastenError, ProblemError
 from hasten.model.batch import Batch
 from hasten.model.problem import Labels
-from hasten.model.solution import STATUSES, Solution, Solutions, Status
+from hasten.model.solution import Solution, Solutions, Status
 from hasten.support.arrays import BoolArray, IntArray
 
 Answers = Solutions | Sequence[Solution | Labels | None] | IntArray  # an array is flat: all labels in a row
@@ -31,7 +31,7 @@ def read_answers(batch: Batch, answers: Answers) -> tuple[IntArray, IntArray]:
             f"Got {len(answers)} answers for {len(batch)} problems. Give one for each, or one flat array of numbers."
         )
     elif isinstance(answers, Solutions):
-        usable = answers.valid & (answers.status != STATUSES.index(Status.TIME_LIMIT))
+        usable = answers.valid & ~answers.has(Status.TIME_LIMIT)
         labels = answers.labels.copy()
     else:
         labels, usable = _gather(batch, answers)

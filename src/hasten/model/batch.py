@@ -13,7 +13,7 @@ from hasten.errors import ProblemError
 from hasten.kernels.layout import COST, GRAPH, TABLE, VARIABLE, BatchArrays
 from hasten.model.problem import Problem, Scorer, check_costs
 from hasten.model.structure import Compiled, Structure
-from hasten.support.arrays import FloatArray, IntArray, ints, offsets
+from hasten.support.arrays import Chosen, FloatArray, IntArray, chosen_numbers, ints, offsets
 
 
 @dataclass(frozen=True, eq=False)
@@ -224,9 +224,9 @@ class Batch:
         cost = self.score(problems, variables)
         return Batch(self.structures, self.structure, cost, self.cost_at, self.table, self.table_at)
 
-    def select(self, problems: Sequence[int] | IntArray) -> Batch:
-        """Returns the batch of some of the problems, by number."""
-        chosen = np.arange(len(self))[np.asarray(problems, dtype=np.int64)]  # a negative one from the end
+    def select(self, problems: Chosen) -> Batch:
+        """Returns the batch of some of the problems, by number or by a mask."""
+        chosen = chosen_numbers(problems, len(self))
         sizes = np.diff(self.cost_at)[chosen]
         cost_at = _offsets(sizes)
         source = np.repeat(self.cost_at[chosen] - cost_at[:-1], sizes) + np.arange(cost_at[-1])
@@ -244,6 +244,12 @@ class Batch:
     def __getstate__(self) -> dict[str, Any]:
         """What is copied or pickled: not what was derived, for it holds addresses."""
         return {field.name: getattr(self, field.name) for field in fields(self)}
+
+    def places(self, problems: IntArray) -> IntArray:
+        """Returns where the variables of some problems are in a flat labelling of the batch."""
+        sizes = self.n_variables[problems]
+        ends = np.cumsum(sizes)
+        return np.repeat(self.variable_at[problems] - (ends - sizes), sizes) + np.arange(sizes.sum())
 
     def __repr__(self) -> str:
         lazy = ", lazy" if self.lazy else ""

@@ -9,11 +9,11 @@ from typing import overload
 
 import numpy as np
 
-from hasten.errors import NoAnswerError
+from hasten.errors import NoAnswerError, ProblemError
 from hasten.kernels.score import score_batch
 from hasten.model.batch import Batch
 from hasten.model.problem import Problem
-from hasten.support.arrays import BoolArray, FloatArray, IntArray
+from hasten.support.arrays import BoolArray, Chosen, FloatArray, IntArray, chosen_numbers
 
 
 class Status(StrEnum):
@@ -47,6 +47,17 @@ class Source(StrEnum):
 WITHOUT_ANSWER = (Status.OPEN, Status.DEAD_END, Status.INFEASIBLE, Status.NO_TIME)
 STATUSES = tuple(Status)
 SOURCES = tuple(Source)
+_NUMBER: dict[Status | Source, int] = {
+    **{status: n for n, status in enumerate(Status)},
+    **{source: n for n, source in enumerate(Source)},
+}
+_ANSWERED = tuple(status not in WITHOUT_ANSWER for status in STATUSES)
+_OPTIMAL = np.array([status.optimal for status in STATUSES])
+
+
+def numbered(*words: Status | Source) -> IntArray:
+    """Returns statuses, or sources, as the numbers that `Solutions` holds."""
+    return np.array([_NUMBER[word] for word in words], dtype=np.int64)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -91,11 +102,9 @@ class Solution:
 
 @dataclass(frozen=True, eq=False)
 class Solutions(Sequence[Solution]):
-    """The answers to a batch, as arrays; an index gives one `Solution`, a slice a list of them.
+    """The answers to a batch, as arrays; an index gives one `Solution`, a slice the `Solutions` of some problems.
 
-    Statuses and sources are numbers, positions in `STATUSES` and `SOURCES`. Which answers came from the bound:
-    `answers.source == SOURCES.index(Source.BOUND)`; which have no labelling that satisfies the constraints:
-    `answers.status == STATUSES.index(Status.INFEASIBLE)`.
+    Statuses and sources are numbers, positions in `STATUSES` and `SOURCES`; `has` and `by` compare them with words.
     """
 
     batch: Batch
@@ -106,46 +115,6 @@ class Solutions(Sequence[Solution]):
     status: IntArray  # (n,) numbers in STATUSES
     source: IntArray  # (n,) numbers in SOURCES
     n_costs: IntArray  # (n,)
-
-    def __len__(self) -> int:
-        return len(self.cost)
-
-    @overload
-    def __getitem__(self, p: int) -> Solution: ...
-    @overload
-    def __getitem__(self, p: slice) -> list[Solution]: ...
-    def __getitem__(self, p: int | slice) -> Solution | list[Solution]:
-        if isinstance(p, slice):
-            return [self[each] for each in range(*p.indices(len(self)))]
-        return self._answer(p % max(1, len(self)), self.batch[p])
-
-    def only(self, problem: Problem) -> Solution:
-        """Returns the answer to the only problem there is."""
-        return self._answer(0, problem)
-
-    def _answer(self, p: int, problem: Problem) -> Solution:
-        at = self.batch.variable_at
-        values = self.labels[at[p] : at[p + 1]]
-        answered = STATUSES[self.status[p]] not in WITHOUT_ANSWER
-        return Solution(
-            problem,
-            STATUSES[self.status[p]],
-            SOURCES[self.source[p]],
-            values if answered else None,
-            float(self.cost[p]),
-            float(self.bound[p]),
-            bool(self.valid[p]),
-            int(self.n_costs[p]),
-        )
-
-    def __iter__(self) -> Iterator[Solution]:
-        return (self[p] for p in range(len(self)))
-
-    @property
-    def proved(self) -> BoolArray:
-        """Which answers are optimal, or proofs of infeasibility, without the solver."""
-        infeasible = (self.status == STATUSES.index(Status.INFEASIBLE)) & (self.source != SOURCES.index(Source.SOLVER))
-        return np.asarray((self.status == STATUSES.index(Status.PROVED)) | infeasible)
 
     @classmethod
     def of(cls, batch: Batch, answers: Sequence[Solution]) -> Solutions:
@@ -160,39 +129,142 @@ class Solutions(Sequence[Solution]):
             np.array([answer.cost for answer in answers], dtype=np.float64),
             np.array([answer.bound for answer in answers], dtype=np.float64),
             np.array([answer.valid for answer in answers], dtype=bool),
-            np.array([STATUSES.index(answer.status) for answer in answers], dtype=np.int64),
-            np.array([SOURCES.index(answer.source) for answer in answers], dtype=np.int64),
+            numbered(*(answer.status for answer in answers)),
+            numbered(*(answer.source for answer in answers)),
             np.array([answer.n_costs for answer in answers], dtype=np.int64),
         )
+
+    @classmethod
+    def joined(cls, batch: Batch, parts: Sequence[Solutions]) -> Solutions:
+        """Puts the answers to the parts of a batch, in their order, together again."""
+        if not parts:
+            return cls.of(batch, [])
+        arrays = ([getattr(part, name) for part in parts] for name in ("labels", *_EACH))
+        return cls(batch, *(np.concatenate(each) for each in arrays))
+
+    @classmethod
+    def scored(
+        cls,
+        batch: Batch,
+        labels: IntArray,
+        done: BoolArray | None = None,
+        n_costs: IntArray | None = None,
+        computed: FloatArray | None = None,
+    ) -> Solutions:
+        """Scores what a search found, flat labels, and says how it went.
+
+        `done` tells which searches came to an end: all, unless given. `n_costs` counts the variables whose costs
+        were computed: all, unless given. `computed` holds the costs that a lazy search asked for; where it did not
+        ask for all, the cost is nan.
+        """
+        n = len(batch)
+        total, valid = np.empty(n), np.empty(n, dtype=bool)
+        arrays = batch.arrays if computed is None else batch.arrays._replace(cost=computed)
+        score_batch(arrays, labels, total, valid)
+        if done is None:
+            done = np.ones(n, dtype=bool)
+        elif not done.all():
+            total[~done], valid[~done] = np.inf, False
+        if n_costs is None:
+            n_costs = batch.n_variables.copy()
+        if computed is not None:
+            total[np.isfinite(total) & (n_costs < batch.n_variables)] = np.nan
+        status = _SEARCHED[done.view(np.int8), valid.view(np.int8)]
+        source = np.full(n, _NUMBER[Source.SEARCH], dtype=np.int64)
+        return cls(batch, labels, total, np.full(n, -np.inf), valid, status, source, n_costs)
+
+    def __len__(self) -> int:
+        return len(self.cost)
+
+    @overload
+    def __getitem__(self, p: int) -> Solution: ...
+    @overload
+    def __getitem__(self, p: slice) -> Solutions: ...
+    def __getitem__(self, p: int | slice) -> Solution | Solutions:
+        if isinstance(p, slice):
+            return self.select(range(*p.indices(len(self))))
+        return self._answer(p % max(1, len(self)), self.batch[p])
+
+    def __iter__(self) -> Iterator[Solution]:
+        return (self[p] for p in range(len(self)))
+
+    def only(self, problem: Problem) -> Solution:
+        """Returns the answer to the only problem there is."""
+        return self._answer(0, problem)
+
+    def _answer(self, p: int, problem: Problem) -> Solution:
+        at, status = self.batch.variable_at, self.status[p]
+        return Solution(
+            problem,
+            STATUSES[status],
+            SOURCES[self.source[p]],
+            self.labels[at[p] : at[p + 1]] if _ANSWERED[status] else None,
+            float(self.cost[p]),
+            float(self.bound[p]),
+            bool(self.valid[p]),
+            int(self.n_costs[p]),
+        )
+
+    def has(self, status: Status) -> BoolArray:
+        """Tells which answers have this status."""
+        return np.asarray(self.status == _NUMBER[status])
+
+    def by(self, source: Source) -> BoolArray:
+        """Tells which answers came from this step."""
+        return np.asarray(self.source == _NUMBER[source])
+
+    @property
+    def optimal(self) -> BoolArray:
+        """Which answers leave nothing to find out: optima, and proofs that there is none."""
+        known: BoolArray = _OPTIMAL[self.status]
+        return known
+
+    @property
+    def proved(self) -> BoolArray:
+        """Which answers are optimal, or proofs of infeasibility, without the solver."""
+        return self.has(Status.PROVED) | (self.has(Status.INFEASIBLE) & ~self.by(Source.SOLVER))
+
+    def counts(self) -> dict[tuple[Status, Source], int]:
+        """Returns how many answers have each status and source; those that do not occur are left out."""
+        if len(self) == 1:  # the answer to a single problem, as fast as can be
+            return {(STATUSES[self.status[0]], SOURCES[self.source[0]]): 1}
+        counted = np.bincount(self.status * len(SOURCES) + self.source)
+        return {
+            (STATUSES[at // len(SOURCES)], SOURCES[at % len(SOURCES)]): int(counted[at])
+            for at in np.flatnonzero(counted).tolist()
+        }
+
+    def select(self, chosen: Chosen) -> Solutions:
+        """Returns the answers to some of the problems, by number or by a mask."""
+        numbers = chosen_numbers(chosen, len(self))
+        each = (getattr(self, name)[numbers] for name in _EACH)
+        return Solutions(self.batch.select(numbers), self.labels[self.batch.places(numbers)], *each)
+
+    def replace(self, chosen: Chosen, others: Solutions) -> Solutions:
+        """Returns these answers with others, to the same problems, in place of some, by number or by a mask."""
+        numbers = chosen_numbers(chosen, len(self))
+        places = self.batch.places(numbers)
+        if len(others) != numbers.size or len(others.labels) != places.size:
+            raise ProblemError(
+                f"Got {len(others)} answers, with {len(others.labels)} labels, to replace {numbers.size}, with "
+                f"{places.size}. Give one for each, to the same problem."
+            )
+        changed = {name: getattr(self, name).copy() for name in ("labels", *_EACH)}
+        changed["labels"][places] = others.labels
+        for name in _EACH:
+            changed[name][numbers] = getattr(others, name)
+        return Solutions(self.batch, **changed)
+
+    def resolved(self) -> Solutions:
+        """Returns a search's answers scored by all costs, where the costs were lazy."""
+        if not self.batch.lazy:
+            return self
+        return Solutions.scored(self.batch.resolved(), self.labels, ~self.has(Status.DEAD_END), self.n_costs)
 
     def __repr__(self) -> str:
         return f"Solutions({len(self)}, valid={self.valid.mean() if len(self) else 1:.3f})"
 
 
+_EACH = ("cost", "bound", "valid", "status", "source", "n_costs")  # what there is one of for each problem, in order
 # By whether the search was done, and whether its answer is valid.
-_STATUS = np.array(
-    [
-        [STATUSES.index(status) for status in (Status.DEAD_END, Status.DEAD_END)],
-        [STATUSES.index(status) for status in (Status.INVALID, Status.FOUND)],
-    ]
-)
-
-
-def as_solutions(
-    batch: Batch, labels: IntArray, done: BoolArray, n_costs: IntArray, computed: FloatArray | None = None
-) -> Solutions:
-    """Re-scores what a search found and says how it went.
-
-    `computed` holds the costs that a lazy search asked for; where it did not ask for all, the cost is nan.
-    """
-    n = len(batch)
-    total, valid = np.empty(n), np.empty(n, dtype=bool)
-    cost = batch.cost if computed is None else computed
-    score_batch(batch.arrays._replace(cost=cost), labels, total, valid)
-    if not done.all():
-        total[~done], valid[~done] = np.inf, False
-    if computed is not None:
-        total[np.isfinite(total) & (n_costs < batch.n_variables)] = np.nan
-    status = _STATUS[done.view(np.int8), valid.view(np.int8)]
-    source = np.full(n, SOURCES.index(Source.SEARCH), dtype=np.int64)
-    return Solutions(batch, labels, total, np.full(n, -np.inf), valid, status, source, n_costs)
+_SEARCHED = np.array([numbered(Status.DEAD_END, Status.DEAD_END), numbered(Status.INVALID, Status.FOUND)])

@@ -23,7 +23,7 @@ from hasten.kernels.proof.outcome import BEST, LABELS_BY, N_NODES, N_SWEEPS, OPE
 from hasten.model.batch import ONLY, Batch, arrays_of, as_batch
 from hasten.model.elimination import MAX_JOIN, addresses, reduce
 from hasten.model.problem import Problem
-from hasten.model.solution import SOURCES, STATUSES, Solution, Solutions, Source, Status, as_solutions
+from hasten.model.solution import SOURCES, STATUSES, Solution, Solutions, Source, Status, numbered
 from hasten.model.structure import Structure
 from hasten.support.arrays import FloatArray, IntArray
 from hasten.support.parallel import in_parallel
@@ -114,7 +114,7 @@ class Certifier:
         (cost,), (bound,), _ = values.tolist()
         (outcome,), _, (labels_by,), _, _ = facts.tolist()
         answered = cost < math.inf
-        status, source = STATUSES[_STATUS[outcome][answered]], SOURCES[_SOURCE[labels_by]]
+        status, source = STATUSES[_STATUS[outcome, int(answered)]], SOURCES[_SOURCE[labels_by]]
         return Solution(problem, status, source, labels if answered else None, cost, bound, answered, len(labels))
 
     @property
@@ -203,19 +203,21 @@ def _given(batch: Batch, found: Solutions | None) -> tuple[IntArray, FloatArray]
         raise ProblemError(
             f"Got {len(found.labels)} labels for {batch.variable_at[-1]} variables: these are other problems."
         )
-    scored = as_solutions(batch, found.labels.copy(), np.ones(n, dtype=bool), batch.n_variables)
+    scored = Solutions.scored(batch, found.labels.copy())
     values[BEST] = np.where(scored.valid, scored.cost, np.inf)
     return scored.labels, values
 
 
 # By outcome (proved, open, infeasible), and by whether there is an answer.
-_STATUS = [
-    [STATUSES.index(status) for status in (Status.OPEN, Status.PROVED)],
-    [STATUSES.index(status) for status in (Status.OPEN, Status.FOUND)],
-    [STATUSES.index(status) for status in (Status.INFEASIBLE, Status.INFEASIBLE)],
-]
+_STATUS = np.array(
+    [
+        numbered(Status.OPEN, Status.PROVED),
+        numbered(Status.OPEN, Status.FOUND),
+        numbered(Status.INFEASIBLE, Status.INFEASIBLE),
+    ]
+)
 # By the step that found the labels; none: they were given.
-_SOURCE = [SOURCES.index(Source.SEARCH), *4 * [SOURCES.index(Source.BOUND)], SOURCES.index(Source.BRANCH)]
+_SOURCE = numbered(Source.SEARCH, *4 * [Source.BOUND], Source.BRANCH)
 
 
 def _solutions(batch: Batch, proofs: Proofs) -> Solutions:
@@ -223,6 +225,5 @@ def _solutions(batch: Batch, proofs: Proofs) -> Solutions:
     answered = np.isfinite(cost)
     if not answered.all():
         labels[np.repeat(~answered, batch.n_variables)] = -1
-    status = np.array(_STATUS)[facts[OUTCOME], answered.view(np.int8)]
-    source = np.array(_SOURCE)[facts[LABELS_BY]]
+    status, source = _STATUS[facts[OUTCOME], answered.view(np.int8)], _SOURCE[facts[LABELS_BY]]
     return Solutions(batch, labels, cost, bound, answered, status, source, batch.n_variables.copy())

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import sys
 from dataclasses import dataclass
 
 import numpy as np
@@ -10,13 +11,17 @@ import numpy as np
 from hasten.errors import ProblemError
 from hasten.kernels import search as beam
 from hasten.model.batch import Batch
-from hasten.model.solution import Solutions, as_solutions
+from hasten.model.solution import Solutions
 from hasten.search.searcher import Searcher
 from hasten.support.arrays import FloatArray, IntArray
 from hasten.support.checks import check_number, check_width
 from hasten.support.parallel import in_parallel
 
 NO_WEIGHTS = np.zeros(0)
+FORCED = sys.float_info.max
+"""The theta of a search that skips a cost only where it cannot change the beam: where no more candidates are left,
+by the constraints, than the beam can hold. The gap there is infinite, and everywhere else it is smaller than this.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +64,7 @@ class BeamSearch(Searcher):
             beam.search_some(batch.arrays, weights, options, batch.order[start:stop], labels, outcome, n_costs)
 
         in_parallel(run, n, n_jobs)
-        return as_solutions(batch, labels, outcome == beam.DONE, n_costs)
+        return Solutions.scored(batch, labels, outcome == beam.DONE, n_costs)
 
     def _search_lazily(self, batch: Batch, options: beam.Options, weights: FloatArray, n_jobs: int) -> Solutions:
         """Runs all problems until each is done or wants costs, computes what they want in one call, goes on."""
@@ -101,7 +106,7 @@ class BeamSearch(Searcher):
         at = batch.variable_at[owner] * width + (np.arange(n_variables) - batch.variable_at[owner])
         labels[done] = paused.labels[at[done]]
         n_costs = np.bincount(owner[known_cost], minlength=n)
-        return as_solutions(batch, labels, outcome == beam.DONE, n_costs, cost)
+        return Solutions.scored(batch, labels, outcome == beam.DONE, n_costs, cost)
 
     def prepared(self, batch: Batch) -> tuple[FloatArray, beam.Options]:
         """Returns its weights, checked against the batch, and its options: what a kernel is given."""

@@ -8,7 +8,7 @@ import numpy as np
 
 from hasten.kernels.search import arcs
 from hasten.model.batch import Batch
-from hasten.model.solution import Solutions, as_solutions
+from hasten.model.solution import Solutions
 from hasten.search.searcher import Searcher
 from hasten.support.parallel import in_parallel
 
@@ -30,4 +30,4 @@ class ConstrainedSearch(Searcher):
             arcs.search_some(batch.arrays, batch.order[start:stop], labels, done)
 
         in_parallel(run, len(batch), n_jobs)
-        return as_solutions(batch, labels, done, batch.n_variables.copy())
+        return Solutions.scored(batch, labels, done)

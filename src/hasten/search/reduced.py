@@ -11,7 +11,7 @@ from hasten.kernels import search as beam
 from hasten.kernels.search import reduced
 from hasten.model.batch import Batch
 from hasten.model.elimination import MAX_JOIN, addresses
-from hasten.model.solution import Solutions, as_solutions
+from hasten.model.solution import Solutions
 from hasten.search.searcher import Searcher
 from hasten.support.checks import check_width
 from hasten.support.parallel import in_parallel
@@ -44,4 +44,4 @@ class ReducedSearch(Searcher):
             reduced.search_some(batch.arrays, left[start:stop], options, problems, labels, done)
 
         in_parallel(run, len(batch), n_jobs)
-        return as_solutions(batch, labels, done, batch.n_variables.copy())
+        return Solutions.scored(batch, labels, done)

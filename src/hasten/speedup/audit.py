@@ -18,6 +18,7 @@ from operator import add, attrgetter
 import numpy as np
 
 from hasten.errors import ProblemError
+from hasten.model.solution import Solutions, Source, Status
 from hasten.support.arrays import BoolArray, FloatArray
 
 SHORTEST = 16  # audits of the shortest stretch
@@ -118,6 +119,27 @@ class Counters:
     disagreements: int = 0
     labelled: int = 0  # problems learned from
     updates: int = 0  # mistakes that changed the weights
+
+    @classmethod
+    def of(cls, answers: Solutions, solver_calls: int = 0) -> Counters:
+        """Returns what there is to count about some answers."""
+        by, proved, infeasible = dict.fromkeys(Source, 0), 0, 0
+        for (status, source), n in answers.counts().items():
+            by[source] += n
+            infeasible += n * (status is Status.INFEASIBLE)
+            proved += n * (status is Status.PROVED or (status is Status.INFEASIBLE and source is not Source.SOLVER))
+        return cls(
+            problems=len(answers),
+            by_search=by[Source.SEARCH],
+            by_bound=by[Source.BOUND],
+            by_branch=by[Source.BRANCH],
+            by_solver=by[Source.SOLVER],
+            proved=proved,
+            infeasible=infeasible,
+            solver_calls=solver_calls,
+            costs=int(answers.n_costs.sum()),
+            variables=int(answers.batch.variable_at[-1]),
+        )
 
     def __add__(self, other: Counters) -> Counters:
         return Counters(*map(add, self.values, other.values))

@@ -1,117 +1,87 @@
-"""Certified answers: proved without the solver where that can be done, the solver's elsewhere.
+"""The black box's answers: proved without the solver where that can be done, the solver's elsewhere.
 
-And what is done with many answers at once: choosing some, putting others in their place, counting them.
+Whoever wants an optimum asks here, so that labels, cost, bound, status and source always belong together.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from dataclasses import replace
 
 import numpy as np
 
 from hasten.errors import SolverWrong
 from hasten.kernels.tolerance import TOLERANCE
 from hasten.model.batch import Batch
-from hasten.model.solution import SOURCES, STATUSES, Solution, Solutions, Source, Status, as_solutions
+from hasten.model.solution import Solution, Solutions
 from hasten.proof.certifier import Certifier
-from hasten.solvers import Solver
-from hasten.speedup.audit import Counters
-from hasten.support.arrays import BoolArray, IntArray
+from hasten.solvers import Progress, Solver
 
-CHUNK = 4096  # problems between two updates of the progress bar
-OPTIMAL = np.array([status.optimal for status in STATUSES])
+CHUNK = 4096  # problems between two reports of progress
 
 
 def prove_or_solve(
-    batch: Batch, found: Solutions | None, solver: Callable[[], Solver], max_nodes: int | None, n_jobs: int = 1
+    batch: Batch,
+    solver: Callable[[], Solver],
+    *,
+    found: Solutions | None = None,
+    max_nodes: int | None = None,
+    n_jobs: int = 1,
+    progress: Progress | None = None,
 ) -> tuple[Solutions, int]:
-    """Returns optimal answers, and how often that took the solver, which is made only if it is needed.
+    """Returns optimal answers, and how often that took the solver.
 
-    `found` is where to start from, if something was searched already.
+    `solver` makes the solver, or returns the one that was made; it is called only if one is needed. `found` is where
+    to start from, if something was searched already. `max_nodes` is how far to branch before the solver is asked.
+    `progress` is told how many problems are done, of how many.
     """
-    answers = Certifier(max_nodes=max_nodes)(batch, found, n_jobs=n_jobs)
-    left = np.flatnonzero(~is_optimal(answers))
-    for p in left.tolist():
-        put(answers, p, solver().solve(answers.batch[p]), solver().name)
-    return answers, int(left.size)
+    batch, certify = batch.resolved(), Certifier(max_nodes=max_nodes)
+    if progress is None:
+        return solve_open(certify(batch, found, n_jobs=n_jobs), solver)
+    parts, calls = [], 0
+    for start in range(0, len(batch), CHUNK):
+        part = range(start, min(start + CHUNK, len(batch)))
+
+        def tell(done: int, of: int, before: int = start) -> None:
+            progress(before + done, len(batch))
+
+        tell(0, len(part))
+        some = None if found is None else found.select(part)
+        answers, more = solve_open(certify(batch.select(part), some, n_jobs=n_jobs), solver, tell)
+        parts.append(answers)
+        calls += more
+        tell(len(part), len(part))
+    return Solutions.joined(batch, parts), calls
 
 
-def with_progress(batch: Batch, answer: Callable[[Batch], tuple[Solutions, int]]) -> tuple[Solutions, int]:
-    """Answers a batch part by part, with a progress bar; returns the answers, and how often that took the solver."""
-    from rich.progress import track
-
-    parts = [np.arange(at, min(at + CHUNK, len(batch))) for at in range(0, len(batch), CHUNK)]
-    answered = [answer(batch.select(part)) for part in track(parts, "labelling")]
-    answers = [solution for part, _ in answered for solution in part]
-    return Solutions.of(batch, answers), sum(calls for _, calls in answered)
-
-
-def is_optimal(answers: Solutions) -> BoolArray:
-    """Tells which answers leave nothing to find out."""
-    known: BoolArray = OPTIMAL[answers.status]
-    return known
-
-
-def counted(answers: Solutions, solver_calls: int = 0) -> Counters:
-    """Returns what there is to count about some answers."""
-    number = np.bincount(answers.status * len(SOURCES) + answers.source, minlength=len(STATUSES) * len(SOURCES))
-    by_status = number.reshape(len(STATUSES), len(SOURCES)).tolist()
-    proved, infeasible = by_status[STATUSES.index(Status.PROVED)], by_status[STATUSES.index(Status.INFEASIBLE)]
-    by = dict(zip(SOURCES, map(sum, zip(*by_status, strict=True)), strict=True))
-    return Counters(
-        problems=len(answers),
-        by_search=by[Source.SEARCH],
-        by_bound=by[Source.BOUND],
-        by_branch=by[Source.BRANCH],
-        by_solver=by[Source.SOLVER],
-        proved=sum(proved) + sum(infeasible) - infeasible[SOURCES.index(Source.SOLVER)],
-        infeasible=sum(infeasible),
-        solver_calls=solver_calls,
-        costs=int(answers.n_costs.sum()),
-        variables=int(answers.batch.variable_at[-1]),
-    )
+def solve_open(
+    answers: Solutions, solver: Callable[[], Solver], progress: Progress | None = None
+) -> tuple[Solutions, int]:
+    """Asks the solver about the answers that are not optimal; returns all answers, and how many it was asked about."""
+    left = np.flatnonzero(~answers.optimal)
+    if not left.size:
+        return answers, 0
+    solved = []
+    for n, p in enumerate(left.tolist()):
+        if progress is not None:
+            progress(len(answers) - left.size + n, len(answers))
+        solved.append(better(answers[p], solver()))
+    return answers.replace(left, Solutions.of(answers.batch.select(left), solved)), int(left.size)
 
 
-def put(answers: Solutions, p: int, solved: Solution, name: str) -> None:
-    """Puts a solver's answer in its place, unless a better one is there; one that is refuted is an error."""
-    best = float(answers.cost[p])
-    slack = TOLERANCE * max(1.0, abs(best))
-    if solved.status.optimal and best < math.inf and best < solved.cost - slack:
+def better(found: Solution, solver: Solver) -> Solution:
+    """Returns the solver's answer to a problem, or what was found where that is better, with the tighter bound.
+
+    A solver that calls its answer optimal although a better one was found is an error.
+    """
+    solved = solver.solve(found.problem)
+    slack = TOLERANCE * max(1.0, abs(found.cost))
+    if solved.status.optimal and found.cost < math.inf and found.cost < solved.cost - slack:
         raise SolverWrong(
-            f"{name} says that nothing is better than {solved.cost:g}, but there is a valid labelling that "
-            f"costs {best:g}. Is it an exact solver? One that is not meant to be is for Speedup(prove=False)."
+            f"{solver.name} says that nothing is better than {solved.cost:g}, but there is a valid labelling that "
+            f"costs {found.cost:g}. Is it an exact solver? One that is not meant to be is for Speedup(prove=False)."
         )
-    at = slice(answers.batch.variable_at[p], answers.batch.variable_at[p + 1])
-    if solved.status.optimal or solved.cost < best:
-        answers.labels[at] = -1 if solved.values is None else solved.values
-        answers.cost[p], answers.valid[p] = solved.cost, solved.valid
-        answers.status[p], answers.source[p] = STATUSES.index(solved.status), SOURCES.index(solved.source)
-    elif best == math.inf:
-        answers.status[p], answers.source[p] = STATUSES.index(solved.status), SOURCES.index(solved.source)
-    answers.bound[p] = max(answers.bound[p], solved.bound)
-
-
-def places(batch: Batch, chosen: IntArray) -> IntArray:
-    """Returns where the variables of some problems are in the flat labels of their batch."""
-    sizes = batch.n_variables[chosen]
-    ends = np.cumsum(sizes)
-    return np.repeat(batch.variable_at[chosen] - (ends - sizes), sizes) + np.arange(sizes.sum())
-
-
-def rescored(found: Solutions, chosen: IntArray, batch: Batch) -> Solutions:
-    """Returns some of a search's answers with all their costs computed, `batch` being those problems."""
-    labels = found.labels[places(found.batch, chosen)]
-    done = found.status[chosen] != STATUSES.index(Status.DEAD_END)
-    return as_solutions(batch, labels, done, found.n_costs[chosen])
-
-
-def replaced(answers: Solutions, chosen: IntArray, others: Solutions) -> Solutions:
-    """Returns the answers with some of them replaced."""
-    labels = answers.labels.copy()
-    labels[places(answers.batch, chosen)] = others.labels
-    fields = {}
-    for name in ("cost", "bound", "valid", "status", "source", "n_costs"):
-        fields[name] = getattr(answers, name).copy()
-        fields[name][chosen] = getattr(others, name)
-    return Solutions(answers.batch, labels, **fields)
+    keep = not solved.status.optimal and found.cost < math.inf and found.cost <= solved.cost
+    chosen = found if keep else solved
+    return replace(chosen, bound=min(max(found.bound, solved.bound), chosen.cost))

@@ -8,14 +8,13 @@ is truly too risky passes with a chance of at most 1 - confidence, and so none t
 returned but with that chance. For this the candidates must not depend on the answers that test them: they
 come from the gaps of other problems, a fifth of those given. Several widths share the doubt equally.
 
-`theta = inf` computes every cost. The next candidate, the largest finite number, skips a cost only where the
-constraints leave no more candidates than the beam can hold.
+`theta = inf` computes every cost. The next candidate, `FORCED`, skips a cost only where the constraints leave no
+more candidates than the beam can hold.
 """
 
 from __future__ import annotations
 
 import math
-import sys
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 
@@ -28,15 +27,19 @@ from hasten.kernels.layout import VARIABLE, BatchArrays, costs_of, graph_of, tab
 from hasten.kernels.tolerance import TOLERANCE
 from hasten.model.batch import Batch, as_batch
 from hasten.model.problem import Problem
-from hasten.model.solution import STATUSES, Solutions, Status
-from hasten.search.beam import NO_WEIGHTS, BeamSearch
+from hasten.model.solution import Solutions, Status
+from hasten.search.beam import FORCED, NO_WEIGHTS, BeamSearch
 from hasten.search.searcher import Searcher
 from hasten.speedup.audit import upper_limit
 from hasten.support.arrays import BoolArray, FloatArray, IntArray
 from hasten.support.checks import check_width
 
-FORCED = sys.float_info.max  # skips a cost only where it cannot change the beam
 N_CANDIDATES = 24
+
+
+def theta_in_words(theta: float, digits: int = 4) -> str:
+    """Returns theta for people: "forced" for the one that skips only what cannot matter."""
+    return "forced" if theta == FORCED else f"{theta:.{digits}g}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,14 +78,14 @@ class Calibration:
 
     def __str__(self) -> str:
         lines = [
-            f"theta {_number(self.theta)} at width {self.width}: computes {self.share:.1%} of the costs, "
+            f"theta {theta_in_words(self.theta)} at width {self.width}: computes {self.share:.1%} of the costs, "
             f"changes {self.changed:.2%} of the answers against the {self.against}",
             f"(at most {self.limit:.2%}, with confidence {self.confidence:.0%}; the risk allowed is "
             f"{self.risk:.2%}{'' if self.met else ', which no candidate met'})",
             f"{'width':>5} {'theta':>10} {'costs':>8} {'changed':>8} {'at most':>8}",
         ]
         lines += [
-            f"{row.width:>5} {_number(row.theta):>10} {row.share:>8.1%} {row.changed:>8.2%} {row.limit:>8.2%}"
+            f"{row.width:>5} {theta_in_words(row.theta):>10} {row.share:>8.1%} {row.changed:>8.2%} {row.limit:>8.2%}"
             f"{'' if row.passed else '  too risky'}"
             for row in self.table
         ]
@@ -175,7 +178,7 @@ def problems_needed(risk: float, confidence: float = 0.95) -> int:
 
 
 def candidates(search: BeamSearch, batch: Batch) -> list[float]:
-    """Returns thetas to test, largest first: inf, the largest number, quantiles of the gaps seen, and 0."""
+    """Returns thetas to test, largest first: inf, `FORCED`, quantiles of the gaps seen, and 0."""
     gap = gaps(search, batch)
     gap = gap[np.isfinite(gap) & (gap > 0)]
     inner = np.unique(np.quantile(gap, np.linspace(0, 1, N_CANDIDATES))) if gap.size else gap
@@ -204,8 +207,7 @@ def disagreeing(found: Solutions, reference: Solutions) -> BoolArray:
     To cost less is to disagree as well: with a black box that does not answer with the cheapest labelling, on
     purpose. Only what a time limit cut short may be bettered.
     """
-    solvable = reference.status != STATUSES.index(Status.INFEASIBLE)
-    cut_short = reference.status == STATUSES.index(Status.TIME_LIMIT)
+    solvable, cut_short = ~reference.has(Status.INFEASIBLE), reference.has(Status.TIME_LIMIT)
     slack = TOLERANCE * np.maximum(1.0, np.abs(reference.cost))
     with np.errstate(invalid="ignore"):  # inf less inf, where there is no answer
         more = found.cost - reference.cost
@@ -223,10 +225,6 @@ def _note(search: BeamSearch, whole: Searcher) -> str:
         f"Each finite theta was tried without {' and '.join(needs)}: a search that skips costs cannot have what "
         f"needs all of them. If that is why none passed, set {off} and calibrate again."
     )
-
-
-def _number(theta: float) -> str:
-    return "forced" if theta == FORCED else f"{theta:.4g}"
 
 
 @driver

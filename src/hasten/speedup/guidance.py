@@ -12,9 +12,8 @@ import numpy as np
 from hasten.learning.learner import Learner
 from hasten.learning.targets import Answers, read_answers
 from hasten.model.batch import Batch
-from hasten.model.solution import as_solutions
+from hasten.model.solution import Solutions
 from hasten.search.searcher import Searcher
-from hasten.speedup.black_box import places
 from hasten.speedup.calibration import disagreeing
 from hasten.support.arrays import FloatArray
 
@@ -38,9 +37,9 @@ def learn_and_try(
     labels[np.repeat(np.isin(np.arange(len(batch)), usable, invert=True), batch.n_variables)] = -1
     held = np.sort(np.random.default_rng(seed).permutation(usable)[: len(usable) // 10])
     kept = np.setdiff1d(np.arange(len(batch)), held)
-    learner.fit(batch.select(kept), labels[places(batch, kept)])
+    learner.fit(batch.select(kept), labels[batch.places(kept)])
     some = batch.select(held)
-    truth = as_solutions(some, labels[places(batch, held)], np.ones(held.size, dtype=bool), held)
+    truth = Solutions.scored(some, labels[batch.places(held)])
 
     def n_wrong(weights: FloatArray | None) -> int:
         return int(disagreeing(search(weights)(some, n_jobs=n_jobs), truth).sum())

@@ -27,21 +27,21 @@ from hasten.learning.targets import Answers
 from hasten.model.batch import Batch, as_batch
 from hasten.model.problem import Problem
 from hasten.model.schema import Schema
-from hasten.model.solution import STATUSES, Solution, Solutions, Status
+from hasten.model.solution import Solution, Solutions, Status
 from hasten.search.beam import BeamSearch
 from hasten.search.reduced import ReducedSearch
 from hasten.search.searcher import Searcher
-from hasten.solvers import Solver, check_solver, make_solver, solve_all
+from hasten.solvers import Progress, Solver, check_solver, make_solver, solve_all
 from hasten.speedup.audit import Agreement, Audit, Counters
-from hasten.speedup.black_box import counted, is_optimal, prove_or_solve, replaced, rescored, with_progress
+from hasten.speedup.black_box import prove_or_solve
 from hasten.speedup.calibration import Calibration, calibrate, disagreeing
 from hasten.speedup.estimator import Estimator
 from hasten.speedup.guidance import ENOUGH, learn_and_try
+from hasten.speedup.mode import Mode
 from hasten.speedup.state import Memory
 from hasten.support.arrays import BoolArray, FloatArray
 from hasten.support.checks import check_number, check_switch, check_whole
 
-NO_TIME = STATUSES.index(Status.NO_TIME)
 SWITCHES = ("prove", "enforce", "look_ahead", "reduce", "search_first", "repair", "learn", "progress")
 
 
@@ -67,7 +67,7 @@ class Speedup(Estimator):
         *,
         solver: str | Solver | Callable[[Problem], Any] = "highs",
         prove: bool = True,
-        mode: str = "certified",
+        mode: str = Mode.CERTIFIED.value,
         width: int = 2,
         enforce: bool = True,
         look_ahead: bool = True,
@@ -116,7 +116,7 @@ class Speedup(Estimator):
     def paper(cls, schema: Schema, width: int = 2, **settings: Any) -> Speedup:
         """Returns the paper's speedup: a search guided by weights alone, trusted and never repaired."""
         preset: dict[str, Any] = {
-            "mode": "search",
+            "mode": Mode.SEARCH.value,
             "guided": True,
             "enforce": False,
             "look_ahead": False,
@@ -160,7 +160,7 @@ class Speedup(Estimator):
     def predict(self, problems: Problem | Batch | Iterable[Problem]) -> Solution | Solutions:
         """Answers one problem or many. Trust and weights change between calls, never within one."""
         batch = self._checked(problems)
-        answers = self._by_search(batch) if self.mode == "search" and self.trusted else self._by_proof(batch)
+        answers = self._by_search(batch) if self.mode == Mode.SEARCH and self.trusted else self._by_proof(batch)
         return answers.only(problems) if isinstance(problems, Problem) else answers
 
     def score(self, problems: Batch | Iterable[Problem], answers: Answers | None = None) -> float:
@@ -171,7 +171,7 @@ class Speedup(Estimator):
         """
         batch = self._checked(problems).resolved()
         exact, _ = self._exact(batch)
-        if self.mode == "certified":
+        if self.mode == Mode.CERTIFIED:
             return float(self._judges(exact).mean()) if len(batch) else 1.0
         found = self._search(batch)
         wrong = disagreeing(found, exact) & (found.valid | (not self.repair))
@@ -204,7 +204,7 @@ class Speedup(Estimator):
             seed=self.seed,
             n_jobs=self.n_jobs,
         )
-        if self.mode == "certified":
+        if self.mode == Mode.CERTIFIED:
             unused = "mode='certified' computes every cost whatever theta is; theta is for mode='search'."
             chosen = replace(chosen, note=f"{unused} {chosen.note}".rstrip())
         with self._lock:
@@ -282,17 +282,14 @@ class Speedup(Estimator):
         asked = np.flatnonzero(audited | ~given)
         if not asked.size:
             with self._lock:
-                self._memory.count(counted(found))
+                self._memory.count(Counters.of(found))
             return found
-        some = batch.select(asked).resolved()
-        exact, calls = self._exact(some)
-        mine = rescored(found, asked, some)
+        mine = found.select(asked).resolved()
+        exact, calls = self._exact(mine.batch)
         judged = audited[asked] & self._judges(exact)
-        answers = replaced(found, asked, exact)
-        kept = np.flatnonzero(self._outdone(exact, mine))
-        if kept.size:
-            answers = replaced(answers, asked[kept], rescored(mine, kept, some.select(kept)))
-        self._remember(counted(answers, calls), ~disagreeing(mine, exact)[judged], some, exact)
+        kept = self._outdone(exact, mine)
+        answers = found.replace(asked, exact.replace(kept, mine.select(kept)) if kept.any() else exact)
+        self._remember(Counters.of(answers, calls), ~disagreeing(mine, exact)[judged], mine.batch, exact)
         return answers
 
     def _by_proof(self, batch: Batch) -> Solutions:
@@ -300,32 +297,40 @@ class Speedup(Estimator):
         batch = batch.resolved()
         exact, calls = self._exact(batch)
         agreed = np.zeros(0, dtype=bool)
-        if self.mode == "search":
+        if self.mode == Mode.SEARCH:
             agreed = ~disagreeing(self._search(batch), exact)[self._judges(exact)]
-        self._remember(counted(exact, calls), agreed, batch, exact)
+        self._remember(Counters.of(exact, calls), agreed, batch, exact)
         return exact
 
-    def _exact(self, batch: Batch) -> tuple[Solutions, int]:
+    def _exact(self, batch: Batch, progress: Progress | None = None) -> tuple[Solutions, int]:
         """Returns the answers of the black box, and how often that took the solver."""
         if not self.prove:
-            return solve_all(self._solver(), batch), len(batch)
+            return solve_all(self._solver(), batch, progress), len(batch)
         found = self._search(batch) if self.search_first else None
-        return prove_or_solve(batch, found, self._solver, self.max_nodes, self.n_jobs)
+        return prove_or_solve(
+            batch, self._solver, found=found, max_nodes=self.max_nodes, n_jobs=self.n_jobs, progress=progress
+        )
 
     def _judges(self, exact: Solutions) -> BoolArray:
         """Tells which answers of the black box others can be held against: optima, or all, if its word is enough."""
-        return is_optimal(exact) if self.prove else np.asarray(exact.status != NO_TIME)
+        return exact.optimal if self.prove else ~exact.has(Status.NO_TIME)
 
     def _outdone(self, exact: Solutions, mine: Solutions) -> BoolArray:
         """Tells where the black box, out of time, has no answer, or (if only its optima count) none as good."""
-        left = ~is_optimal(exact) & (mine.cost < exact.cost) if self.prove else exact.status == NO_TIME
+        left = ~exact.optimal & (mine.cost < exact.cost) if self.prove else exact.has(Status.NO_TIME)
         return np.asarray(mine.valid & left)
 
     def _label(self, batch: Batch, answers: Answers | None) -> tuple[Answers, int]:
         """Returns the black box's answers, unless they are there, and how often that took the solver."""
         if answers is not None:
             return answers, 0
-        return with_progress(batch, self._exact) if self.progress else self._exact(batch)
+        if not self.progress:
+            return self._exact(batch)
+        from rich.progress import Progress as Bar
+
+        with Bar() as bar:
+            labelling = bar.add_task("labelling", total=len(batch))
+            return self._exact(batch, lambda done, of: bar.update(labelling, completed=done))
 
     def _remember(self, counters: Counters, agreed: BoolArray, batch: Batch, exact: Solutions) -> None:
         """Keeps what there is to know of some answers, and learns from those of the black box."""
@@ -381,7 +386,7 @@ class Speedup(Estimator):
         for structure in batch.structures:
             if structure.schema is not self.schema and structure.schema.digest != self.schema.digest:
                 raise ProblemError("These problems have another schema than this speedup. Make one for theirs.")
-        if self.mode == "search" and self._memory.learned is None and not (learning or self.learn):
+        if self.mode == Mode.SEARCH and self._memory.learned is None and not (learning or self.learn):
             raise NotFittedError(
                 "This speedup has not learned to search yet. Call fit, set learn=True to let it learn as it "
                 "works, or use mode='certified', which needs no learning."
@@ -391,8 +396,8 @@ class Speedup(Estimator):
     def _check_settings(self) -> None:
         _checked_schema(self.schema)
         check_solver(self.solver)
-        if self.mode not in ("search", "certified"):
-            raise ProblemError(f"mode must be 'search' or 'certified', got {self.mode!r}.")
+        if self.mode not in list(Mode):
+            raise ProblemError(f"mode must be {Mode.choices()}, got {self.mode!r}.")
         self._beam(None)  # refuses width, theta and spread
         for name in SWITCHES:
             check_switch(name, getattr(self, name))

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 IntArray = NDArray[np.int64]
 FloatArray = NDArray[np.float64]
 BoolArray = NDArray[np.bool_]
+Chosen = Sequence[int] | Sequence[bool] | IntArray | BoolArray  # some of many things: their numbers, or a mask
 
 
 def ints(values: Iterable[int]) -> IntArray:
@@ -17,6 +18,13 @@ def ints(values: Iterable[int]) -> IntArray:
     if isinstance(values, np.ndarray):
         return np.ascontiguousarray(values, dtype=np.int64)
     return np.fromiter(values, dtype=np.int64)
+
+
+def chosen_numbers(chosen: Chosen, n: int) -> IntArray:
+    """Returns the numbers of some of `n` things, given by number (a negative one from the end) or by a mask."""
+    index = np.asarray(chosen)
+    numbers: IntArray = np.arange(n)[index if index.size or index.dtype == bool else index.astype(np.int64)]
+    return numbers
 
 
 def offsets(counts: Iterable[int]) -> IntArray:

@@ -14,6 +14,7 @@ from hasten.tasks.entity_relation.data.formats import read_conll04
 from hasten.tasks.entity_relation.scoring.black_box import LinearScorer, all_variables
 from hasten.tasks.entity_relation.scoring.text import intern
 from hasten.tasks.entity_relation.scoring.training import gold, train_independent, train_structured
+from hasten.tasks.entity_relation.task import NO_RELATION, PAPER_ARGUMENTS, PAPER_ENTITIES
 
 ENTITIES = ("person", "location", "none")
 RELATIONS = ("LiveIn", "LocatedAt", "NoRel")
@@ -299,8 +300,7 @@ def test_a_model_that_does_not_fit_is_refused(entity, training, message):
 @pytest.mark.corpus
 def test_independent_training_does_as_well_as_the_paper_on_its_corpus():
     path = installed("conll04/conll04.corp.gz")
-    entities = ("person", "location", "organization", "none")
-    relations = ("Kill", "LiveIn", "WorkFor", "LocatedAt", "OrgBasedIn", "NoRel")
+    entities, relations = PAPER_ENTITIES, (*PAPER_ARGUMENTS, NO_RELATION)
     sentences = [sentence for sentence in read_conll04(path) if sentence.relations]
     order = np.random.default_rng(0).permutation(len(sentences))
     train, test = ([sentences[i] for i in part] for part in np.split(order, [round(0.7 * len(order))]))

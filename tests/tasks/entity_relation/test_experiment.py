@@ -3,12 +3,15 @@
 import json
 import math
 from dataclasses import replace
+from itertools import groupby
+from operator import itemgetter
 
 import numpy as np
 import pytest
 
 from hasten.errors import CorpusError, ModelError, ProblemError, WriteError
-from hasten.speedup.calibration import FORCED, Calibration, Candidate
+from hasten.search.beam import FORCED
+from hasten.speedup.calibration import Calibration, Candidate
 from hasten.tasks.entity_relation.data.corpus import Sentence
 from hasten.tasks.entity_relation.data.synthetic import generate
 from hasten.tasks.entity_relation.experiment.experiment import Experiment
@@ -60,7 +63,15 @@ def test_the_experiment_measures_every_row(sentences, black_box):
     )
     results = experiment.run(lambda what, share: told.append((what, share)))
     assert json.loads(json.dumps(results)) == results
-    assert all(0 <= share <= 1 for _, share in told)
+    shares: dict[str, list[float]] = {}
+    for stage, share in told:
+        shares.setdefault(stage, []).append(share)
+    assert list(shares) == [stage for stage, _ in groupby(told, key=itemgetter(0))]  # no stage begins twice
+    for of_stage in shares.values():
+        known = [share for share in of_stage if share is not None]
+        assert known == sorted(known)
+        assert all(0 <= share <= 1 for share in known)
+    assert max(shares["Measuring our rows"]) == 1
     rows = results["rows"]
     assert all(key in row for row in rows for key in KEYS)
     by_name = {(row["model"], row["beam"]): row for row in rows}
@@ -75,7 +86,7 @@ def test_the_experiment_measures_every_row(sentences, black_box):
     assert by_name["reduced beam", 2]["validity"] == 1.0
     for each in results["calibration"]:
         assert 0.0 <= each["changed_test"] <= 1.0
-        if each["theta"] is None or (each["theta"] > 1e300 and each["enforce"]):  # skips nothing that matters
+        if each["theta"] is None or (each["theta"] == FORCED and each["enforce"]):  # skips nothing that matters
             assert each["changed_test"] == 0.0
     blind = next(row for row in rows if row["theta"] == 0.0)
     assert blind["costs_computed"] == 0.0

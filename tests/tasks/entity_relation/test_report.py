@@ -7,11 +7,11 @@ from html.parser import HTMLParser
 
 import pytest
 
+from hasten.search.beam import FORCED
 from hasten.tasks.entity_relation.experiment.paper import PAPER_ROWS, find_paper
 from hasten.tasks.entity_relation.report import charts, graphs, report
 
 VOID = {"meta", "br", "img", "input", "link", "hr"}
-HUGE = 1.7976931348623157e308
 
 
 def row(model, time=5.0, **more):
@@ -52,12 +52,12 @@ def made_up():
             row("speedup", 7.0, beam=2, relation_f1_ilp=0.987),
             row("certified", 6.0, exact_match=1.0, validity=1.0, proved=1.0),
             row("speedup", 4.0, beam=1, theta=2.0, **lazy),
-            row("calibrated, enforced", 3.0, beam=1, theta=HUGE, **lazy),
+            row("calibrated, enforced", 3.0, beam=1, theta=FORCED, **lazy),
             row("calibrated", 5.0, beam=2, theta=None, **lazy),
         ],
         "paper": list(PAPER_ROWS),
         "calibration": [
-            {"width": 1, "enforce": True, "theta": HUGE, "changed": 0.0, "changed_test": 0.125, "limit": 0.01,
+            {"width": 1, "enforce": True, "theta": FORCED, "changed": 0.0, "changed_test": 0.125, "limit": 0.01,
              "share": 0.5, "times_faster_than_greedy": 1.75},
             {"width": 2, "enforce": False, "theta": None, "changed": 0.0, "changed_test": 0.0, "limit": 0.0,
              "share": 1.0, "times_faster_than_greedy": 0.9},
@@ -186,7 +186,7 @@ def test_the_papers_figures_stand_under_ours():
     assert found["speedup (paper)", 2, None]["relation_f1_ilp"] == 0.752
     assert found["speedup", 1, 2.0]["theta"] == 0.25  # 2 is 0.25 of the cost scale
     assert found["calibrated", 2, None] is None
-    assert found["calibrated, enforced", 1, HUGE] is None
+    assert found["calibrated, enforced", 1, FORCED] is None
     assert report.render(results).count('<tr class="paper">') == 4
 
 

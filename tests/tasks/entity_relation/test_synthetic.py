@@ -20,14 +20,7 @@ from hasten.tasks.entity_relation.data.synthetic import (
     read_grammar,
     read_lexicon,
 )
-
-ARGUMENTS = {
-    "Kill": {("person", "person")},
-    "LiveIn": {("person", "location")},
-    "WorkFor": {("person", "organization")},
-    "LocatedAt": {("location", "location")},
-    "OrgBasedIn": {("organization", "location")},
-}
+from hasten.tasks.entity_relation.task import PAPER_ARGUMENTS
 
 
 @pytest.fixture(scope="module")
@@ -40,7 +33,7 @@ def text(sentence, span):
 
 
 def test_relations_join_the_types_they_should(many):
-    assert induce_arguments(many) == ARGUMENTS
+    assert induce_arguments(many) == PAPER_ARGUMENTS
 
 
 def test_no_pair_is_related_both_ways(many):
@@ -51,7 +44,7 @@ def test_no_pair_is_related_both_ways(many):
 
 def test_every_relation_occurs_in_both_directions_of_the_text(many):
     seen = {(name, source < target) for sentence in many for source, target, name in sentence.relations}
-    assert seen == {(name, forward) for name in ARGUMENTS for forward in (True, False)}
+    assert seen == {(name, forward) for name in PAPER_ARGUMENTS for forward in (True, False)}
 
 
 def test_sizes_are_those_of_news(many):

@@ -1,7 +1,10 @@
 """The task's schema, its structures, and the folding of its features."""
 
+from itertools import accumulate
+
 import numpy as np
 import pytest
+from strategies import entity_relation
 
 from hasten.errors import SchemaError
 from hasten.proof.certifier import Certifier
@@ -11,7 +14,7 @@ from hasten.tasks.entity_relation.data.synthetic import generate
 from hasten.tasks.entity_relation.scoring import native
 from hasten.tasks.entity_relation.scoring.text import intern
 from hasten.tasks.entity_relation.scoring.training import train_independent
-from hasten.tasks.entity_relation.task import PAPER_ARGUMENTS, EntityRelationTask
+from hasten.tasks.entity_relation.task import FEATURES, PAPER_ARGUMENTS, EntityRelationTask, ordered_pairs
 
 
 @pytest.fixture(scope="module")
@@ -24,6 +27,27 @@ def test_a_structure_has_an_entity_per_span_and_a_relation_each_way(task, n_enti
     structure = task.structure(n_entities)
     assert structure.n_variables == n_entities**2
     assert structure is task.structure(n_entities)
+
+
+def test_the_schema_is_the_papers_as_the_tests_write_it_out(task):
+    schema, written_out = task.schema, entity_relation(2).schema
+    for name in ("entity", "relation"):
+        assert schema.variables[name].labels == written_out.variables[name].labels
+    for name in ("args", "both"):
+        np.testing.assert_array_equal(schema.factors[name].table, written_out.factors[name].table)
+
+
+def test_each_set_of_features_adds_to_the_one_before():
+    sizes = [EntityRelationTask(features=features).schema.n_weights for features in FEATURES]
+    triples, pairs, both, types = 4 * 6 * 4, 2 * 4 * 6, 6 * 6, 2 * 4 * 4
+    assert sizes == list(accumulate([triples, pairs, both, types]))
+
+
+def test_pairs_are_in_the_order_of_the_variables(task):
+    structure = task.structure(4)
+    args = [factor for factor in structure.factors if factor.kind.name == "args"]
+    scopes = {factor.scope[1]: (factor.scope[0], factor.scope[2]) for factor in args}
+    assert [scopes[v] for v in range(4, 16)] == ordered_pairs(4)
 
 
 def test_relations_demand_their_arguments(task):
@@ -59,8 +83,9 @@ def test_misuse_is_an_error():
         EntityRelationTask(features="all")
     with pytest.raises(SchemaError, match="stands for no relation"):
         EntityRelationTask(arguments={"NoRel": {("person", "person")}})
-    with pytest.raises(SchemaError, match="do not fold"):
-        EntityRelationTask(features="more").folded(np.zeros(3))
+    for features in ("both", "more"):
+        with pytest.raises(SchemaError, match=f"'{features}' do not fold"):
+            EntityRelationTask(features=features).folded(np.zeros(3))
 
 
 @pytest.mark.parametrize("features", ["triples", "paper"])
@@ -97,6 +122,6 @@ def test_native_search_is_the_lazy_search(task, theta, width):
 def test_more_features_and_more_shapes_are_certified_alike():
     sizes = np.array([2, 3, 4, 6])
     costs = np.random.default_rng(1).normal(size=sum(n * 4 + n * (n - 1) * 6 for n in sizes))
-    found = [Certifier()(EntityRelationTask(features=f).batch(sizes, costs)) for f in ("triples", "paper", "more")]
+    found = [Certifier()(EntityRelationTask(features=f).batch(sizes, costs)) for f in FEATURES]
     for other in found[1:]:
         np.testing.assert_allclose(other.cost, found[0].cost)

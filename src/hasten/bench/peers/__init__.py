@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import cache, partial
 from importlib.util import find_spec
 from time import thread_time
 from typing import Any, Protocol
@@ -18,6 +19,7 @@ from hasten.model.batch import Batch
 from hasten.model.problem import Problem
 from hasten.model.solution import Solution, Solutions
 from hasten.solvers import Solver, make_solver
+from hasten.speedup.black_box import prove_or_solve
 from hasten.support.environment import package_version
 
 
@@ -62,22 +64,11 @@ class Alone:
     name = "hasten"
 
     def __init__(self, time_limit: float) -> None:
-        from hasten.proof.certifier import Certifier
-
-        self._certify = Certifier()
-        self._time_limit = time_limit
-        self._solver: Solver | None = None
+        self._solver = cache(partial(make_solver, "highs", time_limit=time_limit))
 
     def solve(self, problem: Problem) -> Solution:
         """Answers a problem."""
-        found = self._certify(problem)
-        return found if found.proved else self.fall_back(problem)
-
-    def fall_back(self, problem: Problem) -> Solution:
-        """Asks the solver."""
-        if self._solver is None:
-            self._solver = make_solver("highs", time_limit=self._time_limit)
-        return self._solver.solve(problem)
+        return prove_or_solve(problem.batch, self._solver)[0].only(problem)
 
 
 class Together(Alone):
@@ -85,11 +76,7 @@ class Together(Alone):
 
     def solve_all(self, batch: Batch) -> Solutions:
         """Answers problems."""
-        found = self._certify(batch)
-        if found.proved.all():
-            return found
-        answers = [answer if answer.proved else self.fall_back(answer.problem) for answer in found]
-        return Solutions.of(batch, answers)
+        return prove_or_solve(batch, self._solver)[0]
 
 
 class Toulbar2:

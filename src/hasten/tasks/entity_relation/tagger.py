@@ -9,6 +9,7 @@ import secrets
 import shutil
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cache, partial
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -18,18 +19,21 @@ import numpy as np
 from hasten.errors import ModelError, ProblemError
 from hasten.learning.heuristic import Heuristic
 from hasten.learning.learner import Learner
-from hasten.model.solution import Solutions
-from hasten.search.beam import BeamSearch
-from hasten.solvers import Solver, make_solver
+from hasten.model.solution import Solutions, Source
+from hasten.search.beam import FORCED, BeamSearch
+from hasten.solvers import make_solver
 from hasten.speedup.black_box import prove_or_solve
-from hasten.speedup.calibration import FORCED, Calibration, calibrate, problems_needed
+from hasten.speedup.calibration import Calibration, calibrate, problems_needed, theta_in_words
+from hasten.speedup.mode import Mode
 from hasten.support.arrays import IntArray
 from hasten.support.files import output_directory, unwritable
+from hasten.support.progress import Tell, tell_nobody
 from hasten.tasks.entity_relation.data.corpus import Sentence
+from hasten.tasks.entity_relation.names import Training
 from hasten.tasks.entity_relation.scoring import native
 from hasten.tasks.entity_relation.scoring.black_box import LinearScorer
 from hasten.tasks.entity_relation.scoring.text import Vocabulary
-from hasten.tasks.entity_relation.scoring.training import Tell, train_black_box
+from hasten.tasks.entity_relation.scoring.training import train_black_box
 from hasten.tasks.entity_relation.task import EntityRelationTask
 
 FORMAT = "hasten-entity-relation-tagger"
@@ -44,7 +48,7 @@ class Labelled:
 
     sentence: Sentence
     proved: bool
-    source: str
+    source: Source
 
 
 @dataclass(frozen=True)
@@ -60,13 +64,13 @@ class Tagger:
     heuristic: Heuristic
     width: int = 2
     theta: float = math.inf
-    mode: str = "certified"
+    mode: str = Mode.CERTIFIED
     solver: str = "highs"
-    calibration: Calibration | None = field(default=None, compare=False, repr=False)  # what theta rests on; not saved
+    about_theta: str = field(default="", compare=False, repr=False)  # what theta rests on, in words; not saved
 
     def __post_init__(self) -> None:
-        if self.mode not in ("certified", "search"):
-            raise ProblemError(f"A tagger's mode is 'certified' or 'search', not {self.mode!r}.")
+        if self.mode not in list(Mode):
+            raise ProblemError(f"A tagger's mode is {Mode.choices()}, not {self.mode!r}.")
         for ours, theirs in (
             (self.task.entity_labels, self.scorer.entity_labels),
             (self.task.relation_labels, self.scorer.relation_labels),
@@ -81,51 +85,57 @@ class Tagger:
         unlabelled: Sequence[Sentence] = (),
         *,
         task: EntityRelationTask | None = None,
-        black_box: str = "structured",
+        induce: bool = False,
+        black_box: str = Training.STRUCTURED,
         width: int = 2,
         risk: float = 0.01,
         seed: int = 0,
-        tell: Tell = lambda what, share: None,
+        tell: Tell = tell_nobody,
     ) -> Tagger:
-        """Trains a black box on labelled sentences, then a heuristic on what it says of unlabeled ones."""
-        task = task or EntityRelationTask()
+        """Trains a black box on labelled sentences, then a heuristic on what it says of unlabeled ones.
+
+        `induce` takes the task from the labelled sentences; the paper's is the default. Without unlabeled sentences the
+        heuristic learns from the labelled ones, of which it sees no label.
+        """
+        if induce and task is not None:
+            raise ProblemError("Give a task, or let it be induced from the labelled sentences, not both.")
+        task = task or (EntityRelationTask.induced(labelled) if induce else EntityRelationTask())
         scorer = train_black_box(black_box, labelled, task, seed=seed, tell=tell)
         text = Vocabulary().intern(unlabelled or labelled)
-        tell("Labelling unlabeled text", 0.0)
+        tell("Scoring the text to learn from", None)
         batch = task.batch(text.n_entities, scorer.costs(text)[0])
-        answers, _ = prove_or_solve(batch, None, lambda: make_solver("highs"), MAX_NODES, 1)
-        tell("Learning the heuristic", 0.0)
+        answers, _ = prove_or_solve(
+            batch,
+            cache(partial(make_solver, "highs")),
+            max_nodes=MAX_NODES,
+            progress=lambda done, of: tell("Labelling the text to learn from", done / of),
+        )
+        tell("Learning the heuristic", None)
         cut = len(batch) - n_held_out(len(batch))
         learner = Learner(width, enforce=False, seed=seed, progress=False)
         learner.fit(batch.select(np.arange(cut)), answers.labels[: batch.variable_at[cut]])
         search = BeamSearch(width, learner.weights)
         chosen = None
         if len(batch) - cut >= 2:
-            tell("Calibrating theta", 0.0)
+            tell("Calibrating theta", None)
             chosen = calibrate(search, batch.select(np.arange(cut, len(batch))), risk=risk, seed=seed)
         theta = math.inf if chosen is None else chosen.theta
-        return cls(task, scorer, learner.heuristic, width, theta, calibration=chosen)
+        about_theta = explain_theta(chosen, len(batch), risk)
+        return cls(task, scorer, learner.heuristic, width, theta, about_theta=about_theta)
 
     def label(self, sentences: Iterable[Sentence]) -> Iterator[Labelled]:
         """Labels sentences, a chunk at a time; any number of them, in constant memory."""
-        vocabulary = Vocabulary()
-        solver: list[Solver] = []
-
-        def make() -> Solver:
-            if not solver:
-                solver.append(make_solver(self.solver))
-            return solver[0]
-
+        vocabulary, solver = Vocabulary(), cache(partial(make_solver, self.solver))
         stream = iter(sentences)
         while chunk := list(islice(stream, CHUNK)):
             if len(vocabulary) > MAX_WORDS:
                 vocabulary = Vocabulary()
             text = vocabulary.intern(chunk)
-            if self.mode == "search":
+            if self.mode == Mode.SEARCH:
                 found = self._search(text)
             else:
                 batch = self.task.batch(text.n_entities, self.scorer.costs(text)[0])
-                found, _ = prove_or_solve(batch, None, make, MAX_NODES, 1)
+                found, _ = prove_or_solve(batch, solver, max_nodes=MAX_NODES)
             yield from self._labelled(chunk, found)
 
     def _search(self, text: Any) -> Solutions:
@@ -141,7 +151,7 @@ class Tagger:
                 raise ProblemError(f"Sentence {sentence.id!r} has no valid labelling: {answer.status}")
             types, relations = in_words(self.task, answer.labels, len(sentence.spans))
             labelled = replace(sentence, types=types, relations=relations)
-            yield Labelled(labelled, answer.proved, answer.source.value)
+            yield Labelled(labelled, answer.proved, answer.source)
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Writes a directory, whole or not at all; one that is there already is replaced."""
@@ -214,9 +224,9 @@ def explain_theta(chosen: Calibration | None, n: int, risk: float) -> str:
         )
     if chosen is None or math.isinf(chosen.theta):
         return f"No theta was within a risk of {risk:.2g}, so that search mode computes every cost."
-    theta = f"{chosen.theta:.3g}"
+    theta = theta_in_words(chosen.theta, digits=3)
     if chosen.theta == FORCED:
-        theta = "forced, which skips a cost only where the constraints leave no choice"
+        theta += ", which skips a cost only where the constraints leave no choice"
     return (
         f"Theta for search mode: {theta}. On {chosen.table[0].n:,} sentences held out it computed {chosen.share:.0%} "
         f"of the costs and changed {chosen.changed:.2%} of the answers; on sentences like them it changes at most "

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from functools import cached_property
+from itertools import combinations
 
 import numpy as np
 
@@ -31,16 +32,56 @@ PAPER_ARGUMENTS: dict[str, set[tuple[str, str]]] = {
     "OrgBasedIn": {("organization", "location")},
 }
 NO_RELATION = "NoRel"
-FEATURES = ("triples", "paper", "more")
+FEATURES = ("triples", "paper", "both", "more")
+
+
+def entity_relation_schema(
+    entity_labels: Sequence[str] = PAPER_ENTITIES,
+    arguments: Arguments = PAPER_ARGUMENTS,
+    *,
+    no_relation: str = NO_RELATION,
+    features: str = "paper",
+) -> Schema:
+    """Returns the schema of the task, by default the paper's; `EntityRelationTask` says what the arguments are.
+
+    The table `args` says which entities a relation joins, `both` that no pair is related both ways. The other factors
+    are features alone.
+    """
+    if features not in FEATURES:
+        raise SchemaError(f"There are no features {features!r}. There are {', '.join(FEATURES)}.")
+    if no_relation in arguments:
+        raise SchemaError(f"{no_relation!r} stands for no relation; it cannot have arguments.")
+    schema = Schema()
+    entity = schema.variable("entity", entity_labels)
+    relation = schema.variable("relation", (*arguments, no_relation))
+    args = schema.factor("args", source=entity, relation=relation, target=entity)
+    args.allow(relation=no_relation)
+    for name, pairs in arguments.items():
+        for source, target in pairs:
+            args.allow(relation=name, source=source, target=target)
+    both = schema.factor("both", learned=features in ("both", "more"), forward=relation, backward=relation)
+    both.allow(forward=no_relation).allow(backward=no_relation)
+    if features != "triples":
+        schema.factor("source_relation", source=entity, relation=relation)
+        schema.factor("relation_target", relation=relation, target=entity)
+    if features == "more":
+        schema.factor("types", left=entity, right=entity)
+        schema.factor("neighbours", left=entity, right=entity)
+    return schema
+
+
+def ordered_pairs(n_entities: int) -> list[tuple[int, int]]:
+    """Returns (source, target) of each relation of a sentence, in the order of its variables."""
+    return [way for left, right in combinations(range(n_entities), 2) for way in ((left, right), (right, left))]
 
 
 class EntityRelationTask:
     """The schema of the task, and the structures of its sentences by their number of entities.
 
     `arguments` says, for each relation, which (source, target) types it may join. `features` are those of the
-    speedup classifier: "paper" counts (source, relation) and (relation, target) pairs and triples; "more" adds
-    the types of all pairs, of neighbours in the text, and the two relations of a pair; "triples" has triples
-    alone (pairs can be folded into them: see `folded`).
+    speedup classifier: "paper" counts (source, relation) and (relation, target) pairs and triples; "both" adds the
+    two relations of a pair; "more" adds to these the types of all pairs, and of neighbours in the text; "triples" has
+    triples alone (pairs can be folded into them: see `folded`).
     """
 
     def __init__(
@@ -51,32 +92,12 @@ class EntityRelationTask:
         no_relation: str = NO_RELATION,
         features: str = "paper",
     ) -> None:
-        if features not in FEATURES:
-            raise SchemaError(f"There are no features {features!r}. There are {', '.join(FEATURES)}.")
-        if no_relation in arguments:
-            raise SchemaError(f"{no_relation!r} stands for no relation; it cannot have arguments.")
         self.entity_labels = tuple(entity_labels)
         self.relation_labels = (*arguments, no_relation)
         self.arguments = {name: frozenset(pairs) for name, pairs in arguments.items()}
         self.no_relation = no_relation
         self.features = features
-        schema = self.schema = Schema()
-        entity = self.entity = schema.variable("entity", self.entity_labels)
-        relation = self.relation = schema.variable("relation", self.relation_labels)
-        args = self.args = schema.factor("args", source=entity, relation=relation, target=entity)
-        args.allow(relation=no_relation)
-        for name, pairs in self.arguments.items():
-            for source, target in pairs:
-                args.allow(relation=name, source=source, target=target)
-        both = self.both = schema.factor("both", learned=features == "more", forward=relation, backward=relation)
-        both.allow(forward=no_relation)
-        both.allow(backward=no_relation)
-        if features != "triples":
-            self.source_pair = schema.factor("source_relation", source=entity, relation=relation)
-            self.target_pair = schema.factor("relation_target", relation=relation, target=entity)
-        if features == "more":
-            self.types = schema.factor("types", left=entity, right=entity)
-            self.neighbours = schema.factor("neighbours", left=entity, right=entity)
+        self.schema = entity_relation_schema(entity_labels, arguments, no_relation=no_relation, features=features)
         self._structures: dict[int, Structure] = {}
 
     @classmethod
@@ -111,8 +132,8 @@ class EntityRelationTask:
 
         A relation is assigned after its entities, so its pairs and its triple are completed together.
         """
-        if self.features == "more":
-            raise SchemaError("The features 'more' do not fold into triples. Search with the task itself.")
+        if self.features not in ("triples", "paper"):
+            raise SchemaError(f"The features {self.features!r} do not fold into triples. Search with the task itself.")
         triples = self._block(weights, "args")
         if self.features == "paper":
             triples = triples + self._block(weights, "source_relation")[:, :, None]
@@ -124,22 +145,19 @@ class EntityRelationTask:
         return weights[kind.weight_at : kind.weight_at + kind.size].reshape(kind.shape)
 
     def _build(self, n_entities: int) -> Structure:
-        shape = self.schema.structure()
-        entities = [shape.add(self.entity) for _ in range(n_entities)]
-        pairs = [
-            (left, right, shape.add(self.relation), shape.add(self.relation))
-            for left in entities
-            for right in entities[left + 1 :]
-        ]
-        for left, right, forward, backward in pairs:
-            for source, relation, target in ((left, forward, right), (right, backward, left)):
-                shape.connect(self.args, source=source, relation=relation, target=target)
+        shape, factors = self.schema.structure(), self.schema.factors
+        entity, relation = self.schema.variables["entity"], self.schema.variables["relation"]
+        entities = [shape.add(entity) for _ in range(n_entities)]
+        between = {pair: (shape.add(relation), shape.add(relation)) for pair in combinations(entities, 2)}
+        for (left, right), (forward, backward) in between.items():
+            for source, there, target in ((left, forward, right), (right, backward, left)):
+                shape.connect(factors["args"], source=source, relation=there, target=target)
                 if self.features != "triples":
-                    shape.connect(self.source_pair, source=source, relation=relation)
-                    shape.connect(self.target_pair, relation=relation, target=target)
-            shape.connect(self.both, forward=forward, backward=backward)
+                    shape.connect(factors["source_relation"], source=source, relation=there)
+                    shape.connect(factors["relation_target"], relation=there, target=target)
+            shape.connect(factors["both"], forward=forward, backward=backward)
             if self.features == "more":
-                shape.connect(self.types, left=left, right=right)
+                shape.connect(factors["types"], left=left, right=right)
                 if right == left + 1:
-                    shape.connect(self.neighbours, left=left, right=right)
+                    shape.connect(factors["neighbours"], left=left, right=right)
         return shape

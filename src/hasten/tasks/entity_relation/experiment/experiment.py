@@ -9,8 +9,10 @@ CPU time in one thread with features included. `results.json` is what `run` retu
 from __future__ import annotations
 
 import platform
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
+from itertools import product
 from typing import Any
 
 from hasten import __version__
@@ -23,13 +25,16 @@ from hasten.search.reduced import ReducedSearch
 from hasten.solvers import package_of
 from hasten.speedup.black_box import prove_or_solve
 from hasten.support.environment import package_version, processor
+from hasten.support.progress import Tell, steps, tell_nobody
+from hasten.tasks.entity_relation.data.corpora import Corpora
 from hasten.tasks.entity_relation.data.corpus import Sentence, split
 from hasten.tasks.entity_relation.experiment import findings
 from hasten.tasks.entity_relation.experiment.lessons import Lessons
 from hasten.tasks.entity_relation.experiment.measure import Row, finite
 from hasten.tasks.entity_relation.experiment.paper import PAPER_ROWS, PAPER_THETAS
 from hasten.tasks.entity_relation.experiment.trial import Trial
-from hasten.tasks.entity_relation.scoring.training import Tell, train_black_box
+from hasten.tasks.entity_relation.names import Model, Training
+from hasten.tasks.entity_relation.scoring.training import train_black_box
 from hasten.tasks.entity_relation.task import EntityRelationTask
 
 
@@ -40,7 +45,7 @@ class Experiment:
     labelled: Sequence[Sentence]
     unlabelled: Sequence[Sentence]
     task: EntityRelationTask = field(default_factory=EntityRelationTask)
-    black_box: str = "structured"
+    black_box: str = Training.STRUCTURED
     solver: str = "highs"
     runs: int = 5
     seed: int = 0
@@ -49,8 +54,8 @@ class Experiment:
     synthetic: bool = False
 
     def __post_init__(self) -> None:
-        if self.black_box not in ("structured", "independent"):
-            raise CorpusError(f"A black box is 'structured' or 'independent', not {self.black_box!r}.")
+        if self.black_box not in list(Training):
+            raise CorpusError(f"A black box is {Training.choices()}, not {self.black_box!r}.")
         if self.runs < 1 or self.epochs < 1:
             raise CorpusError(f"Give at least one run and one epoch, not {self.runs} and {self.epochs}.")
         for what, sentences, least in (("labelled", self.labelled, 10), ("unlabeled", self.unlabelled, 10)):
@@ -60,7 +65,12 @@ class Experiment:
                     "Labelled ones have types and a relation, unlabeled ones two spans or more."
                 )
 
-    def run(self, tell: Tell = lambda what, share: None) -> dict[str, Any]:
+    @classmethod
+    def on(cls, corpora: Corpora, **settings: Any) -> Experiment:
+        """Returns the experiment on these corpora."""
+        return cls(corpora.labelled, corpora.unlabelled, source=corpora.source, synthetic=corpora.synthetic, **settings)
+
+    def run(self, tell: Tell = tell_nobody) -> dict[str, Any]:
         """Runs everything and returns what `results.json` holds."""
         train, test = split(self.labelled, 0.7, self.seed)
         model = train_black_box(self.black_box, train, self.task, seed=self.seed, tell=tell)
@@ -113,40 +123,58 @@ class Experiment:
 
 def measure_table_1(trial: Trial, lessons: Lessons) -> list[Row]:
     """The paper's Table 1, with its algorithm as listed."""
-    rows = [
-        trial.measure_ilp(table="1"),
-        trial.measure("search", greedy(), table="1", note="greedy, constraints ignored"),
-        trial.measure("constrained search", ConstrainedSearch(), table="1", note="arc consistency"),
-    ]
-    for width in (1, 2):
-        trial.tell(f"Learning as the paper does, width {width}", 0.0)
-        search = lessons.speedup(width, paper=True)
-        note = "Algorithm 1: step 1, last weights"
-        rows.append(trial.measure("speedup (paper)", search, learned=True, beam=width, table="1", note=note))
-    return rows
+
+    def speedup(width: int) -> Row:
+        search, note = lessons.speedup(width, paper=True), "Algorithm 1: step 1, last weights"
+        return trial.measure(Model.PAPER_SPEEDUP, search, learned=True, beam=width, table="1", note=note)
+
+    return _measured(
+        trial,
+        "Measuring the paper's Table 1",
+        lambda: trial.measure_ilp(table="1"),
+        lambda: trial.measure(Model.GREEDY, greedy(), table="1", note="greedy, constraints ignored"),
+        lambda: trial.measure(Model.CONSTRAINED, ConstrainedSearch(), table="1", note="arc consistency"),
+        *(partial(speedup, width) for width in (1, 2)),
+    )
 
 
 def measure_ours(trial: Trial, lessons: Lessons) -> list[Row]:
     """Our rows: better learning, enforced tables, look-ahead, elimination, proof."""
-    rows = []
-    for width in (1, 2):
-        trial.tell(f"Learning, width {width}", 0.0)
-        note = "averaged weights, step from the costs"
-        rows.append(trial.measure("speedup", lessons.speedup(width), learned=True, beam=width, note=note))
-    note = "forbidden tuples left out"
-    rows += [trial.measure("enforced beam", BeamSearch(width), beam=width, note=note) for width in (1, 2, 4)]
-    rows += [trial.measure("look-ahead beam", BeamSearch(2, look_ahead=True), beam=2)]
-    note = "over what elimination leaves"
-    rows += [trial.measure("reduced beam", ReducedSearch(width), beam=width, note=note) for width in (1, 2)]
-    calls: list[int] = []
 
-    def certified(batch: Batch) -> Solutions:
-        answers, n_calls = prove_or_solve(batch, None, lambda: trial.solver, None)
-        calls.append(n_calls)
-        return answers
+    def speedup(width: int) -> Row:
+        search, note = lessons.speedup(width), "averaged weights, step from the costs"
+        return trial.measure(Model.SPEEDUP, search, learned=True, beam=width, note=note)
 
-    row = trial.measure("certified", certified, note="proved, or solved")
-    return [*rows, replace(row, solver_calls=calls[-1])]
+    def enforced(width: int) -> Row:
+        return trial.measure(Model.ENFORCED, BeamSearch(width), beam=width, note="forbidden tuples left out")
+
+    def reduced(width: int) -> Row:
+        return trial.measure(Model.REDUCED, ReducedSearch(width), beam=width, note="over what elimination leaves")
+
+    def certified() -> Row:
+        calls: list[int] = []
+
+        def search(batch: Batch) -> Solutions:
+            answers, n_calls = prove_or_solve(batch, lambda: trial.solver)
+            calls.append(n_calls)
+            return answers
+
+        row = trial.measure(Model.CERTIFIED, search, note="proved, or solved")
+        return replace(row, solver_calls=calls[-1])
+
+    return _measured(
+        trial,
+        "Measuring our rows",
+        *(partial(speedup, width) for width in (1, 2)),
+        *(partial(enforced, width) for width in (1, 2, 4)),
+        lambda: trial.measure(Model.LOOK_AHEAD, BeamSearch(2, look_ahead=True), beam=2),
+        *(partial(reduced, width) for width in (1, 2)),
+        certified,
+    )
+
+
+def _measured(trial: Trial, stage: str, *rows: Callable[[], Row]) -> list[Row]:
+    return [measure() for measure in steps(trial.tell, stage, rows)]
 
 
 def measure_table_2(trial: Trial, lessons: Lessons) -> tuple[list[Row], list[dict[str, Any]]]:
@@ -155,34 +183,27 @@ def measure_table_2(trial: Trial, lessons: Lessons) -> tuple[list[Row], list[dic
     Enforced tables already say what learned weights would, so such a search has none.
     """
     rows, calibrations = [], []
-    for width in (1, 2):
-        for theta in PAPER_THETAS:
-            trial.tell("Measuring speedup", 0.5)
-            search = replace(lessons.speedup(width), theta=theta * trial.scale)
-            note = f"theta {theta:g} of the paper times the cost scale"
-            rows.append(trial.measure_lazily("speedup", search, table="2", note=note))
-    for width in (1, 2, 4):
-        trial.tell(f"Learning, width {width}", 0.0)
-        for model, search in (
-            ("calibrated", lessons.speedup(width)),
-            ("calibrated, enforced", BeamSearch(width, enforce=True)),
-        ):
-            chosen = lessons.calibrate(search)
-            search = replace(search, theta=chosen.theta)
-            trial.tell(f"Measuring {model}", 0.5)
-            changed_test = trial.changed(search)
-            note = f"θ changed {chosen.changed:.1%} of unlabeled answers, {changed_test:.1%} here"
-            rows.append(trial.measure_lazily(model, search, table="2", note=note))
-            calibrations.append(
-                {
-                    "width": width,
-                    "enforce": search.enforce,
-                    "theta": finite(chosen.theta),
-                    "changed": chosen.changed,
-                    "changed_test": changed_test,
-                    "limit": chosen.limit,
-                    "share": chosen.share,
-                    "times_faster_than_greedy": trial.times_faster_than_greedy(search),
-                }
-            )
+    for width, theta in steps(trial.tell, "Measuring the paper's Table 2", list(product((1, 2), PAPER_THETAS))):
+        search = replace(lessons.speedup(width), theta=theta * trial.scale)
+        note = f"theta {theta:g} of the paper times the cost scale"
+        rows.append(trial.measure_lazily(Model.SPEEDUP, search, table="2", note=note))
+    for width, enforce in steps(trial.tell, "Calibrating theta", list(product((1, 2, 4), (False, True)))):
+        search = BeamSearch(width, enforce=True) if enforce else lessons.speedup(width)
+        chosen = lessons.calibrate(search)
+        search = replace(search, theta=chosen.theta)
+        changed_test = trial.changed(search)
+        note = f"θ changed {chosen.changed:.1%} of unlabeled answers, {changed_test:.1%} here"
+        rows.append(trial.measure_lazily(Model.calibrated(enforce), search, table="2", note=note))
+        calibrations.append(
+            {
+                "width": width,
+                "enforce": enforce,
+                "theta": finite(chosen.theta),
+                "changed": chosen.changed,
+                "changed_test": changed_test,
+                "limit": chosen.limit,
+                "share": chosen.share,
+                "times_faster_than_greedy": trial.times_faster_than_greedy(search),
+            }
+        )
     return rows, calibrations

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import cache, partial
 from typing import Any
 
 import numpy as np
@@ -18,12 +19,13 @@ from hasten.model.solution import Solutions
 from hasten.proof.certifier import Certifier
 from hasten.search.beam import BeamSearch
 from hasten.solvers import make_solver
+from hasten.speedup.black_box import solve_open
 from hasten.speedup.calibration import Calibration, calibrate
+from hasten.support.progress import Tell
 from hasten.tasks.entity_relation.data.corpus import Sentence
 from hasten.tasks.entity_relation.experiment.measure import Timing, timed
 from hasten.tasks.entity_relation.scoring.black_box import LinearScorer
 from hasten.tasks.entity_relation.scoring.text import intern
-from hasten.tasks.entity_relation.scoring.training import Tell
 from hasten.tasks.entity_relation.task import EntityRelationTask
 
 
@@ -36,7 +38,6 @@ class Lessons:
     proving: Timing
     epochs: int
     seed: int
-    tell: Tell
     _learners: dict[tuple[int, int, bool], Learner] = field(default_factory=dict)
 
     @classmethod
@@ -51,19 +52,17 @@ class Lessons:
         tell: Tell,
     ) -> Lessons:
         """Lets the black box label the sentences."""
-        tell("Scoring the unlabeled text", 0.0)
+        tell("Scoring the unlabeled text", None)
         text = intern(sentences)
         batch = task.batch(text.n_entities, model.costs(text)[0])
-        tell("Labelling the unlabeled text", 0.0)
-        answers, proving = timed(lambda: Certifier()(batch), 1, 1)
-        open_ones = np.flatnonzero(~answers.proved)
-        if open_ones.size:
-            solver = make_solver("highs")
-            for n, p in enumerate(open_ones.tolist()):
-                tell("Solving what was not proved", n / open_ones.size)
-                at = slice(batch.variable_at[p], batch.variable_at[p + 1])
-                answers.labels[at] = solver.solve(batch[p]).labels
-        return cls(batch, answers, proving, epochs, seed, tell)
+        tell("Labelling the unlabeled text", None)
+        proved, proving = timed(lambda: Certifier()(batch), 1, 1)
+        answers, _ = solve_open(
+            proved,
+            cache(partial(make_solver, "highs")),
+            lambda done, of: tell("Labelling the unlabeled text", done / of),
+        )
+        return cls(batch, answers, proving, epochs, seed)
 
     @property
     def n_learned(self) -> int:
@@ -89,6 +88,5 @@ class Lessons:
 
     def calibrate(self, search: BeamSearch) -> Calibration:
         """Chooses theta for a search on the sentences that nothing was learned from."""
-        self.tell(f"Calibrating theta, width {search.width}", 0.0)
         held_out = np.arange(self.n_learned, len(self.batch))
         return calibrate(search, self.batch.select(held_out), seed=self.seed)

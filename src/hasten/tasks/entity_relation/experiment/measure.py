@@ -15,6 +15,7 @@ from hasten.model.batch import Batch
 from hasten.model.solution import Solution, Solutions
 from hasten.solvers import Solver
 from hasten.support.arrays import BoolArray, IntArray
+from hasten.tasks.entity_relation.names import Model
 
 T = TypeVar("T")
 REPEATS = 10  # of what takes milliseconds, so that one run is not all noise
@@ -24,7 +25,7 @@ REPEATS = 10  # of what takes milliseconds, so that one run is not all noise
 class Row:
     """One row of a results table; the keys of `results.json`. Times are of the whole test set."""
 
-    model: str
+    model: Model
     beam: int | None
     theta: float | None
     entity_f1_gold: float
@@ -150,7 +151,7 @@ class Reference:
 
     def row(
         self,
-        model: str,
+        model: Model,
         found: Solutions,
         features: Timing | None,
         inference: Timing,

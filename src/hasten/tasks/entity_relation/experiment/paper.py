@@ -9,6 +9,7 @@ import math
 from collections.abc import Iterable
 from typing import Any
 
+from hasten.tasks.entity_relation.names import Model
 from hasten.tasks.entity_relation.report.formatting import Entry, number
 
 PAPER_ROWS: tuple[dict[str, Any], ...] = tuple(
@@ -18,17 +19,17 @@ PAPER_ROWS: tuple[dict[str, Any], ...] = tuple(
         row, strict=True,
     ))
     for row in (
-        ("1", "ILP", None, None, 0.827, 0.482, 1.0, 1.0, 239, 11.4, 1.0),
-        ("1", "search", None, None, 0.822, 0.334, 0.877, 0.546, 170, 6.5, 0.29),
-        ("1", "constrained search", None, None, 0.800, 0.572, 0.880, 0.741, 844, 31.0, 1.0),
-        ("1", "speedup", 1, None, 0.822, 0.447, 0.877, 0.674, 136, 2.1, 0.96),
-        ("1", "speedup", 2, None, 0.844, 0.484, 0.930, 0.752, 158, 19.8, 0.95),
-        ("2", "speedup", 1, 0.0, 0.21, 0.0, 0.173, 0.0, 39, 3.7, 1.0),
-        ("2", "speedup", 1, 0.25, 0.822, 0.435, 0.877, 0.546, 87, 2.5, 0.99),
-        ("2", "speedup", 1, 0.5, 0.822, 0.455, 0.877, 0.672, 114, 4.7, 0.98),
-        ("2", "speedup", 2, 0.0, 0.373, 0.152, 0.377, 0.139, 55, 2.5, 1.0),
-        ("2", "speedup", 2, 0.25, 0.819, 0.461, 0.893, 0.623, 130, 14.4, 0.99),
-        ("2", "speedup", 2, 0.5, 0.825, 0.494, 0.907, 0.689, 134, 4.0, 0.98),
+        ("1", Model.ILP, None, None, 0.827, 0.482, 1.0, 1.0, 239, 11.4, 1.0),
+        ("1", Model.GREEDY, None, None, 0.822, 0.334, 0.877, 0.546, 170, 6.5, 0.29),
+        ("1", Model.CONSTRAINED, None, None, 0.800, 0.572, 0.880, 0.741, 844, 31.0, 1.0),
+        ("1", Model.SPEEDUP, 1, None, 0.822, 0.447, 0.877, 0.674, 136, 2.1, 0.96),
+        ("1", Model.SPEEDUP, 2, None, 0.844, 0.484, 0.930, 0.752, 158, 19.8, 0.95),
+        ("2", Model.SPEEDUP, 1, 0.0, 0.21, 0.0, 0.173, 0.0, 39, 3.7, 1.0),
+        ("2", Model.SPEEDUP, 1, 0.25, 0.822, 0.435, 0.877, 0.546, 87, 2.5, 0.99),
+        ("2", Model.SPEEDUP, 1, 0.5, 0.822, 0.455, 0.877, 0.672, 114, 4.7, 0.98),
+        ("2", Model.SPEEDUP, 2, 0.0, 0.373, 0.152, 0.377, 0.139, 55, 2.5, 1.0),
+        ("2", Model.SPEEDUP, 2, 0.25, 0.819, 0.461, 0.893, 0.623, 130, 14.4, 0.99),
+        ("2", Model.SPEEDUP, 2, 0.5, 0.825, 0.494, 0.907, 0.689, 134, 4.0, 0.98),
     )
 )  # fmt: skip
 PAPER_THETAS = (0.0, 0.25, 0.5)  # of Table 2
@@ -36,7 +37,8 @@ PAPER_THETAS = (0.0, 0.25, 0.5)  # of Table 2
 
 def find_paper(row: Entry, paper: Iterable[Entry], scale: float) -> Entry | None:
     """Returns the paper's row for one of ours: the same table, model and beam, and theta up to the scale."""
-    wanted = row.get("table"), str(row.get("model")).removesuffix(" (paper)"), row.get("beam")
+    model = row.get("model")
+    wanted = row.get("table"), Model(model).in_paper if model in list(Model) else model, row.get("beam")
     ours = number(row.get("theta"))
     for theirs in paper:
         if (theirs.get("table"), theirs.get("model"), theirs.get("beam")) == wanted:

@@ -20,6 +20,7 @@ from hasten.model.solution import Solutions
 from hasten.search.beam import BeamSearch, greedy
 from hasten.solvers import Solver, make_solver
 from hasten.speedup.calibration import relabelled
+from hasten.support.progress import Tell
 from hasten.tasks.entity_relation.data.corpus import Sentence
 from hasten.tasks.entity_relation.experiment.measure import (
     Reference,
@@ -30,10 +31,11 @@ from hasten.tasks.entity_relation.experiment.measure import (
     timed,
     times_faster,
 )
+from hasten.tasks.entity_relation.names import Model
 from hasten.tasks.entity_relation.scoring import native
 from hasten.tasks.entity_relation.scoring.black_box import LinearScorer
 from hasten.tasks.entity_relation.scoring.text import Text, intern
-from hasten.tasks.entity_relation.scoring.training import Tell, gold
+from hasten.tasks.entity_relation.scoring.training import gold
 from hasten.tasks.entity_relation.task import EntityRelationTask
 
 
@@ -67,6 +69,7 @@ class Trial:
         tell: Tell,
     ) -> Trial:
         """Computes the costs of the sentences, and lets the ILP solver answer them."""
+        tell("Scoring the test sentences", None)
         text, ilp = intern(sentences), make_solver(solver)
         large = ilp if solver == "cpsat" else make_solver("highs")  # which cannot share a process with cpsat
         costs, features = timed(lambda: model.costs(text)[0], runs)
@@ -102,16 +105,17 @@ class Trial:
     def measure_ilp(self, **about: Any) -> Row:
         """Returns the row of the ILP solver itself."""
         answers = self.reference.ilp
-        return self.reference.row("ILP", answers, self.features, self.solving, solver_calls=len(answers), **about)
+        return self.reference.row(Model.ILP, answers, self.features, self.solving, solver_calls=len(answers), **about)
 
-    def measure(self, model: str, search: Callable[[Batch], Solutions], *, learned: bool = False, **about: Any) -> Row:
+    def measure(
+        self, model: Model, search: Callable[[Batch], Solutions], *, learned: bool = False, **about: Any
+    ) -> Row:
         """Returns the row of a search that starts from all costs; `learned` where it reads the learned features."""
-        self.tell(f"Measuring {model}", 0.5)
         task = self.task if learned else self.task.lean  # features that nobody reads cost time
         found, inference = timed(lambda: search(task.batch(self.text.n_entities, self.batch.cost)), self.runs)
         return self.reference.row(model, found, self.features, inference, **about)
 
-    def measure_lazily(self, model: str, search: BeamSearch, **about: Any) -> Row:
+    def measure_lazily(self, model: Model, search: BeamSearch, **about: Any) -> Row:
         """Returns the row of a search that computes the costs it needs."""
         found, timing = timed(lambda: self.search_lazily(search), self.runs)
         return self.reference.row(model, found, None, timing, beam=search.width, theta=finite(search.theta), **about)

@@ -12,6 +12,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from html import escape
 
+from hasten.search.beam import FORCED
+
 NEAR_ONE = 0.004  # how far from 1 the "near one" axis ends its stretch
 LETTER = 6.7  # the width of a letter of a label, about
 LEFT, RIGHT, TOP, BOTTOM = 72.0, 16.0, 14.0, 50.0  # margins
@@ -169,7 +171,7 @@ def drawable(axis: Axis, value: object) -> bool:
     return (
         isinstance(value, int | float)
         and math.isfinite(value)
-        and abs(value) < 1e300
+        and abs(value) < FORCED
         and (axis.kind != "log" or value >= 0.0)
     )
 

@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from html import escape
 from typing import Any
 
+from hasten.tasks.entity_relation.names import BySize, Model
 from hasten.tasks.entity_relation.report.charts import Axis, Point, Series, draw, drawable, legend
 from hasten.tasks.entity_relation.report.formatting import Entry, number, text
 
 WIDTHS = (1, 2)  # beam widths of the curves; each its own colour
 WRITABLE = 0.06  # a bar's part of at least this share has room for a number
-FAMILIES = {  # with their colours
-    "ILP": 5,
-    "certified": 1,
+FAMILIES: Mapping[str, int] = {  # with their colours
+    Model.ILP: 5,
+    Model.CERTIFIED: 1,
     "constraints within the search": 3,
     "learned speedup": 4,
     "costs skipped": 6,
@@ -59,13 +60,13 @@ def time_against_accuracy(rows: Sequence[Entry]) -> str:
 def family(row: Entry) -> str:
     """Returns the family that a row is drawn with."""
     model = str(row.get("model"))
-    if model in ("ILP", "certified"):
+    if model in (Model.ILP, Model.CERTIFIED):
         return model
     if row.get("table") == "2":
         return "costs skipped"
     if row.get("table") == "1":
         return "the paper’s searches"
-    return "learned speedup" if model.startswith("speedup") else "constraints within the search"
+    return "learned speedup" if model in (Model.SPEEDUP, Model.PAPER_SPEEDUP) else "constraints within the search"
 
 
 def learning_curve(curve: Sequence[Entry]) -> str:
@@ -96,11 +97,12 @@ def theta_sweep(sweep: Sequence[Entry]) -> str:
 
 def time_by_size(sizes: Sequence[Entry]) -> str:
     """How time grows with the number of entities."""
-    colours = {"ilp": 5, "search": 2, "beam 2": 3, "certified": 1}
+    colours: Mapping[str, int] = {BySize.ILP: 5, BySize.GREEDY: 2, BySize.BEAM: 3, BySize.CERTIFIED: 1}
+    names_shown: Mapping[str, str] = {BySize.ILP: "ILP", BySize.GREEDY: "greedy search"}
     names = list(dict.fromkeys(key for row in sizes for key in row if key not in ("entities", "sentences")))
     series = []
     for name in names:
-        shown = {"ilp": "ILP", "search": "greedy search"}.get(name, name)
+        shown = names_shown.get(name, name)
         points = []
         for row in sizes:
             said = f"{shown}, {{x:.0f}} entities: {{y:,.1f}} µs (mean of {row.get('sentences')} sentences)"

@@ -9,8 +9,6 @@ from typing import Any
 
 Entry = Mapping[str, Any]  # one object of results.json
 
-HUGE = 1e300  # a theta above this skips a cost only where the constraints leave no choice
-FORCED = "forced"  # and is called so
 DASH = '<span class="dash">–</span>'
 
 

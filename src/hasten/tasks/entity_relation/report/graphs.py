@@ -12,8 +12,15 @@ from dataclasses import dataclass
 from html import escape
 from typing import Any
 
-NAMES = {"greedy": "Greedy search", "speedup": "Speedup search", "ilp": "ILP", "gold": "Gold labels"}
-REFERENCE = "ilp"
+from hasten.tasks.entity_relation.names import Labeller
+
+NAMES: Mapping[str, str] = {
+    Labeller.GREEDY: "Greedy search",
+    Labeller.SPEEDUP: "Speedup search",
+    Labeller.ILP: "ILP",
+    Labeller.GOLD: "Gold labels",
+}
+REFERENCE = Labeller.ILP
 NOTHING = "none"  # the type of a span that is no entity
 TYPE_COLOURS = (1, 3, 4, 6)  # of the page's style; 5 is for NOTHING, 2 warns
 PAD, GAP, STEP, WORD, BELOW = 7.0, 5.0, 21.0, 26.0, 22.0

@@ -7,7 +7,9 @@ from collections.abc import Iterator
 from rich.console import Console
 from rich.table import Table
 
-from hasten.tasks.entity_relation.report.formatting import FORCED, HUGE, Entry
+from hasten.speedup.calibration import theta_in_words
+from hasten.tasks.entity_relation.names import Model
+from hasten.tasks.entity_relation.report.formatting import Entry
 
 NUMBERS = ("entity\nF1", "rel.\nF1", "rel.F1\nto ILP", "valid", "exact", "costs", "CPU\nms", "times\nfaster")
 
@@ -36,14 +38,14 @@ def show_results(results: Entry, console: Console) -> None:
         table.add_row(
             row["model"],
             "" if row["beam"] is None else str(row["beam"]),
-            theta_in_words(row["theta"]),
+            "" if row["theta"] is None else theta_in_words(row["theta"], digits=3),
             *(f"{row[key]:.3f}" for key in ("entity_f1_gold", "relation_f1_gold", "relation_f1_ilp")),
             f"{row['validity']:.2f}",
             f"{row['exact_match']:.3f}",
             f"{row['costs_computed']:.0%}",
             _short(row["time_ms"]),
             _short(ilp / row["time_ms"]) if row["time_ms"] else "",
-            style="bold" if row["model"] == "certified" else None,
+            style="bold" if row["model"] == Model.CERTIFIED else None,
         )
     console.print(table)
     for line in side_by_side(results):
@@ -53,16 +55,11 @@ def show_results(results: Entry, console: Console) -> None:
 def side_by_side(results: Entry) -> Iterator[str]:
     """Says how many times as fast as greedy search the searches are that skip costs by calibration, run in turns."""
     yield "Times as fast as greedy search, end to end, both run in turns:"
-    for model, enforce in (("calibrated", False), ("calibrated, enforced", True)):
+    for enforce in (False, True):
         chosen = [each for each in results["calibration"] if each["enforce"] == enforce]
-        yield f"  {model}: " + ", ".join(
+        yield f"  {Model.calibrated(enforce)}: " + ", ".join(
             f"{each['times_faster_than_greedy']:.2f} (b={each['width']})" for each in chosen
         )
-
-
-def theta_in_words(theta: float | None) -> str:
-    """Returns theta; nothing where every cost is computed."""
-    return "" if theta is None else FORCED if theta > HUGE else f"{theta:.3g}"
 
 
 def _short(value: float) -> str:

@@ -6,11 +6,12 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from html import escape
 
+from hasten.search.beam import FORCED
+from hasten.speedup.calibration import theta_in_words
 from hasten.tasks.entity_relation.experiment.paper import find_paper
+from hasten.tasks.entity_relation.names import Model
 from hasten.tasks.entity_relation.report.formatting import (
     DASH,
-    FORCED,
-    HUGE,
     Entry,
     fixed,
     number,
@@ -77,7 +78,7 @@ def tables(rows: Sequence[Entry], paper: Sequence[Entry], about: Entry, calibrat
     first = [row for row in rows if row.get("table") == "1"]
     second = [row for row in rows if row.get("table") == "2"]
     ours = [row for row in rows if row.get("table") not in ("1", "2")]
-    reference = [row for row in [find(rows, "ILP")] if row]
+    reference = [row for row in [find(rows, Model.ILP)] if row]
     meanings = "".join(
         f"<div><dt>{column.group}, {column.head}</dt><dd>{column.meaning}</dd></div>" for column in COLUMNS
     )
@@ -99,7 +100,7 @@ def _table(
     """Returns a table without the columns that would be empty, or hold the same trifle everywhere."""
     if not chosen:
         return ""
-    ilp, theirs_ilp = find(rows, "ILP"), find(paper, "ILP")
+    ilp, theirs_ilp = find(rows, Model.ILP), find(paper, Model.ILP)
     columns = [
         column
         for column in COLUMNS
@@ -119,7 +120,7 @@ def _table(
             cells = ["", *([fixed(theirs.get("theta"), 2)] if with_theta else [])]
             cells += [column.cell(theirs, theirs_ilp) for column in columns]
             lines += _line("in the paper", cells, "paper")
-        bodies.append(f"<tbody{BEST if row.get('model') == 'certified' else ''}>{lines}</tbody>")
+        bodies.append(f"<tbody{BEST if row.get('model') == Model.CERTIFIED else ''}>{lines}</tbody>")
     return (
         f'<h3>{title}</h3><p>{said}</p><div class="scroll"><table>{_head(columns, with_theta)}'
         f"{''.join(bodies)}</table></div>"
@@ -154,8 +155,8 @@ def theta_of(row: Entry, scale: float) -> str:
     theta = number(row.get("theta"))
     if theta is None:
         return '<span title="Every cost is computed">all</span>'
-    if theta > HUGE:
-        return '<span title="Skips a cost only where the constraints leave no choice">' + FORCED + "</span>"
+    if theta == FORCED:
+        return f'<span title="Skips a cost only where the constraints leave no choice">{theta_in_words(theta)}</span>'
     return f'<span title="{theta / scale:.3g} times the scale of the costs">{theta:.2f}</span>'
 
 
@@ -164,12 +165,16 @@ def fastest(rows: Sequence[Entry], calibrations: Sequence[Entry]) -> str:
 
     Measured side by side, where that was done: their rows, timed one after the other, may tell another ratio.
     """
-    greedy, ilp = find(rows, "search"), find(rows, "ILP")
-    timed = [row for row in rows if "calibrated" in str(row.get("model")) and number(row.get("time_ms"))]
+    greedy, ilp = find(rows, Model.GREEDY), find(rows, Model.ILP)
+    calibrated = Model.calibrated(False), Model.calibrated(True)
+    timed = [row for row in rows if row.get("model") in calibrated and number(row.get("time_ms"))]
     if not timed or not greedy or not ilp:
         return ""
-    known = {(_model(each), each.get("width")): number(each.get("times_faster_than_greedy")) for each in calibrations}
-    ratios = [known.get((str(row.get("model")), row.get("beam"))) or 0.0 for row in timed]
+    known = {
+        (Model.calibrated(bool(each.get("enforce"))), each.get("width")): number(each.get("times_faster_than_greedy"))
+        for each in calibrations
+    }
+    ratios = [known.get((row["model"], row.get("beam"))) or 0.0 for row in timed]
     if any(ratios):
         best, value = max(zip(timed, ratios, strict=True), key=lambda each: each[1])
         said = (
@@ -190,11 +195,6 @@ def fastest(rows: Sequence[Entry], calibrations: Sequence[Entry]) -> str:
     )
 
 
-def _model(calibration: Entry) -> str:
-    """Returns what the row of a calibrated search is called."""
-    return "calibrated, enforced" if calibration.get("enforce") else "calibrated"
-
-
 def calibration(results: Entry) -> str:
     """How theta was chosen, and what it did to the test sentences."""
     rows: Sequence[Entry] = results.get("calibration") or ()
@@ -212,13 +212,14 @@ def calibration(results: Entry) -> str:
     shown = [(head, cell) for head, cell in columns if any(cell(row) != DASH for row in rows)]
     heads = "".join(f"<th>{head}</th>" for head, _ in shown)
     lines = "".join(f"<tr>{''.join(f'<td>{cell(row)}</td>' for _, cell in shown)}</tr>" for row in rows)
+    forced = theta_in_words(FORCED).capitalize()
     side_by_side = (
         " The last column, end to end on the test set, is the median of many runs in turns: on a busy machine it is "
         "steadier than the ratio of two rows’ times."
     )
     return (
         "<h3>How θ was calibrated</h3><p>On unlabeled sentences: the smallest θ that changes few answers of the "
-        f"same search with every cost, with confidence. “{FORCED.capitalize()}” skips a cost only where the "
+        f"same search with every cost, with confidence. “{forced}” skips a cost only where the "
         "constraints leave no choice. The upper limit, at 95% confidence, is for sentences like those that θ was "
         "chosen on. The test sentences are not quite like them: each has a relation, which unlabeled ones need not "
         "have, so that θ may change more of their answers."

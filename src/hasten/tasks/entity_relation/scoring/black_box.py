@@ -20,6 +20,7 @@ from hasten.jit import driver, kernel
 from hasten.model.problem import Scorer
 from hasten.support.arrays import FloatArray, IntArray
 from hasten.support.files import damaged, load_tensors, save_tensors
+from hasten.tasks.entity_relation.names import Training
 from hasten.tasks.entity_relation.scoring import features
 from hasten.tasks.entity_relation.scoring.features import MAX_FEATURES, variable_features
 from hasten.tasks.entity_relation.scoring.text import Text
@@ -105,7 +106,7 @@ class LinearScorer:
     relation_labels: tuple[str, ...]
     entity_weights: WeightArray  # (n_buckets, n_entity_labels)
     relation_weights: WeightArray  # (n_buckets, n_relation_labels)
-    training: str  # "independent" (costs are minus log-probabilities) or "structured" (minus scores)
+    training: str  # a `Training`: costs are minus log-probabilities if independent, minus scores if structured
 
     def __post_init__(self) -> None:
         for labels, weights in (
@@ -120,8 +121,8 @@ class LinearScorer:
                 )
             if weights.dtype != np.float32 or not weights.flags.c_contiguous or not np.isfinite(weights).all():
                 raise ModelError("Weights must be finite float32 numbers, stored row by row.")
-        if self.training not in ("independent", "structured"):
-            raise ModelError(f"Training {self.training!r} is unknown. It is 'independent' or 'structured'.")
+        if self.training not in list(Training):
+            raise ModelError(f"Training {self.training!r} is unknown. It is {Training.choices()}.")
 
     def cost_at(self, text: Text) -> IntArray:
         """Returns where each sentence's costs start; sentence `p` owns `cost_at[p]:cost_at[p + 1]`."""
@@ -144,7 +145,7 @@ class LinearScorer:
         return scorer
 
     def _score(self, text: Text, problem_ids: IntArray, variable_ids: IntArray) -> FloatArray:
-        normalised = self.training == "independent"
+        normalised = self.training == Training.INDEPENDENT
         return np.asarray(
             score_variables(text, self.entity_weights, self.relation_weights, normalised, problem_ids, variable_ids)
         )

@@ -15,10 +15,11 @@ from hasten.jit import driver, keep, kernel
 from hasten.kernels import search as beam
 from hasten.kernels.layout import BatchArrays, Graph, costs_of, graph_of, labels_of, tables_of
 from hasten.model.batch import Batch
-from hasten.model.solution import Solutions, as_solutions
+from hasten.model.solution import Solutions
 from hasten.search.beam import BeamSearch
 from hasten.support.arrays import BoolArray, FloatArray, IntArray
 from hasten.support.parallel import in_parallel
+from hasten.tasks.entity_relation.names import Training
 from hasten.tasks.entity_relation.scoring.black_box import LinearScorer, WeightArray, score_variable
 from hasten.tasks.entity_relation.scoring.features import MAX_FEATURES
 from hasten.tasks.entity_relation.scoring.text import Text
@@ -174,8 +175,8 @@ def search(model: LinearScorer, text: Text, batch: Batch, how: BeamSearch, *, n_
 
     def run(start: int, stop: int) -> None:
         rows = np.empty(MAX_FEATURES, np.int64)
-        ours = Model(model.entity_weights, model.relation_weights, model.training == "independent", rows)
+        ours = Model(model.entity_weights, model.relation_weights, model.training == Training.INDEPENDENT, rows)
         search_text(text, ours, arrays, weights, options, batch.order[start:stop], labels, done, n_costs)
 
     in_parallel(run, n, n_jobs)
-    return as_solutions(batch, labels, done, n_costs, cost)
+    return Solutions.scored(batch, labels, done, n_costs, cost)

@@ -17,7 +17,9 @@ from numba import njit
 from hasten.errors import CorpusError, ProblemError
 from hasten.proof.certifier import Certifier
 from hasten.support.arrays import FloatArray, IntArray
+from hasten.support.progress import Tell
 from hasten.tasks.entity_relation.data.corpus import Sentence
+from hasten.tasks.entity_relation.names import Training
 from hasten.tasks.entity_relation.scoring.black_box import (
     LinearScorer,
     WeightArray,
@@ -31,7 +33,6 @@ from hasten.tasks.entity_relation.task import EntityRelationTask
 
 Infer = Callable[[IntArray, FloatArray, IntArray], IntArray]  # (n_entities, costs, cost_at) -> flat labels
 Progress = Callable[[int, int], None]  # (epochs done, epochs in all)
-Tell = Callable[[str, float], None]  # (what is being done, share of it done)
 
 N_BUCKETS = 2**17
 
@@ -161,9 +162,9 @@ def _gold_of(sentences: Sequence[Sentence], entity_labels: Sequence[str], relati
 
 
 def train_black_box(
-    kind: str, sentences: Sequence[Sentence], task: EntityRelationTask, *, seed: int, tell: Tell
+    training: str, sentences: Sequence[Sentence], task: EntityRelationTask, *, seed: int, tell: Tell
 ) -> LinearScorer:
-    """Trains the black box of a task, "structured" (with exact inference in the loop) or "independent"."""
+    """Trains the black box of a task, in one of the ways of `Training`."""
     certifier = Certifier()
 
     def infer(n_entities: IntArray, costs: FloatArray, cost_at: IntArray) -> IntArray:
@@ -174,7 +175,7 @@ def train_black_box(
 
     progress(0, 1)
     labels = task.entity_labels, task.relation_labels
-    if kind == "independent":
+    if training == Training.INDEPENDENT:
         return train_independent(sentences, *labels, seed=seed, progress=progress)
     return train_structured(sentences, *labels, infer, seed=seed, progress=progress)
 
@@ -225,7 +226,7 @@ def train_independent(
         if progress is not None:
             progress(epoch + 1, epochs)
     entity, relation = (table.mean(epochs * len(examples)) for table, examples, _ in tables)
-    return LinearScorer(tuple(entity_labels), tuple(relation_labels), entity, relation, "independent")
+    return LinearScorer(tuple(entity_labels), tuple(relation_labels), entity, relation, Training.INDEPENDENT)
 
 
 def train_structured(
@@ -283,5 +284,5 @@ def train_structured(
         if progress is not None:
             progress(epoch + 1, epochs)
     return LinearScorer(
-        tuple(entity_labels), tuple(relation_labels), entity.mean(step), relation.mean(step), "structured"
+        tuple(entity_labels), tuple(relation_labels), entity.mean(step), relation.mean(step), Training.STRUCTURED
     )

@@ -37,14 +37,15 @@ FORMATS: dict[str, Callable[[AnyPath], Iterator[Sentence]]] = {
 }
 
 
-def read_corpus(path: AnyPath, format: str = "auto") -> Iterator[Sentence]:
-    """Reads a corpus in any of `FORMATS`; `"auto"` tells which by `recognise`."""
+def read_corpus(path: AnyPath, format: str = "auto", *, remedy: str = "Name it: format= one of") -> Iterator[Sentence]:
+    """Reads a corpus in any of `FORMATS`; `"auto"` tells which by `recognise`.
+
+    `remedy` is what to do where that cannot tell; the names of the formats follow it.
+    """
     if format == "auto":
         found = recognise(path)
         if found is None:
-            raise CorpusError(
-                f"Cannot tell the format of {called(path)}. Name it: format= one of {', '.join(FORMATS)}."
-            )
+            raise CorpusError(f"Cannot tell the format of {called(path)}. {remedy} {', '.join(FORMATS)}.")
         format = found
     if format not in FORMATS:
         raise CorpusError(f"There is no corpus format {format!r}. Choose one of {', '.join(FORMATS)}, or auto.")

@@ -57,6 +57,14 @@ def open_lines(path: AnyPath, encoding: str = "utf-8-sig") -> Iterator[Lines]:
             raise CorpusError(f"{place}: {_explain(error, encoding)}") from error
 
 
+def check_readable(path: AnyPath) -> None:
+    """Refuses a file that is not there, or cannot be opened, before anything else is done."""
+    if path == "-" or (os.path.exists(path) and not os.path.isfile(path)):
+        return  # a pipe can be read only once
+    with open_lines(path):
+        pass
+
+
 def called(path: AnyPath) -> str:
     """Returns what a file is called in errors."""
     return "standard input" if path == "-" else os.fspath(path)

@@ -1,0 +1,79 @@
+"""How far a long command is: a bar for each of its stages in a terminal, a line for each anywhere else.
+
+What does the work is given a `Tell` and knows nothing of terminals. A stage begins when it is first named, and ends
+when another is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Protocol, TypeVar
+
+from rich.console import Console
+from rich.progress import BarColumn, Progress, SpinnerColumn, TaskID, TextColumn, TimeElapsedColumn
+
+T = TypeVar("T")
+
+
+class Tell(Protocol):
+    """Takes in how far the work is."""
+
+    def __call__(self, stage: str, share: float | None, note: str = "", /) -> None:
+        """Says which stage it is at, the share of it that is done, None where nobody knows, and more in words."""
+        ...
+
+
+def tell_nobody(stage: str, share: float | None, note: str = "", /) -> None:
+    """Tells nobody."""
+
+
+def steps(tell: Tell, stage: str, things: Sequence[T]) -> Iterator[T]:
+    """Goes through things one by one, as a stage, and tells how many are done."""
+    for n, thing in enumerate(things):
+        tell(stage, n / len(things))
+        yield thing
+    tell(stage, 1.0)
+
+
+@contextmanager
+def show_progress(console: Console, quiet: bool = False) -> Iterator[Tell]:
+    """Gives something to tell, and shows what it is told on a console until the end."""
+    if quiet:
+        yield tell_nobody
+    elif not console.is_terminal:
+        yield _Lines(console)
+    else:
+        columns = (SpinnerColumn(), TextColumn("{task.description}", markup=False), BarColumn(), TimeElapsedColumn())
+        with Progress(*columns, console=console, transient=True) as progress:
+            yield _Bars(progress)
+
+
+class _Lines:
+    """A line for each stage, when it begins."""
+
+    def __init__(self, console: Console) -> None:
+        self.console = console
+        self.stage = ""
+
+    def __call__(self, stage: str, share: float | None, note: str = "", /) -> None:
+        if stage != self.stage:
+            self.stage = stage
+            self.console.print(stage, markup=False, highlight=False, soft_wrap=True)
+
+
+class _Bars:
+    """A bar for each stage; one that is over stays full, with the time that it took."""
+
+    def __init__(self, progress: Progress) -> None:
+        self.progress = progress
+        self.stage = ""
+        self.bar: TaskID | None = None
+
+    def __call__(self, stage: str, share: float | None, note: str = "", /) -> None:
+        if self.bar is None or stage != self.stage:
+            if self.bar is not None:
+                self.progress.update(self.bar, total=1.0, completed=1.0)
+            self.stage, self.bar = stage, self.progress.add_task(stage, total=None)
+        total, shown = None if share is None else 1.0, f"{stage}: {note}" if note else stage
+        self.progress.update(self.bar, total=total, completed=share or 0.0, description=shown)

@@ -1,0 +1,61 @@
+"""What things are called in `results.json`, in reports and on the command line: each name is written once, here."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+
+class Training(StrEnum):
+    """How a black box is trained: with inference in the loop, or each variable alone."""
+
+    STRUCTURED = "structured"
+    INDEPENDENT = "independent"
+
+    @classmethod
+    def choices(cls) -> str:
+        """Returns the ways there are, for an error."""
+        return " or ".join(repr(each.value) for each in cls)
+
+
+class Model(StrEnum):
+    """The rows of the results: what answered the test sentences."""
+
+    ILP = "ILP"
+    GREEDY = "search"  # as the paper calls it
+    CONSTRAINED = "constrained search"
+    PAPER_SPEEDUP = "speedup (paper)"
+    SPEEDUP = "speedup"
+    ENFORCED = "enforced beam"
+    LOOK_AHEAD = "look-ahead beam"
+    REDUCED = "reduced beam"
+    CERTIFIED = "certified"
+    CALIBRATED = "calibrated"
+    CALIBRATED_ENFORCED = "calibrated, enforced"
+
+    @classmethod
+    def calibrated(cls, enforce: bool) -> Model:
+        """Returns the search with a calibrated theta, its constraints enforced or not."""
+        return cls.CALIBRATED_ENFORCED if enforce else cls.CALIBRATED
+
+    @property
+    def in_paper(self) -> Model:
+        """What the paper calls this row."""
+        return Model.SPEEDUP if self is Model.PAPER_SPEEDUP else self
+
+
+class BySize(StrEnum):
+    """What is timed by the size of sentences."""
+
+    ILP = "ilp"
+    GREEDY = "search"
+    BEAM = "beam 2"
+    CERTIFIED = "certified"
+
+
+class Labeller(StrEnum):
+    """Who labelled an example sentence."""
+
+    GREEDY = "greedy"
+    SPEEDUP = "speedup"
+    ILP = "ilp"
+    GOLD = "gold"

@@ -1,0 +1,56 @@
+"""Progress: a bar for each stage in a terminal, a line for each anywhere else."""
+
+from __future__ import annotations
+
+import io
+
+from rich.console import Console
+
+from hasten.support.progress import show_progress, steps
+
+
+class Flushed(io.StringIO):
+    """A stream that remembers what had come through whenever it was flushed."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.seen: list[str] = []
+
+    def flush(self) -> None:
+        self.seen.append(self.getvalue())
+
+
+def test_without_a_terminal_each_stage_is_one_plain_line_told_at_once():
+    stream = Flushed()
+    with show_progress(Console(file=stream, width=20)) as tell:
+        tell("Reading [a] file with a long name", None)
+        tell("Reading [a] file with a long name", 0.5, "half of it")
+        assert stream.seen[-1] == "Reading [a] file with a long name\n"
+        assert list(steps(tell, "Counting to 3", [1, 2, 3])) == [1, 2, 3]
+    assert stream.getvalue() == "Reading [a] file with a long name\nCounting to 3\n"
+
+
+def test_in_a_terminal_each_stage_has_a_bar_of_its_own():
+    console = Console(file=io.StringIO(), force_terminal=True, width=80)
+    with show_progress(console) as tell:
+        tell("First", 1.0)
+        tell("Second", 0.25, "a quarter")
+        progress = tell.progress
+        first, second = progress.tasks
+        assert (first.description, first.finished) == ("First", True)
+        assert (second.description, second.finished, second.percentage) == ("Second: a quarter", False, 25)
+        tell("Second", 0.75)
+        assert (second.description, second.percentage) == ("Second", 75)
+        tell("Third", None)
+        assert second.finished
+        third = progress.tasks[2]
+        assert (third.total, third.finished) == (None, False)
+        assert third.elapsed is not None
+
+
+def test_quiet_shows_nothing():
+    for force_terminal in (False, True):
+        console = Console(file=io.StringIO(), force_terminal=force_terminal)
+        with show_progress(console, quiet=True) as tell:
+            tell("First", 0.5, "more")
+        assert console.file.getvalue() == ""
