@@ -13,7 +13,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from hasten import __version__
 from hasten.errors import CorpusError
 from hasten.model.batch import Batch
 from hasten.model.solution import Solutions
@@ -86,7 +85,7 @@ class Experiment:
         """Says what was run, on what."""
         n_entities = trial.text.n_entities
         return {
-            "hasten": __version__,
+            "hasten": package_version("hasten"),
             "python": platform.python_version(),
             "machine": processor(),
             "source": self.source,
