@@ -1,4 +1,4 @@
 """What everything rests on and nothing is specific to: arrays, checks of settings, whole files, threads, the machine.
 
-Imports only `hasten.errors`.
+Imports `hasten.errors`.
 """
