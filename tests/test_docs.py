@@ -6,22 +6,9 @@ import re
 from pathlib import Path
 
 import pytest
+from promises import promised
 
 ROOT = Path(__file__).parents[1]
-
-
-def promised(code: str) -> list[str]:
-    """Returns what stands behind each `print`, and on the comment lines right below it."""
-    lines: list[str] = []
-    below = False
-    for line in code.splitlines():
-        if line.startswith("print("):
-            lines += line.split("  # ", 1)[1:]
-        elif below and line.startswith("# "):
-            lines.append(line[2:])
-            continue
-        below = line.startswith("print(")
-    return lines
 
 
 @pytest.mark.parametrize("page", ["README.md", "docs/modelling.md"])
