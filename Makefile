@@ -39,7 +39,7 @@ coverage: $(VENV)/ready ## Run the tests and list the lines that none of them re
 
 .PHONY: docs
 docs: $(VENV)/docs-ready ## Build the documentation's site; a broken link is an error
-	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
 
 .PHONY: format
 format: $(VENV)/ready ## Rewrite the code in the house format

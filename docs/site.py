@@ -56,8 +56,12 @@ class Docstrings(Extension):
 
 class _Rewrite(Preprocessor):
     def run(self, lines: list[str]) -> list[str]:
-        """Makes a setting above its description a term with a definition, and lines from `>>>` on a block of code."""
-        text = "\n".join(lines)
-        text = re.sub(r"(?m)^(\w+(?:, \w+)*)\n {4}(?=\S)", r"\n`\1`\n:   ", text)
-        text = re.sub(r"(?m)^>>> .*\n(?:.+\n?)*", lambda found: f"```pycon\n{found[0].rstrip()}\n```\n", text)
-        return text.split("\n")
+        """Leaves blocks of code alone, and rewrites what stands between them."""
+        parts = re.split(r"(?ms)(^```.*?^```$)", "\n".join(lines))
+        return "".join(part if n % 2 else _rewritten(part) for n, part in enumerate(parts)).split("\n")
+
+
+def _rewritten(text: str) -> str:
+    """Makes a setting above its description a term with a definition, and lines from `>>>` on a block of code."""
+    text = re.sub(r"(?m)^(\w+(?:, \w+)*)\n {4}(?=\S)", r"\n`\1`\n:   ", text)
+    return re.sub(r"(?m)^>>> .*\n(?:.+\n?)*", lambda found: f"```pycon\n{found[0].rstrip()}\n```\n", text)
