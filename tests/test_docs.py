@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
+from pkgutil import resolve_name
 
 import pytest
 from promises import promised
@@ -30,6 +31,12 @@ def test_links_between_pages_lead_to_files_that_are_there(page: Path) -> None:
     links = re.findall(r"\]\((?!https?:|#)([^)#\s]+)", page.read_text())
     assert [link for link in links if not (page.parent / link).exists()] == []
     assert links or page.name != "README.md"
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_what_a_page_calls_by_its_full_name_is_there(page: Path) -> None:
+    for name in set(re.findall(r"\bhasten(?:\.[A-Za-z_]\w*)+", page.read_text())):
+        assert resolve_name(name) is not None
 
 
 def test_the_reference_has_every_public_name_once() -> None:
