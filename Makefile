@@ -15,6 +15,10 @@ $(VENV)/ready: pyproject.toml
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --group dev --editable ".[plot,gurobi,toulbar2,cpsat]"
 	@touch $@
 
+$(VENV)/docs-ready: $(VENV)/ready
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --group docs
+	@touch $@
+
 .PHONY: demo
 demo: $(VENV)/ready ## Set up and run the main job on embedded data
 	$(BIN)/hasten demo
@@ -28,6 +32,14 @@ lint: $(VENV)/ready ## Check style and types
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
+
+.PHONY: coverage
+coverage: $(VENV)/ready ## Run the tests and list the lines that none of them reaches
+	$(BIN)/python -m pytest -n 2 --cov --cov-report=term-missing
+
+.PHONY: docs
+docs: $(VENV)/docs-ready ## Build the documentation's site; a broken link is an error
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
 
 .PHONY: format
 format: $(VENV)/ready ## Rewrite the code in the house format
@@ -53,4 +65,4 @@ reproduce: $(VENV)/ready ## Run the paper's experiment: make reproduce CORPUS=co
 
 .PHONY: clean
 clean: ## Remove the environment and everything built
-	rm -rf $(VENV) results .pytest_cache .hypothesis .mypy_cache .ruff_cache
+	rm -rf $(VENV) results site .coverage* .pytest_cache .hypothesis .mypy_cache .ruff_cache

@@ -3,6 +3,9 @@
 The data's way through the package:
 
     schema -> structure -> problem -> batch -> search | certifier | solver -> solution -> learner -> speedup
+
+What is listed here is public. Each folder is a room, whose own docstring says what it is for and what it may import;
+no room imports this one.
 """
 
 from hasten.errors import (
@@ -80,3 +83,8 @@ __all__ = [
     "greedy",
     "make_solver",
 ]
+
+
+def __dir__() -> list[str]:
+    """Lists what is public, for completion: neither the rooms nor what they keep to themselves."""
+    return sorted({*__all__, *(name for name in globals() if name.startswith("__"))})

@@ -13,7 +13,7 @@
     ├── CorpusError        a corpus file is malformed
     └── WriteError         a file cannot be written where it should be
 
-An outcome (infeasible, out of time, a dead end) is never an error: see `hasten.solution.Status`.
+An outcome (infeasible, out of time, a dead end) is never an error: see `hasten.model.solution.Status`.
 """
 
 from __future__ import annotations

@@ -165,13 +165,8 @@ def test_every_changed_byte_is_noticed(tmp_path):
     data = path.read_bytes()
     for at in range(len(data)):
         path.write_bytes(data[:at] + bytes([data[at] ^ 1]) + data[at + 1 :])
-        try:
-            loaded = Heuristic.load(path, schema)
-        except ModelError:
-            continue
-        # A space in the header that became other white space, at most.
-        assert (loaded.weights == heuristic.weights).all()
-        assert (loaded.messages == heuristic.messages).all()
+        with pytest.raises(ModelError):
+            Heuristic.load(path, schema)
 
 
 def test_tampering_with_tensors_or_names_is_noticed(tmp_path):

@@ -67,12 +67,17 @@ def test_a_chain_is_viterbi(n: int, hard: bool) -> None:
         report = Certifier().report([shape.problem(costs.ravel())])
         found = report.solutions[0]
         assert (report.n_sweeps[0], report.n_nodes[0]) == (0, 0)
-        if cost == INF:
-            assert found.status is Status.INFEASIBLE
-        else:
-            assert found.proved
-            assert found.cost == pytest.approx(cost)
-            assert found.labels.tolist() == path
+        assert found.proved
+        assert found.cost == pytest.approx(cost)
+        assert found.labels.tolist() == path
+
+
+def test_a_chain_that_runs_out_of_labels_is_infeasible() -> None:
+    upwards = np.where(np.arange(4)[:, None] < np.arange(4), 0.0, INF)
+    four, five = (Certifier().report([chain(n, 4, upwards).problem(np.zeros(4 * n))]) for n in (4, 5))
+    assert four.solutions[0].labels.tolist() == [0, 1, 2, 3]
+    assert five.solutions[0].status is Status.INFEASIBLE
+    assert (five.n_sweeps[0], five.n_nodes[0]) == (0, 0)
 
 
 def test_a_chain_of_large_costs_that_cancel_stays_below_its_exact_optimum() -> None:

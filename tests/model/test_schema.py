@@ -27,6 +27,10 @@ def test_the_examples_in_the_docstrings_work(name: str) -> None:
     assert doctest.testmod(importlib.import_module(name)).failed == 0
 
 
+def test_there_are_examples_in_the_docstrings() -> None:
+    assert doctest.testmod(importlib.import_module("hasten.model.schema")).attempted >= 6
+
+
 def pets() -> tuple[Schema, VariableKind]:
     schema = Schema()
     return schema, schema.variable("pet", ["cat", "dog", "fish"])

@@ -16,9 +16,9 @@ import numpy as np
 
 import naive
 from hasten.errors import SolverError
-from hasten.solution import Status
+from hasten.model.solution import Status
+from hasten.model.structure import Rule
 from hasten.solvers import make_solver
-from hasten.structure import Rule
 from strategies import entity_relation, random_problem
 
 solver, brute, rng = make_solver("cpsat"), make_solver("brute"), np.random.default_rng(9)

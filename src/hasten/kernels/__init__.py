@@ -1,4 +1,5 @@
 """Compiled functions on flat arrays: all that has to be fast, and nothing else.
 
-Imports only `hasten.jit` and `hasten.support`; within, `proof`, `search` and `learning` rest on what stands here.
+Imports `hasten.jit` and `hasten.support`. The rooms `proof`, `search` and `learning` within import what stands here,
+never the other way.
 """

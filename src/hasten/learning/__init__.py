@@ -1,4 +1,4 @@
 """Learning a heuristic from a black box's answers, and what theory says of it.
 
-Imports `hasten.search`, `hasten.model` and the rooms below them.
+Imports `hasten.kernels.learning`, `hasten.kernels.search`, the searches, proofs and solvers, and the rooms below them.
 """

@@ -232,7 +232,7 @@ class Learner:
         """Returns Theorem 1's bound on the number of updates, for the level margin of some unit vector.
 
         Its proof compares only the nodes that meet in updates, so the observed radii are enough; they make
-        the bound sharper than radii over all nodes would (`hasten.theory.radii`). A step divides path costs.
+        the bound sharper than radii over all nodes would (`hasten.learning.theory.radii`). A step divides path costs.
         """
         if not margin > 0:
             return math.inf

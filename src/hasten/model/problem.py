@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 import numpy as np
 
 from hasten.errors import ProblemError
+from hasten.kernels.score import total_cost
 from hasten.model.schema import check_table
 from hasten.model.structure import Rule, Structure
 from hasten.support.arrays import FloatArray, IntArray
@@ -117,8 +118,6 @@ class Problem:
 
     def total(self, labels: Labels) -> float:
         """Returns the cost of a labelling: inf if a table or a label's cost forbids it. Rules do not count."""
-        from hasten.kernels.score import total_cost
-
         return float(total_cost(self.graph, self.cost, self.table, self.labels(labels)))
 
     def check(self, labels: Labels) -> Check:

@@ -1,4 +1,4 @@
 """The certifier: answers with a proof that nothing is cheaper.
 
-Imports `hasten.model` and the rooms below it, never `hasten.search`.
+Imports `hasten.kernels.proof`, `hasten.model` and the rooms below it, never `hasten.search`.
 """

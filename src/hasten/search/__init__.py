@@ -1,4 +1,4 @@
 """The searches: quick, and without proof.
 
-Imports `hasten.model` and the rooms below it.
+Imports `hasten.kernels.search`, `hasten.model` and the rooms below it, never `hasten.proof`.
 """

@@ -2,6 +2,8 @@
 
 `make_solver` turns a name, an object with `solve`, or a plain function from problems to labels into a solver.
 Packages are imported when their solver is first used, and only then.
+
+Imports `hasten.model` and the rooms below it, never `hasten.search` or `hasten.proof`.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
 """The product: a predictor that proves, searches, solves, learns and keeps watch over itself.
 
-Imports every room above; tasks, benchmarks and the command line import it.
+Imports `hasten.learning` and the rooms below it; tasks and the command line import it.
 """

@@ -1,4 +1,4 @@
 """What everything rests on and nothing is specific to: arrays, checks, whole files, threads, the machine, progress.
 
-Imports only `hasten.errors`.
+Imports `hasten.errors`.
 """

@@ -101,8 +101,8 @@ def test_an_old_text_outlives_the_growth_of_its_vocabulary():
 
 def test_hashes_do_not_depend_on_the_process():
     code = (
-        "from hasten.tasks.entity_relation.corpus import Sentence\n"
-        "from hasten.tasks.entity_relation.text import intern\n"
+        "from hasten.tasks.entity_relation.data.corpus import Sentence\n"
+        "from hasten.tasks.entity_relation.scoring.text import intern\n"
         "s = Sentence('t', ('Colin', 'Éric', '🎈', '1987'), ((0, 1),), ('NNP', 'NNP', 'SYM', 'CD'))\n"
         "print(intern([s]).columns.tolist())"
     )

@@ -8,8 +8,9 @@ from html.parser import HTMLParser
 import pytest
 
 from hasten.search.beam import FORCED
-from hasten.tasks.entity_relation.experiment.paper import PAPER_ROWS, find_paper
+from hasten.tasks.entity_relation.experiment.paper import PAPER_ROWS
 from hasten.tasks.entity_relation.report import charts, graphs, report
+from hasten.tasks.entity_relation.report.tables import find_paper
 
 VOID = {"meta", "br", "img", "input", "link", "hr"}
 

@@ -95,7 +95,7 @@ def test_the_seed_decides_and_labels_do_not_matter():
 
 
 def test_the_hash_seed_does_not_matter():
-    program = "from hasten.tasks.entity_relation.synthetic import generate; print(list(generate(30, 5)))"
+    program = "from hasten.tasks.entity_relation.data.synthetic import generate; print(list(generate(30, 5)))"
     printed = {
         subprocess.run(
             [sys.executable, "-c", program],

@@ -3,6 +3,8 @@
 A peer that is also one of `hasten.solvers` is used as such; the others have a module each here. All of them
 are given the same strong formulation, reuse their models where their interface allows it, use one thread, and
 are asked for a gap of zero. Packages are imported when a peer is made.
+
+Imports the core, nothing else of `hasten.bench`.
 """
 
 from __future__ import annotations

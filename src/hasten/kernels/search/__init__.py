@@ -18,8 +18,11 @@ A search that needs costs that are not there returns `BLOCKED` with those variab
 their costs in place and call `advance` again.
 
 Its kernels (`hasten.jit`), each file resting on those before it: `nodes` (what a search works in), `ahead`
-(look-ahead), `candidates` (expand and rank), `search` (one search), `single` (one with a beam of one), `drivers`
-(many). Searches of another kind, for learning or with costs of their own, are told in the same steps.
+(look-ahead), `candidates` (expand and rank), `advance` (one search), `walk` (one with a beam of one), `drivers`
+(many). Searches of another kind, for learning or with costs of their own, are told in the same steps: `arcs` keeps
+arc consistency, `reduced` searches what elimination leaves.
+
+Imports the kernels of the room above, never those of `proof` or `learning`.
 """
 
 from hasten.kernels.rows import breaks_row

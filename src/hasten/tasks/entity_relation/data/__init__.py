@@ -1,4 +1,4 @@
 """Sentences with entities and relations: read, written, made up.
 
-Imports `hasten.support`.
+Imports `hasten.support` and `hasten.errors`.
 """

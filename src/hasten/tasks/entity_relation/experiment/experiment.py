@@ -15,7 +15,6 @@ from functools import partial
 from itertools import product
 from typing import Any
 
-from hasten import __version__
 from hasten.errors import CorpusError
 from hasten.model.batch import Batch
 from hasten.model.solution import Solutions
@@ -96,7 +95,7 @@ class Experiment:
         """Says what was run, on what."""
         n_entities = trial.text.n_entities
         return {
-            "hasten": __version__,
+            "hasten": package_version("hasten"),
             "python": platform.python_version(),
             "machine": processor(),
             "source": self.source,

@@ -1,16 +1,13 @@
-"""What the paper reports (Pan & Srikumar 2018, Tables 1 and 2), and which of its rows stands beside one of ours.
+"""What the paper reports (Pan & Srikumar 2018, Tables 1 and 2).
 
 Its costs have another scale than ours, so its theta is multiplied by the scale of our costs before it is used.
 """
 
 from __future__ import annotations
 
-import math
-from collections.abc import Iterable
 from typing import Any
 
 from hasten.tasks.entity_relation.names import Model
-from hasten.tasks.entity_relation.report.formatting import Entry, number
 
 PAPER_ROWS: tuple[dict[str, Any], ...] = tuple(
     dict(zip(
@@ -33,19 +30,3 @@ PAPER_ROWS: tuple[dict[str, Any], ...] = tuple(
     )
 )  # fmt: skip
 PAPER_THETAS = (0.0, 0.25, 0.5)  # of Table 2
-
-
-def find_paper(row: Entry, paper: Iterable[Entry], scale: float) -> Entry | None:
-    """Returns the paper's row for one of ours: the same table, model and beam, and theta up to the scale."""
-    model = row.get("model")
-    wanted = row.get("table"), Model(model).in_paper if model in list(Model) else model, row.get("beam")
-    ours = number(row.get("theta"))
-    for theirs in paper:
-        if (theirs.get("table"), theirs.get("model"), theirs.get("beam")) == wanted:
-            theta = number(theirs.get("theta"))
-            if theta is None or ours is None:
-                if theta is ours:
-                    return theirs
-            elif math.isclose(ours, theta * scale, rel_tol=1e-6, abs_tol=1e-12):
-                return theirs
-    return None

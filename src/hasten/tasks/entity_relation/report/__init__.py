@@ -1,4 +1,4 @@
 """The results for people: terminal, tables, figures, a page.
 
-Imports `experiment`, `data` and the core.
+Imports `hasten.support` and `hasten.errors`: all that it shows stands in `results.json`.
 """

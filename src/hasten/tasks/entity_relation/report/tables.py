@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from html import escape
 
 from hasten.search.beam import FORCED
 from hasten.speedup.calibration import theta_in_words
-from hasten.tasks.entity_relation.experiment.paper import find_paper
 from hasten.tasks.entity_relation.names import Model
 from hasten.tasks.entity_relation.report.formatting import (
     DASH,
@@ -92,6 +92,22 @@ def tables(rows: Sequence[Entry], paper: Sequence[Entry], about: Entry, calibrat
                  reference + ours if ours else [], (), rows, scale)
         + f'<h3>What the columns say</h3><dl class="columns">{meanings}</dl>'
     )  # fmt: skip
+
+
+def find_paper(row: Entry, paper: Iterable[Entry], scale: float) -> Entry | None:
+    """Returns the paper's row for one of ours: the same table, model and beam, and theta up to the scale."""
+    model = row.get("model")
+    wanted = row.get("table"), Model(model).in_paper if model in list(Model) else model, row.get("beam")
+    ours = number(row.get("theta"))
+    for theirs in paper:
+        if (theirs.get("table"), theirs.get("model"), theirs.get("beam")) == wanted:
+            theta = number(theirs.get("theta"))
+            if theta is None or ours is None:
+                if theta is ours:
+                    return theirs
+            elif math.isclose(ours, theta * scale, rel_tol=1e-6, abs_tol=1e-12):
+                return theirs
+    return None
 
 
 def _table(
