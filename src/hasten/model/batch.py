@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
-from typing import NamedTuple
+from operator import index
+from types import EllipsisType
+from typing import NamedTuple, TypeAlias, overload
 
 import numpy as np
 
@@ -13,7 +15,9 @@ from hasten.errors import ProblemError
 from hasten.kernels.layout import Pool
 from hasten.model.problem import Problem, Scorer, check_costs
 from hasten.model.structure import Compiled, Structure, pool_of
-from hasten.support.arrays import FloatArray, IntArray
+from hasten.support.arrays import BoolArray, FloatArray, IntArray
+
+Chosen: TypeAlias = slice | Sequence[int] | Sequence[bool] | IntArray | BoolArray  # some of a batch's problems
 
 
 @dataclass(frozen=True, eq=False)
@@ -148,10 +152,26 @@ class Batch:
         """Whether costs are computed on demand."""
         return self.scorer is not None
 
+    @property
+    def shape(self) -> tuple[int]:
+        """As an array has one: a single axis, the problems. scikit-learn then indexes the batch as a whole."""
+        return (len(self),)
+
     def __len__(self) -> int:
         return len(self.structure)
 
-    def __getitem__(self, p: int) -> Problem:
+    @overload
+    def __getitem__(self, p: int) -> Problem: ...
+    @overload
+    def __getitem__(self, p: Chosen | tuple[Chosen, EllipsisType]) -> Batch: ...
+    def __getitem__(self, p: int | Chosen | tuple[Chosen, EllipsisType]) -> Problem | Batch:
+        """Returns one problem, by number, or the batch of several, as `select` does."""
+        try:
+            p = index(p)  # type: ignore[arg-type]
+        except TypeError:
+            if isinstance(p, tuple) and len(p) == 2 and p[1] is Ellipsis:
+                return self[p[0]]  # scikit-learn's way to index the first axis
+            return self.select(p)  # type: ignore[arg-type]
         if not -len(self) <= p < len(self):
             raise IndexError(f"There is no problem {p}; the batch has {len(self)}.")
         p %= len(self)
@@ -197,9 +217,9 @@ class Batch:
         cost = self.score(problems, variables)
         return Batch(self.structures, self.structure, cost, self.cost_at, self.table, self.table_at)
 
-    def select(self, problems: Sequence[int] | IntArray) -> Batch:
-        """Returns the batch of some of the problems, by number."""
-        chosen = np.arange(len(self))[np.asarray(problems, dtype=np.int64)]  # a negative one from the end
+    def select(self, problems: Chosen) -> Batch:
+        """Returns the batch of some of the problems: by number, as a slice, or by a mask that is true for each."""
+        chosen = self._chosen(problems)
         sizes = np.diff(self.cost_at)[chosen]
         cost_at = _offsets(sizes)
         source = np.repeat(self.cost_at[chosen] - cost_at[:-1], sizes) + np.arange(cost_at[-1])
@@ -213,6 +233,24 @@ class Batch:
             self.scorer,
             None if self.ids is None else self.ids[chosen],
         )
+
+    def _chosen(self, problems: Chosen) -> IntArray:
+        """Returns the numbers of some problems, or says what does not choose among this batch's."""
+        n = len(self)
+        if isinstance(problems, slice):
+            return np.arange(n)[problems]
+        chosen = np.asarray(problems)
+        if chosen.dtype == bool:
+            if chosen.shape != (n,):
+                raise ProblemError(f"A mask of shape {chosen.shape} does not fit {n} problems. Give a value for each.")
+            return np.flatnonzero(chosen)
+        if chosen.ndim != 1 or (chosen.size and chosen.dtype.kind not in "iu"):
+            raise ProblemError(f"Choose problems by their numbers, a slice or a mask, not by {_in_short(problems)}.")
+        chosen = chosen.astype(np.int64)
+        outside = chosen[(chosen < -n) | (chosen >= n)]
+        if outside.size:
+            raise IndexError(f"There is no problem {outside[0]}; the batch has {n}.")
+        return np.where(chosen < 0, chosen + n, chosen)
 
     def __repr__(self) -> str:
         lazy = ", lazy" if self.lazy else ""
