@@ -256,6 +256,11 @@ class Batch:
         lazy = ", lazy" if self.lazy else ""
         return f"Batch({len(self)} problems, {len(self.structures)} structures{lazy})"
 
+    def _repr_html_(self) -> str:
+        from hasten.model.display import of_batch
+
+        return of_batch(self)
+
 
 class _Like(NamedTuple):
     """What all batches of one problem have in common that share a structure."""

@@ -285,6 +285,11 @@ class Speedup(Estimator):
     def __getstate__(self) -> dict[str, Any]:
         return super().__getstate__() | {"_made": None}  # a solver at work stays in its process
 
+    def _repr_html_(self) -> str:
+        from hasten.speedup.display import of_speedup
+
+        return of_speedup(self)
+
     # -- how answers come about -------------------------------------------------------------------------
 
     def _by_search(self, batch: Batch) -> Solutions:
