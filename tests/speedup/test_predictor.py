@@ -735,9 +735,9 @@ def test_misuse_is_explained():
     assert len(Speedup(news()).predict([])) == 0
     for wrong in (None, batch[0], shape(2)):
         with pytest.raises(SchemaError, match="problems of a schema; pass that first"):
-            Speedup(wrong)
+            Speedup(wrong).predict(batch)
     with pytest.raises(ProblemError, match="seed must be at least 0, got -1"):
-        Speedup(news(), seed=-1)
+        _ = Speedup(news(), seed=-1).counters
     for wrong in (None, np.zeros((3, 5)), [[1, 2, 3]], shape(2)):
         with pytest.raises(ProblemError, match="Expected"):
             Speedup(news()).predict(wrong)

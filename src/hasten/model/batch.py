@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, fields
 from functools import cached_property, lru_cache
-from typing import Any, NamedTuple
+from operator import index
+from types import EllipsisType
+from typing import Any, NamedTuple, overload
 
 import numpy as np
 
@@ -167,10 +169,26 @@ class Batch:
         """Whether costs are computed on demand."""
         return self.scorer is not None
 
+    @property
+    def shape(self) -> tuple[int]:
+        """As an array has one: a single axis, the problems. scikit-learn then indexes the batch as a whole."""
+        return (len(self),)
+
     def __len__(self) -> int:
         return len(self.structure)
 
-    def __getitem__(self, p: int) -> Problem:
+    @overload
+    def __getitem__(self, p: int) -> Problem: ...
+    @overload
+    def __getitem__(self, p: Chosen | tuple[Chosen, EllipsisType]) -> Batch: ...
+    def __getitem__(self, p: int | Chosen | tuple[Chosen, EllipsisType]) -> Problem | Batch:
+        """Returns one problem, by number, or the batch of several, as `select` does."""
+        try:
+            p = index(p)  # type: ignore[arg-type]
+        except TypeError:
+            if isinstance(p, tuple) and len(p) == 2 and p[1] is Ellipsis:
+                return self[p[0]]  # scikit-learn's way to index the first axis
+            return self.select(p)  # type: ignore[arg-type]
         if not -len(self) <= p < len(self):
             raise IndexError(f"There is no problem {p}; the batch has {len(self)}.")
         p %= len(self)
@@ -225,7 +243,7 @@ class Batch:
         return Batch(self.structures, self.structure, cost, self.cost_at, self.table, self.table_at)
 
     def select(self, problems: Chosen) -> Batch:
-        """Returns the batch of some of the problems, by number or by a mask."""
+        """Returns the batch of some of the problems: by number, as a slice, or by a mask that is true for each."""
         chosen = chosen_numbers(problems, len(self))
         sizes = np.diff(self.cost_at)[chosen]
         cost_at = _offsets(sizes)
@@ -254,6 +272,11 @@ class Batch:
     def __repr__(self) -> str:
         lazy = ", lazy" if self.lazy else ""
         return f"Batch({len(self)} problems, {len(self.structures)} structures{lazy})"
+
+    def _repr_html_(self) -> str:
+        from hasten.model.display import of_batch
+
+        return of_batch(self)
 
 
 class _Like(NamedTuple):

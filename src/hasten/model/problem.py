@@ -149,6 +149,11 @@ class Problem:
     def __repr__(self) -> str:
         return f"Problem({self.n_variables} variables{', lazy' if self.lazy else ''})"
 
+    def _repr_html_(self) -> str:
+        from hasten.model.display import of_problem
+
+        return of_problem(self)
+
 
 def _whole(label: Any) -> int:
     """Returns a label's number; -1 for what is none."""

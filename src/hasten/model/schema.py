@@ -318,6 +318,11 @@ class Schema:
     def __repr__(self) -> str:
         return f"Schema(variables={list(self.variables)}, factors={list(self.factors)}, rules={list(self.rules)})"
 
+    def _repr_html_(self) -> str:
+        from hasten.model.display import of_schema
+
+        return of_schema(self)
+
 
 def label_names(labels: Pattern, what: str) -> Collection[str]:
     """Returns the label, or labels, that a pattern names."""

@@ -99,6 +99,11 @@ class Solution:
         answer = "no labelling" if self.values is None else f"labels={self.names}, cost={self.cost:.6g}"
         return f"Solution({answer}, valid={self.valid}, proved={self.proved}, source={self.source.value!r})"
 
+    def _repr_html_(self) -> str:
+        from hasten.model.display import of_solution
+
+        return of_solution(self)
+
 
 @dataclass(frozen=True, eq=False)
 class Solutions(Sequence[Solution]):
@@ -263,6 +268,11 @@ class Solutions(Sequence[Solution]):
 
     def __repr__(self) -> str:
         return f"Solutions({len(self)}, valid={self.valid.mean() if len(self) else 1:.3f})"
+
+    def _repr_html_(self) -> str:
+        from hasten.model.display import of_solutions
+
+        return of_solutions(self)
 
 
 _EACH = ("cost", "bound", "valid", "status", "source", "n_costs")  # what there is one of for each problem, in order

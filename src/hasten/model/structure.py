@@ -303,3 +303,8 @@ class Structure:
 
     def __repr__(self) -> str:
         return f"Structure({len(self.kinds)} variables, {len(self.factors)} factors, {len(self.rules)} rules)"
+
+    def _repr_html_(self) -> str:
+        from hasten.model.display import of_structure
+
+        return of_structure(self)

@@ -36,7 +36,7 @@ OWN = "a solver of your own"  # stands for one that a file cannot hold
 def save(speedup: Speedup, path: Path) -> None:
     """Writes a speedup; its caller holds its lock."""
     memory = speedup._memory
-    settings = speedup.get_params()
+    settings = speedup.get_params(deep=False)
     del settings["schema"]
     own = not isinstance(settings["solver"], str)
     settings["solver"] = OWN if own else settings["solver"]
@@ -99,7 +99,7 @@ def load(
     )
     memory.audit.recent, memory.audit.trusted = tensors["recent"].astype(bool), state["trusted"]
     memory.audit.distrust = Agreement(*state["distrust"]) if state.get("distrust") else None
-    speedup._memory = memory
+    speedup._kept = memory
     return speedup
 
 

@@ -35,7 +35,7 @@ from hasten.solvers import Progress, Solver, check_solver, make_solver, solve_al
 from hasten.speedup.audit import Agreement, Audit, Counters
 from hasten.speedup.black_box import prove_or_solve
 from hasten.speedup.calibration import Calibration, calibrate, disagreeing
-from hasten.speedup.estimator import Estimator
+from hasten.speedup.estimator import Estimator, not_fitted
 from hasten.speedup.guidance import ENOUGH, learn_and_try
 from hasten.speedup.mode import Mode
 from hasten.speedup.state import Memory
@@ -87,8 +87,7 @@ class Speedup(Estimator):
         progress: bool = False,
     ) -> None:
         super().__init__()
-        check_whole("seed", seed)  # which is needed now; the others are checked before they are used
-        self.schema = _checked_schema(schema)
+        self.schema = schema
         self.solver = solver
         self.prove = prove
         self.mode = mode
@@ -110,7 +109,7 @@ class Speedup(Estimator):
         self.seed = seed
         self.progress = progress
         self._made: tuple[object, Solver] | None = None
-        self._memory = Memory(np.random.default_rng(seed), guided=not enforce)
+        self._kept: Memory | None = None
 
     @classmethod
     def paper(cls, schema: Schema, width: int = 2, **settings: Any) -> Speedup:
@@ -141,7 +140,7 @@ class Speedup(Estimator):
             learner.fit(batch, answers)
         counters = Counters(solver_calls=calls, labelled=len(batch), updates=learner.n_mistakes)
         with self._lock:
-            self._memory = Memory(np.random.default_rng(self.seed), guided, learner, counters)
+            self._kept = Memory(np.random.default_rng(self.seed), guided, learner, counters)
         return self
 
     def partial_fit(self, problems: Batch | Iterable[Problem], answers: Answers | None = None) -> Speedup:
@@ -267,8 +266,29 @@ class Speedup(Estimator):
 
         return load(cls, Path(path), schema, solver)
 
+    @property
+    def _memory(self) -> Memory:
+        """What it keeps from call to call; begun, with the settings as they are then, when it is first needed."""
+        if self._kept is None:
+            with self._lock:
+                if self._kept is None:
+                    check_whole("seed", self.seed)
+                    self._kept = Memory(np.random.default_rng(self.seed), guided=not self.enforce)
+        return self._kept
+
+    def _requires_fit(self) -> bool:
+        return self.mode == "search" and not self.learn
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return not self._requires_fit() or self._memory.learned is not None
+
     def __getstate__(self) -> dict[str, Any]:
         return super().__getstate__() | {"_made": None}  # a solver at work stays in its process
+
+    def _repr_html_(self) -> str:
+        from hasten.speedup.display import of_speedup
+
+        return of_speedup(self)
 
     # -- how answers come about -------------------------------------------------------------------------
 
@@ -382,19 +402,20 @@ class Speedup(Estimator):
     def _checked(self, problems: Problem | Batch | Iterable[Problem], learning: bool = False) -> Batch:
         """Returns the problems as a batch; refuses those of another schema, and settings that make no sense."""
         self._settle()
+        if not (learning or self.__sklearn_is_fitted__()):
+            raise not_fitted(
+                "This speedup has not learned to search yet. Call fit, set learn=True to let it learn as it "
+                "works, or use mode='certified', which needs no learning."
+            )
         batch = as_batch(problems)
         for structure in batch.structures:
             if structure.schema is not self.schema and structure.schema.digest != self.schema.digest:
                 raise ProblemError("These problems have another schema than this speedup. Make one for theirs.")
-        if self.mode == Mode.SEARCH and self._memory.learned is None and not (learning or self.learn):
-            raise NotFittedError(
-                "This speedup has not learned to search yet. Call fit, set learn=True to let it learn as it "
-                "works, or use mode='certified', which needs no learning."
-            )
         return batch
 
     def _check_settings(self) -> None:
-        _checked_schema(self.schema)
+        if not isinstance(self.schema, Schema):
+            raise SchemaError(f"A speedup is for the problems of a schema; pass that first, not {self.schema!r}.")
         check_solver(self.solver)
         if self.mode not in list(Mode):
             raise ProblemError(f"mode must be {Mode.choices()}, got {self.mode!r}.")
@@ -412,9 +433,3 @@ class Speedup(Estimator):
             check_whole("max_nodes", self.max_nodes)
         check_whole("n_jobs", self.n_jobs, least=1)
         check_whole("seed", self.seed)
-
-
-def _checked_schema(schema: Schema) -> Schema:
-    if not isinstance(schema, Schema):
-        raise SchemaError(f"A speedup is for the problems of a schema; pass that first, not {schema!r}.")
-    return schema

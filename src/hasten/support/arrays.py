@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
+from hasten.errors import ProblemError
+
 IntArray = NDArray[np.int64]
 FloatArray = NDArray[np.float64]
 BoolArray = NDArray[np.bool_]
-Chosen = Sequence[int] | Sequence[bool] | IntArray | BoolArray  # some of many things: their numbers, or a mask
+Chosen: TypeAlias = slice | Sequence[int] | Sequence[bool] | IntArray | BoolArray  # some of several problems
 
 
 def ints(values: Iterable[int]) -> IntArray:
@@ -21,10 +24,24 @@ def ints(values: Iterable[int]) -> IntArray:
 
 
 def chosen_numbers(chosen: Chosen, n: int) -> IntArray:
-    """Returns the numbers of some of `n` things, given by number (a negative one from the end) or by a mask."""
-    index = np.asarray(chosen)
-    numbers: IntArray = np.arange(n)[index if index.size or index.dtype == bool else index.astype(np.int64)]
-    return numbers
+    """Returns the numbers, from 0, of some of `n` problems, or says why something does not choose among them."""
+    if isinstance(chosen, slice):
+        return np.arange(n)[chosen]
+    given = np.asarray(chosen)
+    if given.dtype == bool:
+        if given.shape != (n,):
+            raise ProblemError(f"A mask of shape {given.shape} does not fit {n} problems. Give a value for each.")
+        return np.flatnonzero(given)
+    if given.ndim != 1 or (given.size and given.dtype.kind not in "iu"):
+        raise ProblemError(
+            "Choose problems by their numbers, a slice or a mask, "
+            f"not by an array of {given.dtype} of shape {given.shape}."
+        )
+    numbers = given.astype(np.int64)
+    outside = numbers[(numbers < -n) | (numbers >= n)]
+    if outside.size:
+        raise IndexError(f"There is no problem {outside[0]}; the batch has {n}.")
+    return np.where(numbers < 0, numbers + n, numbers)
 
 
 def offsets(counts: Iterable[int]) -> IntArray:

@@ -1,0 +1,158 @@
+"""What notebooks show of schemas, structures, problems, batches and solutions.
+
+To look changes nothing: no structure is closed, no lazy cost computed.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+
+import numpy as np
+
+from hasten.model.batch import Batch
+from hasten.model.problem import Problem
+from hasten.model.schema import FactorKind, KindRule, Schema
+from hasten.model.solution import SOURCES, STATUSES, Solution, Solutions
+from hasten.model.structure import Rule, Structure
+from hasten.support.html import MOST_ROWS, card, sentence, table
+
+FEW = 5  # answers or labels that stand for the others
+
+
+def of_schema(schema: Schema) -> str:
+    """Shows the kinds and rules of a schema."""
+    kinds, factors, rules = schema.variables.values(), schema.factors.values(), schema.rules.values()
+    counts = (len(kinds), "variable kind"), (len(factors), "factor kind"), (len(rules), "rule")
+    return card(
+        f"Schema: {_counts(*counts)}",
+        table(["variable kind", "labels", ""], ([k.name, len(k), _several(k.labels)] for k in kinds), len(kinds)),
+        table(["factor kind", "over", "table"], ([k.name, _roles(k), _table(k)] for k in factors), len(factors)),
+        table(["rule", "needs", "of"], ([r.name, _limits(r), _counted(schema, r)] for r in rules), len(rules)),
+    )
+
+
+def of_structure(structure: Structure) -> str:
+    """Shows a structure's variables by kind and, if there are few, its factors and rules one by one."""
+    kinds = Counter(kind.name for kind in structure.kinds)
+    labels = {name: _several(structure.schema.variables[name].labels) for name in kinds}
+    parts = [table(["variable kind", "variables", "labels"], ([k, n, labels[k]] for k, n in kinds.items()), len(kinds))]
+    if len(structure.factors) <= MOST_ROWS:
+        scopes = (
+            [f, factor.kind.name, _scope(factor.kind, factor.scope)] for f, factor in enumerate(structure.factors)
+        )
+        parts.append(table(["factor", "kind", "variables"], scopes, len(structure.factors)))
+    else:
+        factors = Counter(factor.kind.name for factor in structure.factors)
+        parts.append(table(["factor kind", "factors"], factors.items(), len(factors)))
+    rules = ([rule.name, _limits(rule), _counts((len(rule.terms), "label"))] for rule in structure.rules)
+    parts.append(table(["rule", "needs", "of"], rules, len(structure.rules)))
+    return card(f"Structure: {_size(structure)}", *parts)
+
+
+def of_problem(problem: Problem) -> str:
+    """Shows a problem's variables with their cheapest labels; of a lazy one, with their labels."""
+    kinds, title = problem.structure.kinds, f"Problem: {_size(problem.structure)}"
+    if problem.lazy:
+        rows: Iterable[Sequence[object]] = ([v, kind.name, _several(kind.labels)] for v, kind in enumerate(kinds))
+        labels = table(["variable", "kind", "labels"], rows, len(kinds))
+        return card(title, sentence("Its costs are computed on demand."), labels)
+    rows = ([v, kind.name, _cheapest(problem, v)] for v, kind in enumerate(kinds))
+    return card(title, table(["variable", "kind", "labels and costs, cheapest first"], rows, len(kinds)))
+
+
+def of_batch(batch: Batch) -> str:
+    """Shows how many problems of a batch have which structure, the most common first."""
+    numbers = np.bincount(batch.structure, minlength=len(batch.structures))
+    order = np.argsort(-numbers, kind="stable")[: np.count_nonzero(numbers)]
+    shapes = [(int(numbers[s]), batch.structures[s]) for s in order[:MOST_ROWS]]
+    rows = ([n, each.n_variables, len(each.factors), len(each.rules)] for n, each in shapes)
+    lazy = [sentence("Its costs are computed on demand.")] if batch.lazy else []
+    return card(
+        f"Batch: {_counts((len(batch), 'problem'), (len(order), 'structure'))}",
+        *lazy,
+        table(["problems", "variables", "factors", "rules"], rows, len(order)),
+    )
+
+
+def of_solution(solution: Solution) -> str:
+    """Shows the label of each variable, and how the answer came about."""
+    problem = solution.problem
+    if solution.values is None:
+        return card("Solution: no labelling", sentence(str(solution.status)))
+    names = zip(problem.structure.kinds, solution.names, strict=True)
+    header, rows = ["variable", "kind", "label"], [[v, kind.name, name] for v, (kind, name) in enumerate(names)]
+    if not problem.lazy:
+        header, costs = [*header, "cost"], problem.cost[problem.graph.first[:-1] + solution.labels]
+        rows = [[*row, cost] for row, cost in zip(rows, costs.tolist(), strict=True)]
+    broken = () if solution.valid else problem.check(solution.labels).violations
+    cost = "some costs not computed" if np.isnan(solution.cost) else f"cost {solution.cost:,.6g}"
+    known = f" Nothing costs less than {solution.bound:,.6g}." if np.isfinite(solution.bound) else ""
+    return card(
+        f"Solution: {cost if solution.valid else 'invalid'}",
+        sentence(f"{solution.status}{'' if solution.status.optimal else known}"),
+        *(sentence(f"{violation}.") for violation in broken[:FEW]),
+        table(header, rows, len(rows)),
+    )
+
+
+def of_solutions(solutions: Solutions) -> str:
+    """Shows how many answers came about in which way, and the first of them."""
+    n = len(solutions)
+    ways = Counter(zip(solutions.status.tolist(), solutions.source.tolist(), strict=True)).most_common()
+    first = [solutions[p] for p in range(min(n, FEW))]
+    answers = ([p, "—" if each.values is None else _several(each.names), each.cost] for p, each in enumerate(first))
+    return card(
+        f"Solutions: {n:,}, of which {int(solutions.valid.sum()):,} valid, {int(solutions.proved.sum()):,} proved",
+        table(["answers", "by", "how"], ([k, SOURCES[by], STATUSES[how]] for (how, by), k in ways), len(ways)),
+        table(["problem", "labels", "cost"], answers, n),
+    )
+
+
+def _counts(*counted: tuple[int, str]) -> str:
+    return ", ".join(f"{n:,} {what}{'' if n == 1 else 's'}" for n, what in counted)
+
+
+def _size(structure: Structure) -> str:
+    return _counts(
+        (structure.n_variables, "variable"), (len(structure.factors), "factor"), (len(structure.rules), "rule")
+    )
+
+
+def _several(names: Sequence[str]) -> str:
+    return ", ".join([*names[:FEW], "…"] if len(names) > FEW else names)
+
+
+def _roles(kind: FactorKind) -> str:
+    return ", ".join(f"{role}={of.name}" for role, of in kind.roles.items())
+
+
+def _scope(kind: FactorKind, scope: Sequence[int]) -> str:
+    return ", ".join(f"{role}={v}" for role, v in zip(kind.roles, scope, strict=True))
+
+
+def _table(kind: FactorKind) -> str:
+    if kind.table is None:
+        return "none"
+    forbidden = int(np.isposinf(kind.table).sum())
+    costly = np.count_nonzero(kind.table) - forbidden
+    return f"{forbidden:,} of {kind.size:,} forbidden" + (f", {costly:,} costly" if costly else "")
+
+
+def _limits(rule: KindRule | Rule) -> str:
+    if rule.low == rule.high:
+        return f"exactly {rule.low:g}"
+    limits = (f"at least {rule.low:g}", rule.low), (f"at most {rule.high:g}", rule.high)
+    return " and ".join(words for words, limit in limits if np.isfinite(limit))
+
+
+def _counted(schema: Schema, rule: KindRule) -> str:
+    kinds = list(schema.variables.values())
+    names = [kinds[k].labels[i] for k, weights in rule.weights.items() for i in np.flatnonzero(weights)]
+    return _several(names)
+
+
+def _cheapest(problem: Problem, variable: int) -> str:
+    costs, labels = problem.costs_of(variable), problem.structure.kinds[variable].labels
+    order = np.argsort(costs, kind="stable")
+    return _several([f"{labels[i]} {costs[i]:.4g}" for i in order[: FEW + 1]])
