@@ -1,4 +1,4 @@
-"""The command line: `hasten demo`, `reproduce`, `train`, `predict`, `convert`, `bench`, `solvers`."""
+"""The command line: `hasten demo`, `reproduce`, `train`, `predict`, `convert`, `bench`, `compile`, `solvers`."""
 
 from __future__ import annotations
 
@@ -197,6 +197,25 @@ def bench(
 
     with output_directory(out):
         main(family, size, peer, n, out, corpus, quick=quick, seed=seed, report=console.print)
+
+
+@app.command("compile")
+def compile_all() -> None:
+    """Compiles every kernel now, so that nothing waits for it later: for images, clusters and continuous integration.
+
+    Kernels are kept beside the package; where that cannot be written, in the user's cache directory. NUMBA_CACHE_DIR
+    names another place. What other versions left there is removed.
+    """
+    from hasten.jit.compiling import DRIVERS, is_compiled, remove_old_files
+    from hasten.warm import compile_kernels
+
+    n_left = sum(not is_compiled(driver) for driver in DRIVERS)
+    with show_progress(errors) as tell:
+        compile_kernels(tell)
+    n_removed = remove_old_files()
+    console.print(f"{_count(len(DRIVERS), 'driver')} compiled, {n_left} of them now.", highlight=False)
+    if n_removed:
+        console.print(f"Removed {_count(n_removed, 'file')} that other versions left.", highlight=False)
 
 
 @app.command()

@@ -3,6 +3,7 @@
 Imports `hasten.support`. Kernels import from here: the ways to compile, records and spans.
 """
 
+from hasten.jit import notices as notices
 from hasten.jit.compiling import driver, inlined_kernel, kernel, open_kernel
 from hasten.jit.records import Record, grid, keep, part, split, viewer
 

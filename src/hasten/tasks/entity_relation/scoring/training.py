@@ -12,9 +12,9 @@ from collections.abc import Callable, Sequence
 from math import exp, sqrt
 
 import numpy as np
-from numba import njit
 
 from hasten.errors import CorpusError, ProblemError
+from hasten.jit import driver
 from hasten.proof.certifier import Certifier
 from hasten.support.arrays import FloatArray, IntArray
 from hasten.support.progress import Tell
@@ -60,7 +60,7 @@ def gold(sentence: Sentence, entity_labels: Sequence[str], relation_labels: Sequ
     return labels
 
 
-@njit(cache=True, nogil=True)
+@driver
 def learn_alone(
     text: Text,
     problem_ids: IntArray,
@@ -102,7 +102,7 @@ def learn_alone(
                 lag[row, label] += (step + example) * change
 
 
-@njit(cache=True, nogil=True)
+@driver
 def learn_together(
     text: Text,
     problem_ids: IntArray,
@@ -132,7 +132,7 @@ def learn_together(
                 lag[rows[k], label] += step * change
 
 
-@njit(cache=True, nogil=True)
+@driver
 def add_margin(costs: FloatArray, n_labels: IntArray, labels: IntArray, margin: float) -> None:
     """Makes the gold labels dearer by `margin`, so that an answer is right only if it wins by that much."""
     at = 0

@@ -1,0 +1,81 @@
+"""Every kernel, compiled beforehand: for images, clusters and continuous integration (`hasten compile`).
+
+Kernels are compiled when they are first called. Here each is called, on problems of a few variables.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+import numpy as np
+
+from hasten.demo import running_example
+from hasten.learning.learner import Learner
+from hasten.model.batch import Batch
+from hasten.model.problem import Problem
+from hasten.proof.certifier import Certifier
+from hasten.search.beam import BeamSearch, greedy
+from hasten.search.constrained import ConstrainedSearch
+from hasten.search.reduced import ReducedSearch
+from hasten.solvers import make_solver
+from hasten.speedup.calibration import calibrate
+from hasten.speedup.mode import Mode
+from hasten.support.arrays import FloatArray, IntArray
+from hasten.support.progress import Tell, tell_nobody
+from hasten.tasks.entity_relation.data.synthetic import generate
+from hasten.tasks.entity_relation.names import Training
+from hasten.tasks.entity_relation.tagger import Tagger
+
+
+def compile_kernels(tell: Tell = tell_nobody) -> None:
+    """Compiles what is not compiled yet, and keeps it where the next process finds it."""
+    problem = running_example()
+    stages: dict[str, Callable[[], object]] = {
+        "search": lambda: greedy()(problem),
+        "lazy search": lambda: _search_lazily(problem),
+        "constrained search": lambda: ConstrainedSearch()(problem),
+        "proof": lambda: _prove(problem),
+        "reduced search": lambda: ReducedSearch()(problem),
+        "enumeration": lambda: (make_solver("brute").solve(problem), problem.check(problem.labels([0, 0, 0, 0]))),
+        "learning": lambda: _learn(problem),
+        "calibration": lambda: calibrate(BeamSearch(2), _noise(problem, 100)),
+        "entities and relations": _label_text,
+    }
+    for n, (stage, compile_stage) in enumerate(stages.items()):
+        tell("compiling", n / len(stages), stage)
+        compile_stage()
+    tell("compiling", 1.0)
+
+
+def _search_lazily(problem: Problem) -> None:
+    def scorer(problems: IntArray, variables: IntArray) -> FloatArray:
+        return np.concatenate([problem.costs_of(int(v)) for v in variables])
+
+    BeamSearch(2, theta=1.0)(problem.structure.problem(scorer))
+
+
+def _prove(problem: Problem) -> None:
+    """Looks, then goes on with every step, on costs that are not settled at sight."""
+    for seed in range(20):
+        costs = np.random.default_rng(seed).normal(size=problem.cost.size)
+        report = Certifier().report(problem.structure.batch(costs[None]))
+        if report.n_sweeps.any() or report.step.max() > 2:
+            return
+
+
+def _learn(problem: Problem) -> None:
+    batch = _noise(problem, 8)
+    Learner().fit(batch, Certifier()(batch))
+
+
+def _noise(problem: Problem, n: int) -> Batch:
+    return problem.structure.batch(np.random.default_rng(0).normal(size=(n, problem.cost.size)))
+
+
+def _label_text() -> None:
+    sentences = list(generate(20, seed=0))
+    for training in Training:
+        tagger = Tagger.train(sentences, black_box=training)
+        for mode in Mode:
+            list(replace(tagger, mode=mode).label(sentences))
