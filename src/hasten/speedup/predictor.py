@@ -87,7 +87,7 @@ class Speedup(Estimator):
         progress: bool = False,
     ) -> None:
         super().__init__()
-        check_whole("seed", seed)  # which is needed now; the others are checked before they are used
+        check_whole("seed", seed, most=None)  # which is needed now; the others are checked before they are used
         self.schema = _checked_schema(schema)
         self.solver = solver
         self.prove = prove
@@ -406,7 +406,7 @@ class Speedup(Estimator):
         if self.max_nodes is not None:
             check_whole("max_nodes", self.max_nodes)
         check_whole("n_jobs", self.n_jobs, least=1)
-        check_whole("seed", self.seed)
+        check_whole("seed", self.seed, most=None)
 
 
 def _checked_schema(schema: Schema) -> Schema:

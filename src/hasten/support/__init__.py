@@ -1,4 +1,4 @@
-"""What everything rests on and nothing is specific to: arrays, checks of settings, whole files, threads, the machine.
+"""What everything rests on: arrays, checks of settings and of files, whole files, threads, the terminal, the machine.
 
 Imports only `hasten.errors`.
 """
