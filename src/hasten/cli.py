@@ -20,6 +20,7 @@ from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeEl
 import hasten
 from hasten.errors import CorpusError, HastenError
 from hasten.support.files import output_directory
+from hasten.support.terminal import all_printed, printable
 
 if TYPE_CHECKING:
     from hasten.tasks.entity_relation.data.corpus import Sentence
@@ -56,6 +57,9 @@ Unlabeled = Annotated[
     typer.Option(help="Text with spans to learn the speedup from (CoNLL-2003, GMB, JSON lines). Repeatable."),
 ]
 Format = Annotated[str, typer.Option(help="Of the corpus: auto, conll04, conll2003, gmb or jsonl.")]
+MaxLine = Annotated[
+    int, typer.Option("--max-line", min=1, help="Longest line that is read, in millions of characters.")
+]
 Box = Annotated[BlackBox, typer.Option("--black-box", help="Trained with inference in the loop, or not.")]
 
 
@@ -95,6 +99,7 @@ def reproduce(
     runs: Annotated[int, typer.Option(min=1, help="How often each time is measured.")] = 5,
     seed: Seed = 0,
     black_box: Box = BlackBox.structured,
+    max_line: MaxLine = 64,
 ) -> None:
     """The paper's whole experiment (§5) on a real corpus: its tables, ours, and a report to read.
 
@@ -105,7 +110,7 @@ def reproduce(
     hasten.make_solver(solver)  # one that is not there is refused now
     with output_directory(out):
         with _progress() as tell:
-            labelled, unlabelled = _read(corpus, unlabeled or [], seed, tell)
+            labelled, unlabelled = _read(corpus, unlabeled or [], seed, tell, max_line)
         experiment = Experiment(
             labelled,
             unlabelled,
@@ -121,7 +126,7 @@ def reproduce(
 @app.command()
 def train(
     corpus: Corpus,
-    out: Annotated[Path, typer.Option("--out", "-o", help="Directory for the trained model.")],
+    out: Annotated[Path, typer.Option("--out", "-o", help="File for the trained model.")],
     unlabeled: Unlabeled = None,
     black_box: Box = BlackBox.structured,
     induce: Annotated[
@@ -130,6 +135,7 @@ def train(
     width: Annotated[int, typer.Option(min=1, help="Width of the beam in search mode.")] = 2,
     risk: Annotated[float, typer.Option(min=0.0001, max=0.5, help="Share of answers that theta may change.")] = 0.01,
     seed: Seed = 0,
+    max_line: MaxLine = 64,
 ) -> None:
     """Trains a model for `hasten predict`."""
     from hasten.tasks.entity_relation.tagger import Tagger, check_place, explain_theta
@@ -138,7 +144,7 @@ def train(
     check_place(out)
     with output_directory(out.parent):
         with _progress() as tell:
-            labelled, unlabelled = _read(corpus, unlabeled or [], seed, tell)
+            labelled, unlabelled = _read(corpus, unlabeled or [], seed, tell, max_line)
             task = EntityRelationTask.induced(labelled) if induce else EntityRelationTask()
             tagger = Tagger.train(
                 labelled,
@@ -153,7 +159,7 @@ def train(
         tagger.save(out)
     console.print(f"Trained on {_count(labelled, 'labelled sentence')} and {_count(unlabelled, 'unlabeled sentence')}.")
     console.print(explain_theta(tagger.calibration, len(unlabelled or labelled), risk), highlight=False)
-    place = escape(str(out))
+    place = escape(printable(out))
     console.print(
         f"Wrote [bold]{place}[/]. Label text with: hasten predict {place} INPUT.jsonl OUTPUT.jsonl", soft_wrap=True
     )
@@ -167,6 +173,7 @@ def predict(
     mode: Annotated[Mode, typer.Option(help="Prove every answer, or trust the search.")] = Mode.certified,
     solver: Annotated[str, typer.Option(help="Who is asked where nothing is proved.")] = "highs",
     format: Format = "auto",
+    max_line: MaxLine = 64,
 ) -> None:
     """Labels the entities and relations of a stream of sentences, of any length, in constant memory.
 
@@ -179,7 +186,7 @@ def predict(
 
     hasten.make_solver(solver)  # one that is not there is refused now
     tagger = replace(Tagger.load(model), mode=mode.value, solver=solver)
-    sentences = _sentences(source, format)
+    sentences = _sentences(source, format, max_line)
     counts = {"sentences": 0, "proved": 0, "solver": 0}
 
     def labelled() -> Iterator[dict[str, object]]:
@@ -202,11 +209,12 @@ def convert(
     target: Annotated[str, typer.Argument(help="Where JSON lines go; .gz compresses; - is standard output.")],
     format: Format = "auto",
     unlabelled: Annotated[bool, typer.Option("--unlabelled", help="Leave the labels out.")] = False,
+    max_line: MaxLine = 64,
 ) -> None:
     """Turns a corpus into our JSON lines (docs/corpora.md)."""
     from hasten.tasks.entity_relation.data.formats import write_jsonl
 
-    sentences = _sentences(source, format)
+    sentences = _sentences(source, format, max_line)
     n = write_jsonl(target, (s.unlabelled() for s in sentences) if unlabelled else sentences)
     errors.print(f"Wrote {_count(n, 'sentence')}.")
 
@@ -226,7 +234,17 @@ def bench(
     from hasten.bench.run import main
 
     with output_directory(out):
-        main(family, size, peer, n, out, corpus, quick=quick, seed=seed, report=console.print)
+        main(
+            family,
+            size,
+            peer,
+            n,
+            out,
+            corpus,
+            quick=quick,
+            seed=seed,
+            report=lambda line: console.print(escape(printable(line))),
+        )
 
 
 @app.command()
@@ -266,9 +284,12 @@ def main() -> None:
     if signal.getsignal(signal.SIGINT) is signal.default_int_handler:  # unless somebody wants it ignored
         signal.signal(signal.SIGINT, _interrupt)
     try:
-        app()
+        with all_printed():
+            app()
     except HastenError as error:
-        errors.print(f"[red]Error:[/] {escape(str(error))}", highlight=False, soft_wrap=True)
+        errors.print(f"[red]Error:[/] {escape(printable(error))}", highlight=False, soft_wrap=True)
+        sys.exit(1)
+    except BrokenPipeError:  # nobody reads any more, as behind `| head`
         sys.exit(1)
     except Interrupted:
         errors.print("Interrupted. Nothing half-done was left behind.")
@@ -283,9 +304,13 @@ def _progress(quiet: bool = False) -> Iterator[Callable[[str, float], None]]:
         bar = progress.add_task("Starting", total=1.0)
 
         def tell(what: str, share: float) -> None:
-            progress.update(bar, description=what, completed=share)
+            progress.update(bar, description=escape(printable(what)), completed=share)
 
         yield tell
+
+
+def _report(line: str) -> None:
+    console.print(escape(printable(line)))
 
 
 def _count(things: int | Sequence[object], name: str) -> str:
@@ -294,7 +319,7 @@ def _count(things: int | Sequence[object], name: str) -> str:
 
 
 def _sentences(
-    source: str | Path, format: str = "auto", remedy: str = "Name it: --format, one of"
+    source: str | Path, format: str, max_line: int, remedy: str = "Name it: --format, one of"
 ) -> Iterator[Sentence]:
     """Reads a corpus, in words of the command line."""
     from hasten.tasks.entity_relation.data.formats import FORMATS, read_corpus, recognise
@@ -305,25 +330,25 @@ def _sentences(
         if found is None:
             raise CorpusError(f"Cannot tell the format of {called(source)}. {remedy} {', '.join(FORMATS)}.")
         format = found
-    return read_corpus(source, format)
+    return read_corpus(source, format, max_line * 1_000_000)
 
 
 def _read(
-    corpus: Path, unlabeled: Sequence[Path], seed: int, tell: Callable[[str, float], None]
+    corpus: Path, unlabeled: Sequence[Path], seed: int, tell: Callable[[str, float], None], max_line: int
 ) -> tuple[list[Sentence], list[Sentence]]:
     """Reads the labelled sentences with relations, and all others with two spans or more, without labels."""
     import random
 
     remedy = "Turn it into JSON lines first: hasten convert, with --format one of"
     tell(f"Reading {corpus.name}", 0.0)
-    sentences = list(_sentences(corpus, remedy=remedy))
+    sentences = list(_sentences(corpus, "auto", max_line, remedy))
     labelled = [sentence for sentence in sentences if sentence.relations]
     rest = [sentence.unlabelled() for sentence in sentences if not sentence.relations]
     if not labelled:
         raise CorpusError(f"{corpus} has no sentence with a relation. Give an annotated corpus.")
     for n, path in enumerate(unlabeled):
         tell(f"Reading {path.name}", n / len(unlabeled))
-        rest += [sentence.unlabelled() for sentence in _sentences(path, remedy=remedy)]
+        rest += [sentence.unlabelled() for sentence in _sentences(path, "auto", max_line, remedy)]
     rest = [sentence for sentence in rest if len(sentence.spans) > 1]
     random.Random(seed).shuffle(rest)
     return labelled, rest
@@ -340,7 +365,7 @@ def _run_and_report(experiment: Experiment, out: Path) -> None:
     show_results(results, console)
     write_whole(out / "results.json", json.dumps(results, indent=1).encode())
     write_report(results, out / "report.html")
-    written = " and ".join(f"[bold]{escape(str(out / name))}[/]" for name in ("results.json", "report.html"))
+    written = " and ".join(f"[bold]{escape(printable(out / name))}[/]" for name in ("results.json", "report.html"))
     console.print(f"Wrote {written}", soft_wrap=True)
 
 
