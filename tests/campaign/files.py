@@ -84,6 +84,7 @@ def run_batch(name: str, seed: int, first: int, count: int, counts: Counter[str]
 def work(name: str, seed: int, numbers: range) -> None:
     """Makes each change, loads the file, and uses what was loaded."""
     kind = KINDS[name]
+    told, sys.stdout = sys.stdout, sys.stderr  # a progress bar must not come between
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "file"
         kind.make(0).save(path)
@@ -92,10 +93,10 @@ def work(name: str, seed: int, numbers: range) -> None:
         used = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
         resource.setrlimit(resource.RLIMIT_AS, (used + MEMORY, resource.RLIM_INFINITY))
         for number in numbers:
-            print(number, end="", flush=True)
+            print(number, end="", file=told, flush=True)
             path.write_bytes(change(random.Random(f"{name} {seed} {number}"), good))
             signal.alarm(SECONDS)
-            print(f" {outcome(kind, path, name, number)}", flush=True)
+            print(f" {outcome(kind, path, name, number)}", file=told, flush=True)
             signal.alarm(0)
 
 

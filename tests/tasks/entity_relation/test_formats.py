@@ -448,3 +448,11 @@ def test_an_archive_whose_file_has_no_name_is_read(tmp_path):
     with zipfile.ZipFile(tmp_path / "x.jsonl", "w") as archive:
         archive.writestr(zipfile.ZipInfo(""), '{"tokens": [], "spans": []}\n')
     assert len(list(read_jsonl(tmp_path / "x.jsonl"))) == 1
+
+
+def test_an_archive_from_the_future_is_refused(tmp_path):
+    data = bytearray(packed(b"{}", "zip"))
+    data[data.index(b"PK\x01\x02") + 6] = 255  # the version that is needed to unpack it
+    (tmp_path / "x.jsonl").write_bytes(data)
+    with pytest.raises(CorpusError, match=r"x\.jsonl: The archive cannot be opened \(zip file version"):
+        list(read_jsonl(tmp_path / "x.jsonl"))

@@ -131,12 +131,16 @@ def _unpack(raw: Any, stack: ExitStack) -> Any:
     if first.startswith(b"\x1f\x8b"):
         return stack.enter_context(gzip.GzipFile(fileobj=raw))
     if first.startswith(b"PK\x03\x04"):
-        archive = stack.enter_context(zipfile.ZipFile(raw if raw.seekable() else io.BytesIO(raw.read())))
-        names = [name for name in archive.namelist() if not name.startswith("__MACOSX/") and not name.endswith("/")]
-        if len(names) != 1:
-            raise CorpusError(f"The archive holds {len(names)} files. Pack one, or unpack it.")
         try:
-            return stack.enter_context(archive.open(names[0]))
+            return _open_archive(raw, stack)
         except (RuntimeError, NotImplementedError) as error:  # a password, or a way to pack that Python does not know
             raise CorpusError(f"The archive cannot be opened ({error}). Pack it again, or unpack it.") from error
     return raw
+
+
+def _open_archive(raw: Any, stack: ExitStack) -> Any:
+    archive = stack.enter_context(zipfile.ZipFile(raw if raw.seekable() else io.BytesIO(raw.read())))
+    names = [name for name in archive.namelist() if not name.startswith("__MACOSX/") and not name.endswith("/")]
+    if len(names) != 1:
+        raise CorpusError(f"The archive holds {len(names)} files. Pack one, or unpack it.")
+    return stack.enter_context(archive.open(names[0]))
