@@ -1,6 +1,7 @@
 """The command line as a user meets it."""
 
 import json
+import shlex
 import signal
 import subprocess
 import sys
@@ -89,7 +90,7 @@ def test_reproduce_reads_a_corpus(tmp_path):
 
 
 ERRORS = [
-    (["predict", "nowhere", "-", "-"], "no tagger, or a damaged one"),
+    (["predict", "nowhere", "-", "-"], "There is no file nowhere."),
     (["predict", "nowhere", "-", "-", "--solver", "glpk"], "no solver 'glpk'"),
     (["reproduce", "--corpus", "nowhere.jsonl", "--out", "out"], "nowhere.jsonl"),
     (["reproduce", "--corpus", "nowhere.jsonl", "--out", "out", "--solver", "glpk"], "no solver 'glpk'"),
@@ -168,3 +169,56 @@ def test_solvers_that_are_missing_say_what_to_install(monkeypatch):
         ["highs", "installed"],
         ["gurobi", "not", "installed:", "pip", "install", "gurobipy"],
     ]
+
+
+def hasten(arguments, cwd, **streams):
+    """Runs a command in a shell, so that its streams can be what only a shell makes of them."""
+    command = f"{shlex.quote(sys.executable)} -m hasten.cli {arguments}"
+    return subprocess.run(["bash", "-c", command], capture_output=True, text=True, cwd=cwd, check=False, **streams)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        ("convert x.jsonl - > /dev/full", "Standard output cannot be written: no space left on device."),
+        ("convert x.jsonl /dev/full", "/dev/full cannot be written: no space left on device."),
+        ("solvers > /dev/full", "Standard output cannot be written: no space left on device."),
+        ("convert x.jsonl - >&-", "Standard output is closed."),
+        ("convert - y.jsonl <&-", "Standard input is closed."),
+        ("convert /dev/zero - --format jsonl --max-line 1", "/dev/zero, line 1: The line has more than 1,000,000"),
+        ("predict /dev/zero - -", "/dev/zero cannot be read: it is not a file."),
+    ],
+)
+def test_streams_that_are_full_closed_or_endless_are_told_in_one_line(tmp_path, arguments, words):
+    write_jsonl(tmp_path / "x.jsonl", generate(2000, 0))
+    done = hasten(arguments, tmp_path)
+    assert done.returncode == 1
+    assert words in done.stderr
+    assert done.stderr.count("\n") == 1
+    assert [path.name for path in tmp_path.iterdir()] == ["x.jsonl"]
+
+
+def test_output_that_nobody_reads_ends_quietly(tmp_path):
+    write_jsonl(tmp_path / "x.jsonl", generate(2000, 0))
+    for arguments in ("convert x.jsonl -", "solvers"):
+        done = hasten(f"{arguments} | head -1", tmp_path)
+        assert done.stdout.count("\n") == 1
+        assert "Error" not in done.stderr
+        assert "Traceback" not in done.stderr
+
+
+def test_a_closed_output_that_is_not_needed_is_no_matter(tmp_path):
+    write_jsonl(tmp_path / "x.jsonl", generate(10, 0))
+    for closed in (">&-", "2>&-", ">&- 2>&-"):
+        assert hasten(f"convert x.jsonl y.jsonl {closed}", tmp_path).returncode == 0
+    assert len(list(read_jsonl(tmp_path / "y.jsonl"))) == 10
+
+
+def test_control_characters_do_not_reach_the_terminal(tmp_path):
+    name = "a\x1b[31m[bold]\n.jsonl"
+    (tmp_path / name).write_text("nothing\n")
+    (tmp_path / "x.corp").write_text("1\tO\t0\tO\tNN\tword\tO\tO\tO\n\n\x1b]0;x\x07\t0\tKill\n")
+    for file, shown in ((name, r"a\x1b[31m[bold]\n.jsonl, line 1"), ("x.corp", r"Row \x1b]0;x\x07 of sentence 1")):
+        done = hasten(f"convert {shlex.quote(file)} -", tmp_path)
+        assert shown in done.stderr
+        assert done.stderr.rstrip("\n").isprintable()

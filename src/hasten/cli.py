@@ -19,6 +19,7 @@ from hasten.errors import HastenError
 from hasten.speedup.mode import Mode
 from hasten.support.files import output_directory
 from hasten.support.progress import show_progress
+from hasten.support.terminal import all_printed, printable
 from hasten.tasks.entity_relation.names import Training
 
 if TYPE_CHECKING:
@@ -31,6 +32,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
 )
 console = Console()
+MILLION = 1_000_000
 errors = Console(stderr=True)
 
 
@@ -42,6 +44,9 @@ Unlabeled = Annotated[
     typer.Option(help="Text with spans to learn the speedup from (CoNLL-2003, GMB, JSON lines). Repeatable."),
 ]
 Format = Annotated[str, typer.Option(help="Of the corpus: auto, conll04, conll2003, gmb or jsonl.")]
+MaxLine = Annotated[
+    int, typer.Option("--max-line", min=1, help="Longest line that is read, in millions of characters.")
+]
 Box = Annotated[Training, typer.Option("--black-box", help="Trained with inference in the loop, or not.")]
 
 
@@ -73,6 +78,7 @@ def reproduce(
     runs: Annotated[int, typer.Option(min=1, help="How often each time is measured.")] = 5,
     seed: Seed = 0,
     black_box: Box = Training.STRUCTURED,
+    max_line: MaxLine = 64,
 ) -> None:
     """The paper's whole experiment (§5) on a real corpus: its tables, ours, and a report to read.
 
@@ -84,7 +90,7 @@ def reproduce(
     hasten.make_solver(solver)  # one that is not there is refused now
     with output_directory(out):
         with show_progress(errors) as tell:
-            corpora = Corpora.read(corpus, unlabeled or [], seed=seed, tell=tell)
+            corpora = Corpora.read(corpus, unlabeled or [], max_line=max_line * MILLION, seed=seed, tell=tell)
         experiment = Experiment.on(corpora, black_box=black_box, solver=solver, runs=runs, seed=seed)
         _run_and_report(experiment, out)
 
@@ -92,7 +98,7 @@ def reproduce(
 @app.command()
 def train(
     corpus: Corpus,
-    out: Annotated[Path, typer.Option("--out", "-o", help="Directory for the trained model.")],
+    out: Annotated[Path, typer.Option("--out", "-o", help="File for the trained model.")],
     unlabeled: Unlabeled = None,
     black_box: Box = Training.STRUCTURED,
     induce: Annotated[
@@ -101,6 +107,7 @@ def train(
     width: Annotated[int, typer.Option(min=1, help="Width of the beam in search mode.")] = 2,
     risk: Annotated[float, typer.Option(min=0.0001, max=0.5, help="Share of answers that theta may change.")] = 0.01,
     seed: Seed = 0,
+    max_line: MaxLine = 64,
 ) -> None:
     """Trains a model for `hasten predict`."""
     from hasten.tasks.entity_relation.data.corpora import Corpora
@@ -109,7 +116,7 @@ def train(
     check_place(out)
     with output_directory(out.parent):
         with show_progress(errors) as tell:
-            corpora = Corpora.read(corpus, unlabeled or [], seed=seed, tell=tell)
+            corpora = Corpora.read(corpus, unlabeled or [], max_line=max_line * MILLION, seed=seed, tell=tell)
             tagger = Tagger.train(
                 corpora.labelled,
                 corpora.unlabelled,
@@ -124,7 +131,7 @@ def train(
     labelled, unlabelled = len(corpora.labelled), len(corpora.unlabelled)
     console.print(f"Trained on {_count(labelled, 'labelled sentence')} and {_count(unlabelled, 'unlabeled sentence')}.")
     console.print(tagger.about_theta, highlight=False)
-    place = escape(str(out))
+    place = escape(printable(out))
     console.print(
         f"Wrote [bold]{place}[/]. Label text with: hasten predict {place} INPUT.jsonl OUTPUT.jsonl", soft_wrap=True
     )
@@ -138,6 +145,7 @@ def predict(
     mode: Annotated[Mode, typer.Option(help="Prove every answer, or trust the search.")] = Mode.CERTIFIED,
     solver: Annotated[str, typer.Option(help="Who is asked where nothing is proved.")] = "highs",
     format: Format = "auto",
+    max_line: MaxLine = 64,
 ) -> None:
     """Labels the entities and relations of a stream of sentences, of any length, in constant memory.
 
@@ -150,7 +158,7 @@ def predict(
 
     hasten.make_solver(solver)  # one that is not there is refused now
     tagger = replace(Tagger.load(model), mode=mode, solver=solver)
-    sentences = _sentences(source, format)
+    sentences = _sentences(source, format, max_line)
     counts = {"proved": 0, "solver": 0}
 
     def labelled() -> Iterator[dict[str, object]]:
@@ -172,11 +180,12 @@ def convert(
     target: Annotated[str, typer.Argument(help="Where JSON lines go; .gz compresses; - is standard output.")],
     format: Format = "auto",
     unlabelled: Annotated[bool, typer.Option("--unlabelled", help="Leave the labels out.")] = False,
+    max_line: MaxLine = 64,
 ) -> None:
     """Turns a corpus into our JSON lines (docs/corpora.md)."""
     from hasten.tasks.entity_relation.data.formats import write_jsonl
 
-    sentences = _sentences(source, format)
+    sentences = _sentences(source, format, max_line)
     n = write_jsonl(target, (s.unlabelled() for s in sentences) if unlabelled else sentences)
     errors.print(f"Wrote {_count(n, 'sentence')}.")
 
@@ -196,7 +205,17 @@ def bench(
     from hasten.bench.run import main
 
     with output_directory(out):
-        main(family, size, peer, n, out, corpus, quick=quick, seed=seed, report=console.print)
+        main(
+            family,
+            size,
+            peer,
+            n,
+            out,
+            corpus,
+            quick=quick,
+            seed=seed,
+            report=lambda line: console.print(escape(printable(line))),
+        )
 
 
 @app.command("compile")
@@ -255,9 +274,12 @@ def main() -> None:
     if signal.getsignal(signal.SIGINT) is signal.default_int_handler:  # unless somebody wants it ignored
         signal.signal(signal.SIGINT, _interrupt)
     try:
-        app()
+        with all_printed():
+            app()
     except HastenError as error:
-        errors.print(f"[red]Error:[/] {escape(str(error))}", highlight=False, soft_wrap=True)
+        errors.print(f"[red]Error:[/] {escape(printable(error))}", highlight=False, soft_wrap=True)
+        sys.exit(1)
+    except BrokenPipeError:  # nobody reads any more, as behind `| head`
         sys.exit(1)
     except Interrupted:
         errors.print("Interrupted. Nothing half-done was left behind.")
@@ -268,11 +290,11 @@ def _count(n: int, name: str) -> str:
     return f"{n:,} {name}{'' if n == 1 else 's'}"
 
 
-def _sentences(source: str, format: str) -> Iterator[Sentence]:
+def _sentences(source: str, format: str, max_line: int) -> Iterator[Sentence]:
     """Reads a corpus; what cannot be told about it is asked for in words of the command line."""
     from hasten.tasks.entity_relation.data.formats import read_corpus
 
-    return read_corpus(source, format, remedy="Name it: --format, one of")
+    return read_corpus(source, format, max_line * MILLION, remedy="Name it: --format, one of")
 
 
 def _run_and_report(experiment: Experiment, out: Path) -> None:
@@ -286,7 +308,7 @@ def _run_and_report(experiment: Experiment, out: Path) -> None:
     show_results(results, console)
     write_whole(out / "results.json", json.dumps(results, indent=1).encode())
     write_report(results, out / "report.html")
-    written = " and ".join(f"[bold]{escape(str(out / name))}[/]" for name in ("results.json", "report.html"))
+    written = " and ".join(f"[bold]{escape(printable(out / name))}[/]" for name in ("results.json", "report.html"))
     console.print(f"Wrote {written}", soft_wrap=True)
 
 

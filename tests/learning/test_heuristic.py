@@ -14,9 +14,10 @@ from safetensors.numpy import load_file, save
 from strategies import small_problems
 
 from hasten.errors import ModelError
-from hasten.learning.heuristic import Heuristic
+from hasten.learning.heuristic import FORMAT, Heuristic, about_schema
 from hasten.learning.learner import Learner
 from hasten.model.schema import Schema
+from hasten.support.tensors import save_tensors
 
 
 def pets(labels=("cat", "dog"), **changes) -> Schema:
@@ -233,3 +234,36 @@ def test_a_learner_gives_its_weights_as_a_heuristic():
         "+1  pair(left=cat, right=cat)",
         "-1  pair(left=cat, right=dog)",
     ]
+
+
+@pytest.mark.parametrize(
+    ("name", "change", "words"),
+    [
+        ("weights/pair", lambda tensor: tensor.astype(np.float32), "of type float64, not float32"),
+        ("weights/pair", lambda tensor: tensor * np.nan, "finite numbers"),
+        ("weights/pair", lambda tensor: tensor[:-1], "must have the shape"),
+        ("messages/pair/left", lambda tensor: tensor[:, None], "must have the shape"),
+        ("x", lambda tensor: tensor, "a tensor 'x', which does not belong"),
+    ],
+)
+def test_a_forged_file_with_a_right_digest_is_refused(tmp_path, name, change, words):
+    heuristic = numbered(pets())
+    tensors = heuristic.tensors()
+    tensors[name] = np.ascontiguousarray(change(tensors.get(name, np.zeros(1))))
+    save_tensors(tmp_path / "forged", FORMAT, tensors, about_schema(heuristic.schema))
+    with pytest.raises(ModelError, match=rf"forged is damaged: .*{words}"):
+        Heuristic.load(tmp_path / "forged", pets())
+
+
+@pytest.mark.parametrize("names", ["", "{}", "[]", "[" * 100_000, '{"variables": {"pet": [["cat"]]}}'])
+def test_a_description_that_is_none_is_refused(tmp_path, names):
+    heuristic = numbered(pets())
+    save_tensors(tmp_path / "forged", FORMAT, heuristic.tensors(), {"schema": heuristic.schema.digest, "names": names})
+    with pytest.raises(ModelError, match=r"forged is damaged: the description of its schema"):
+        Heuristic.load(tmp_path / "forged", pets())
+
+
+def test_weights_that_are_no_numbers_are_refused():
+    for wrong in (["a"] * 10, [1j] * 10, [[1.0] * 10]):
+        with pytest.raises(ModelError, match=r"must be numbers|of shape"):
+            Heuristic(pets(), wrong)

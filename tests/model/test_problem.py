@@ -426,3 +426,75 @@ def test_problems_without_variables_fit_in_a_batch() -> None:
     assert batch.variable_at.tolist() == [0, 0, 2, 2]
     assert [one.valid for one in BeamSearch(width=6)(batch)] == [True, True, True]
     assert Schema().structure().batch(np.zeros((3, 0))).variable_at.tolist() == [0, 0, 0, 0]
+
+
+class Tensor:
+    """What a tensor that needs gradients is to NumPy: something that refuses to be an array."""
+
+    def __init__(self, values):
+        self.values = np.array(values)
+
+    def __array__(self, *_, **__):
+        raise RuntimeError("Can't call numpy() on Tensor that requires grad.")
+
+    def __iter__(self):
+        return map(Tensor, self.values)
+
+    def __len__(self):
+        return len(self.values)
+
+    def detach(self):
+        return self
+
+    def cpu(self):
+        return self
+
+    def numpy(self):
+        return self.values
+
+
+def pair_shape():
+    schema = Schema()
+    pet = schema.variable("pet", ["cat", "dog"])
+    pair = schema.factor("pair", left=pet, right=pet)
+    shape = schema.structure()
+    shape.connect(pair, left=shape.add(pet), right=shape.add(pet))
+    return shape
+
+
+def test_tensors_that_need_gradients_are_costs_too():
+    shape, costs = pair_shape(), [1.0, 2.0, 3.0, 4.0]
+    for each in (Tensor(costs), [Tensor(costs[:2]), Tensor(costs[2:])], [*Tensor(costs)]):
+        assert shape.problem(each).cost.tolist() == costs
+    assert shape.batch(Tensor([costs, costs])).cost.tolist() == costs * 2
+    assert Batch.build([shape], [0], Tensor(costs)).cost.tolist() == costs
+    lazy = Batch.build([shape], [0], lambda problems, variables: Tensor(costs))
+    assert lazy.resolved().cost.tolist() == costs
+    table = shape.problem(costs, tables={0: Tensor([[0.0, 1.0], [2.0, 3.0]])}).table
+    assert table.tolist() == [0, 1, 2, 3]
+
+
+def test_a_batch_does_not_change_with_the_arrays_that_it_was_made_of():
+    shape = pair_shape()
+    costs, structure, ids, buffer = np.zeros((2, 4)), np.zeros(2, dtype=np.int64), np.arange(2), np.zeros(8)
+    batches = [
+        shape.batch(costs),
+        shape.batch(np.asfortranarray(costs)),
+        Batch.build([shape], structure, costs.ravel()),
+        Batch.build([shape], structure, lambda problems, variables: buffer, ids).resolved(),
+    ]
+    lazy = Batch.build([shape], structure, lambda problems, variables: buffer, ids)
+    costs += 7
+    buffer += 7
+    structure += 7
+    ids += 7
+    for batch in batches:
+        assert not batch.cost.any()
+        assert not batch.structure.any()
+    assert lazy.ids.tolist() == [0, 1]
+
+
+def test_what_a_scorer_returns_must_be_numbers():
+    lazy = Batch.build([pair_shape()], [0], lambda problems, variables: ["a"] * 4)
+    with pytest.raises(ProblemError, match="Costs are numbers"):
+        lazy.resolved()

@@ -359,3 +359,15 @@ def test_a_factor_of_too_many_roles_is_refused() -> None:
     schema.factor("enough", **{f"role{i}": one for i in range(32)})
     with pytest.raises(SchemaError, match="many has 33 roles; the limit is 32"):
         schema.factor("many", **{f"role{i}": one for i in range(33)})
+
+
+@pytest.mark.parametrize("costs", [(1e308, 1e308), (-1e308, -1e308), (1e308, 1e308, -1e308)])
+def test_costs_whose_sum_is_not_finite_are_refused(costs):
+    schema = Schema()
+    pet = schema.variable("pet", ["cat", "dog"])
+    pair = schema.factor("pair", left=pet, right=pet)
+    pair.cost(costs[0], left="cat")
+    with pytest.raises(SchemaError, match=r"pair: with -?1e\+308 more, the cost of a tuple is no longer finite"):
+        pair.cost(costs[1])
+    assert pair.table[0, 0] == costs[0]  # as it was
+    assert pair.table[1, 1] == 0

@@ -24,6 +24,7 @@ from hasten.model.batch import Batch
 from hasten.model.problem import Problem
 from hasten.model.schema import Schema
 from hasten.model.solution import Solution, Solutions, Source, Status
+from hasten.proof.certifier import Certifier
 from hasten.search.beam import BeamSearch, greedy
 from hasten.search.constrained import ConstrainedSearch
 from hasten.search.reduced import ReducedSearch
@@ -694,3 +695,38 @@ def test_a_beam_of_one_takes_the_same_steps_with_and_without_room_for_more(probl
             done = outcome == beam.DONE
         found.append((done, nodes.labels[0].tolist() if done else None, known.tolist()))
     assert found[0] == found[1]
+
+
+@pytest.mark.parametrize(
+    ("weights", "words"),
+    [
+        (np.zeros((2, 2)), r"one row of numbers, got the shape \(2, 2\)"),
+        (3.0, r"one row of numbers, got the shape \(\)"),
+        (["a", "b"], "must be numbers in one row"),
+        ([1j], "must be numbers in one row"),
+        (object(), "must be numbers in one row"),
+        ([[1], [1, 2]], "must be numbers in one row"),
+        ([np.nan], "must be finite"),
+        ([10**400], "must be numbers in one row"),
+    ],
+)
+def test_weights_and_messages_that_are_no_row_of_numbers_are_refused(weights, words):
+    with pytest.raises(ProblemError, match=f"The weights of a heuristic .*{words}"):
+        BeamSearch(weights=weights)
+    with pytest.raises(ProblemError, match=f"Starting messages .*{words}"):
+        Certifier(max_join=0, messages=weights)
+
+
+def test_weights_may_be_any_numbers_in_a_row():
+    rng = np.random.default_rng(0)
+    problem = random_problem(rng)
+    n = problem.structure.schema.n_weights
+    weights = rng.integers(-3, 3, size=n)
+    found = BeamSearch(2, weights.astype(np.float64))(problem)
+    for each in (weights, weights.tolist(), weights.astype(np.float32), np.repeat(weights, 2)[::2].astype(np.float64)):
+        assert BeamSearch(2, each)(problem).cost == found.cost
+
+
+def test_a_beam_has_a_largest_width():
+    with pytest.raises(ProblemError, match=r"a width of at most 65,536, got 65537\. Use a solver"):
+        BeamSearch(65_537)

@@ -31,7 +31,7 @@ from hasten.search.reduced import ReducedSearch
 from hasten.solvers import make_solver
 from hasten.speedup.persistence import FORMAT
 from hasten.speedup.predictor import Speedup
-from hasten.support.files import load_tensors, save_tensors
+from hasten.support.tensors import load_tensors, save_tensors
 
 
 @lru_cache
@@ -692,6 +692,92 @@ def test_what_is_damaged_or_belongs_elsewhere_is_refused(tmp_path):
     speedup.heuristic.save(path)
     with pytest.raises(ModelError, match="no speedup"):
         Speedup.load(path, news())
+
+
+FORGED = [
+    (("settings", "width"), -1, "at least 1"),
+    (("settings", "width"), 10**18, "at most 65,536"),
+    (("settings", "width"), [[]], "a single value"),
+    (("settings", "theta"), math.nan, "theta must be at least 0"),
+    (("settings", "theta"), 10**400, "theta must be at most"),
+    (("settings", "mode"), "fast", "mode must be"),
+    (("settings", "solver"), "cplex", "no solver 'cplex'"),
+    (("settings", "solver"), None, "no solver"),
+    (("settings", "learn"), "yes", "learn must be True or False"),
+    (("settings", "max_nodes"), 2**70, "max_nodes must be at most"),
+    (("settings", "audit"), 2, "audit must be"),
+    (("settings", "depth"), 2, "the key 'depth'"),
+    (("settings", "learner"), {}, "lacks the key 'width'"),
+    (("trusted",), 1, "true or false"),
+    (("guided",), None, "true or false"),
+    (("distrust",), [0.5, 0.6, 0.7, 20], "the trust in its search ended"),
+    (("distrust",), [0.5, 0.4, 1.7, 20], "a number from 0 to 1"),
+    (("rng",), None, "must be an object"),
+    (("rng", "bit_generator"), "MT19937", "'PCG64'"),
+    (("rng", "state", "state"), -1, "a whole number"),
+    (("rng", "state", "inc"), 2**128, "a whole number"),
+    (("learned",), None, "does not belong"),
+    (("learned", "settings", "epochs"), 0, "epochs must be at least 1"),
+    (("learned", "settings", "averaged"), "no", "averaged must be True or False"),
+    (("learned", "step"), 0, "a number from"),
+    (("learned", "step"), math.inf, "a number from"),
+    (("learned", "trace"), [[1, 2]], "a list of 9"),
+    (("learned", "trace", 0, 0), -1, "a whole number"),
+    (("learned", "trace", 0, 8), "soon", "a number"),
+    (("learned", "counts"), [1, 2], "a list of 3"),
+    (("learned", "rng", "uinteger"), 2**32, "a whole number"),
+]
+
+
+@pytest.mark.parametrize(("where", "value", "words"), FORGED)
+def test_a_forged_state_with_a_right_digest_is_refused(tmp_path, where, value, words):
+    path = tmp_path / "speedup"
+    lived().save(path)
+    tensors, about = load_tensors(path, FORMAT, "speedup")
+    state = inside = json.loads(about["state"])
+    for key in where[:-1]:
+        inside = inside[key]
+    inside[where[-1]] = value
+    save_tensors(path, FORMAT, tensors, about | {"state": json.dumps(state)})
+    with pytest.raises(ModelError, match=rf"speedup is damaged: .*{words}.*\. Use another copy, or make it again\."):
+        Speedup.load(path, news())
+
+
+@pytest.mark.parametrize(
+    ("name", "tensor"),
+    [
+        ("counters", np.zeros(3, dtype=np.int64)),
+        ("counters", np.full(14, -1)),
+        ("counters", np.zeros(14)),
+        ("recent", np.full(4, 2, dtype=np.uint8)),
+        ("recent", np.zeros((4, 4), dtype=np.uint8)),
+        ("learned/w", np.zeros(3)),
+        ("learned/w", None),
+        ("learned/drift", np.zeros(0)),
+        ("learned/n_examples", np.zeros(0, dtype=np.int64)),
+        ("learned/n_examples", np.full(1, -5)),
+        ("learned/radius", np.zeros(1)),
+        ("learned/radius", np.full(2, -1.0)),
+        ("learned/more", np.zeros(1)),
+    ],
+)
+def test_forged_tensors_with_a_right_digest_are_refused_before_a_kernel_sees_them(tmp_path, name, tensor):
+    path = tmp_path / "speedup"
+    lived().save(path)
+    tensors, about = load_tensors(path, FORMAT, "speedup")
+    tensors[name] = tensors[name] * np.nan if tensor is None else tensor
+    save_tensors(path, FORMAT, tensors, about)
+    with pytest.raises(ModelError, match=rf"speedup is damaged: .*tensor '{name}'"):
+        Speedup.load(path, news())
+
+
+def test_a_speedup_whose_solver_is_missing_here_can_be_loaded(tmp_path, monkeypatch):
+    Speedup(news(), solver="gurobi").save(tmp_path / "x")
+    monkeypatch.setitem(sys.modules, "gurobipy", None)
+    monkeypatch.setattr("hasten.solvers.find_spec", lambda name: None)
+    again = Speedup.load(tmp_path / "x", news())
+    with pytest.raises(SolverMissing, match="pip install gurobipy"):
+        again.predict(batch_of(0, 5))
 
 
 def test_settings_work_as_in_scikit_learn():

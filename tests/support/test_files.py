@@ -1,12 +1,14 @@
 """Files are whole or not there, and what cannot be written is named."""
 
 import os
+from pathlib import Path
 
 import numpy as np
 import pytest
 
 from hasten.errors import HastenError, WriteError
-from hasten.support.files import output_directory, save_tensors, write_whole
+from hasten.support.files import output_directory, whole, write_whole
+from hasten.support.tensors import save_tensors
 
 
 def test_a_file_is_replaced_whole_and_nothing_is_left_beside_it(tmp_path, monkeypatch):
@@ -65,3 +67,37 @@ def test_a_directory_that_may_not_be_written_is_refused(tmp_path):
     tmp_path.chmod(0o500)
     with pytest.raises(WriteError, match="permission denied"), output_directory(tmp_path):
         pytest.fail("it started")
+
+
+def test_what_a_killed_process_left_is_taken_away_by_the_next_save(tmp_path):
+    path, left, other = tmp_path / "x", tmp_path / ".x.0123abcd.part", tmp_path / ".y.0123abcd.part"
+    left.write_bytes(b"half")
+    other.write_bytes(b"of another file")
+    write_whole(path, b"new")
+    assert sorted(tmp_path.iterdir()) == [other, path]
+    with whole(path) as part:  # what is being written now stays
+        part.write_bytes(b"slow")
+        write_whole(path, b"fast")
+        assert part.exists()
+    assert path.read_bytes() == b"slow"
+    assert not left.exists()
+
+
+def test_a_link_leads_to_the_file_that_is_replaced(tmp_path):
+    (tmp_path / "real").mkdir()
+    link = tmp_path / "link"
+    link.symlink_to(tmp_path / "real" / "x")
+    write_whole(link, b"new")
+    assert link.is_symlink()
+    assert (tmp_path / "real" / "x").read_bytes() == b"new"
+
+
+def test_a_name_with_a_null_character_is_refused():
+    with pytest.raises(WriteError, match=r"'a\\x00b' cannot be written"):
+        write_whole(Path("a\0b"), b"")
+
+
+def test_a_file_has_the_rights_that_others_have(tmp_path):
+    write_whole(tmp_path / "x", b"")
+    (tmp_path / "y").write_bytes(b"")
+    assert (tmp_path / "x").stat().st_mode == (tmp_path / "y").stat().st_mode

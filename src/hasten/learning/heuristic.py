@@ -20,8 +20,9 @@ import numpy as np
 
 from hasten.errors import ModelError
 from hasten.model.schema import FactorKind, Schema
-from hasten.support.arrays import FloatArray
-from hasten.support.files import damaged, load_tensors, save_tensors
+from hasten.support import forms
+from hasten.support.arrays import FloatArray, floats
+from hasten.support.tensors import Tensors, damaged, load_tensors, reading, save_tensors
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -52,7 +53,10 @@ class Heuristic:
 
     def __post_init__(self) -> None:
         for name, size in (("weights", self.schema.n_weights), ("messages", self.schema.n_messages)):
-            values = np.array(getattr(self, name), dtype=np.float64)
+            try:
+                values = floats(getattr(self, name), copy=True)
+            except (TypeError, ValueError) as error:
+                raise ModelError(f"The {name} of a heuristic must be numbers ({error}).") from None
             if name == "messages" and values.shape == (0,):
                 values = np.zeros(size)
             if values.shape != (size,):
@@ -119,36 +123,38 @@ class Heuristic:
 
     def save(self, path: str | Path) -> None:
         """Writes the heuristic to a file: whole, or not at all."""
-        about = {"schema": self.schema.digest, "names": json.dumps(describe(self.schema))}
-        save_tensors(path, FORMAT, self._tensors(), about)
+        save_tensors(path, FORMAT, self.tensors(), about_schema(self.schema))
 
     @classmethod
     def load(cls, path: str | Path, schema: Schema) -> Heuristic:
         """Reads a heuristic that was saved for this schema."""
         tensors, about = load_tensors(path, FORMAT, "heuristic")
         check_schema(path, about, schema)
-        found = cls.zeros(schema)
-        expected = found._tensors()
-        if {name: tensor.shape for name, tensor in tensors.items()} != {
-            name: tensor.shape for name, tensor in expected.items()
-        }:
-            raise damaged(path, "its tensors are not those of its schema")
-        weights, messages = found.weights.copy(), found.messages.copy()
+        with reading(path):
+            return cls.of_tensors(schema, tensors)
+
+    def tensors(self) -> Tensors:
+        """Returns what a file holds of it: tensors by factor kind for the weights, and by role for the messages."""
+        found: Tensors = {}
+        for kind in self.schema.factors.values():
+            if kind.learned:
+                found[f"weights/{kind.name}"] = np.array(self.weights_of(kind))
+            for role, messages in self.messages_of(kind).items():
+                found[f"messages/{kind.name}/{role}"] = np.array(messages)
+        return found
+
+    @classmethod
+    def of_tensors(cls, schema: Schema, tensors: Tensors) -> Heuristic:
+        """Makes a heuristic of what `tensors` returned; what is not of this schema is a `Misfit`."""
+        expected = cls.zeros(schema).tensors()
+        forms.check_tensors(tensors, {name: forms.Array("float64", tensor.shape) for name, tensor in expected.items()})
+        weights, messages = np.zeros(schema.n_weights), np.zeros(schema.n_messages)
         for kind in schema.factors.values():
             if kind.learned:
                 weights[kind.weight_at : kind.weight_at + kind.size] = tensors[f"weights/{kind.name}"].ravel()
             for role, at, size in zip(kind.roles, _message_starts(kind), kind.shape, strict=True):
                 messages[at : at + size] = tensors[f"messages/{kind.name}/{role}"]
         return cls(schema, weights, messages)
-
-    def _tensors(self) -> dict[str, FloatArray]:
-        tensors = {}
-        for kind in self.schema.factors.values():
-            if kind.learned:
-                tensors[f"weights/{kind.name}"] = np.array(self.weights_of(kind))
-            for role, messages in self.messages_of(kind).items():
-                tensors[f"messages/{kind.name}/{role}"] = np.array(messages)
-        return tensors
 
     def _kind(self, factor: str | FactorKind, learned: bool = True) -> FactorKind:
         kind = self.schema.factors.get(factor if isinstance(factor, str) else factor.name)
@@ -243,17 +249,37 @@ def differences(saved: dict[str, Any], schema: Schema) -> list[str]:
     return found
 
 
+def about_schema(schema: Schema) -> dict[str, str]:
+    """Returns what a file says of the schema that it was saved for."""
+    return {"schema": schema.digest, "names": json.dumps(describe(schema))}
+
+
 def check_schema(path: str | Path, about: Mapping[str, str], schema: Schema) -> None:
     """Refuses a file whose metadata describe another schema, and says what differs."""
     try:
-        found = differences(json.loads(about["names"]), schema)
-    except (AttributeError, KeyError, TypeError, ValueError):
-        raise damaged(path, "the description of its schema cannot be read") from None
+        names = forms.read_json(about.get("names", ""), "the description of its schema")
+        _DESCRIPTION(names, "the description of its schema")
+    except forms.Misfit as error:
+        raise damaged(path, str(error)) from None
+    found = differences(names, schema)
     if found:
         more = f" (and {len(found) - 3} more)" if len(found) > 3 else ""
         raise ModelError(f"{path} cannot be used: the schema differs: {'; '.join(found[:3])}{more}.")
     if about.get("schema") != schema.digest:
         raise ModelError(f"{path} was saved for another schema, with the same names. Learn it again.")
+
+
+_DESCRIPTION = forms.record(
+    {
+        "variables": forms.table_of(forms.many(forms.text)),
+        "factors": forms.table_of(
+            forms.record(
+                {"roles": forms.table_of(forms.text), "learned": forms.switch, "table": forms.or_none(forms.text)}
+            )
+        ),
+        "rules": forms.table_of(forms.row(forms.text, forms.text, forms.table_of(forms.many(forms.text)))),
+    }
+)
 
 
 def _message_starts(kind: FactorKind) -> list[int]:

@@ -34,7 +34,7 @@ from hasten.model.problem import Labels, Problem
 from hasten.model.schema import Schema
 from hasten.model.solution import Solution
 from hasten.support.arrays import FloatArray, IntArray
-from hasten.support.checks import check_number, check_whole, check_width
+from hasten.support.checks import check_number, check_switch, check_whole, check_width
 
 log = logging.getLogger(__name__)
 
@@ -116,7 +116,10 @@ class Learner:
     def __post_init__(self) -> None:
         check_width(self.width)
         check_whole("epochs", self.epochs, least=1)
-        check_whole("seed", self.seed)
+        check_whole("seed", self.seed, most=None)
+        for name in ("averaged", "enforce", "look_ahead", "shuffle"):
+            check_switch(name, getattr(self, name))
+        check_switch("progress", self.progress, or_none=True)
         if self.step is not None:
             check_number("step", self.step)
             if not 0 < self.step < math.inf:

@@ -15,7 +15,7 @@ from hasten.errors import ProblemError
 from hasten.kernels.layout import COST, GRAPH, TABLE, VARIABLE, BatchArrays
 from hasten.model.problem import Problem, Scorer, check_costs
 from hasten.model.structure import Compiled, Structure
-from hasten.support.arrays import Chosen, FloatArray, IntArray, chosen_numbers, ints, offsets
+from hasten.support.arrays import Chosen, FloatArray, IntArray, chosen_numbers, floats, ints, offsets
 
 
 @dataclass(frozen=True, eq=False)
@@ -87,13 +87,13 @@ class Batch:
     @classmethod
     def stack(cls, structure: Structure, costs: FloatArray) -> Batch:
         """Makes a batch of one shape from a matrix with a row of flat costs per problem."""
-        costs = _numbers(costs)
-        if costs.ndim != 2 or costs.shape[1] != structure.n_labels:
+        matrix = _numbers(costs)
+        if matrix.ndim != 2 or matrix.shape[1] != structure.n_labels:
             raise ProblemError(
-                f"Got costs of shape {costs.shape}; this structure needs (problems, {structure.n_labels}): "
+                f"Got costs of shape {matrix.shape}; this structure needs (problems, {structure.n_labels}): "
                 "a row per problem with one cost per label, in the order of the variables."
             )
-        return cls.build([structure], np.zeros(len(costs), dtype=np.int64), costs.ravel())
+        return cls._build([structure], np.zeros(len(matrix), dtype=np.int64), matrix.ravel(), None)
 
     @classmethod
     def build(
@@ -106,9 +106,17 @@ class Batch:
         """Makes a batch of several shapes: the number of each problem's structure, and all costs in a row.
 
         Given a scorer instead of costs, the batch is lazy; the scorer is told `ids` (by default 0, 1, 2, …).
+        What is given is copied: the batch stays what it is when the caller's arrays change.
         """
+        numbers = np.array(structure, dtype=np.int64, order="C")
+        return cls._build(structures, numbers, costs if callable(costs) else _numbers(costs), ids)
+
+    @classmethod
+    def _build(
+        cls, structures: Sequence[Structure], structure: IntArray, costs: FloatArray | Scorer, ids: IntArray | None
+    ) -> Batch:
+        """Does what `build` says with arrays that are nobody else's."""
         structures = [each.opened(()) if each._own_tables else each for each in structures]
-        structure = np.ascontiguousarray(structure, dtype=np.int64)
         if ids is not None and len(ids) != len(structure):
             raise ProblemError(f"Got {len(ids)} ids for {len(structure)} problems. Give one for each.")
         if structure.size and not (structure.min() >= 0 and structure.max() < len(structures)):
@@ -117,7 +125,7 @@ class Batch:
         cost_at = _offsets(sizes[structure] if structure.size else ())
         table_first = _offsets([len(each.graph.table) for each in structures])
         lazy = callable(costs)
-        flat = np.zeros(cost_at[-1]) if callable(costs) else _numbers(costs)
+        flat = np.zeros(cost_at[-1]) if callable(costs) else costs
         if flat.shape != (cost_at[-1],):
             raise ProblemError(f"Got costs of shape {flat.shape} for {cost_at[-1]} labels. Give one per label.")
         batch = cls(
@@ -128,7 +136,7 @@ class Batch:
             _join([each.graph.table for each in structures]),
             table_first[:-1][structure] if structure.size else np.zeros(0, dtype=np.int64),
             costs if callable(costs) else None,
-            (np.arange(len(structure)) if ids is None else np.asarray(ids, dtype=np.int64)) if lazy else None,
+            (np.arange(len(structure)) if ids is None else np.array(ids, dtype=np.int64)) if lazy else None,
         )
         if not lazy:
             _check_costs(batch)
@@ -204,7 +212,7 @@ class Batch:
             raise ProblemError("This batch has its costs given; there is no scorer to ask.")
         if not len(problems):
             return np.zeros(0)
-        costs = np.asarray(self.scorer(self.ids[problems], variables), dtype=np.float64)
+        costs = _numbers(self.scorer(self.ids[problems], variables))
         _, sizes = self.label_ranges(problems, variables)
         if costs.shape != (sizes.sum(),):
             raise ProblemError(
@@ -372,9 +380,9 @@ def _join_scorers(scorers: Sequence[Scorer | None]) -> Scorer | None:
 
 
 def _numbers(costs: FloatArray) -> FloatArray:
-    """Returns costs as an array, or says that they are none."""
+    """Returns costs as an array of our own, or says that they are none."""
     try:
-        return np.ascontiguousarray(costs, dtype=np.float64)
+        return floats(costs, copy=True)
     except (TypeError, ValueError) as error:
         raise ProblemError(f"Costs are numbers, one for each label of each problem ({error}).") from None
 

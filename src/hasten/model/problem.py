@@ -16,7 +16,7 @@ from hasten.errors import ProblemError
 from hasten.kernels.score import total_cost
 from hasten.model.schema import check_table
 from hasten.model.structure import Rule, Structure
-from hasten.support.arrays import FloatArray, IntArray
+from hasten.support.arrays import FloatArray, IntArray, floats
 
 if TYPE_CHECKING:
     from hasten.model.batch import Batch
@@ -178,7 +178,7 @@ def _flat_costs(structure: Structure, costs: Given) -> FloatArray:
 def _joined_costs(structure: Structure, costs: Given) -> FloatArray:
     """Returns the costs of each variable, or a flat list, as one array."""
     try:
-        parts = [np.asarray(part, dtype=np.float64) for part in costs]
+        parts = [floats(part) for part in (floats(costs) if hasattr(costs, "detach") else costs)]
     except (TypeError, ValueError):
         raise ProblemError(
             "Costs are numbers. Give a list or array for each variable, one flat list or array, or a scorer."

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from hasten.errors import SchemaError
-from hasten.support.arrays import BoolArray, FloatArray
+from hasten.support.arrays import BoolArray, FloatArray, floats
 
 if TYPE_CHECKING:
     from hasten.model.structure import Compiled, Structure
@@ -111,7 +111,14 @@ class FactorKind:
             raise SchemaError(
                 f"{self.name}: a cost must be a finite number, got {value!r}. To rule tuples out, use forbid."
             )
-        self._costs[self._match(predicate, pattern)] += value
+        chosen = self._match(predicate, pattern)
+        with np.errstate(over="ignore"):
+            total = self._costs[chosen] + value
+        if not np.isfinite(total).all():
+            raise SchemaError(
+                f"{self.name}: with {value:g} more, the cost of a tuple is no longer finite. Scale the costs down."
+            )
+        self._costs[chosen] = total
         return self
 
     def set_table(self, table: FloatArray) -> FactorKind:
@@ -376,7 +383,7 @@ def read_limits(name: str, at_most: float | None, at_least: float | None, exactl
 def check_table(table: FloatArray, kind: FactorKind) -> FloatArray:
     """Returns a table that fits a factor kind, or says why it does not."""
     try:
-        table = np.asarray(table, dtype=np.float64)
+        table = floats(table)
     except (TypeError, ValueError):
         raise SchemaError(f"{kind.name}: a table holds costs, which are numbers; got {table!r}.") from None
     if table.shape != kind.shape:

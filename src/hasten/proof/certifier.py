@@ -26,6 +26,7 @@ from hasten.model.problem import Problem
 from hasten.model.solution import SOURCES, STATUSES, Solution, Solutions, Source, Status, numbered
 from hasten.model.structure import Structure
 from hasten.support.arrays import FloatArray, IntArray
+from hasten.support.checks import check_vector, check_whole
 from hasten.support.parallel import in_parallel
 
 Sums = tuple[FloatArray, IntArray]
@@ -54,14 +55,14 @@ class Certifier:
     messages: FloatArray | None = None
 
     def __post_init__(self) -> None:
-        for name, least in (("max_join", 0), ("max_sweeps", 1), ("max_nodes", 0)):
-            if getattr(self, name) is not None and getattr(self, name) < least:
-                raise ProblemError(f"{name} must be at least {least}, got {getattr(self, name)}.")
+        check_whole("max_join", self.max_join)
+        check_whole("max_sweeps", self.max_sweeps, least=1)
+        if self.max_nodes is not None:
+            check_whole("max_nodes", self.max_nodes)
         if self.messages is not None:
             if self.max_join:
                 raise ProblemError("Learned messages speak of the factors as declared: use them with max_join=0.")
-            if not np.isfinite(self.messages).all():
-                raise ProblemError("Starting messages must be finite.")
+            object.__setattr__(self, "messages", check_vector("Starting messages", self.messages))
 
     @overload
     def __call__(self, problems: Problem, found: Solution | None = None, *, n_jobs: int = 1) -> Solution: ...

@@ -14,7 +14,7 @@ from hasten.model.batch import Batch
 from hasten.model.solution import Solutions
 from hasten.search.searcher import Searcher
 from hasten.support.arrays import FloatArray, IntArray
-from hasten.support.checks import check_number, check_width
+from hasten.support.checks import check_number, check_vector, check_width
 from hasten.support.parallel import in_parallel
 
 NO_WEIGHTS = np.zeros(0)
@@ -48,8 +48,8 @@ class BeamSearch(Searcher):
         check_width(self.width)
         check_number("theta", self.theta)
         check_number("spread", self.spread)
-        if self.weights is not None and not np.isfinite(self.weights).all():
-            raise ProblemError("The weights of a heuristic must be finite.")
+        if self.weights is not None:
+            object.__setattr__(self, "weights", check_vector("The weights of a heuristic", self.weights))
 
     def _search(self, batch: Batch, n_jobs: int) -> Solutions:
         weights, options = self.prepared(batch)
@@ -121,7 +121,7 @@ class BeamSearch(Searcher):
                     f"Got {len(self.weights)} heuristic weights; the schema has {structure.schema.n_weights} "
                     "speedup features. Use weights that were learned with this schema."
                 )
-        return np.ascontiguousarray(self.weights, dtype=np.float64), options
+        return self.weights, options
 
 
 def greedy() -> BeamSearch:

@@ -2,29 +2,33 @@
 
 A file is safetensors with a digest of all it holds (settings, weights, counters, audits, random state),
 written whole or not at all (`hasten.support.files`). One that was cut short, changed, or made for
-another schema is refused.
+another schema is refused; so is one that holds what no speedup ever was, though its digest be right.
 """
 
 from __future__ import annotations
 
 import json
+import math
+import sys
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import astuple, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from hasten.errors import ModelError
+from hasten.errors import ModelError, SolverMissing
 from hasten.kernels.learning.algorithm_1 import Weights
-from hasten.learning.heuristic import check_schema, describe
+from hasten.learning.heuristic import about_schema, check_schema
 from hasten.learning.learner import Epoch, Learner
 from hasten.model.problem import Problem
 from hasten.model.schema import Schema
-from hasten.solvers import Solver
+from hasten.solvers import Solver, check_solver
 from hasten.speedup.audit import Agreement, Counters
 from hasten.speedup.state import Memory
-from hasten.support.files import load_tensors, save_tensors
+from hasten.support import forms
+from hasten.support.tensors import Tensors, load_tensors, reading, save_tensors
 
 if TYPE_CHECKING:
     from hasten.speedup.predictor import Speedup
@@ -65,11 +69,7 @@ def save(speedup: Speedup, path: Path) -> None:
             "rng": None if kept.rng is None else kept.rng.bit_generator.state,
         }
         tensors |= {f"learned/{name}": np.array(value) for name, value in learner.state.weights._asdict().items()}
-    about = {
-        "schema": speedup.schema.digest,
-        "names": json.dumps(describe(speedup.schema)),
-        "state": json.dumps(state, default=np.generic.item),
-    }
+    about = about_schema(speedup.schema) | {"state": json.dumps(state, default=np.generic.item)}
     save_tensors(path, FORMAT, tensors, about)
 
 
@@ -82,15 +82,34 @@ def load(
     """Reads a speedup that was saved for a schema."""
     tensors, about = load_tensors(path, FORMAT, "speedup")
     check_schema(path, about, schema)
-    state = json.loads(about["state"])
-    if state["own_solver"] and solver is None:
+    with reading(path):
+        state = forms.read_json(about.get("state", ""), "its state")
+        _state_form(cls)(state, "its state")
+        forms.check_tensors(tensors, _tensor_forms(schema, learned=state["learned"] is not None))
+    if solver is not None:
+        check_solver(solver)
+    elif state["own_solver"]:
         raise ModelError(f"{path} was saved with a solver of your own. Give it again: load(path, schema, solver=...).")
+    with reading(path):
+        return _made(cls, schema, state, tensors, solver)
+
+
+def _made(
+    cls: type[Speedup],
+    schema: Schema,
+    state: dict[str, Any],
+    tensors: Tensors,
+    solver: str | Solver | Callable[[Problem], Any] | None,
+) -> Speedup:
+    """Makes a speedup of what a file holds; each value has its form, but together they may still make no sense."""
     settings = state["settings"]
     if solver is not None:
         settings["solver"] = solver
-    if settings["learner"] is not None:
+    if settings.get("learner") is not None:
         settings["learner"] = Learner(**settings["learner"])
     speedup = cls(schema, **settings)
+    with suppress(SolverMissing):  # it will be missed with the first problems
+        speedup._settle()
     memory = Memory(
         _rng(state["rng"]),
         state["guided"],
@@ -98,7 +117,10 @@ def load(
         Counters(*tensors["counters"].tolist()),
     )
     memory.audit.recent, memory.audit.trusted = tensors["recent"].astype(bool), state["trusted"]
-    memory.audit.distrust = Agreement(*state["distrust"]) if state.get("distrust") else None
+    if state.get("distrust"):
+        memory.audit.distrust = distrust = Agreement(*state["distrust"])
+        if state["trusted"] or not distrust.low <= distrust.estimate <= distrust.high:
+            raise forms.Misfit(f"it says that the trust in its search ended with an agreement of {distrust}")
     speedup._kept = memory
     return speedup
 
@@ -107,17 +129,20 @@ def _settings(learner: Learner) -> dict[str, Any]:
     return {field.name: getattr(learner, field.name) for field in fields(learner) if field.init}
 
 
-def _learner(kept: dict[str, Any] | None, tensors: dict[str, Any], schema: Schema) -> Learner | None:
+def _learner(kept: dict[str, Any] | None, tensors: Tensors, schema: Schema) -> Learner | None:
     if kept is None:
         return None
     learner = Learner(**kept["settings"])
     state = learner.state
-    state.schema, state.step = schema, kept["step"]
+    state.schema, state.step = schema, None if kept["step"] is None else float(kept["step"])
     state.weights = Weights(*(tensors[f"learned/{name}"].copy() for name in Weights._fields))
     state.trace = [Epoch(*epoch) for epoch in kept["trace"]]
     state.n_skipped, state.n_forbidden, state.n_single = kept["counts"]
     if kept["rng"] is not None:
         state.rng = _rng(kept["rng"])
+    with np.errstate(over="ignore"):
+        if not np.isfinite(learner.weights).all():
+            raise forms.Misfit("the average of its weights is not finite")
     return learner
 
 
@@ -125,3 +150,74 @@ def _rng(kept: Any) -> np.random.Generator:
     rng = np.random.default_rng()
     rng.bit_generator.state = kept
     return rng
+
+
+# -- what a file may hold ------------------------------------------------------------------------------------
+
+
+def _tensor_forms(schema: Schema, learned: bool) -> dict[str, forms.Array]:
+    found = {
+        "recent": forms.Array("uint8", (None,), 0, 1),
+        "counters": forms.Array("int64", (len(fields(Counters)),), 0, forms.COUNT),
+    }
+    if learned:
+        found |= {
+            "learned/w": forms.Array("float64", (schema.n_weights,)),
+            "learned/drift": forms.Array("float64", (schema.n_weights,)),
+            "learned/n_examples": forms.Array("int64", (1,), 0, forms.COUNT),
+            "learned/n_blind": forms.Array("int64", (1,), 0, forms.COUNT),
+            "learned/radius": forms.Array("float64", (2,), 0),
+        }
+    return found
+
+
+def _state_form(cls: type[Speedup]) -> forms.Form:
+    """The form of the state; what its settings may be, the speedup itself checks."""
+    settings: dict[str, forms.Form] = dict.fromkeys(cls._defaults(), forms.scalar)
+    del settings["schema"]
+    return forms.record(
+        {
+            "settings": forms.record(settings | {"learner": forms.or_none(_LEARNER)}, optional=settings),
+            "own_solver": forms.switch,
+            "trusted": forms.switch,
+            "distrust": forms.or_none(forms.row(_SHARE, _SHARE, _SHARE, forms.whole(1))),
+            "guided": forms.switch,
+            "rng": _RNG,
+            "learned": forms.or_none(_LEARNED),
+        },
+        optional=("distrust",),
+    )
+
+
+_SHARE = forms.number(0, 1)
+_SIZE = forms.number(0)
+_STEP = forms.number(math.ulp(0.0), sys.float_info.max)  # positive and finite
+_LEARNER = forms.record({field.name: forms.scalar for field in fields(Learner) if field.init})
+_RNG = forms.record(
+    {
+        "bit_generator": forms.one_of("PCG64"),
+        "state": forms.record({"state": forms.whole(0, 2**128 - 1), "inc": forms.whole(0, 2**128 - 1)}),
+        "has_uint32": forms.whole(0, 1),
+        "uinteger": forms.whole(0, 2**32 - 1),
+    }
+)
+_EPOCH = {
+    "n_examples": forms.whole(),
+    "n_lost": forms.whole(),
+    "n_wrong": forms.whole(),
+    "n_blind": forms.whole(),
+    "step": _STEP,
+    "norm": _SIZE,
+    "radius_phi": _SIZE,
+    "radius_g": _SIZE,
+    "seconds": _SIZE,
+}
+_LEARNED = forms.record(
+    {
+        "settings": _LEARNER,
+        "step": forms.or_none(_STEP),
+        "trace": forms.many(forms.row(*(_EPOCH[field.name] for field in fields(Epoch)))),
+        "counts": forms.row(forms.whole(), forms.whole(), forms.whole()),
+        "rng": forms.or_none(_RNG),
+    }
+)

@@ -432,4 +432,4 @@ class Speedup(Estimator):
         if self.max_nodes is not None:
             check_whole("max_nodes", self.max_nodes)
         check_whole("n_jobs", self.n_jobs, least=1)
-        check_whole("seed", self.seed)
+        check_whole("seed", self.seed, most=None)

@@ -1,4 +1,4 @@
-"""What everything rests on and nothing is specific to: arrays, checks, whole files, threads, the machine, progress.
+"""What everything rests on: arrays, checks, forms of files, whole files, threads, progress, the terminal, the machine.
 
 Imports `hasten.errors`.
 """

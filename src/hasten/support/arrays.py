@@ -16,6 +16,25 @@ BoolArray = NDArray[np.bool_]
 Chosen: TypeAlias = slice | Sequence[int] | Sequence[bool] | IntArray | BoolArray  # some of several problems
 
 
+def floats(values: object, *, copy: bool = False) -> FloatArray:
+    """Returns numbers as an array of floats, stored row by row; what is none raises TypeError or ValueError.
+
+    A tensor that NumPy cannot read, because it needs gradients or is in another memory, is read without them.
+    """
+    try:
+        found = np.asarray(values)
+    except (TypeError, ValueError, RuntimeError) as error:
+        if not hasattr(values, "detach"):
+            raise TypeError(str(error)) from error
+        found = np.asarray(values.detach().cpu().numpy())
+    if found.dtype.kind not in "biufO":
+        raise TypeError(f"got {found.dtype.name}")
+    try:
+        return np.array(found, dtype=np.float64, order="C", copy=copy or None)
+    except OverflowError as error:
+        raise ValueError(str(error)) from None
+
+
 def ints(values: Iterable[int]) -> IntArray:
     """Returns whole numbers as an array."""
     if isinstance(values, np.ndarray):

@@ -2,29 +2,39 @@
 
 from __future__ import annotations
 
+import sys
+
 import numpy as np
 
 from hasten.errors import ProblemError
+from hasten.support.arrays import FloatArray, floats
+
+MAX_WIDTH = 2**16  # of a beam: kernels make room for all of it
+MAX_WHOLE = 2**62  # what kernels can still count with
 
 
-def check_whole(name: str, value: object, least: int = 0) -> None:
-    """Refuses what is not a whole number, or is too small."""
-    if type(value) is int and value >= least:
+def check_whole(name: str, value: object, least: int = 0, most: int | None = MAX_WHOLE) -> None:
+    """Refuses what is not a whole number, or is too small or too large."""
+    if type(value) is int and value >= least and (most is None or value <= most):
         return
     if isinstance(value, bool) or not isinstance(value, int | np.integer):
         raise ProblemError(f"{name} must be a whole number, got {value!r}.")
     if value < least:
         raise ProblemError(f"{name} must be at least {least}, got {value}.")
+    if most is not None and value > most:
+        raise ProblemError(f"{name} must be at most {most}, got {value}.")
 
 
 def check_width(width: object) -> None:
     """Refuses what is not the width of a beam."""
-    if type(width) is int and width >= 1:
+    if type(width) is int and 1 <= width <= MAX_WIDTH:
         return
     if isinstance(width, bool) or not isinstance(width, int | np.integer):
         raise ProblemError(f"The width of a beam must be a whole number, got {width!r}.")
     if width < 1:
         raise ProblemError(f"A beam needs a width of at least 1, got {width}.")
+    if width > MAX_WIDTH:
+        raise ProblemError(f"A beam has a width of at most {MAX_WIDTH:,}, got {width}. Use a solver instead.")
 
 
 def check_number(name: str, value: object, least: float = 0.0) -> None:
@@ -35,6 +45,8 @@ def check_number(name: str, value: object, least: float = 0.0) -> None:
         raise ProblemError(f"{name} must be a number, got {value!r}.")
     if not value >= least:
         raise ProblemError(f"{name} must be at least {least:g}, got {value}.")
+    if isinstance(value, int) and value > sys.float_info.max:
+        raise ProblemError(f"{name} must be at most {sys.float_info.max:g}, or inf; got one of more than 300 digits.")
 
 
 def check_switch(name: str, value: object, *, or_none: bool = False) -> None:
@@ -43,3 +55,16 @@ def check_switch(name: str, value: object, *, or_none: bool = False) -> None:
         return
     if not isinstance(value, np.bool_):
         raise ProblemError(f"{name} must be True or False{', or None' if or_none else ''}, got {value!r}.")
+
+
+def check_vector(name: str, values: object) -> FloatArray:
+    """Returns finite numbers in a row as an array; refuses everything else."""
+    try:
+        found = floats(values)
+    except (TypeError, ValueError) as error:
+        raise ProblemError(f"{name} must be numbers in one row ({error}).") from None
+    if found.ndim != 1:
+        raise ProblemError(f"{name} must be one row of numbers, got the shape {found.shape}.")
+    if not np.isfinite(found).all():
+        raise ProblemError(f"{name} must be finite.")
+    return found

@@ -1,30 +1,30 @@
-"""Files that are whole or not there at all, and say when they are not what was written.
+"""Files that are whole or not there at all, whenever the process that writes them ends.
+
+A file is written beside its place, under a name of its own, and then moved there, which is one step: a reader finds all
+of the new file or all of the old one. Whoever writes holds a lock on the part beside. One without a lock was left by
+a process that was killed, and the next that writes the same file takes it away.
 
 What cannot be written is told by the name that the user gave, never by that of the part beside it. Long commands
-look at their place first (`output_directory`), so that nothing is lost at the end. Weights are kept as safetensors,
-never as pickles, with a digest of all that the file holds: one that was cut short or changed is refused.
+look at their place first (`output_directory`), so that nothing is lost at the end.
 """
 
 from __future__ import annotations
 
 import errno
-import hashlib
-import json
+import glob
 import os
 import secrets
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any
 
-import numpy as np
-from safetensors import SafetensorError
-from safetensors.numpy import load, save
+from hasten.errors import WriteError
 
-from hasten.errors import ModelError, WriteError
-
-Tensors = dict[str, np.ndarray[Any, Any]]
+try:
+    import fcntl
+except ImportError:  # without locks nobody knows which parts are left over: they stay
+    fcntl = None  # type: ignore[assignment]
 
 
 def write_whole(path: Path, data: bytes) -> None:
@@ -37,24 +37,75 @@ def write_whole(path: Path, data: bytes) -> None:
 def whole(path: Path) -> Iterator[Path]:
     """Gives a name beside a file to write to, and moves what was written there: all of it, or nothing.
 
-    A device or a pipe, which cannot be replaced, is written to itself.
+    A device or a pipe, which cannot be replaced, is written to itself; a link leads to the file that is replaced.
     """
+    if "\0" in str(path):
+        raise WriteError(f"{str(path)!r} cannot be written: a name holds no null character. Choose another.")
     try:
         if path.is_dir():
             raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
         if path.exists() and not path.is_file():
             yield path
             return
-        part = path.with_name(f".{path.name}.{secrets.token_hex(4)}.part")
-        try:
+        place = Path(os.path.realpath(path))
+        _remove_leftovers(place)
+        with _part_beside(place) as part:
             yield part
-            with open(part, "rb") as file:
-                os.fsync(file.fileno())
-            os.replace(part, path)
-        finally:
-            part.unlink(missing_ok=True)
+            _sync(part)
+            os.replace(part, place)
+            with suppress(OSError):  # not every system can
+                _sync(place.parent)
     except OSError as error:
         raise unwritable(path, error) from error
+
+
+@contextmanager
+def _part_beside(path: Path) -> Iterator[Path]:
+    """Makes an empty file beside another, locked while it is written; takes away what is not moved from there."""
+    while True:
+        part = path.with_name(f".{path.name}.{secrets.token_hex(4)}.part")
+        lock = os.open(part, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o666)
+        try:
+            if not (_locked(lock, wait=True) and not part.exists()):  # taken for a leftover before it was locked
+                try:
+                    yield part
+                finally:
+                    part.unlink(missing_ok=True)
+                return
+        finally:
+            os.close(lock)
+
+
+def _remove_leftovers(path: Path) -> None:
+    """Takes away the parts of a file that nobody is writing any more."""
+    for part in path.parent.glob(f".{glob.escape(path.name)}.????????.part"):
+        with suppress(OSError):
+            lock = os.open(part, os.O_RDWR)
+            try:
+                if _locked(lock, wait=False):
+                    part.unlink()
+            finally:
+                os.close(lock)
+
+
+def _locked(file: int, *, wait: bool) -> bool:
+    """Locks an open file until it is closed; tells whether that was possible."""
+    if fcntl is None:
+        return False
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX if wait else fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:  # another has it, or this file system has no locks
+        return False
+    return True
+
+
+def _sync(path: Path) -> None:
+    """Sees that a file, or the names in a directory, are on the disk."""
+    file = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(file)
+    finally:
+        os.close(file)
 
 
 @contextmanager
@@ -90,44 +141,3 @@ def unwritable(path: Path, error: OSError) -> WriteError:
         return WriteError(f"{path} cannot be written: {blocking} is no directory. Choose another place.")
     why = error.strerror or str(error)
     return WriteError(f"{path} cannot be written: {why[:1].lower()}{why[1:]}. Choose another place.")
-
-
-def save_tensors(path: str | os.PathLike[str], format: str, tensors: Tensors, about: Mapping[str, str]) -> None:
-    """Writes tensors, and what is said about them, with the name of their format and a digest."""
-    described = {**about, "format": format}
-    write_whole(Path(path), save(tensors, {**described, "sha256": _digest(tensors, described)}))
-
-
-def load_tensors(path: str | os.PathLike[str], format: str, what: str) -> tuple[Tensors, dict[str, str]]:
-    """Reads what `save_tensors` wrote in this format; `what` says in errors what was looked for."""
-    path = Path(path)
-    try:
-        data = path.read_bytes()
-    except FileNotFoundError:
-        raise ModelError(f"There is no file {path}.") from None
-    except OSError as error:
-        raise ModelError(f"{path} cannot be read: {error.strerror}.") from None
-    try:
-        tensors: Tensors = load(data)
-        about = json.loads(data[8 : 8 + int.from_bytes(data[:8], "little")]).get("__metadata__", {})
-    except (SafetensorError, ValueError, KeyError, TypeError) as error:
-        raise damaged(path, f"it is no safetensors file ({error})") from None
-    if about.get("format") != format:
-        raise ModelError(f"{path} is no {what} of this version: its format is {about.get('format')!r}, not {format!r}.")
-    if about.pop("sha256", None) != _digest(tensors, about):
-        raise damaged(path, "its content does not match its digest")
-    return tensors, about
-
-
-def damaged(path: str | os.PathLike[str], why: str) -> ModelError:
-    """Returns the error of a file that is not what was written."""
-    return ModelError(f"{os.fspath(path)} is damaged: {why}. Use another copy, or make it again.")
-
-
-def _digest(tensors: Tensors, about: Mapping[str, str]) -> str:
-    digest = hashlib.sha256(json.dumps(sorted(about.items())).encode())
-    for name in sorted(tensors):
-        tensor = np.ascontiguousarray(tensors[name])
-        digest.update(json.dumps([name, tensor.dtype.str, tensor.shape]).encode())
-        digest.update(tensor.tobytes())
-    return digest.hexdigest()

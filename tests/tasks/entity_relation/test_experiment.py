@@ -12,12 +12,13 @@ import pytest
 from hasten.errors import CorpusError, ModelError, ProblemError, WriteError
 from hasten.search.beam import FORCED
 from hasten.speedup.calibration import Calibration, Candidate
+from hasten.support.tensors import load_tensors, save_tensors
 from hasten.tasks.entity_relation.data.corpus import Sentence
 from hasten.tasks.entity_relation.data.synthetic import generate
 from hasten.tasks.entity_relation.experiment.experiment import Experiment
 from hasten.tasks.entity_relation.experiment.measure import Reference, Row, Timing, timed
 from hasten.tasks.entity_relation.experiment.paper import PAPER_ROWS, PAPER_THETAS
-from hasten.tasks.entity_relation.tagger import Tagger, explain_theta, in_words
+from hasten.tasks.entity_relation.tagger import FORMAT, Tagger, explain_theta, in_words
 from hasten.tasks.entity_relation.task import EntityRelationTask
 
 KEYS = [
@@ -175,12 +176,15 @@ def test_a_tagger_says_what_its_theta_rests_on(tagger):
 
 
 def test_a_damaged_or_foreign_tagger_is_refused(tagger, tmp_path):
-    with pytest.raises(ModelError, match="no tagger, or a damaged one"):
+    with pytest.raises(ModelError, match="There is no file"):
         Tagger.load(tmp_path / "missing")
     path = tmp_path / "model"
     tagger.save(path)
-    (path / "tagger.json").write_text("{}")
-    with pytest.raises(ModelError, match="damaged"):
+    path.write_bytes(path.read_bytes()[:-1])
+    with pytest.raises(ModelError, match="model is no tagger, or is damaged"):
+        Tagger.load(path)
+    tagger.heuristic.save(path)
+    with pytest.raises(ModelError, match=r"is no tagger of this version: its format is 'hasten\.heuristic/1'"):
         Tagger.load(path)
     other = tmp_path / "other"
     other.mkdir()
@@ -190,6 +194,38 @@ def test_a_damaged_or_foreign_tagger_is_refused(tagger, tmp_path):
     assert (other / "precious.txt").exists()
     with pytest.raises(ProblemError, match="'certified' or 'search'"):
         Tagger(tagger.task, tagger.scorer, tagger.heuristic, mode="guess")
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "words"),
+    [
+        ("width", -1, "'width' must be a whole number from 1"),
+        ("width", 10**18, "at most 65,536"),
+        ("width", 2.5, "'width' must be a whole number"),
+        ("theta", math.nan, "'theta' must be a number from 0"),
+        ("theta", "inf", "'theta' must be a number"),
+        ("mode", "guess", "mode is 'certified' or 'search'"),
+        ("features", "some", "no features 'some'"),
+        ("entity_labels", [], "no labels"),
+        ("entity_labels", ["person", 1], "must be a string"),
+        ("entity_labels", ["person"], "no label"),
+        ("arguments", {"Kill": [["person"]]}, "a list of 2"),
+        ("arguments", {}, "The task has the labels|must have the shape"),
+        ("no_relation", None, "must be a string"),
+        ("more", 1, "the key 'more'"),
+    ],
+)
+def test_a_forged_tagger_with_a_right_digest_is_refused(tagger, tmp_path, key, value, words):
+    path = tmp_path / "model"
+    tagger.save(path)
+    tensors, about = load_tensors(path, FORMAT, "tagger")
+    settings = json.loads(about["tagger"]) | {key: value}
+    save_tensors(path, FORMAT, tensors, about | {"tagger": json.dumps(settings)})
+    with pytest.raises(ModelError, match=rf"model is damaged: .*({words})"):
+        Tagger.load(path)
+    save_tensors(path, FORMAT, tensors, about | {"tagger": "[" * 100_000})
+    with pytest.raises(ModelError, match="nested too deep"):
+        Tagger.load(path)
 
 
 def test_labels_in_words():

@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sentences import MARLOW, installed, sentences
 
-from hasten.errors import CorpusError, WriteError
+from hasten.errors import CorpusError, ProblemError, WriteError
 from hasten.tasks.entity_relation.data.corpus import Sentence, induce_arguments
 from hasten.tasks.entity_relation.data.formats import (
     FORMATS,
@@ -389,3 +389,70 @@ def test_conll2003_has_its_counts():
     parts = [list(read_corpus(installed(f"conll2003/eng.{part}.gz"))) for part in ("train", "testa", "testb")]
     assert [len(part) for part in parts] == [14_041, 3_250, 3_453]
     assert sum(len(sentence.spans) >= 2 for part in parts for sentence in part) == 9_198
+
+
+HOSTILE = [
+    ('{"tokens": ' + "[" * 100_000 + "]" * 100_000 + ', "spans": []}', "nested too deep"),
+    ('{"tokens": ' + "[" * 900 + "]" * 900 + ', "spans": []}', "'tokens' should be a list of strings"),
+    ('{"tokens": [], "spans": [], "more": ' + "[" * 100_000 + "}", "nested too deep"),
+    ('{"tokens": [], "spans": [[0, ' + "9" * 5000 + "]]}", "thousands of digits"),
+    ('{"tokens": ["a"], "spans": [[0, ' + "9" * 4000 + "]]}", "does not fit 1 tokens"),
+]
+
+
+@pytest.mark.parametrize(("line", "words"), HOSTILE)
+def test_json_that_is_meant_to_hurt_is_refused_with_its_line(tmp_path, line, words):
+    path = tmp_path / "x.jsonl"
+    path.write_text('{"tokens": [], "spans": []}\n' + line + "\n")
+    with pytest.raises(CorpusError, match=rf"x\.jsonl, line 2: .*{words}"):
+        list(read_jsonl(path))
+
+
+@pytest.mark.parametrize("name", FORMATS)
+@pytest.mark.parametrize("pack", ["plain", "gz", "zip"])
+def test_a_line_without_an_end_is_refused(tmp_path, name, pack):
+    path = tmp_path / "x"
+    path.write_bytes(packed(b" " * 3_000_000, pack))
+    with pytest.raises(CorpusError, match=r"x, line 1: The line has more than 1,000,000 characters.*max_line"):
+        list(read_corpus(path, name, 1_000_000))
+
+
+def test_a_line_may_be_exactly_as_long_as_is_allowed(tmp_path):
+    path = tmp_path / "x.jsonl"
+    write_jsonl(path, [MARLOW])
+    length = path.stat().st_size
+    assert list(read_jsonl(path, length)) == [MARLOW]
+    with pytest.raises(CorpusError, match="line 1: The line has more than"):
+        list(read_jsonl(path, length - 1))
+    with pytest.raises(ProblemError, match="max_line must be at least 1"):
+        list(read_jsonl(path, 0))
+
+
+def test_a_name_with_a_null_character_is_refused():
+    for format in ("auto", *FORMATS):
+        with pytest.raises(CorpusError, match=r"'a\\x00b': A name holds no null character"):
+            list(read_corpus("a\0b", format))
+
+
+def test_standard_streams_that_are_closed_are_told(monkeypatch):
+    monkeypatch.setattr(sys, "stdin", None)
+    monkeypatch.setattr(sys, "stdout", None)
+    for format in ("auto", "jsonl"):
+        with pytest.raises(CorpusError, match="Standard input is closed"):
+            list(read_corpus("-", format))
+    with pytest.raises(WriteError, match="Standard output is closed"):
+        write_jsonl("-", [MARLOW])
+
+
+def test_an_archive_whose_file_has_no_name_is_read(tmp_path):
+    with zipfile.ZipFile(tmp_path / "x.jsonl", "w") as archive:
+        archive.writestr(zipfile.ZipInfo(""), '{"tokens": [], "spans": []}\n')
+    assert len(list(read_jsonl(tmp_path / "x.jsonl"))) == 1
+
+
+def test_an_archive_from_the_future_is_refused(tmp_path):
+    data = bytearray(packed(b"{}", "zip"))
+    data[data.index(b"PK\x01\x02") + 6] = 255  # the version that is needed to unpack it
+    (tmp_path / "x.jsonl").write_bytes(data)
+    with pytest.raises(CorpusError, match=r"x\.jsonl: The archive cannot be opened \(zip file version"):
+        list(read_jsonl(tmp_path / "x.jsonl"))

@@ -1,12 +1,10 @@
-"""A trained labeller of text: black box, heuristic and all, in one directory; it labels streams of any length."""
+"""A trained labeller of text: black box, heuristic and all, in one file; it labels streams of any length."""
 
 from __future__ import annotations
 
 import json
 import math
 import os
-import secrets
-import shutil
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache, partial
@@ -25,18 +23,21 @@ from hasten.solvers import make_solver
 from hasten.speedup.black_box import prove_or_solve
 from hasten.speedup.calibration import Calibration, calibrate, problems_needed, theta_in_words
 from hasten.speedup.mode import Mode
+from hasten.support import forms
 from hasten.support.arrays import IntArray
-from hasten.support.files import output_directory, unwritable
+from hasten.support.checks import check_number, check_width
+from hasten.support.files import output_directory
 from hasten.support.progress import Tell, tell_nobody
+from hasten.support.tensors import Tensors, format_of, load_tensors, reading, save_tensors
 from hasten.tasks.entity_relation.data.corpus import Sentence
 from hasten.tasks.entity_relation.names import Training
 from hasten.tasks.entity_relation.scoring import native
-from hasten.tasks.entity_relation.scoring.black_box import LinearScorer
+from hasten.tasks.entity_relation.scoring.black_box import LinearScorer, check_versions
 from hasten.tasks.entity_relation.scoring.text import Vocabulary
 from hasten.tasks.entity_relation.scoring.training import train_black_box
 from hasten.tasks.entity_relation.task import EntityRelationTask
 
-FORMAT = "hasten-entity-relation-tagger"
+FORMAT = "hasten.tagger/1"
 CHUNK = 512  # sentences labelled together
 MAX_WORDS = 200_000  # words remembered between chunks
 MAX_NODES = 20_000  # of branching, before the solver is asked
@@ -69,6 +70,8 @@ class Tagger:
     about_theta: str = field(default="", compare=False, repr=False)  # what theta rests on, in words; not saved
 
     def __post_init__(self) -> None:
+        check_width(self.width)
+        check_number("theta", self.theta)
         if self.mode not in list(Mode):
             raise ProblemError(f"A tagger's mode is {Mode.choices()}, not {self.mode!r}.")
         for ours, theirs in (
@@ -154,59 +157,59 @@ class Tagger:
             yield Labelled(labelled, answer.proved, answer.source)
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Writes a directory, whole or not at all; one that is there already is replaced."""
+        """Writes a file, whole or not at all; a tagger that is there already is replaced."""
         path = Path(path)
         check_place(path)
-        beside = path.with_name(f".{path.name}.{secrets.token_hex(4)}.part")
-        about = {
-            "format": FORMAT,
-            "version": 1,
+        settings = {
             "entity_labels": list(self.task.entity_labels),
             "arguments": {name: sorted(map(list, pairs)) for name, pairs in self.task.arguments.items()},
             "no_relation": self.task.no_relation,
             "features": self.task.features,
             "width": self.width,
-            "theta": self.theta if math.isfinite(self.theta) else None,
+            "theta": self.theta,
             "mode": self.mode,
         }
+        tensors = {f"black_box/{name}": tensor for name, tensor in self.scorer.tensors().items()}
+        tensors |= {f"heuristic/{name}": tensor for name, tensor in self.heuristic.tensors().items()}
         with output_directory(path.parent):
-            try:
-                beside.mkdir()
-                self.scorer.save(beside / "black_box.safetensors")
-                self.heuristic.save(beside / "heuristic.safetensors")
-                (beside / "tagger.json").write_text(json.dumps(about, indent=2) + "\n", encoding="utf-8")
-                if path.exists():
-                    shutil.rmtree(path)
-                os.replace(beside, path)
-            except OSError as error:
-                raise unwritable(path, error) from error
-            finally:
-                shutil.rmtree(beside, ignore_errors=True)
+            save_tensors(path, FORMAT, tensors, self.scorer.about() | {"tagger": json.dumps(settings)})
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Tagger:
         """Reads what `save` wrote."""
-        path = Path(path)
-        try:
-            about = json.loads((path / "tagger.json").read_text(encoding="utf-8"))
-            if about["format"] != FORMAT or about["version"] != 1:
-                raise ValueError(f"its format is {about['format']!r}, version {about['version']!r}")
-            arguments = {name: {(str(s), str(t)) for s, t in pairs} for name, pairs in about["arguments"].items()}
+        tensors, about = load_tensors(path, FORMAT, "tagger")
+        check_versions(path, about)
+        with reading(path):
+            settings = forms.read_json(about.get("tagger", ""), "its settings")
+            _SETTINGS(settings, "its settings")
+            scorer = LinearScorer.of_tensors(_part(tensors, "black_box/"), about)
             task = EntityRelationTask(
-                about["entity_labels"],
-                arguments,
-                no_relation=about["no_relation"],
-                features=about["features"],
+                settings["entity_labels"],
+                {name: set(map(tuple, pairs)) for name, pairs in settings["arguments"].items()},
+                no_relation=settings["no_relation"],
+                features=settings["features"],
             )
-            theta = math.inf if about["theta"] is None else float(about["theta"])
-            width, mode = int(about["width"]), str(about["mode"])
-        except (OSError, ValueError, KeyError, TypeError) as error:
-            raise ModelError(
-                f"{path} is no tagger, or a damaged one: {error}. Make one with `hasten train`."
-            ) from error
-        scorer = LinearScorer.load(path / "black_box.safetensors")
-        heuristic = Heuristic.load(path / "heuristic.safetensors", task.schema)
-        return cls(task, scorer, heuristic, width, theta, mode)
+            heuristic = Heuristic.of_tensors(task.schema, _part(tensors, "heuristic/"))
+            rest = {name: each for name, each in tensors.items() if not name.startswith(("black_box/", "heuristic/"))}
+            forms.check_tensors(rest, {})
+            return cls(task, scorer, heuristic, settings["width"], float(settings["theta"]), settings["mode"])
+
+
+_SETTINGS = forms.record(
+    {
+        "entity_labels": forms.many(forms.text),
+        "arguments": forms.table_of(forms.many(forms.row(forms.text, forms.text))),
+        "no_relation": forms.text,
+        "features": forms.text,
+        "width": forms.whole(1),
+        "theta": forms.number(0),
+        "mode": forms.text,
+    }
+)
+
+
+def _part(tensors: Tensors, prefix: str) -> Tensors:
+    return {name.removeprefix(prefix): tensor for name, tensor in tensors.items() if name.startswith(prefix)}
 
 
 def n_held_out(n: int) -> int:
@@ -236,7 +239,7 @@ def explain_theta(chosen: Calibration | None, n: int, risk: float) -> str:
 
 def check_place(path: Path) -> None:
     """Refuses a place that holds something else than a tagger, which may be replaced."""
-    if path.exists() and not (path / "tagger.json").exists():
+    if os.path.lexists(path) and format_of(path) != FORMAT:
         raise ModelError(f"{path} is there already, and is no tagger. Choose another place.")
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import os
+from collections.abc import Mapping
 from dataclasses import dataclass
 from math import exp, log
 
@@ -18,8 +19,9 @@ import numpy.typing as npt
 from hasten.errors import ModelError
 from hasten.jit import driver, kernel
 from hasten.model.problem import Scorer
+from hasten.support import forms
 from hasten.support.arrays import FloatArray, IntArray
-from hasten.support.files import damaged, load_tensors, save_tensors
+from hasten.support.tensors import Tensors, load_tensors, reading, save_tensors
 from hasten.tasks.entity_relation.names import Training
 from hasten.tasks.entity_relation.scoring import features
 from hasten.tasks.entity_relation.scoring.features import MAX_FEATURES, variable_features
@@ -152,36 +154,57 @@ class LinearScorer:
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Writes the model whole or not at all."""
-        tensors = {"entity_weights": self.entity_weights, "relation_weights": self.relation_weights}
-        about = {
+        save_tensors(path, FORMAT, self.tensors(), self.about())
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str]) -> LinearScorer:
+        """Reads a saved model, and refuses a file that is not exactly what was saved."""
+        tensors, about = load_tensors(path, FORMAT, "black box")
+        check_versions(path, about)
+        with reading(path):
+            return cls.of_tensors(tensors, about)
+
+    def tensors(self) -> Tensors:
+        """Returns what a file holds of it."""
+        return {"entity_weights": self.entity_weights, "relation_weights": self.relation_weights}
+
+    def about(self) -> dict[str, str]:
+        """Returns what a file says of it."""
+        return {
             "version": str(FORMAT_VERSION),
             "features": str(features.VERSION),
             "entity_labels": json.dumps(self.entity_labels),
             "relation_labels": json.dumps(self.relation_labels),
             "training": self.training,
         }
-        save_tensors(path, FORMAT, tensors, about)
 
     @classmethod
-    def load(cls, path: str | os.PathLike[str]) -> LinearScorer:
-        """Reads a saved model, and refuses a file that is not exactly what was saved."""
-        tensors, about = load_tensors(path, FORMAT, "black box")
-        versions = (about.get("version"), about.get("features"))
-        if versions != (str(FORMAT_VERSION), str(features.VERSION)):
-            raise ModelError(
-                f"{os.fspath(path)} was written by another version of hasten (format and features {versions}). "
-                "Train the black box again."
-            )
-        try:
-            return cls(
-                tuple(json.loads(about["entity_labels"])),
-                tuple(json.loads(about["relation_labels"])),
-                tensors["entity_weights"],
-                tensors["relation_weights"],
-                about["training"],
-            )
-        except (KeyError, ValueError, TypeError) as error:
-            raise damaged(path, str(error)) from error
+    def of_tensors(cls, tensors: Tensors, about: Mapping[str, str]) -> LinearScorer:
+        """Makes a model of what `tensors` and `about` returned; what cannot be one is a `Misfit`."""
+        labels = {}
+        for name in ("entity_labels", "relation_labels"):
+            labels[name] = forms.read_json(about.get(name, ""), name)
+            forms.many(forms.text, least=1)(labels[name], name)
+        entity_labels, relation_labels = map(tuple, labels.values())
+        forms.check_tensors(
+            tensors,
+            {
+                "entity_weights": forms.Array("float32", (None, len(entity_labels))),
+                "relation_weights": forms.Array("float32", (None, len(relation_labels))),
+            },
+        )
+        weights = tensors["entity_weights"], tensors["relation_weights"]
+        return cls(entity_labels, relation_labels, *weights, about.get("training", ""))
+
+
+def check_versions(path: str | os.PathLike[str], about: Mapping[str, str]) -> None:
+    """Refuses a file whose weights are for other features than ours."""
+    versions = (about.get("version"), about.get("features"))
+    if versions != (str(FORMAT_VERSION), str(features.VERSION)):
+        raise ModelError(
+            f"{os.fspath(path)} was written by another version of hasten (format and features {versions}). "
+            "Train the black box again."
+        )
 
 
 def check_n_buckets(n_buckets: int) -> None:

@@ -18,7 +18,7 @@ from hasten.tasks.entity_relation.data.formats.conll2003 import read_conll2003
 from hasten.tasks.entity_relation.data.formats.gmb import HEADER as GMB_HEADER
 from hasten.tasks.entity_relation.data.formats.gmb import read_gmb
 from hasten.tasks.entity_relation.data.formats.jsonl import read_jsonl, write_jsonl
-from hasten.tasks.entity_relation.data.formats.lines import AnyPath, called, open_lines, peek_line
+from hasten.tasks.entity_relation.data.formats.lines import MAX_LINE, AnyPath, called, open_lines, peek_line
 
 __all__ = [
     "FORMATS",
@@ -31,7 +31,7 @@ __all__ = [
     "write_jsonl",
 ]
 
-FORMATS: dict[str, Callable[[AnyPath], Iterator[Sentence]]] = {
+FORMATS: dict[str, Callable[[AnyPath, int], Iterator[Sentence]]] = {
     "jsonl": read_jsonl,
     "conll04": read_conll04,
     "conll2003": read_conll2003,
@@ -39,10 +39,13 @@ FORMATS: dict[str, Callable[[AnyPath], Iterator[Sentence]]] = {
 }
 
 
-def read_corpus(path: AnyPath, format: str = "auto", *, remedy: str = "Name it: format= one of") -> Iterator[Sentence]:
+def read_corpus(
+    path: AnyPath, format: str = "auto", max_line: int = MAX_LINE, *, remedy: str = "Name it: format= one of"
+) -> Iterator[Sentence]:
     """Reads a corpus in any of `FORMATS`; `"auto"` tells which by `recognise`.
 
-    `remedy` is what to do where that cannot tell; the names of the formats follow it.
+    `remedy` is what to do where that cannot tell; the names of the formats follow it. A line of more than `max_line`
+    characters is an error.
     """
     if format == "auto":
         found = recognise(path)
@@ -51,7 +54,7 @@ def read_corpus(path: AnyPath, format: str = "auto", *, remedy: str = "Name it: 
         format = found
     if format not in FORMATS:
         raise CorpusError(f"There is no corpus format {format!r}. Choose one of {', '.join(FORMATS)}, or auto.")
-    return FORMATS[format](path)
+    return FORMATS[format](path, max_line)
 
 
 def recognise(path: AnyPath) -> str | None:

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 
 from hasten.errors import CorpusError
 from hasten.tasks.entity_relation.data.corpus import Sentence
-from hasten.tasks.entity_relation.data.formats.lines import AnyPath, open_lines
+from hasten.tasks.entity_relation.data.formats.lines import MAX_LINE, AnyPath, open_lines
 
 TYPES = {"Peop": "person", "Loc": "location", "Org": "organization", "Other": "none"}
 RELATIONS = {
@@ -32,13 +32,13 @@ ESCAPES = {
 }
 
 
-def read_conll04(path: AnyPath) -> Iterator[Sentence]:
+def read_conll04(path: AnyPath, max_line: int = MAX_LINE) -> Iterator[Sentence]:
     """Reads `conll04.corp` (Roth & Yih 2004), with the paper's names for types and relations.
 
     The ids are the file's own sentence numbers. A sentence without relations gets `()`, not None, for it
     was annotated.
     """
-    with open_lines(path) as lines:
+    with open_lines(path, max_line) as lines:
         draft = _Draft()
         for line in lines:
             columns = line.rstrip("\r\n").split("\t")

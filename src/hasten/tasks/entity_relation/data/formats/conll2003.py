@@ -7,16 +7,16 @@ from collections.abc import Iterator
 from hasten.errors import CorpusError
 from hasten.tasks.entity_relation.data.corpus import Sentence
 from hasten.tasks.entity_relation.data.formats.iob import from_tags
-from hasten.tasks.entity_relation.data.formats.lines import AnyPath, open_lines
+from hasten.tasks.entity_relation.data.formats.lines import MAX_LINE, AnyPath, open_lines
 
 
-def read_conll2003(path: AnyPath) -> Iterator[Sentence]:
+def read_conll2003(path: AnyPath, max_line: int = MAX_LINE) -> Iterator[Sentence]:
     """Reads the four columns of CoNLL-2003 (word, POS, chunk, IOB entity) as unlabelled text.
 
     The spans of all entities are kept, their types are not. Lines that mark a new document are passed over.
     Ids count the sentences from 1.
     """
-    with open_lines(path) as lines:
+    with open_lines(path, max_line) as lines:
         number, rows = 1, list[list[str]]()
         for line in lines:
             columns = line.split()

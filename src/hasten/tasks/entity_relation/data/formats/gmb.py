@@ -8,21 +8,23 @@ from collections.abc import Iterator
 from hasten.errors import CorpusError
 from hasten.tasks.entity_relation.data.corpus import Sentence
 from hasten.tasks.entity_relation.data.formats.iob import from_tags
-from hasten.tasks.entity_relation.data.formats.lines import AnyPath, open_lines
+from hasten.tasks.entity_relation.data.formats.lines import MAX_LINE, AnyPath, open_lines
 
 HEADER = ["Sentence #", "Word", "POS", "Tag"]
 ENTITIES = frozenset({"per", "org", "geo", "gpe"})
 SPREADSHEET_ROWS = 1_048_576  # the program that saved the published file cuts a table here
 
 
-def read_gmb(path: AnyPath) -> Iterator[Sentence]:
+def read_gmb(path: AnyPath, max_line: int = MAX_LINE) -> Iterator[Sentence]:
     """Reads the Groningen Meaning Bank's `ner_dataset.csv` as unlabelled text.
 
     Spans are the persons, organisations, places and nations (per, org, geo, gpe); their types are left out.
     The published file was cut by a spreadsheet at 1,048,576 rows, in the middle of a sentence: in a file of
     that length the last sentence is left out too.
     """
-    with open_lines(path, encoding="cp1252") as lines:  # a superset of latin-1's letters; the file has its quotes
+    with open_lines(
+        path, max_line, encoding="cp1252"
+    ) as lines:  # a superset of latin-1's letters; the file has its quotes
         rows = csv.reader(lines)
         if (header := next(rows, None)) != HEADER:
             raise CorpusError(f"Expected the header {','.join(HEADER)!r}, not {header}. Is this the file?")

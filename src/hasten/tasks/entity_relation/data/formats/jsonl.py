@@ -5,7 +5,6 @@ from __future__ import annotations
 import gzip
 import io
 import json
-import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import ExitStack
 from pathlib import Path
@@ -13,17 +12,18 @@ from typing import IO, Any
 
 from hasten.errors import CorpusError
 from hasten.support.files import whole
+from hasten.support.terminal import standard_output
 from hasten.tasks.entity_relation.data.corpus import Sentence
-from hasten.tasks.entity_relation.data.formats.lines import AnyPath, open_lines
+from hasten.tasks.entity_relation.data.formats.lines import MAX_LINE, AnyPath, open_lines
 
 
-def read_jsonl(path: AnyPath) -> Iterator[Sentence]:
+def read_jsonl(path: AnyPath, max_line: int = MAX_LINE) -> Iterator[Sentence]:
     """Reads one JSON object a line; the path `"-"` is standard input. `docs/corpora.md` describes the format.
 
     Keys that it does not know are passed over, so that a file may carry more than hasten needs. A sentence
     without an id gets the number of its line.
     """
-    with open_lines(path) as lines:
+    with open_lines(path, max_line) as lines:
         for line in lines:
             if not line.isspace():
                 yield _from_json(line, str(lines.number))
@@ -40,7 +40,8 @@ def write_jsonl(path: AnyPath, sentences: Iterable[Sentence]) -> int:
 def write_objects(path: AnyPath, objects: Iterable[Mapping[str, object]]) -> int:
     """Writes one JSON object a line, in the same way, and returns how many."""
     if path == "-":
-        return _write(sys.stdout, objects)
+        with standard_output() as stream:
+            return _write(stream, objects)
     path = Path(path)
     with whole(path) as part, ExitStack() as stack:
         raw: Any = stack.enter_context(open(part, "wb"))
@@ -60,16 +61,20 @@ def _from_json(line: str, default_id: str) -> Sentence:
         found = json.loads(line)
     except json.JSONDecodeError as error:
         raise CorpusError(f"Not JSON ({error.msg} at column {error.colno}). Write one object a line.") from error
+    except ValueError:
+        raise CorpusError("A number has thousands of digits. Write smaller ones.") from None
+    except RecursionError:
+        raise CorpusError("The object is nested too deep. Write lists of strings and numbers.") from None
     if not isinstance(found, dict):
         raise CorpusError("Expected a JSON object with tokens and spans. Write one object a line.")
     for key, (form, fits) in _JSON_KEYS.items():
         if key in found and not (isinstance(found[key], list) and all(map(fits, found[key]))):
-            raise CorpusError(f"{key!r} should be {form}, not {json.dumps(found[key])[:60]}.")
+            raise CorpusError(f"{key!r} should be {form}, not {_short(found[key])}.")
     for key in ("tokens", "spans"):
         if key not in found:
             raise CorpusError(f"{key!r} is missing. Give it, if need be as an empty list.")
     if not isinstance(found.get("id", ""), str):
-        raise CorpusError(f"'id' should be a string, not {json.dumps(found['id'])[:60]}. Put it in quotes.")
+        raise CorpusError(f"'id' should be a string, not {_short(found['id'])}. Put it in quotes.")
     return Sentence(
         id=found.get("id", default_id),
         tokens=tuple(found["tokens"]),
@@ -78,6 +83,13 @@ def _from_json(line: str, default_id: str) -> Sentence:
         types=tuple(found["types"]) if "types" in found else None,
         relations=tuple((s, t, name) for s, t, name in found["relations"]) if "relations" in found else None,
     )
+
+
+def _short(value: object) -> str:
+    try:
+        return json.dumps(value)[:60]
+    except RecursionError:
+        return "something nested deep"
 
 
 def _is(*kinds: type) -> Callable[[object], bool]:

@@ -2,7 +2,8 @@
 
 Files may be plain, gzipped, or a zip archive with one file in it; which of them is seen from their first bytes, not
 from their name. A reader raises `CorpusError` with the reason alone; `open_lines` puts the file and the line before
-it, and does the same for files that are damaged or missing.
+it, and does the same for files that are damaged or missing. No line is read that is longer than a limit, so that a
+file without line ends, or a packed one that unpacks to no end, cannot fill the memory.
 """
 
 from __future__ import annotations
@@ -10,47 +11,62 @@ from __future__ import annotations
 import csv
 import gzip
 import io
+import lzma
 import os
 import sys
 import zipfile
 import zlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
-from typing import Any
+from typing import Any, TextIO
 
 from hasten.errors import CorpusError
+from hasten.support.checks import check_whole
 
 AnyPath = str | os.PathLike[str]
 
-_DAMAGE = (EOFError, zlib.error, zipfile.BadZipFile, gzip.BadGzipFile, csv.Error, UnicodeDecodeError)
+MAX_LINE = 64_000_000  # characters
+
+_DAMAGE = (EOFError, zlib.error, lzma.LZMAError, zipfile.BadZipFile, gzip.BadGzipFile, csv.Error, UnicodeDecodeError)
 
 
 class Lines:
     """The lines of a stream; `number` is that of the line last read, from 1."""
 
-    def __init__(self, stream: Iterable[str] = ()) -> None:
+    def __init__(self, stream: TextIO, max_line: int) -> None:
         self.number = 0
-        self._stream = iter(stream)
+        self._read = stream.readline
+        self._max_line = max_line
 
     def __iter__(self) -> Iterator[str]:
         return self
 
     def __next__(self) -> str:
-        line = next(self._stream)
+        line = self._read(self._max_line + 1)
+        if not line:
+            raise StopIteration
         self.number += 1
+        if len(line) > self._max_line:
+            raise CorpusError(
+                f"The line has more than {self._max_line:,} characters. If it should, allow longer ones: "
+                "--max-line on the command line, max_line= in Python."
+            )
         return line
 
 
 @contextmanager
-def open_lines(path: AnyPath, encoding: str = "utf-8-sig") -> Iterator[Lines]:
+def open_lines(path: AnyPath, max_line: int = MAX_LINE, encoding: str = "utf-8-sig") -> Iterator[Lines]:
     """Opens a file for its lines; whatever goes wrong while they are read is raised with its place."""
-    lines = Lines()
+    check_whole("max_line", max_line, least=1)
+    lines = Lines(io.StringIO(), max_line)
+    if "\0" in os.fspath(path):
+        raise CorpusError(f"{os.fspath(path)!r}: A name holds no null character. Check the path.")
     with ExitStack() as stack:
         try:
-            raw: Any = sys.stdin.buffer if path == "-" else stack.enter_context(open(path, "rb"))
+            raw: Any = standard_input() if path == "-" else stack.enter_context(open(path, "rb"))
             text = io.TextIOWrapper(_unpack(raw, stack), encoding=encoding)
             stack.callback(text.detach)  # what we did not open we do not close
-            lines = Lines(text)
+            lines = Lines(text, max_line)
             yield lines
         except (CorpusError, *_DAMAGE, OSError) as error:
             place = f"{called(path)}, line {lines.number}" if lines.number else called(path)
@@ -70,12 +86,19 @@ def called(path: AnyPath) -> str:
     return "standard input" if path == "-" else os.fspath(path)
 
 
+def standard_input() -> Any:
+    """Returns the bytes that come in, or says that nothing does."""
+    if sys.stdin is None:
+        raise CorpusError("Standard input is closed. Name a file, or send one there.")
+    return sys.stdin.buffer
+
+
 def peek_line() -> str | None:
     """Returns the first line of standard input that is not blank, as latin-1, and leaves everything there to read.
 
     "" if there is nothing; None if it cannot be seen: in a zip archive, or where less than a line has come so far.
     """
-    data = _peek(sys.stdin.buffer)
+    data = _peek(standard_input())
     if data.startswith(b"PK\x03\x04"):
         return None
     if data.startswith(b"\x1f\x8b"):
@@ -116,12 +139,16 @@ def _unpack(raw: Any, stack: ExitStack) -> Any:
     if first.startswith(b"\x1f\x8b"):
         return stack.enter_context(gzip.GzipFile(fileobj=raw))
     if first.startswith(b"PK\x03\x04"):
-        archive = stack.enter_context(zipfile.ZipFile(raw if raw.seekable() else io.BytesIO(raw.read())))
-        names = [name for name in archive.namelist() if not name.startswith("__MACOSX/") and name[-1] != "/"]
-        if len(names) != 1:
-            raise CorpusError(f"The archive holds {len(names)} files. Pack one, or unpack it.")
         try:
-            return stack.enter_context(archive.open(names[0]))
+            return _open_archive(raw, stack)
         except (RuntimeError, NotImplementedError) as error:  # a password, or a way to pack that Python does not know
             raise CorpusError(f"The archive cannot be opened ({error}). Pack it again, or unpack it.") from error
     return raw
+
+
+def _open_archive(raw: Any, stack: ExitStack) -> Any:
+    archive = stack.enter_context(zipfile.ZipFile(raw if raw.seekable() else io.BytesIO(raw.read())))
+    names = [name for name in archive.namelist() if not name.startswith("__MACOSX/") and not name.endswith("/")]
+    if len(names) != 1:
+        raise CorpusError(f"The archive holds {len(names)} files. Pack one, or unpack it.")
+    return stack.enter_context(archive.open(names[0]))

@@ -1,0 +1,60 @@
+"""What is printed: text that does nothing to a terminal, and an output that may be full, closed, or read no further."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import TextIO
+
+from hasten.errors import WriteError
+from hasten.support.files import unwritable
+
+
+def printable(text: object) -> str:
+    r"""Returns text with its control characters spelled out, so that a file cannot tell a terminal what to do.
+
+    >>> printable("a\x1b[2Jb")
+    'a\\x1b[2Jb'
+    """
+    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode("ascii") for c in str(text))
+
+
+@contextmanager
+def standard_output() -> Iterator[TextIO]:
+    """Gives standard output, and sees that all arrives."""
+    if sys.stdout is None:
+        raise WriteError("Standard output is closed. Name a file, or open it.")
+    with all_printed():
+        yield sys.stdout
+
+
+@contextmanager
+def all_printed() -> Iterator[None]:
+    """Sees that what is printed arrives; if it cannot be written, that is an error of ours.
+
+    Where nobody reads any more, BrokenPipeError says so.
+    """
+    try:
+        try:
+            yield
+        finally:
+            if sys.stdout is not None:
+                sys.stdout.flush()
+    except WriteError:
+        raise
+    except OSError as error:
+        _forget_output()
+        if isinstance(error, BrokenPipeError):
+            raise
+        raise unwritable(Path("Standard output"), error) from error
+
+
+def _forget_output() -> None:
+    """Sends what is still waiting to be printed nowhere; Python would try once more as it ends."""
+    with suppress(OSError, ValueError):  # not every output is a file
+        nowhere = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(nowhere, sys.stdout.fileno())
+        os.close(nowhere)

@@ -1,0 +1,120 @@
+"""The kinds of file that hasten saves: how one is made, loaded, and put to work."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from hasten.learning.heuristic import Heuristic
+from hasten.learning.learner import Learner
+from hasten.model.batch import Batch
+from hasten.model.schema import Schema
+from hasten.model.structure import Structure
+from hasten.proof.certifier import Certifier
+from hasten.search.beam import BeamSearch
+from hasten.speedup.predictor import Speedup
+from hasten.tasks.entity_relation.data.synthetic import generate
+from hasten.tasks.entity_relation.scoring.black_box import LinearScorer
+from hasten.tasks.entity_relation.scoring.text import Vocabulary
+from hasten.tasks.entity_relation.tagger import Tagger
+from hasten.tasks.entity_relation.task import EntityRelationTask
+
+
+@dataclass(frozen=True)
+class Kind:
+    """A kind of file. `work` uses what was loaded; it may refuse, but must not crash."""
+
+    make: Callable[[int], Any]  # anything that can be saved, another for each number
+    load: Callable[[Path], Any]
+    work: Callable[[Any], object]
+
+
+@cache
+def shape() -> Structure:
+    """A schema with a table, a rule and features, closed by a structure of two entities."""
+    schema = Schema()
+    entity = schema.variable("entity", ["person", "place", "none"])
+    relation = schema.variable("relation", ["LiveIn", "NoRel"])
+    args = schema.factor("args", source=entity, relation=relation, target=entity)
+    args.allow(relation="LiveIn", source="person", target="place").allow(relation="NoRel")
+    schema.factor("pair", learned=False, left=entity, right=entity).cost(0.5, left="none")
+    schema.rule("few places", at_most=1, entity="place")
+    made = schema.structure()
+    left, right = made.add(entity), made.add(entity)
+    made.connect(args, source=left, relation=made.add(relation), target=right)
+    made.connect(schema.factors["pair"], left=left, right=right)
+    return made
+
+
+@cache
+def batch(seed: int = 0, n: int = 30) -> Batch:
+    return shape().batch(np.random.default_rng(seed).normal(size=(n, shape().n_labels)))
+
+
+@cache
+def sentences() -> list[Any]:
+    return list(generate(6, 3, labelled=False))
+
+
+def make_heuristic(n: int) -> Heuristic:
+    schema, rng = shape().schema, np.random.default_rng(n)
+    return Heuristic(schema, rng.normal(size=schema.n_weights), rng.normal(size=schema.n_messages))
+
+
+def use_heuristic(heuristic: Heuristic) -> None:
+    BeamSearch(2, heuristic.weights)(batch())
+    Certifier(max_join=0, messages=heuristic.messages)(batch())
+    heuristic.strongest(5)
+
+
+def make_speedup(n: int) -> Speedup:
+    settings: dict[str, Any] = {"mode": "search", "audit": 0.5, "learn": True, "guided": True, "theta": 2.0}
+    speedup = Speedup(shape().schema, solver="brute", learner=Learner(3, seed=n), seed=n, **settings)
+    speedup.fit(batch(n, 60)).predict(batch(n + 1))
+    return speedup
+
+
+def use_speedup(speedup: Speedup) -> None:
+    speedup.predict(batch(5))
+    speedup.predict(batch(6, 1)[0])
+    speedup.partial_fit(batch(7))
+    speedup.counters, speedup.agreement, speedup.distrust, speedup.heuristic  # noqa: B018
+
+
+@cache
+def task() -> EntityRelationTask:
+    return EntityRelationTask()
+
+
+def make_black_box(n: int, n_buckets: int = 64) -> LinearScorer:
+    rng = np.random.default_rng(n)
+    labels = task().entity_labels, task().relation_labels
+    tables = (rng.normal(size=(n_buckets, len(names))).astype(np.float32) for names in labels)
+    return LinearScorer(*labels, *tables, "structured" if n % 2 else "independent")
+
+
+def use_black_box(scorer: LinearScorer) -> None:
+    scorer.costs(Vocabulary().intern(sentences()))
+
+
+def make_tagger(n: int, n_buckets: int = 64) -> Tagger:
+    weights = np.random.default_rng(n).normal(size=task().schema.n_weights)
+    return Tagger(task(), make_black_box(n, n_buckets), Heuristic(task().schema, weights), width=2, theta=3.0)
+
+
+def use_tagger(tagger: Tagger) -> None:
+    for mode in ("certified", "search"):
+        list(replace(tagger, mode=mode, solver="brute").label(sentences()))
+
+
+KINDS = {
+    "heuristic": Kind(make_heuristic, lambda path: Heuristic.load(path, shape().schema), use_heuristic),
+    "speedup": Kind(make_speedup, lambda path: Speedup.load(path, shape().schema), use_speedup),
+    "black box": Kind(make_black_box, LinearScorer.load, use_black_box),
+    "tagger": Kind(make_tagger, Tagger.load, use_tagger),
+}
