@@ -94,6 +94,10 @@ class Certifier:
         """Returns starting messages: the averages, by factor kind and role, over the problems it proves by sweeping."""
         if self.max_join:
             raise ProblemError("Messages speak of the factors as declared: learn them with max_join=0.")
+        if len({structure.schema.digest for structure in batch.structures}) > 1:
+            raise ProblemError(
+                "Messages are those of one schema; these problems have several. Learn from one at a time."
+            )
         n = batch.structures[0].schema.n_messages if batch.structures else 0
         total, count = np.zeros(n), np.zeros(n, dtype=np.int64)
         self._certify(batch.resolved(), None, 1, (total, count))

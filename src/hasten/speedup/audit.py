@@ -123,22 +123,27 @@ class Counters:
     @classmethod
     def of(cls, answers: Solutions, solver_calls: int = 0) -> Counters:
         """Returns what there is to count about some answers."""
-        by, proved, infeasible = dict.fromkeys(Source, 0), 0, 0
+        costs, variables = int(answers.n_costs.sum()), int(answers.batch.variable_at[-1])
+        counted = cls(solver_calls=solver_calls, costs=costs, variables=variables)
         for (status, source), n in answers.counts().items():
-            by[source] += n
-            infeasible += n * (status is Status.INFEASIBLE)
-            proved += n * (status is Status.PROVED or (status is Status.INFEASIBLE and source is not Source.SOLVER))
+            counted += cls.of_some(status, source, n)
+        return counted
+
+    @classmethod
+    def of_some(cls, status: Status, source: Source, n: int, n_variables: int = 0) -> Counters:
+        """Returns what there is to count about `n` answers that came about alike, all costs computed."""
+        infeasible = status is Status.INFEASIBLE
+        proved = status is Status.PROVED or (infeasible and source is not Source.SOLVER)
         return cls(
-            problems=len(answers),
-            by_search=by[Source.SEARCH],
-            by_bound=by[Source.BOUND],
-            by_branch=by[Source.BRANCH],
-            by_solver=by[Source.SOLVER],
-            proved=proved,
-            infeasible=infeasible,
-            solver_calls=solver_calls,
-            costs=int(answers.n_costs.sum()),
-            variables=int(answers.batch.variable_at[-1]),
+            problems=n,
+            by_search=n * (source is Source.SEARCH),
+            by_bound=n * (source is Source.BOUND),
+            by_branch=n * (source is Source.BRANCH),
+            by_solver=n * (source is Source.SOLVER),
+            proved=n * proved,
+            infeasible=n * infeasible,
+            costs=n_variables,
+            variables=n_variables,
         )
 
     def __add__(self, other: Counters) -> Counters:

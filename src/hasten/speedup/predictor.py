@@ -28,6 +28,8 @@ from hasten.model.batch import Batch, as_batch
 from hasten.model.problem import Problem
 from hasten.model.schema import Schema
 from hasten.model.solution import Solution, Solutions, Status
+from hasten.model.structure import Structure
+from hasten.proof.certifier import Certifier
 from hasten.search.beam import BeamSearch
 from hasten.search.reduced import ReducedSearch
 from hasten.search.searcher import Searcher
@@ -110,6 +112,7 @@ class Speedup(Estimator):
         self.progress = progress
         self._made: tuple[object, Solver] | None = None
         self._kept: Memory | None = None
+        self._certifier: Certifier | None = None
 
     @classmethod
     def paper(cls, schema: Schema, width: int = 2, **settings: Any) -> Speedup:
@@ -158,6 +161,10 @@ class Speedup(Estimator):
     def predict(self, problems: Batch | Iterable[Problem]) -> Solutions: ...
     def predict(self, problems: Problem | Batch | Iterable[Problem]) -> Solution | Solutions:
         """Answers one problem or many. Trust and weights change between calls, never within one."""
+        if isinstance(problems, Problem) and self._proves_alone():
+            answer = self._prove_one(problems)
+            if answer is not None:
+                return answer
         batch = self._checked(problems)
         answers = self._by_search(batch) if self.mode == Mode.SEARCH and self.trusted else self._by_proof(batch)
         return answers.only(problems) if isinstance(problems, Problem) else answers
@@ -322,6 +329,24 @@ class Speedup(Estimator):
         self._remember(Counters.of(exact, calls), agreed, batch, exact)
         return exact
 
+    def _proves_alone(self) -> bool:
+        """Whether a single problem can be answered by a proof alone, the short way."""
+        return self.mode == Mode.CERTIFIED and self.prove and not (self.learn or self.search_first)
+
+    def _prove_one(self, problem: Problem) -> Solution | None:
+        """Proves one problem without what only batches need; None if that takes the solver."""
+        self._settle()
+        self._check_schema(problem.structure)
+        certifier = self._certifier
+        if certifier is None or certifier.max_nodes != self.max_nodes:
+            certifier = self._certifier = Certifier(max_nodes=self.max_nodes)
+        answer = certifier(problem)
+        if not answer.status.optimal:
+            return None
+        with self._lock:
+            self._memory.count_one(answer)
+        return answer
+
     def _exact(self, batch: Batch, progress: Progress | None = None) -> tuple[Solutions, int]:
         """Returns the answers of the black box, and how often that took the solver."""
         if not self.prove:
@@ -409,9 +434,12 @@ class Speedup(Estimator):
             )
         batch = as_batch(problems)
         for structure in batch.structures:
-            if structure.schema is not self.schema and structure.schema.digest != self.schema.digest:
-                raise ProblemError("These problems have another schema than this speedup. Make one for theirs.")
+            self._check_schema(structure)
         return batch
+
+    def _check_schema(self, structure: Structure) -> None:
+        if structure.schema is not self.schema and structure.schema.digest != self.schema.digest:
+            raise ProblemError("These problems have another schema than this speedup. Make one for theirs.")
 
     def _check_settings(self) -> None:
         if not isinstance(self.schema, Schema):

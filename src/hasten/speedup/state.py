@@ -14,7 +14,7 @@ import numpy as np
 from hasten.learning.learner import Learner
 from hasten.learning.targets import Answers
 from hasten.model.batch import Batch
-from hasten.model.solution import Solutions
+from hasten.model.solution import Solution, Solutions, Source, Status
 from hasten.speedup.audit import Audit, Counters
 from hasten.support.arrays import BoolArray, FloatArray
 
@@ -28,8 +28,9 @@ class Memory:
     rng: np.random.Generator
     guided: bool  # whether the weights are better than none, as far as is known
     learned: Learner | None = None
-    counters: Counters = field(default_factory=Counters)
+    counted: Counters = field(default_factory=Counters)
     audit: Audit = field(default_factory=Audit)
+    single: dict[tuple[Status, Source], list[int]] = field(default_factory=dict)  # problems and variables, yet to count
     weights: FloatArray | None = field(init=False)  # of what was learned so far: a copy, that no teaching changes
 
     def __post_init__(self) -> None:
@@ -40,9 +41,25 @@ class Memory:
         drawn: BoolArray = self.rng.random(n) < share
         return drawn
 
+    @property
+    def counters(self) -> Counters:
+        """All that was counted."""
+        for (status, source), (n, n_variables) in self.single.items():
+            self.counted += Counters.of_some(status, source, n, n_variables)
+        self.single.clear()
+        return self.counted
+
     def count(self, more: Counters) -> None:
         """Adds to what was counted."""
-        self.counters = self.counters + more
+        self.counted += more
+
+    def count_one(self, answer: Solution) -> None:
+        """Counts one answer, all of whose costs were computed: quickly, for it takes longer than some proofs."""
+        kept = self.single.get((answer.status, answer.source))
+        if kept is None:
+            kept = self.single[answer.status, answer.source] = [0, 0]
+        kept[0] += 1
+        kept[1] += answer.n_costs
 
     def observe(self, agreed: BoolArray, level: float | None) -> None:
         """Takes in audits; where they end the trust in the search, what it learns from now on weighs more."""
