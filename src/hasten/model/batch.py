@@ -4,16 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from functools import cached_property, lru_cache
-from typing import NamedTuple
+from functools import cached_property
 
 import numpy as np
 
 from hasten.errors import ProblemError
 from hasten.kernels.layout import Pool
 from hasten.model.problem import Problem, Scorer, check_costs
-from hasten.model.structure import Compiled, Structure, pool_of
-from hasten.support.arrays import FloatArray, IntArray
+from hasten.model.structure import Structure, pool_of
+from hasten.support.arrays import FloatArray, IntArray, offsets
+
+_ONLY = np.zeros(1, dtype=np.int64)  # the structure of a batch of one, and where its tables start
 
 
 @dataclass(frozen=True, eq=False)
@@ -52,7 +53,7 @@ class Batch:
             tuple(structures),
             structure,
             _join([np.zeros(size) if lazy else problem.cost for problem, size in zip(problems, sizes, strict=True)]),
-            _offsets(sizes),
+            offsets(sizes),
             table,
             table_at,
             _join_scorers([problem.scorer for problem in problems]) if lazy else None,
@@ -62,19 +63,19 @@ class Batch:
     @classmethod
     def of_one(cls, problem: Problem) -> Batch:
         """Makes a batch of one problem, fast: all but its costs and tables is its structure's."""
-        like = _like(problem.structure.compiled)
+        compiled = problem.structure.compiled
         lazy = problem.lazy
         batch = cls(
             (problem.structure,),
-            like.structure,
-            np.zeros(like.cost_at[-1]) if lazy else problem.cost,
-            like.cost_at,
+            _ONLY,
+            np.zeros(compiled.cost_at[-1]) if lazy else problem.cost,
+            compiled.cost_at,
             problem.table,
-            like.table_at,
+            _ONLY,
             problem.scorer if lazy else None,
             np.array([problem.id], dtype=np.int64) if lazy else None,
         )
-        batch.__dict__.update(pool=like.pool, variable_at=like.variable_at, n_variables=like.n_variables)
+        batch.__dict__.update(pool=compiled.pool, variable_at=compiled.variable_at, n_variables=compiled.n_variables)
         return batch
 
     @classmethod
@@ -107,8 +108,8 @@ class Batch:
         if structure.size and not (structure.min() >= 0 and structure.max() < len(structures)):
             raise ProblemError(f"A structure number is out of range: there are {len(structures)} structures, from 0.")
         sizes = np.array([each.graph.first[-1] for each in structures], dtype=np.int64)
-        cost_at = _offsets(sizes[structure] if structure.size else ())
-        table_first = _offsets([len(each.graph.table) for each in structures])
+        cost_at = offsets(sizes[structure] if structure.size else ())
+        table_first = offsets([len(each.graph.table) for each in structures])
         lazy = callable(costs)
         flat = np.zeros(cost_at[-1]) if callable(costs) else _numbers(costs)
         if flat.shape != (cost_at[-1],):
@@ -135,7 +136,7 @@ class Batch:
     @cached_property
     def variable_at(self) -> IntArray:
         """Where each problem's variables start in a flat labelling of the batch."""
-        return _offsets(self.n_variables)
+        return offsets(self.n_variables)
 
     @cached_property
     def n_variables(self) -> IntArray:
@@ -201,7 +202,7 @@ class Batch:
         """Returns the batch of some of the problems, by number."""
         chosen = np.arange(len(self))[np.asarray(problems, dtype=np.int64)]  # a negative one from the end
         sizes = np.diff(self.cost_at)[chosen]
-        cost_at = _offsets(sizes)
+        cost_at = offsets(sizes)
         source = np.repeat(self.cost_at[chosen] - cost_at[:-1], sizes) + np.arange(cost_at[-1])
         return Batch(
             self.structures,
@@ -217,24 +218,6 @@ class Batch:
     def __repr__(self) -> str:
         lazy = ", lazy" if self.lazy else ""
         return f"Batch({len(self)} problems, {len(self.structures)} structures{lazy})"
-
-
-class _Like(NamedTuple):
-    """What all batches of one problem have in common that share a structure."""
-
-    structure: IntArray
-    cost_at: IntArray
-    table_at: IntArray
-    variable_at: IntArray
-    n_variables: IntArray
-    pool: Pool
-
-
-@lru_cache(maxsize=4096)
-def _like(compiled: Compiled) -> _Like:
-    first, only = compiled.graph.first, np.zeros(1, dtype=np.int64)
-    n_variables = np.array([len(first) - 1])
-    return _Like(only, _offsets(first[-1:]), only, _offsets(n_variables), n_variables, pool_of((compiled,)))
 
 
 def as_batch(problems: Problem | Batch | Iterable[Problem]) -> Batch:
@@ -314,9 +297,3 @@ def _numbers(costs: FloatArray) -> FloatArray:
 
 def _join(parts: Sequence[FloatArray]) -> FloatArray:
     return np.concatenate(parts) if len(parts) else np.zeros(0)
-
-
-def _offsets(counts: Sequence[int] | IntArray) -> IntArray:
-    offsets = np.zeros(len(counts) + 1, dtype=np.int64)
-    np.cumsum(counts, out=offsets[1:])
-    return offsets
