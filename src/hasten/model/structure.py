@@ -233,12 +233,13 @@ class Structure:
         if roles.keys() != kind.roles.keys():
             raise SchemaError(f"{kind.name} needs the roles {', '.join(kind.roles)}, got {', '.join(roles) or 'none'}.")
         scope = tuple([self._check_variable(roles[role], kind.name, role) for role in kind.roles])
-        for (role, wanted), variable in zip(kind.roles.items(), scope, strict=True):
-            if self.kinds[variable] is not wanted:
-                raise SchemaError(
-                    f"{kind.name}: {role} must be of kind {wanted.name}, "
-                    f"but variable {variable} is of kind {self.kinds[variable].name}."
-                )
+        if [self.kinds[variable] for variable in scope] != [*kind.roles.values()]:
+            for (role, wanted), variable in zip(kind.roles.items(), scope, strict=True):
+                if self.kinds[variable] is not wanted:
+                    raise SchemaError(
+                        f"{kind.name}: {role} must be of kind {wanted.name}, "
+                        f"but variable {variable} is of kind {self.kinds[variable].name}."
+                    )
         if len(set(scope)) < len(scope):
             raise SchemaError(f"{kind.name} joins a variable with itself: {roles}. Its variables must differ.")
         self.factors.append(Factor(kind, scope))
@@ -398,6 +399,8 @@ class Structure:
             raise SchemaError("This structure is in use: its first problem closed it. Start another one.")
 
     def _check_variable(self, variable: int, *what: str) -> int:
+        if type(variable) is int and 0 <= variable < len(self.kinds):
+            return variable
         if not isinstance(variable, int | np.integer) or not 0 <= variable < len(self.kinds):
             raise SchemaError(
                 f"{': '.join(what)}: there is no variable {variable!r}. This structure has {len(self.kinds)}."
