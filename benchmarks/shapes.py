@@ -1,9 +1,10 @@
 """Measures what a shape that was never seen before costs: to build, to compile, and to certify for the first time.
 
-Each family draws shapes that differ from one another, so that nothing is found in a cache. Times are processor times
-of one thread; of several rounds the fastest counts, and within a round the median over the shapes. `--against` runs
-the same file with another checkout's `src`, round by round in turn, and prints how many times as long that took:
-so this file uses only what `import hasten` offers.
+Each family draws shapes that differ from one another, so that no cache knows them. The steps are to *build* a
+structure, to *compile* it with its first problem, and to *plan* its proof: what its first certified answer takes longer
+than its second, which is *answer*. The first three together are *ready*. Times are processor times of one thread; of
+several rounds the fastest counts, and within a round the median over the shapes. `--against` runs the same file with
+another checkout's `src`, round by round in turn, so this file uses only what `import hasten` offers.
 """
 
 from __future__ import annotations
@@ -304,14 +305,14 @@ def resident() -> float:
 def print_times(found: dict[str, list[dict[str, dict[str, float]]]]) -> None:
     """Prints milliseconds a shape and, given another checkout, how many times as long that one takes."""
     print("milliseconds a shape" + (" (and how many times as long the other takes)" if "other" in found else ""))
-    print(f"{'':34}" + "".join(f"{step:>20}" for step in STEPS))
+    print(f"{'':52}" + "".join(f"{step:>18}" for step in STEPS))
     for family in found["this"][0]:
         cells = []
         for step in STEPS:
             own, *others = (min(one[family][step] for one in rounds) for rounds in found.values())
             ratio = f" ({others[0] / own:.1f}x)" if others and own else ""
             cells.append(f"{1e3 * own:.3f}{ratio}")
-        print(f"{family + ': ' + FAMILIES[family]().about[:34]:50}"[:50] + "".join(f"{cell:>18}" for cell in cells))
+        print(f"{f'{family}: {FAMILIES[family]().about}':52}" + "".join(f"{cell:>18}" for cell in cells))
 
 
 def print_memory(found: dict[str, list[dict[str, dict[str, float]]]]) -> None:
