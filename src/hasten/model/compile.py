@@ -16,6 +16,7 @@ from hasten.kernels.layout import Graph
 from hasten.kernels.tolerance import SLACK
 from hasten.model.schema import FactorKind
 from hasten.support.arrays import BoolArray, FloatArray, IntArray, ints, offsets, sizes_of, spans, stable_order, strides
+from hasten.support.cache import Cache
 
 Fields = dict[str, Any]  # of a graph, by name
 SCOPE_FIELDS = (
@@ -27,6 +28,7 @@ ROW_FIELDS = (
     *("row_counts", "cell_first", "cell_row", "cell_weight", "rest_low", "rest_high"),
 )
 NO_INTS, NO_FLOATS = ints(()), np.zeros(0)
+MAX_LAYOUTS = 64  # of one schema's tables that are kept
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -45,6 +47,37 @@ class Table:
         return Table(values.ravel(), tuples @ strides(values.shape), tuples.ravel(), soft)
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class TableLayout:
+    """Tables, one after the other; -1 for those that are not there."""
+
+    place: IntArray  # where each starts
+    number: IntArray  # the number of its tuple list
+    soft: IntArray  # the numbers of those that may do more than forbid
+    fields: Fields  # what graphs hold of them, however many factors use each
+
+    @staticmethod
+    def of(tables: Sequence[Table | None], used: Sequence[int]) -> TableLayout:
+        """Lays tables out in the order in which they are used."""
+        used = [t for t in used if tables[t] is not None]
+        chosen: list[Any] = [tables[t] for t in used]
+        sizes = ints(len(table.values) for table in chosen)
+        size_first = offsets(sizes)
+        place, number = np.full((2, len(tables)), -1)
+        place[used], number[used] = size_first[:-1], np.arange(len(used))
+        soft = ints(t for t, table in enumerate(chosen) if table.soft)
+        fields = {
+            "soft_at": size_first[soft],
+            "soft_size": sizes[soft],
+            "list_first": offsets(len(table.entries) for table in chosen),
+            "list_entry": np.concatenate([NO_INTS, *[table.entries for table in chosen]]),
+            "list_label_at": offsets(len(table.labels) for table in chosen)[:-1],
+            "list_label": np.concatenate([NO_INTS, *[table.labels for table in chosen]]),
+            "table": np.concatenate([NO_FLOATS, *[table.values for table in chosen]]),
+        }
+        return TableLayout(place, number, soft, fields)
+
+
 class Moulds:
     """What factors have in common with others of their kind, for all kinds of a schema: factors are cast in these."""
 
@@ -58,6 +91,7 @@ class Moulds:
         )  # where the starting messages of each role start
         self.weight_at = ints(kind.weight_at for kind in self.kinds)
         self.tables = [_table_of(kind) for kind in self.kinds]
+        self.layouts = Cache[tuple[int, ...], TableLayout](MAX_LAYOUTS)  # by the kinds in the order of their first use
 
     def cast(self, kind_of: IntArray, scope: IntArray, own: Sequence[int] = ()) -> Factors:
         """Returns the factors of some kinds and scopes; the problems bring the tables of those listed in `own`."""
@@ -69,8 +103,14 @@ class Moulds:
             for f in own:
                 table_of[f] = len(tables)
                 tables.append(Table.of(np.zeros(self.kinds[kind_of[f]].shape), soft=True))
+        used = tuple(dict.fromkeys(table_of.tolist()))
+        layout = None if own else self.layouts.get(used)
+        if layout is None:
+            layout = TableLayout.of(tables, used)
+            if not own:
+                self.layouts.put(used, layout)
         return Factors(
-            arity, scope, self.stride[slots], self.start_at[slots], self.weight_at[kind_of], table_of, tables
+            arity, scope, self.stride[slots], self.start_at[slots], self.weight_at[kind_of], table_of, layout
         )
 
 
@@ -87,8 +127,8 @@ class Factors(NamedTuple):
     stride: IntArray  # (slots,)
     start_at: IntArray  # (slots,)
     weight_at: IntArray  # (F,)
-    table_of: IntArray  # (F,) numbers of `tables`
-    tables: Sequence[Table | None]
+    table_of: IntArray  # (F,) which table of the layout
+    layout: TableLayout
 
 
 class Rows(NamedTuple):
@@ -121,9 +161,10 @@ def compile_factors(variables: Fields, factors: Factors) -> Fields:
     factor_of = np.arange(n_factors).repeat(factors.arity)
     step = position[scope]
     completed_at = np.maximum.reduceat(step, scope_first[:-1])
-    tables = compile_tables(factors.table_of, factors.tables)
+    layout = factors.layout
+    table_at, listing = layout.place[factors.table_of], layout.number[factors.table_of]
     before_last = np.maximum.reduceat(np.where(step < completed_at[factor_of], step, -1), scope_first[:-1])
-    opened = ((before_last >= 0) & (tables["table_at"] >= 0)).nonzero()[0]
+    opened = ((before_last >= 0) & (table_at >= 0)).nonzero()[0]
     opened_at = before_last[opened]
     return {
         "scope_first": scope_first,
@@ -131,7 +172,9 @@ def compile_factors(variables: Fields, factors: Factors) -> Fields:
         "stride": factors.stride,
         "message_at": offsets(sizes_of(first)[scope])[:-1],
         "start_at": factors.start_at,
+        "table_at": table_at,
         "weight_at": factors.weight_at,
+        "listing": listing,
         "done_first": offsets(np.bincount(completed_at, minlength=n_variables)),
         "done": stable_order(completed_at, n_variables),
         "open_first": offsets(np.bincount(opened_at, minlength=n_variables)),
@@ -140,31 +183,8 @@ def compile_factors(variables: Fields, factors: Factors) -> Fields:
         "touch_first": offsets(np.bincount(scope, minlength=n_variables)),
         "touch": stable_order(scope, n_variables),
         "factor_of": factor_of,
-        **tables,
-    }
-
-
-def compile_tables(table_of: IntArray, tables: Sequence[Table | None]) -> Fields:
-    """Returns the fields of the tables of some factors, which stand in the order in which factors first use them."""
-    used = [t for t in dict.fromkeys(table_of.tolist()) if tables[t] is not None]
-    chosen: list[Any] = [tables[t] for t in used]
-    sizes = ints(len(table.values) for table in chosen)
-    size_first = offsets(sizes)
-    place, number = np.full((2, len(tables)), -1)
-    place[used], number[used] = size_first[:-1], np.arange(len(used))
-    listing = number[table_of]
-    soft = ints(t for t, table in enumerate(chosen) if table.soft)
-    return {
-        "table_at": place[table_of],
-        "listing": listing,
-        "soft_at": size_first[soft],
-        "soft_size": sizes[soft],
-        "soft_count": np.bincount(listing[listing >= 0], minlength=len(used))[soft],
-        "list_first": offsets(len(table.entries) for table in chosen),
-        "list_entry": np.concatenate([NO_INTS, *[table.entries for table in chosen]]),
-        "list_label_at": offsets(len(table.labels) for table in chosen)[:-1],
-        "list_label": np.concatenate([NO_INTS, *[table.labels for table in chosen]]),
-        "table": np.concatenate([NO_FLOATS, *[table.values for table in chosen]]),
+        "soft_count": np.bincount(listing[listing >= 0], minlength=len(layout.number))[layout.soft],
+        **layout.fields,
     }
 
 
@@ -228,27 +248,21 @@ def _cells(variables: Fields, rows: Rows) -> _Cells:
 def _rest(variables: Fields, cells: _Cells, n_rows: int) -> tuple[FloatArray, FloatArray]:
     """Returns what rows can still lose and gain from each step on: row `r` of step `t` is at `t * n_rows + r`."""
     low, high = np.zeros((2, len(variables["order"]) + 1, n_rows))
-    row, variable = cells.row, cells.variable
-    if not len(row):
-        return low.ravel(), high.ravel()
-    least = most = cells.weight
-    n_labels = sizes_of(variables["first"])
-    new = np.ones(len(row), dtype=bool)  # the first cell of a variable in a row
-    new[1:] = (variable[1:] != variable[:-1]) | (row[1:] != row[:-1])
-    others = n_labels > 1  # whether it has labels besides, which add nothing
-    if new.all():
-        others = others[variable]
-    else:
-        at = new.nonzero()[0]
-        least, most = np.minimum.reduceat(least, at), np.maximum.reduceat(most, at)
-        row, variable = row[at], variable[at]
-        others = n_labels[variable] > sizes_of(np.append(at, len(new)))
-    step = variables["position"][variable]
-    low[step, row] = np.where(others & (least > 0.0), 0.0, least)
-    high[step, row] = np.where(others & (most < 0.0), 0.0, most)
+    flat_low, flat_high = low.ravel(), high.ravel()
+    if not len(cells.row):
+        return flat_low, flat_high
+    place = variables["position"][cells.variable] * n_rows + cells.row
+    first_cell = np.ones(len(place), dtype=bool)  # of a variable in a row
+    np.not_equal(place[1:], place[:-1], out=first_cell[1:])
+    at = first_cell.nonzero()[0]
+    least, most = np.minimum.reduceat(cells.weight, at), np.maximum.reduceat(cells.weight, at)
+    n_cells = sizes_of(np.append(at, len(place)))
+    others = n_cells < sizes_of(variables["first"])[cells.variable[at]]  # labels that add nothing
+    flat_low[place[at]] = np.where(others & (least > 0.0), 0.0, least)
+    flat_high[place[at]] = np.where(others & (most < 0.0), 0.0, most)
     for rest in (low[::-1], high[::-1]):
         rest.cumsum(axis=0, out=rest)
-    return low.ravel(), high.ravel()
+    return flat_low, flat_high
 
 
 def _limits(limits: FloatArray, whole: BoolArray, side: int) -> FloatArray:

@@ -30,9 +30,9 @@ from hasten.model.compile import (
     Factors,
     Fields,
     Table,
+    TableLayout,
     compile_factors,
     compile_graph,
-    compile_tables,
     compile_variables,
 )
 from hasten.model.structure import MAX_POOLS, Compiled
@@ -78,10 +78,47 @@ def reduce(compiled: Compiled, max_join: int = MAX_JOIN) -> Reduction:
     """Plans the elimination of every variable that costs at most `max_join` sums; made once."""
     reduction = compiled.reductions.get(max_join)
     if reduction is None:
-        reduction = compiled.reductions[max_join] = _Elimination(compiled.graph, max_join).run()
+        reduction = compiled.reductions[max_join] = _reduce(compiled.graph, max_join)
         compiled.n_bytes += n_bytes((reduction.plan, reduction.graph))
         compiled.keep()
     return reduction
+
+
+def _reduce(graph: Graph, max_join: int) -> Reduction:
+    in_rows = np.zeros(len(graph.order), dtype=bool)
+    in_rows[graph.row_variable] = True
+    if in_rows.all() and (graph.table_at >= 0).all():
+        return _nothing(graph)
+    return _Elimination(graph, max_join).run()
+
+
+def _nothing(graph: Graph) -> Reduction:
+    """Returns the plan that eliminates nothing: all is as it was, but for a copy of its table for each factor."""
+    n_labels, n_factors = sizes_of(graph.first), len(graph.table_at)
+    sizes = (graph.stride * n_labels[graph.scope])[graph.scope_first[:-1]]
+    copied = spans(graph.table_at, sizes)
+    size_first = offsets(sizes)
+    n_tuples = sizes_of(graph.list_first)[graph.listing]
+    n_listed = n_tuples * sizes_of(graph.scope_first)
+    fields: Fields = {name: getattr(graph, name) for name in (*SCOPE_FIELDS, *ROW_FIELDS)}
+    tables: Fields = {
+        "table_at": size_first[:-1],
+        "weight_at": np.full(n_factors, -1),
+        "listing": np.arange(n_factors),
+        "soft_at": size_first[:-1],
+        "soft_size": sizes,
+        "soft_count": np.ones(n_factors, dtype=np.int64),
+        "list_first": offsets(n_tuples),
+        "list_entry": graph.list_entry[spans(graph.list_first[graph.listing], n_tuples)],
+        "list_label_at": offsets(n_listed)[:-1],
+        "list_label": graph.list_label[spans(graph.list_label_at[graph.listing], n_listed)],
+        "table": np.where(np.isposinf(graph.table[copied]), np.inf, 0.0),
+    }
+    variables = {"first": graph.first, "order": graph.order, "position": graph.position}
+    nothing = dict.fromkeys(("constant", "fold_from", "fold_to"), NO_INTS)
+    keep, keep_label = np.arange(len(graph.order)), np.arange(int(graph.first[-1]))
+    plan = Plan(**NO_STEPS, **nothing, keep=keep, keep_label=keep_label, copy_from=copied)
+    return Reduction(plan, compile_graph(variables, tables, fields))
 
 
 class _Pattern:
@@ -385,18 +422,15 @@ class _Elimination:
 
         Derived ones stand there first, then copies of the original ones.
         """
-        patterns = [table.pattern for table in tables]
-        listed, each = [pattern.table for pattern in patterns], np.arange(len(tables))
-        weight_at = np.full(len(tables), -1)
-        if len(tables) == len(self.graph.table_at) and not self.steps:  # all as it was, but a table for each
-            scopes: Fields = {name: getattr(self.graph, name) for name in SCOPE_FIELDS}
-            return scopes | {"weight_at": weight_at} | compile_tables(each, listed)
+        patterns, each = [table.pattern for table in tables], np.arange(len(tables))
+        layout = TableLayout.of([pattern.table for pattern in patterns], each.tolist())
         arity = ints(len(table.scope) for table in tables)
         scope = number[ints(v for table in tables for v in table.scope)]
         start_at = ints(table.start_at for table in tables).repeat(arity)
         start_at += _chained([pattern.label_first for pattern in patterns])
         stride = _chained([pattern.stride for pattern in patterns])
-        fields = compile_factors(variables, Factors(arity, scope, stride, start_at, weight_at, each, listed))
+        weight_at = np.full(len(tables), -1)
+        fields = compile_factors(variables, Factors(arity, scope, stride, start_at, weight_at, each, layout))
         derived = np.fromiter((table.role == DERIVED for table in tables), dtype=bool, count=len(tables))
         copied = self.n_entries + offsets(np.where(derived, 0, ints(pattern.size for pattern in patterns)))[:-1]
         fields["table_at"] = np.where(derived, ints(table.at for table in tables), copied)

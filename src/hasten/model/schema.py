@@ -382,11 +382,15 @@ def read_limits(name: str, at_most: float | None, at_least: float | None, exactl
         at_most = at_least = exactly
     if at_most is None and at_least is None:
         raise SchemaError(f"Rule {name!r} limits nothing. Give at_most, at_least or exactly.")
-    low = -math.inf if at_least is None else check_finite(at_least, f"Rule {name!r}: at_least")
-    high = math.inf if at_most is None else check_finite(at_most, f"Rule {name!r}: at_most")
+    low = -math.inf if at_least is None else _limit(at_least, name, "at_least")
+    high = math.inf if at_most is None else _limit(at_most, name, "at_most")
     if low > high:
         raise SchemaError(f"Rule {name!r} asks for at least {low:g} and at most {high:g}. No labelling has both.")
     return low, high
+
+
+def _limit(value: float, rule: str, what: str) -> float:
+    return float(value) if is_finite(value) else check_finite(value, f"Rule {rule!r}: {what}")
 
 
 def check_table(table: FloatArray, kind: FactorKind) -> FloatArray:

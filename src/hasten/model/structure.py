@@ -75,7 +75,7 @@ class Rule:
     ) -> Rule:
         """Makes a rule from (variable, label) or (variable, label, weight) terms."""
         low, high = read_limits(name, at_most, at_least, exactly)
-        listed = _listed(terms, f"Rule {name!r}: the terms")
+        listed: Sequence[Any] = terms if type(terms) is list else _listed(terms, f"Rule {name!r}: the terms")
         if set(map(type, listed)) <= TUPLES:
             weighted = tuple([term + ONE if len(term) == 2 else _read_term(name, term) for term in listed])
         else:
