@@ -398,7 +398,10 @@ class _Elimination:
         n_tables = ints(len(step.at) for step in steps)
         n_reads = n_combos * n_tables
         at = ints(place for step in steps for place in step.at)
-        column = _chained([join.columns for join in joins]) + offsets(n_tables)[:-1].repeat(n_reads)
+        column = _chained([join.columns for join in joins])
+        column += offsets(n_tables)[:-1].repeat(n_reads)
+        reads = _chained([join.reads for join in joins])
+        reads += at[column]
         n_static = ints(join.n_static for join in joins)
         return {
             "variable": variable,
@@ -414,7 +417,7 @@ class _Elimination:
             "combo_label": _chained([join.labels[-1] for join in joins]) + first[variable].repeat(n_combos),
             "combo_partner": _chained([join.partner_label for join in joins])
             + np.where(partner >= 0, first[partner], 0).repeat(n_combos),
-            "reads": _chained([join.reads for join in joins]) + at[column],
+            "reads": reads,
         }
 
     def _kept_factors(self, variables: Fields, number: IntArray, tables: Sequence[_Table]) -> Fields:
