@@ -4,18 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, fields
-from functools import cached_property, lru_cache
+from functools import cached_property
 from operator import index
 from types import EllipsisType
-from typing import Any, NamedTuple, overload
+from typing import Any, overload
 
 import numpy as np
 
 from hasten.errors import ProblemError
 from hasten.kernels.layout import COST, GRAPH, TABLE, VARIABLE, BatchArrays
 from hasten.model.problem import Problem, Scorer, check_costs
-from hasten.model.structure import Compiled, Structure
+from hasten.model.structure import Structure
 from hasten.support.arrays import Chosen, FloatArray, IntArray, chosen_numbers, floats, ints, offsets
+
+ONLY = np.zeros(1, dtype=np.int64)  # the number of the only problem, of its structure, and where its tables start
 
 
 @dataclass(frozen=True, eq=False)
@@ -54,7 +56,7 @@ class Batch:
             tuple(structures),
             structure,
             _join([np.zeros(size) if lazy else problem.cost for problem, size in zip(problems, sizes, strict=True)]),
-            _offsets(sizes),
+            offsets(sizes),
             table,
             table_at,
             _join_scorers([problem.scorer for problem in problems]) if lazy else None,
@@ -65,21 +67,21 @@ class Batch:
     def of_one(cls, problem: Problem) -> Batch:
         """Makes a batch of one problem, fast: all but its costs and tables is its structure's."""
         compiled = problem.structure.compiled
-        like, lazy = _like(compiled), problem.lazy
+        lazy = problem.lazy
         batch = cls(
             (problem.structure,),
-            like.structure,
-            np.zeros(like.cost_at[-1]) if lazy else problem.cost,
-            like.cost_at,
+            ONLY,
+            np.zeros(compiled.cost_at[-1]) if lazy else problem.cost,
+            compiled.cost_at,
             problem.table,
-            like.table_at,
+            ONLY,
             problem.scorer if lazy else None,
             np.array([problem.id], dtype=np.int64) if lazy else None,
         )
         batch.__dict__.update(
-            variable_at=like.variable_at,
-            n_variables=like.n_variables,
-            order=like.structure,
+            variable_at=compiled.variable_at,
+            n_variables=compiled.n_variables,
+            order=ONLY,
             arrays=BatchArrays(compiled.place, batch.cost, batch.table),
         )
         return batch
@@ -122,8 +124,8 @@ class Batch:
         if structure.size and not (structure.min() >= 0 and structure.max() < len(structures)):
             raise ProblemError(f"A structure number is out of range: there are {len(structures)} structures, from 0.")
         sizes = np.array([each.graph.first[-1] for each in structures], dtype=np.int64)
-        cost_at = _offsets(sizes[structure] if structure.size else ())
-        table_first = _offsets([len(each.graph.table) for each in structures])
+        cost_at = offsets(sizes[structure] if structure.size else ())
+        table_first = offsets([len(each.graph.table) for each in structures])
         lazy = callable(costs)
         flat = np.zeros(cost_at[-1]) if callable(costs) else costs
         if flat.shape != (cost_at[-1],):
@@ -164,7 +166,7 @@ class Batch:
     @cached_property
     def variable_at(self) -> IntArray:
         """Where each problem's variables start in a flat labelling of the batch."""
-        return _offsets(self.n_variables)
+        return offsets(self.n_variables)
 
     @cached_property
     def n_variables(self) -> IntArray:
@@ -254,7 +256,7 @@ class Batch:
         """Returns the batch of some of the problems: by number, as a slice, or by a mask that is true for each."""
         chosen = chosen_numbers(problems, len(self))
         sizes = np.diff(self.cost_at)[chosen]
-        cost_at = _offsets(sizes)
+        cost_at = offsets(sizes)
         source = np.repeat(self.cost_at[chosen] - cost_at[:-1], sizes) + np.arange(cost_at[-1])
         return Batch(
             self.structures,
@@ -287,29 +289,9 @@ class Batch:
         return of_batch(self)
 
 
-class _Like(NamedTuple):
-    """What all batches of one problem have in common that share a structure."""
-
-    structure: IntArray
-    cost_at: IntArray
-    table_at: IntArray
-    variable_at: IntArray
-    n_variables: IntArray
-
-
-ONLY = np.zeros(1, dtype=np.int64)  # the number of the only problem
-
-
 def arrays_of(problem: Problem) -> BatchArrays:
     """Returns what kernels are given of one problem."""
     return BatchArrays(problem.structure.compiled.place, problem.cost, problem.table)
-
-
-@lru_cache(maxsize=4096)
-def _like(compiled: Compiled) -> _Like:
-    first, only = compiled.graph.first, np.zeros(1, dtype=np.int64)
-    n_variables = np.array([len(first) - 1])
-    return _Like(only, _offsets(first[-1:]), only, _offsets(n_variables), n_variables)
 
 
 def as_batch(problems: Problem | Batch | Iterable[Problem]) -> Batch:
@@ -389,9 +371,3 @@ def _numbers(costs: FloatArray) -> FloatArray:
 
 def _join(parts: Sequence[FloatArray]) -> FloatArray:
     return np.concatenate(parts) if len(parts) else np.zeros(0)
-
-
-def _offsets(counts: Sequence[int] | IntArray) -> IntArray:
-    offsets = np.zeros(len(counts) + 1, dtype=np.int64)
-    np.cumsum(counts, out=offsets[1:])
-    return offsets

@@ -1,189 +1,297 @@
-"""From lists of scopes, tables and rows to the flat arrays of a `Graph`."""
+"""From flat lists of scopes, tables and rows to the fields of a `Graph`.
+
+Nothing here loops over factors, labels or cells: what all factors of a kind have in common is worked out once for
+each schema (`Moulds`), and the rest is arithmetic on whole arrays.
+"""
 
 from __future__ import annotations
 
-import math
-from collections import Counter
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from hasten.kernels.layout import Graph
-from hasten.kernels.tolerance import EPS, SLACK, slack
-from hasten.support.arrays import BoolArray, FloatArray, IntArray, ints, offsets, strides
+from hasten.kernels.tolerance import EPS, SLACK
+from hasten.model.schema import FactorKind
+from hasten.support.arrays import (
+    BoolArray,
+    FloatArray,
+    IntArray,
+    ints,
+    offsets,
+    ranges,
+    sizes_of,
+    stable_order,
+    strides,
+)
+from hasten.support.cache import Cache
 
+Fields = dict[str, Any]  # of a graph, by name
+SCOPE_FIELDS = (
+    *("scope_first", "scope", "stride", "message_at", "start_at", "done_first", "done", "open_first", "open"),
+    *("last", "touch_first", "touch", "factor_of"),
+)
+ROW_FIELDS = (
+    *("row_first", "row_label", "row_variable", "row_weight", "row_low", "row_high", "row_least", "row_most"),
+    *("row_counts", "cell_first", "cell_row", "cell_weight", "link_first", "link_row", "link_low", "link_high"),
+    *("range_low", "range_high", "row_margin"),
+)
+NO_INTS, NO_FLOATS = ints(()), np.zeros(0)
 EXACT = 2.0**53  # sums of whole numbers below it are
 NOISE = 1e-9  # how far, relatively, a limit may be from a whole number and mean it
+MAX_LAYOUTS = 64  # of one schema's tables that are kept
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class FactorPart:
-    """One factor to compile; factors with the same `key` share one table."""
+class Table:
+    """A table as graphs hold it: its costs, and the list of its tuples that are not forbidden."""
 
-    scope: tuple[int, ...]
-    shape: tuple[int, ...]
-    table: FloatArray | None
-    key: Hashable
-    weight_at: int = -1
-    start_at: int = 0  # where the starting messages of its kind start
-    soft: bool = True  # whether its table may do more than forbid
+    values: FloatArray  # (size,)
+    entries: IntArray  # (tuples,) where they are in the table
+    labels: IntArray  # (tuples * arity,) slot by slot
+    soft: bool  # whether it may do more than forbid
+
+    @staticmethod
+    def of(values: FloatArray, soft: bool) -> Table:
+        """Makes a table from costs with an axis per slot, `inf` where forbidden."""
+        tuples = np.argwhere(~np.isposinf(values))
+        return Table(values.ravel(), tuples @ strides(values.shape), tuples.ravel(), soft)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class RowPart:
-    """One row to compile: a weight by label number, and its limits."""
+class TableLayout:
+    """Tables, one after the other; -1 for those that are not there."""
 
-    weights: Mapping[int, float]
-    low: float
-    high: float
+    place: IntArray  # where each starts
+    number: IntArray  # the number of its tuple list
+    soft: IntArray  # the numbers of those that may do more than forbid
+    fields: Fields  # what graphs hold of them, however many factors use each
+
+    @staticmethod
+    def of(tables: Sequence[Table | None], used: Sequence[int]) -> TableLayout:
+        """Lays tables out in the order in which they are used."""
+        used = [t for t in used if tables[t] is not None]
+        chosen: list[Any] = [tables[t] for t in used]
+        sizes = ints(len(table.values) for table in chosen)
+        size_first = offsets(sizes)
+        place, number = np.full((2, len(tables)), -1)
+        place[used], number[used] = size_first[:-1], np.arange(len(used))
+        soft = ints(t for t, table in enumerate(chosen) if table.soft)
+        fields = {
+            "soft_at": size_first[soft],
+            "soft_size": sizes[soft],
+            "list_first": offsets(len(table.entries) for table in chosen),
+            "list_entry": np.concatenate([NO_INTS, *[table.entries for table in chosen]]),
+            "list_label_at": offsets(len(table.labels) for table in chosen)[:-1],
+            "list_label": np.concatenate([NO_INTS, *[table.labels for table in chosen]]),
+            "table": np.concatenate([NO_FLOATS, *[table.values for table in chosen]]),
+        }
+        return TableLayout(place, number, soft, fields)
 
 
-def compile_graph(
-    sizes: Sequence[int], order: Sequence[int], factors: Sequence[FactorPart], rows: Sequence[RowPart]
-) -> Graph:
-    """Returns the graph of variables with `sizes` labels, searched in `order`."""
-    first = offsets(sizes)
-    steps = ints(order)
-    return Graph.pack(first=first, order=steps, **_factors(first, steps, factors), **_rows(first, steps, rows))
+class Moulds:
+    """What factors have in common with others of their kind, for all kinds of a schema: factors are cast in these."""
+
+    def __init__(self, kinds: Iterable[FactorKind]) -> None:
+        self.kinds = list(kinds)
+        self.arity = ints(len(kind.roles) for kind in self.kinds)
+        self.slot_first = offsets(self.arity)
+        self.stride = np.concatenate([NO_INTS, *[strides(kind.shape) for kind in self.kinds]])
+        self.start_at = np.concatenate(
+            [NO_INTS, *[kind.message_at + offsets(kind.shape)[:-1] for kind in self.kinds]]
+        )  # where the starting messages of each role start
+        self.weight_at = ints(kind.weight_at for kind in self.kinds)
+        self.tables = [_table_of(kind) for kind in self.kinds]
+        self.layouts = Cache[tuple[int, ...], TableLayout](MAX_LAYOUTS)  # by the kinds in the order of their first use
+
+    def cast(self, kind_of: IntArray, scope: IntArray, own: Sequence[int] = ()) -> Factors:
+        """Returns the factors of some kinds and scopes; the problems bring the tables of those listed in `own`."""
+        arity = self.arity[kind_of]
+        slots = ranges(self.slot_first[kind_of], arity)
+        table_of, tables = kind_of, self.tables
+        if own:
+            table_of, tables = kind_of.copy(), list(tables)
+            for f in own:
+                table_of[f] = len(tables)
+                tables.append(Table.of(np.zeros(self.kinds[kind_of[f]].shape), soft=True))
+        used = tuple(dict.fromkeys(table_of.tolist()))
+        layout = None if own else self.layouts.get(used)
+        if layout is None:
+            layout = TableLayout.of(tables, used)
+            if not own:
+                self.layouts.put(used, layout)
+        return Factors(
+            arity, scope, self.stride[slots], self.start_at[slots], self.weight_at[kind_of], table_of, layout
+        )
 
 
-def _factors(first: IntArray, order: IntArray, factors: Sequence[FactorPart]) -> dict[str, Any]:
-    n_variables, n_factors = len(order), len(factors)
-    arities = [len(factor.scope) for factor in factors]
-    scope = ints(variable for factor in factors for variable in factor.scope)
-    steps_of = {shape: strides(shape) for shape in {factor.shape for factor in factors}}
-    position = np.empty(n_variables, dtype=np.int64)
-    position[order] = np.arange(n_variables)
-    steps = [sorted(int(position[v]) for v in factor.scope) for factor in factors]
-    completed_at = ints(step[-1] for step in steps)
-    table_at, listing, tables = _tables(factors, steps_of)
-    opened_at = ints(step[-2] if len(step) > 1 and table_at[f] >= 0 else -1 for f, step in enumerate(steps))
-    opened = np.flatnonzero(opened_at >= 0)
-    opened = opened[np.argsort(opened_at[opened], kind="stable")]
+def _table_of(kind: FactorKind) -> Table | None:
+    values = kind.table
+    return None if values is None else Table.of(values, soft=bool(values[np.isfinite(values)].any()))
+
+
+class Factors(NamedTuple):
+    """The factors to compile; those with the same number in `table_of` share one table."""
+
+    arity: IntArray  # (F,)
+    scope: IntArray  # (slots,)
+    stride: IntArray  # (slots,)
+    start_at: IntArray  # (slots,)
+    weight_at: IntArray  # (F,)
+    table_of: IntArray  # (F,) which table of the layout
+    layout: TableLayout
+
+
+class Rows(NamedTuple):
+    """The rows to compile: the terms of row `r` are `first[r]:first[r + 1]`, in any order, some perhaps twice."""
+
+    first: IntArray  # (R + 1,)
+    label: IntArray  # (terms,) label numbers
+    weight: FloatArray  # (terms,)
+    low: FloatArray  # (R,)
+    high: FloatArray  # (R,)
+
+
+def compile_graph(variables: Fields, factors: Fields, rows: Fields) -> Graph:
+    """Returns the graph with some variables, factors and rows."""
+    return Graph.pack(**variables, **factors, **rows)
+
+
+def compile_variables(first: IntArray, order: IntArray) -> Fields:
+    """Returns the fields of variables that own the labels `first` and are searched in `order`."""
+    position = np.empty(len(order), dtype=np.int64)
+    position[order] = np.arange(len(order))
+    return {"first": first, "order": order, "position": position}
+
+
+def compile_factors(variables: Fields, factors: Factors) -> Fields:
+    """Returns the fields of some factors, given those of their variables."""
+    first, order, position = variables["first"], variables["order"], variables["position"]
+    n_variables, n_factors = len(order), len(factors.arity)
+    scope, scope_first = factors.scope, offsets(factors.arity)
+    factor_of = np.arange(n_factors).repeat(factors.arity)
+    step = position[scope]
+    completed_at = np.maximum.reduceat(step, scope_first[:-1])
+    layout = factors.layout
+    table_at, listing = layout.place[factors.table_of], layout.number[factors.table_of]
+    before_last = np.maximum.reduceat(np.where(step < completed_at[factor_of], step, -1), scope_first[:-1])
+    opened = ((before_last >= 0) & (table_at >= 0)).nonzero()[0]
+    opened_at = before_last[opened]
     return {
-        "position": position,
-        "scope_first": offsets(arities),
+        "scope_first": scope_first,
         "scope": scope,
-        "stride": ints(stride for factor in factors for stride in steps_of[factor.shape]),
-        "message_at": offsets(np.diff(first)[scope])[:-1],
-        "start_at": ints(start for factor in factors for start in factor.start_at + offsets(factor.shape)[:-1]),
+        "stride": factors.stride,
+        "message_at": offsets(sizes_of(first)[scope])[:-1],
+        "start_at": factors.start_at,
         "table_at": table_at,
-        "weight_at": ints(factor.weight_at for factor in factors),
+        "weight_at": factors.weight_at,
         "listing": listing,
         "done_first": offsets(np.bincount(completed_at, minlength=n_variables)),
-        "done": np.argsort(completed_at, kind="stable"),
-        "open_first": offsets(np.bincount(opened_at[opened], minlength=n_variables)),
-        "open": ints(opened),
+        "done": stable_order(completed_at, n_variables),
+        "open_first": offsets(np.bincount(opened_at, minlength=n_variables)),
+        "open": opened[stable_order(opened_at, n_variables)],
         "last": order[completed_at],
         "touch_first": offsets(np.bincount(scope, minlength=n_variables)),
-        "touch": np.argsort(scope, kind="stable"),
-        "factor_of": np.repeat(np.arange(n_factors), ints(arities)),
-        **tables,
+        "touch": stable_order(scope, n_variables),
+        "factor_of": factor_of,
+        "soft_count": np.bincount(listing[listing >= 0], minlength=len(layout.number))[layout.soft],
+        **layout.fields,
     }
 
 
-def _tables(
-    factors: Sequence[FactorPart], steps_of: Mapping[tuple[int, ...], IntArray]
-) -> tuple[IntArray, IntArray, dict[str, Any]]:
-    """Lays the distinct tables out one after the other, each with the list of its tuples that are not forbidden."""
-    table_at, listing = np.full(len(factors), -1), np.full(len(factors), -1)
-    blocks, entries, labels = [np.zeros(0)], [ints(())], [ints(())]
-    list_first, list_label_at = [0], list[int]()
-    places: dict[Hashable, tuple[int, int]] = {}
-    size, n_labels = 0, 0
-    for f, factor in enumerate(factors):
-        if factor.key not in places:
-            if factor.table is None:
-                places[factor.key] = (-1, -1)
-            else:
-                tuples = np.argwhere(~np.isposinf(factor.table))
-                places[factor.key] = (size, len(list_label_at))
-                blocks.append(factor.table.ravel())
-                entries.append(tuples @ steps_of[factor.shape])
-                labels.append(tuples.ravel())
-                list_label_at.append(n_labels)
-                list_first.append(list_first[-1] + len(tuples))
-                size += factor.table.size
-                n_labels += tuples.size
-        table_at[f], listing[f] = places[factor.key]
-    shared = Counter(factor.key for factor in factors)
-    soft = {factor.key: factor.table.size for factor in factors if factor.soft and factor.table is not None}
-    lists = {
-        "soft_at": ints(places[key][0] for key in soft),
-        "soft_size": ints(soft.values()),
-        "soft_count": ints(shared[key] for key in soft),
-        "list_first": ints(list_first),
-        "list_entry": np.concatenate(entries),
-        "list_label_at": ints(list_label_at),
-        "list_label": np.concatenate(labels),
-        "table": np.concatenate(blocks),
-    }
-    return table_at, listing, lists
+class _Cells(NamedTuple):
+    """The cells of all rows: sorted by row and label, each once, without those that add nothing."""
+
+    row: IntArray
+    label: IntArray
+    variable: IntArray
+    weight: FloatArray
 
 
-def _rows(first: IntArray, order: IntArray, rows: Sequence[RowPart]) -> dict[str, Any]:
-    cells = [sorted((label, weight) for label, weight in row.weights.items() if weight) for row in rows]
-    row_label = ints(label for row in cells for label, _ in row)
-    row_weight = np.array([weight for row in cells for _, weight in row], dtype=np.float64)
-    row_of = np.repeat(np.arange(len(rows)), ints(len(row) for row in cells))
-    row_variable = np.searchsorted(first, row_label, side="right") - 1
-    by_label = np.argsort(row_label, kind="stable")
-    whole = [all(weight.is_integer() for weight in row.weights.values()) for row in rows]
+def compile_rows(variables: Fields, rows: Rows) -> Fields:
+    """Returns the fields of some rows, given those of their variables."""
+    n_labels, n_rows = int(variables["first"][-1]), len(rows.low)
+    cells = _cells(variables, rows)
+    by_label = stable_order(cells.label, n_labels)
+    whole = counts = np.ones(n_rows, dtype=bool)
+    if not (cells.weight == 1.0).all():
+        counts = np.bincount(cells.row[cells.weight != 1.0], minlength=n_rows) == 0
+        whole = np.bincount(cells.row[cells.weight != np.rint(cells.weight)], minlength=n_rows) == 0
     return {
-        "row_first": offsets(len(row) for row in cells),
-        "row_label": row_label,
-        "row_variable": row_variable,
-        "row_weight": row_weight,
-        "row_low": np.array([row.low for row in rows], dtype=np.float64),
-        "row_high": np.array([row.high for row in rows], dtype=np.float64),
-        "row_least": np.array([_limit(row.low, -1, each) for row, each in zip(rows, whole, strict=True)]),
-        "row_most": np.array([_limit(row.high, 1, each) for row, each in zip(rows, whole, strict=True)]),
-        "row_counts": ints(all(weight in (0.0, 1.0) for weight in row.weights.values()) for row in rows),
-        "cell_first": offsets(np.bincount(row_label, minlength=int(first[-1]))),
-        "cell_row": row_of[by_label],
-        "cell_weight": row_weight[by_label],
-        **_links(first, len(rows), row_of, row_variable, row_weight, np.array(whole, dtype=bool)),
+        "row_first": offsets(np.bincount(cells.row, minlength=n_rows)),
+        "row_label": cells.label,
+        "row_variable": cells.variable,
+        "row_weight": cells.weight,
+        "row_low": rows.low,
+        "row_high": rows.high,
+        "row_least": _limits(rows.low, whole, -1),
+        "row_most": _limits(rows.high, whole, 1),
+        "row_counts": counts.astype(np.int64),
+        "cell_first": offsets(np.bincount(cells.label, minlength=n_labels)),
+        "cell_row": cells.row[by_label],
+        "cell_weight": cells.weight[by_label],
+        **_links(variables["first"], cells, n_rows, whole),
     }
 
 
-def _links(
-    first: IntArray, n_rows: int, row_of: IntArray, variable: IntArray, weight: FloatArray, whole: BoolArray
-) -> dict[str, Any]:
-    """Returns the links of variables to rows, and what follows from them, given the cells row by row."""
+def _cells(variables: Fields, rows: Rows) -> _Cells:
+    first = variables["first"]
+    label, weight = rows.label, rows.weight
+    row = np.arange(len(rows.low)).repeat(sizes_of(rows.first))
+    number = row * first[-1] + label
+    if not (number[1:] > number[:-1]).all():
+        by_number = number.argsort(kind="stable")
+        number, label, weight = number[by_number], label[by_number], weight[by_number]  # each row stays where it is
+        new = np.ones(len(number), dtype=bool)
+        np.not_equal(number[1:], number[:-1], out=new[1:])
+        if not new.all():
+            terms, weight = weight, np.zeros(np.count_nonzero(new))
+            np.add.at(weight, new.cumsum() - 1, terms)  # in their order
+            row, label = row[new], label[new]
+    if not weight.all():
+        some = weight.nonzero()[0]
+        row, label, weight = row[some], label[some], weight[some]
+    return _Cells(row, label, np.arange(len(first) - 1).repeat(sizes_of(first))[label], weight)
+
+
+def _links(first: IntArray, cells: _Cells, n_rows: int, whole: BoolArray) -> Fields:
+    """Returns the links of variables to rows, and what rows can come to."""
     n_variables = len(first) - 1
-    starts = np.flatnonzero(np.diff(variable + n_variables * row_of, prepend=-1))  # the cells are sorted by variable
-    row, of = row_of[starts], variable[starts]
-    low, high = np.zeros(0), np.zeros(0)
-    if len(starts):
-        partial = np.diff(np.append(starts, len(weight))) < np.diff(first)[of]  # some label is not in the row: adds 0
-        low = np.minimum(np.minimum.reduceat(weight, starts), np.where(partial, 0.0, np.inf))
-        high = np.maximum(np.maximum.reduceat(weight, starts), np.where(partial, 0.0, -np.inf))
+    number = cells.row * n_variables + cells.variable
+    new = np.ones(len(number), dtype=bool)  # the first cell of a variable in a row
+    np.not_equal(number[1:], number[:-1], out=new[1:])
+    at = new.nonzero()[0]
+    row, variable = cells.row[at], cells.variable[at]
+    low = high = NO_FLOATS
+    if len(at):
+        others = sizes_of(np.append(at, len(number))) < sizes_of(first)[variable]  # labels that add nothing
+        low, high = np.minimum.reduceat(cells.weight, at), np.maximum.reduceat(cells.weight, at)
+        low, high = np.where(others & (low > 0.0), 0.0, low), np.where(others & (high < 0.0), 0.0, high)
+    by_variable = stable_order(variable, n_variables)
     size = np.bincount(row, np.maximum(np.abs(low), np.abs(high)), n_rows)
-    exact = whole & (size < EXACT)
-    by_variable = np.argsort(of, kind="stable")
+    n_links = np.bincount(row, minlength=n_rows)
     return {
-        "link_first": offsets(np.bincount(of, minlength=n_variables)),
+        "link_first": offsets(np.bincount(variable, minlength=n_variables)),
         "link_row": row[by_variable],
         "link_low": low[by_variable],
         "link_high": high[by_variable],
         "range_low": np.bincount(row, low, n_rows),
         "range_high": np.bincount(row, high, n_rows),
-        "row_margin": np.where(exact, 0.0, 8 * EPS * (np.bincount(row, minlength=n_rows) + 4) * size),
+        "row_margin": np.where(whole & (size < EXACT), 0.0, 8 * EPS * (n_links + 4) * size),
     }
 
 
-def _limit(limit: float, side: int, whole: bool) -> float:
-    """Returns how far a row may go to one side of a limit.
+def _limits(limits: FloatArray, whole: BoolArray, side: int) -> FloatArray:
+    """Returns how far rows may go to one side of their limits.
 
-    A sum of whole weights stops at the last whole number within it, be it off by what writing it as a float takes.
+    A sum of whole weights stops at the last whole number within the limit, which may be off by what writing it as a
+    float takes; others have the slack of a solver.
     """
-    if math.isinf(limit):
-        return limit
-    if not whole:
-        return limit + side * float(slack(limit))
-    nearest = float(round(limit))
-    if abs(limit - nearest) <= min(SLACK, NOISE * max(1.0, abs(limit))):
-        return nearest
-    return float(math.floor(limit) if side > 0 else math.ceil(limit))
+    size = np.maximum(1.0, np.abs(limits))
+    nearest = np.rint(limits)
+    with np.errstate(invalid="ignore"):  # inf - inf
+        meant = np.abs(limits - nearest) <= np.minimum(SLACK, NOISE * size)
+    stop = np.where(meant, nearest, np.floor(limits) if side > 0 else np.ceil(limits))
+    return np.where(whole, stop, limits + side * SLACK * size) + 0.0  # no negative zero

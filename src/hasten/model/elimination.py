@@ -5,6 +5,9 @@ Which variables go, and which sums and minima that takes, depends on the structu
 once, as flat lists of what to add, and carried out for each problem by `hasten.kernels.eliminate`. A chain is
 thereby solved (it is Viterbi's algorithm), as is any tree; the entity-relation problem of the paper loses all
 its relations, and with few entities those too.
+
+Most steps of a plan look alike, and so do those of different structures: the same tables meet in the same way. What
+such a step adds up is a `Join`, worked out once; a plan consists of joins and of the places where each reads.
 """
 
 from __future__ import annotations
@@ -14,29 +17,36 @@ import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import NamedTuple
 
 import numpy as np
 
 from hasten.kernels.eliminate import Plan
 from hasten.kernels.layout import Graph
-from hasten.model.compile import FactorPart, RowPart, compile_graph
+from hasten.model.compile import (
+    NO_INTS,
+    ROW_FIELDS,
+    SCOPE_FIELDS,
+    Factors,
+    Fields,
+    Table,
+    TableLayout,
+    compile_factors,
+    compile_graph,
+    compile_variables,
+)
 from hasten.model.structure import Compiled, Structure
-from hasten.support.arrays import BoolArray, IntArray, ints, offsets, strides
+from hasten.support.arrays import BoolArray, IntArray, ints, offsets, ranges, sizes_of, strides
+from hasten.support.cache import Cache
 
 MAX_JOIN = 768  # how many sums eliminating one variable may take
 MAX_SCOPE = 32  # how many variables these may range over
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class _Table:
-    """A factor during elimination: the tuples it allows, and where its values are read."""
-
-    scope: tuple[int, ...]
-    allowed: BoolArray
-    at: int  # in the problem's tables or, if derived, in the working space
-    derived: bool
-    silent: bool  # all its allowed tuples cost nothing: never read
-    start_at: int = 0  # where the starting messages of its kind start
+MAX_JOINS = 32 * 2**20  # bytes of joins that are kept for other structures
+NO_STEPS: Fields = {
+    **dict.fromkeys(("variable", "partner", "read_at", "n_static", "n_derived", "scope", "stride"), NO_INTS),
+    **dict.fromkeys(("combo_label", "combo_partner", "reads"), NO_INTS),
+    **dict.fromkeys(("out_first", "scope_first", "combo_first"), offsets(())),
+}
 
 
 @dataclass(frozen=True, eq=False)
@@ -48,16 +58,8 @@ class Reduction:
 
     @cached_property
     def addresses(self) -> IntArray:
-        """Where both lie, for kernels: a row."""
+        """(1, 2) where both lie, for kernels."""
         return np.array([[self.plan.address, self.graph.address]])
-
-
-def reduce(compiled: Compiled, max_join: int = MAX_JOIN) -> Reduction:
-    """Plans the elimination of every variable that costs at most `max_join` sums; once for a shape."""
-    made = compiled.reductions.get(max_join)
-    if made is None:
-        made = compiled.reductions[max_join] = _Elimination(compiled, max_join).run()
-    return made
 
 
 def addresses(structures: Iterable[Structure], max_join: int) -> IntArray:
@@ -66,94 +68,264 @@ def addresses(structures: Iterable[Structure], max_join: int) -> IntArray:
     return np.concatenate([none, *(reduce(structure.compiled, max_join).addresses for structure in structures)])
 
 
+def reduce(compiled: Compiled, max_join: int = MAX_JOIN) -> Reduction:
+    """Plans the elimination of every variable that costs at most `max_join` sums; made once."""
+    reduction = compiled.reductions.get(max_join)
+    if reduction is None:
+        reduction = compiled.reductions[max_join] = _reduce(compiled.graph, max_join)
+        compiled.n_bytes += reduction.plan.buffer.nbytes + reduction.graph.buffer.nbytes
+        compiled.keep()
+    return reduction
+
+
+def _reduce(graph: Graph, max_join: int) -> Reduction:
+    in_rows = np.zeros(len(graph.order), dtype=bool)
+    in_rows[graph.row_variable] = True
+    if in_rows.all() and (graph.table_at >= 0).all():
+        return _nothing(graph)
+    return _Elimination(graph, max_join).run()
+
+
+def _nothing(graph: Graph) -> Reduction:
+    """Returns the plan that eliminates nothing: all is as it was, but for a copy of its table for each factor."""
+    n_labels, n_factors = sizes_of(graph.first), len(graph.table_at)
+    sizes = (graph.stride * n_labels[graph.scope])[graph.scope_first[:-1]]
+    copied = ranges(graph.table_at, sizes)
+    size_first = offsets(sizes)
+    n_tuples = sizes_of(graph.list_first)[graph.listing]
+    n_listed = n_tuples * sizes_of(graph.scope_first)
+    fields: Fields = {name: getattr(graph, name) for name in (*SCOPE_FIELDS, *ROW_FIELDS)}
+    tables: Fields = {
+        "table_at": size_first[:-1],
+        "weight_at": np.full(n_factors, -1),
+        "listing": np.arange(n_factors),
+        "soft_at": size_first[:-1],
+        "soft_size": sizes,
+        "soft_count": np.ones(n_factors, dtype=np.int64),
+        "list_first": offsets(n_tuples),
+        "list_entry": graph.list_entry[ranges(graph.list_first[graph.listing], n_tuples)],
+        "list_label_at": offsets(n_listed)[:-1],
+        "list_label": graph.list_label[ranges(graph.list_label_at[graph.listing], n_listed)],
+        "table": np.where(np.isposinf(graph.table[copied]), np.inf, 0.0),
+    }
+    variables = {"first": graph.first, "order": graph.order, "position": graph.position}
+    nothing = dict.fromkeys(("constant", "fold_from", "fold_to"), NO_INTS)
+    keep, keep_label = np.arange(len(graph.order)), np.arange(int(graph.first[-1]))
+    plan = Plan.pack(**NO_STEPS, **nothing, keep=keep, keep_label=keep_label, copy_from=copied)
+    return Reduction(plan, compile_graph(variables, tables, fields))
+
+
+class _Pattern:
+    """Which tuples a table allows; tables that allow the same ones share it."""
+
+    def __init__(self, allowed: BoolArray) -> None:
+        self.allowed = allowed  # an axis per slot
+        self.size = allowed.size
+        self.stride = strides(allowed.shape)
+        self.label_first = offsets(allowed.shape)[:-1]  # where the labels of each slot start
+
+    @cached_property
+    def table(self) -> Table:
+        """A table that allows the same tuples and costs nothing."""
+        return Table.of(np.where(self.allowed, 0.0, np.inf), soft=True)
+
+
+def _pattern(allowed: BoolArray) -> _Pattern:
+    key = allowed.shape, allowed.tobytes()
+    pattern = _PATTERNS.get(key)
+    if pattern is None:
+        pattern = _Pattern(allowed)
+        _PATTERNS.put(key, pattern, 40 * allowed.size)  # its table lists the tuples in 8 bytes and more for each
+    return pattern
+
+
+class _Table(NamedTuple):
+    """A factor during elimination: the tuples it allows, and where its values are read."""
+
+    scope: tuple[int, ...]
+    pattern: _Pattern
+    at: int  # in the problem's tables or, if derived, in the working space
+    role: int  # SILENT, STATIC or DERIVED
+    start_at: int = 0  # where the starting messages of its kind start
+
+
+SILENT, STATIC, DERIVED = range(3)  # all that it allows costs nothing, so never read; the problem's; one of a step's
+_Part = tuple[_Pattern, tuple[int, ...], int]  # a table in a join: what it allows, the axes of its slots, its role
+_Signature = tuple[tuple[int, ...], int, tuple[_Part, ...]]
+
+
+class _Join:
+    """Minimising some variables out of some tables, wherever these are.
+
+    The axes are the neighbours, then the `n_inside` variables that go; a *combo* is a labelling that all tables allow.
+    """
+
+    def __init__(self, shape: tuple[int, ...], n_inside: int, parts: tuple[_Part, ...]) -> None:
+        self.shape, self.n_inside, self.parts = shape, n_inside, parts
+        possible = np.ones(shape, dtype=bool)
+        for pattern, axes, _ in parts:
+            in_order = sorted(range(len(axes)), key=axes.__getitem__)
+            lengths = [1] * len(shape)
+            for axis in axes:
+                lengths[axis] = shape[axis]
+            possible &= pattern.allowed.transpose(in_order).reshape(lengths)
+        self.combos = np.flatnonzero(possible)
+        self.n_combos = len(self.combos)
+        self.n_after = int(np.count_nonzero(possible.any(axis=-1)))  # labellings of all but the last variable
+        self.order = [i for role in (STATIC, DERIVED) for i, part in enumerate(parts) if part[2] == role]  # as read
+        self.n_static = sum(part[2] == STATIC for part in parts)
+        self.n_out = math.prod(shape[: len(shape) - n_inside])
+
+    @cached_property
+    def labels(self) -> tuple[IntArray, ...]:
+        """The labels of each variable in the combos."""
+        return np.unravel_index(self.combos, self.shape)
+
+    @cached_property
+    def partner_label(self) -> IntArray:
+        """The labels of the first of two variables that go; zeros where there is one."""
+        return self.labels[-2] if self.n_inside == 2 else np.zeros(self.n_combos, dtype=np.int64)
+
+    @cached_property
+    def counts(self) -> IntArray:
+        """How many combos each labelling of the neighbours has."""
+        return np.bincount(self.combos // math.prod(self.shape[-self.n_inside :]), minlength=self.n_out)
+
+    @cached_property
+    def reads(self) -> IntArray:
+        """Which entries each combo reads, one for each table that is read, in their order."""
+        entries = np.zeros((self.n_combos, len(self.order)), dtype=np.int64)
+        for column, i in enumerate(self.order):
+            pattern, axes, _ = self.parts[i]
+            for axis, stride in zip(axes, pattern.stride, strict=True):
+                entries[:, column] += stride * self.labels[axis]
+        return entries.ravel()
+
+    @cached_property
+    def columns(self) -> IntArray:
+        """Which of the tables each of the reads is of."""
+        return np.tile(np.arange(len(self.order)), self.n_combos)
+
+    @cached_property
+    def out(self) -> _Pattern:
+        """Which labellings of the neighbours it leaves possible."""
+        return _pattern((self.counts > 0).reshape(self.shape[: len(self.shape) - self.n_inside]))
+
+
+_PATTERNS = Cache[tuple[tuple[int, ...], bytes], _Pattern](MAX_JOINS)
+_JOINS = Cache[_Signature, _Join](MAX_JOINS)
+
+
+def _join(signature: _Signature) -> _Join:
+    join = _JOINS.get(signature)
+    if join is None:
+        join = _Join(*signature)
+        n_numbers = join.n_combos * (len(join.shape) + 2 + 2 * len(join.order)) + join.n_out
+        _JOINS.put(signature, join, 8 * n_numbers)
+    return join
+
+
+class _Step(NamedTuple):
+    """One step of a plan: who goes, and how."""
+
+    group: tuple[int, ...]
+    around: list[int]  # the neighbours
+    join: _Join
+    tables: list[int]  # their numbers
+    at: list[int]  # where those start that are read, in the order in which they are
+
+
 class _Elimination:
     """The variables and tables that are left, and the steps so far."""
 
-    def __init__(self, compiled: Compiled, max_join: int) -> None:
-        graph = self.graph = compiled.graph
+    def __init__(self, graph: Graph, max_join: int) -> None:
+        self.graph = graph
         self.max_join = max_join
-        self.sizes: list[int] = np.diff(graph.first).tolist()
+        self.sizes: list[int] = sizes_of(graph.first).tolist()
         self.tables: dict[int, _Table] = {}
         self.touching: list[set[int]] = [set() for _ in self.sizes]
         self.in_rows = set(graph.row_variable.tolist())
         self.n_entries = 0  # of derived tables
-        self.out_first, self.combo_counts = [0], [ints(())]
-        self.combo_label, self.combo_partner = [ints(())], [ints(())]
-        self.reads, self.read_at = [ints(())], [0]
-        self.n_static: list[int] = []
-        self.n_derived: list[int] = []
-        self.steps: list[tuple[tuple[int, ...], tuple[int, ...]]] = []  # who goes, and their neighbours
+        self.steps: list[_Step] = []
         self.constants: list[int] = []
-        soft = set(graph.soft_at.tolist())
-        for f in range(len(graph.table_at)):
-            at = int(graph.table_at[f])
+        self.joins: dict[_Signature, _Join] = {}
+        self._put_factors()
+
+    def _put_factors(self) -> None:
+        graph, sizes = self.graph, self.sizes
+        soft, scopes, firsts = set(graph.soft_at.tolist()), graph.scope.tolist(), graph.scope_first.tolist()
+        starts = graph.start_at.tolist()
+        patterns: dict[int, _Pattern] = {}
+        for f, at in enumerate(graph.table_at.tolist()):
             if at < 0:
                 continue
-            scope = tuple(graph.scope[graph.scope_first[f] : graph.scope_first[f + 1]].tolist())
-            shape = tuple(self.sizes[v] for v in scope)
-            values = graph.table[at : at + math.prod(shape)].reshape(shape)
-            allowed = ~np.isposinf(values)
-            silent = at not in soft
-            start_at = int(graph.start_at[graph.scope_first[f]])
-            self._put(_Table(scope, allowed, at, False, silent, start_at))
+            scope = tuple(scopes[firsts[f] : firsts[f + 1]])
+            if at not in patterns:
+                shape = tuple([sizes[v] for v in scope])
+                patterns[at] = _pattern(~np.isposinf(graph.table[at : at + math.prod(shape)].reshape(shape)))
+            self._put(_Table(scope, patterns[at], at, STATIC if at in soft else SILENT, starts[firsts[f]]))
 
     def run(self) -> Reduction:
         """Eliminates the cheapest variable again and again."""
-        queue = [(self._join(v), v) for v in range(len(self.sizes)) if v not in self.in_rows]
+        price = {v: self._price(v) for v in range(len(self.sizes)) if v not in self.in_rows}
+        queue = [(join, v) for v, join in price.items()]
         heapq.heapify(queue)
-        gone: set[int] = set()
         while queue:
             join, v = heapq.heappop(queue)
-            if v in gone or join != self._join(v):
-                continue  # a later entry has its price
+            if join != price.get(v):
+                continue  # it is gone, or a later entry has its price
             if join > self.max_join:
                 break
-            group = self._with_partner(v)
-            gone.update(group)
-            for u in self._eliminate(group):
-                if u not in self.in_rows:
-                    heapq.heappush(queue, (self._join(u), u))
-        return self._finish([int(v) for v in self.graph.order if v not in gone])
+            step = self._with_partner(v)
+            for u in step.group:
+                del price[u]
+            self._take(step)
+            for u in step.around:
+                if u in price:
+                    join = self._price(u)
+                    if join != price[u]:
+                        price[u] = join
+                        heapq.heappush(queue, (join, u))
+        return self._finish()
 
-    def _neighbours(self, group: tuple[int, ...]) -> list[int]:
-        return sorted({u for v in group for f in self.touching[v] for u in self.tables[f].scope} - set(group))
-
-    def _with_partner(self, v: int) -> tuple[int, ...]:
-        """Returns `v`, and a neighbour to eliminate with it in one step where that takes fewer sums than two.
+    def _with_partner(self, v: int) -> _Step:
+        """Returns the step that eliminates `v`, with a neighbour where that takes fewer sums than two steps.
 
         It does where tables forbid much, as with the two relations of one pair of entities.
         """
-        alone, _ = self._possible((v,))
-        best: tuple[int, ...] = (v,)
+        near = {v}.union(*[self.tables[f].scope for f in self.touching[v]])
+        around = sorted(near - {v})
+        alone = best = self._step((v,), around)
+        if math.prod([self.sizes[u] for u in near]) > 4 * self.max_join:
+            return alone
         fewest = math.inf
-        around = self._neighbours((v,))
         for u in around:
-            if u in self.in_rows or not set(self._neighbours((u,))) <= {*around, v}:
-                continue
-            group = (u, v)
-            if math.prod(self.sizes[w] for w in (*group, *self._neighbours(group))) > 4 * self.max_join:
-                continue
-            together, _ = self._possible(group)
-            after = together.reshape(-1, self.sizes[v]).any(axis=1)
-            n_two_steps, n_one = alone.sum() + after.sum(), together.sum()
-            if n_one < min(n_two_steps, fewest):
-                best, fewest = group, n_one
+            if u in self.in_rows or not all(near.issuperset(self.tables[f].scope) for f in self.touching[u]):
+                continue  # together they would have more neighbours
+            together = self._step((u, v), [w for w in around if w != u])
+            n_combos = together.join.n_combos
+            if n_combos < min(alone.join.n_combos + together.join.n_after, fewest):
+                best, fewest = together, n_combos
         return best
 
-    def _possible(self, group: tuple[int, ...]) -> tuple[BoolArray, IntArray]:
-        """Returns which labellings of a group's neighbours and of the group its tables allow, and all of these."""
-        variables = [*self._neighbours(group), *group]
-        shape = [self.sizes[u] for u in variables]
-        grid = np.indices(shape).reshape(len(shape), -1)
-        axis = {u: i for i, u in enumerate(variables)}
-        possible = np.ones(grid.shape[1], dtype=bool)
-        for f in {f for v in group for f in self.touching[v]}:
-            table = self.tables[f]
-            entry = strides(table.allowed.shape) @ grid[[axis[u] for u in table.scope]]
-            possible &= table.allowed.ravel()[entry]
-        return possible, grid
+    def _step(self, group: tuple[int, ...], around: list[int]) -> _Step:
+        """Returns the step that eliminates a group, given all its neighbours."""
+        variables = (*around, *group)
+        axis = dict(zip(variables, range(len(variables)), strict=True))
+        touching = self.touching[group[0]] if len(group) == 1 else self.touching[group[0]] | self.touching[group[1]]
+        numbers = sorted(touching)
+        parts = []
+        for f in numbers:
+            scope, pattern, _, role, _ = self.tables[f]
+            parts.append((pattern, tuple([axis[u] for u in scope]), role))
+        signature = tuple([self.sizes[u] for u in variables]), len(group), tuple(parts)
+        join = self.joins.get(signature)
+        if join is None:
+            join = self.joins[signature] = _join(signature)
+        return _Step(group, around, join, numbers, [self.tables[numbers[i]].at for i in join.order])
 
-    def _join(self, v: int) -> int:
+    def _price(self, v: int) -> int:
+        """Returns how many sums eliminating a variable takes, or one more than allowed."""
         size = self.sizes[v]
         seen = {v}
         for f in self.touching[v]:
@@ -173,107 +345,115 @@ class _Elimination:
         for v in table.scope:
             self.touching[v].add(number)
 
-    def _eliminate(self, group: tuple[int, ...]) -> list[int]:
-        """Plans one step: for each labelling of the neighbours, which labels are allowed and what they add."""
-        around = self._neighbours(group)
-        possible, grid = self._possible(group)
-        axis = {u: i for i, u in enumerate([*around, *group])}
-        combos = np.flatnonzero(possible)
-        static, derived = list[IntArray](), list[IntArray]()
-        for f in sorted({f for v in group for f in self.touching[v]}):
-            table = self.tables.pop(f)
-            for u in table.scope:
+    def _take(self, step: _Step) -> None:
+        """Adds a step to the plan: its tables make way for the one that it derives."""
+        for f in step.tables:
+            for u in self.tables.pop(f).scope:
                 self.touching[u].discard(f)
-            entry = strides(table.allowed.shape) @ grid[[axis[u] for u in table.scope]][:, combos]
-            if not table.silent:
-                (derived if table.derived else static).append(table.at + entry)
-        n_inside = math.prod(self.sizes[v] for v in group)
-        n_out = possible.size // n_inside
-        self.steps.append((group, tuple(around)))
-        self.combo_counts.append(np.bincount(combos // n_inside, minlength=n_out))
-        labels = [self.graph.first[v] + grid[axis[v]][combos] for v in group]
-        self.combo_label.append(labels[-1])
-        self.combo_partner.append(labels[0] if len(group) > 1 else np.zeros_like(labels[0]))
-        reads = static + derived
-        self.reads.append(np.stack(reads, axis=1).ravel() if reads else ints(()))
-        self.read_at.append(self.read_at[-1] + len(reads) * len(combos))
-        self.n_static.append(len(static))
-        self.n_derived.append(len(derived))
-        at, self.n_entries = self.n_entries, self.n_entries + n_out
-        self.out_first.append(self.n_entries)
-        if around:
-            allowed = np.asarray(possible.reshape(*(self.sizes[u] for u in around), n_inside).any(axis=-1))
-            self._put(_Table(tuple(around), allowed, at, True, False))
+        self.steps.append(step)
+        at, self.n_entries = self.n_entries, self.n_entries + step.join.n_out
+        if step.around:
+            self._put(_Table(tuple(step.around), step.join.out, at, DERIVED))
         else:
             self.constants.append(at)
-        return around
 
-    def _finish(self, kept: list[int]) -> Reduction:
-        graph = self.graph
-        number = {v: i for i, v in enumerate(sorted(kept))}
-        kept_first = offsets(self.sizes[v] for v in sorted(kept))
-        keep_label = [np.arange(graph.first[v], graph.first[v + 1]) for v in sorted(kept)]
-        parts, fold_from, fold_to = [], [], []
-        for f, table in sorted(self.tables.items()):
-            if len(table.scope) == 1 and table.derived:
-                v = number[table.scope[0]]
-                fold_from.append(np.arange(table.at, table.at + table.allowed.size))
-                fold_to.append(np.arange(kept_first[v], kept_first[v + 1]))
-                continue
-            scope = tuple(number[v] for v in table.scope)
-            values = np.where(table.allowed, 0.0, np.inf)
-            part = FactorPart(scope, table.allowed.shape, values, f, start_at=table.start_at)
-            parts.append((part, table))
-        small = compile_graph(
-            [self.sizes[v] for v in sorted(kept)],
-            [number[v] for v in kept],
-            [part for part, _ in parts],
-            self._rows(number, kept_first),
-        )
-        small.table_at[:] = self._table_places(parts)
+    def _finish(self) -> Reduction:
+        graph, sizes = self.graph, sizes_of(self.graph.first)
+        is_kept = np.ones(len(sizes), dtype=bool)
+        is_kept[[v for step in self.steps for v in step.group]] = False
+        keep = is_kept.nonzero()[0]
+        order = graph.order[is_kept[graph.order]]
+        number = is_kept.cumsum() - 1
+        variables = compile_variables(offsets(sizes[keep]), number[order])
+        left = [table for _, table in sorted(self.tables.items())]
+        folds = [table for table in left if table.role == DERIVED and len(table.scope) == 1]
+        tables = [table for table in left if table.role != DERIVED or len(table.scope) > 1]
+        fold_to = number[ints(table.scope[0] for table in folds)]
+        small = compile_graph(variables, self._kept_factors(variables, number, tables), self._kept_rows(number, order))
         plan = Plan.pack(
-            variable=ints(group[-1] for group, _ in self.steps),
-            partner=ints(group[0] if len(group) > 1 else -1 for group, _ in self.steps),
-            out_first=ints(self.out_first),
-            read_at=ints(self.read_at[:-1]),
-            n_static=ints(self.n_static),
-            n_derived=ints(self.n_derived),
-            scope_first=offsets(len(scope) for _, scope in self.steps),
-            scope=ints(v for _, scope in self.steps for v in scope),
-            stride=ints(stride for _, scope in self.steps for stride in strides([self.sizes[v] for v in scope])),
-            combo_first=offsets(np.concatenate(self.combo_counts)),
-            combo_label=np.concatenate(self.combo_label),
-            combo_partner=np.concatenate(self.combo_partner),
-            reads=np.concatenate(self.reads),
+            **(self._step_fields() if self.steps else NO_STEPS),
             constant=ints(self.constants),
-            keep=ints(sorted(kept)),
-            keep_label=np.concatenate([ints(()), *keep_label]),
-            fold_from=np.concatenate([ints(()), *fold_from]),
-            fold_to=np.concatenate([ints(()), *fold_to]),
-            copy_from=self._copied(parts),
+            keep=keep,
+            keep_label=ranges(graph.first[keep], sizes[keep]),
+            fold_from=_spans_of(folds),
+            fold_to=ranges(variables["first"][fold_to], sizes[keep[fold_to]]),
+            copy_from=_spans_of([table for table in tables if table.role != DERIVED]),
         )
         return Reduction(plan, small)
 
-    def _table_places(self, parts: Sequence[tuple[FactorPart, _Table]]) -> IntArray:
-        """Derived tables stand first in the working space, then copies of the original ones that are left."""
-        places, at = [], self.n_entries
-        for _, table in parts:
-            places.append(table.at if table.derived else at)
-            at += 0 if table.derived else table.allowed.size
-        return ints(places)
+    def _step_fields(self) -> Fields:
+        """Returns the fields of a plan that say what to add up."""
+        steps, joins = self.steps, [step.join for step in self.steps]
+        first = self.graph.first
+        variable = ints(step.group[-1] for step in steps)
+        partner = ints(step.group[0] if len(step.group) > 1 else -1 for step in steps)
+        n_combos = ints(join.n_combos for join in joins)
+        n_tables = ints(len(step.at) for step in steps)
+        n_reads = n_combos * n_tables
+        at = ints(place for step in steps for place in step.at)
+        column = _chained([join.columns for join in joins])
+        column += offsets(n_tables)[:-1].repeat(n_reads)
+        reads = _chained([join.reads for join in joins])
+        reads += at[column]
+        n_static = ints(join.n_static for join in joins)
+        return {
+            "variable": variable,
+            "partner": partner,
+            "out_first": offsets(join.n_out for join in joins),
+            "read_at": offsets(n_reads)[:-1],
+            "n_static": n_static,
+            "n_derived": n_tables - n_static,
+            "scope_first": offsets(len(step.around) for step in steps),
+            "scope": ints(v for step in steps for v in step.around),
+            "stride": _chained([step.join.out.stride for step in steps if step.around]),
+            "combo_first": offsets(_chained([join.counts for join in joins])),
+            "combo_label": _chained([join.labels[-1] for join in joins]) + first[variable].repeat(n_combos),
+            "combo_partner": _chained([join.partner_label for join in joins])
+            + np.where(partner >= 0, first[partner], 0).repeat(n_combos),
+            "reads": reads,
+        }
 
-    def _copied(self, parts: Sequence[tuple[FactorPart, _Table]]) -> IntArray:
-        blocks = [np.arange(t.at, t.at + t.allowed.size) for _, t in parts if not t.derived]
-        return np.concatenate([ints(()), *blocks])
+    def _kept_factors(self, variables: Fields, number: IntArray, tables: Sequence[_Table]) -> Fields:
+        """Returns the compiled tables that are left, each by itself, in the working space.
 
-    def _rows(self, number: dict[int, int], kept_first: IntArray) -> list[RowPart]:
+        Derived ones stand there first, then copies of the original ones.
+        """
+        patterns, each = [table.pattern for table in tables], np.arange(len(tables))
+        layout = TableLayout.of([pattern.table for pattern in patterns], each.tolist())
+        arity = ints(len(table.scope) for table in tables)
+        scope = number[ints(v for table in tables for v in table.scope)]
+        start_at = ints(table.start_at for table in tables).repeat(arity)
+        start_at += _chained([pattern.label_first for pattern in patterns])
+        stride = _chained([pattern.stride for pattern in patterns])
+        weight_at = np.full(len(tables), -1)
+        fields = compile_factors(variables, Factors(arity, scope, stride, start_at, weight_at, each, layout))
+        derived = np.fromiter((table.role == DERIVED for table in tables), dtype=bool, count=len(tables))
+        copied = self.n_entries + offsets(np.where(derived, 0, ints(pattern.size for pattern in patterns)))[:-1]
+        fields["table_at"] = np.where(derived, ints(table.at for table in tables), copied)
+        return fields
+
+    def _kept_rows(self, number: IntArray, order: IntArray) -> Fields:
+        """Returns the compiled rows: as they were, for their variables all stay, with other numbers."""
         graph = self.graph
-        parts = []
-        for r in range(len(graph.row_low)):
-            weights = {}
-            for c in range(graph.row_first[r], graph.row_first[r + 1]):
-                v = int(graph.row_variable[c])
-                label = int(kept_first[number[v]] + graph.row_label[c] - graph.first[v])
-                weights[label] = float(graph.row_weight[c])
-            parts.append(RowPart(weights, float(graph.row_low[r]), float(graph.row_high[r])))
-        return parts
+        rows: Fields = {name: getattr(graph, name) for name in ROW_FIELDS}
+        if len(order) == len(graph.order):
+            return rows
+        is_kept = np.zeros(len(number), dtype=bool)
+        is_kept[order] = True
+        is_kept = is_kept.repeat(sizes_of(graph.first))
+        keep = np.sort(order)
+        return rows | {
+            "row_variable": number[graph.row_variable],
+            "row_label": is_kept.cumsum()[graph.row_label] - 1,
+            "cell_first": np.concatenate([graph.cell_first[:-1][is_kept], graph.cell_first[-1:]]),
+            "link_first": np.append(graph.link_first[keep], graph.link_first[-1]),
+        }
+
+
+def _chained(parts: Sequence[IntArray]) -> IntArray:
+    return np.concatenate([NO_INTS, *parts])
+
+
+def _spans_of(tables: Sequence[_Table]) -> IntArray:
+    """Returns all places of some tables."""
+    return ranges(ints(table.at for table in tables), ints(table.pattern.size for table in tables))

@@ -13,9 +13,11 @@ import json
 import math
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from functools import cached_property
 from itertools import product
 from typing import TYPE_CHECKING
+from weakref import WeakValueDictionary
 
 import numpy as np
 
@@ -23,6 +25,7 @@ from hasten.errors import SchemaError
 from hasten.support.arrays import BoolArray, FloatArray, floats
 
 if TYPE_CHECKING:
+    from hasten.model.compile import Moulds
     from hasten.model.structure import Compiled, Structure
 
 MAX_WEIGHT = 1e10  # of a rule
@@ -40,12 +43,16 @@ class VariableKind:
     name: str
     labels: tuple[str, ...]
     index: int
+    places: dict[str, int] = field(init=False)  # of the labels, by name
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "places", {label: i for i, label in enumerate(self.labels)})
 
     def label(self, name: str) -> int:
         """Returns the position of a label, by its name."""
         try:
-            return self.labels.index(name)
-        except ValueError:
+            return self.places[name]
+        except (KeyError, TypeError):
             raise SchemaError(f"{self.name} has no label {name!r}. Its labels are {', '.join(self.labels)}.") from None
 
     def __len__(self) -> int:
@@ -188,7 +195,7 @@ class Schema:
         self.n_weights = 0
         self.n_messages = 0
         self._closed = False
-        self._compiled: dict[object, Compiled] = {}  # by shape
+        self._compiled: WeakValueDictionary[object, Compiled] = WeakValueDictionary()  # by shape; see `Compiled`
 
     def variable(self, name: str, labels: Sequence[str]) -> VariableKind:
         """Declares a kind of variable."""
@@ -310,6 +317,13 @@ class Schema:
             digest.update(b"none" if table is None else table.tobytes())
         return digest.hexdigest()
 
+    @cached_property
+    def _moulds(self) -> Moulds:
+        """What compiling needs of the factor kinds; only once the schema is closed."""
+        from hasten.model.compile import Moulds
+
+        return Moulds(self.factors.values())
+
     def _check_open(self) -> None:
         if self._closed:
             raise SchemaError(
@@ -321,6 +335,13 @@ class Schema:
             raise SchemaError(f"A kind needs a name, got {name!r}.")
         if name in self.variables or name in self.factors:
             raise SchemaError(f"There is a kind {name!r} already. Kinds have unique names.")
+
+    def __getstate__(self) -> dict[str, object]:
+        return {name: value for name, value in self.__dict__.items() if name not in ("_compiled", "_moulds")}
+
+    def __setstate__(self, state: dict[str, object]) -> None:
+        self.__dict__.update(state)
+        self._compiled = WeakValueDictionary()
 
     def __repr__(self) -> str:
         return f"Schema(variables={list(self.variables)}, factors={list(self.factors)}, rules={list(self.rules)})"
@@ -373,11 +394,15 @@ def read_limits(name: str, at_most: float | None, at_least: float | None, exactl
         at_most = at_least = exactly
     if at_most is None and at_least is None:
         raise SchemaError(f"Rule {name!r} limits nothing. Give at_most, at_least or exactly.")
-    low = -math.inf if at_least is None else check_finite(at_least, f"Rule {name!r}: at_least")
-    high = math.inf if at_most is None else check_finite(at_most, f"Rule {name!r}: at_most")
+    low = -math.inf if at_least is None else _limit(at_least, name, "at_least")
+    high = math.inf if at_most is None else _limit(at_most, name, "at_most")
     if low > high:
         raise SchemaError(f"Rule {name!r} asks for at least {low:g} and at most {high:g}. No labelling has both.")
     return low, high
+
+
+def _limit(value: float, rule: str, what: str) -> float:
+    return float(value) if is_finite(value) else check_finite(value, f"Rule {rule!r}: {what}")
 
 
 def check_table(table: FloatArray, kind: FactorKind) -> FloatArray:

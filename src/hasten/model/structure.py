@@ -2,29 +2,43 @@
 
 A structure lists variables, the factors that connect them, and rules. Inputs of the same shape share it (two
 sentences with four entities differ in their costs alone); two structures built alike share their compiled
-arrays, and with them every solver's model, through their schema's cache.
+arrays, and with them every solver's model, through their schema. What is compiled lives as long as a structure
+of its shape does and, up to `MAX_KEPT` bytes of all shapes together, until others have been used since.
 """
 
 from __future__ import annotations
 
+from array import array
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
 from hasten.errors import SchemaError
 from hasten.kernels.layout import Graph
-from hasten.model.compile import FactorPart, RowPart, compile_graph
+from hasten.model.compile import (
+    Fields,
+    Rows,
+    compile_factors,
+    compile_graph,
+    compile_rows,
+    compile_variables,
+)
 from hasten.model.schema import FactorKind, Schema, VariableKind, check_weight, read_limits
-from hasten.support.arrays import FloatArray, IntArray, offsets
+from hasten.support.arrays import FloatArray, IntArray, ints, offsets, ranges, sizes_of
+from hasten.support.cache import Cache
 
 if TYPE_CHECKING:
     from hasten.model.batch import Batch
     from hasten.model.elimination import Reduction
     from hasten.model.problem import Costs, Problem
 
+MAX_KEPT = 64 * 2**20  # bytes of compiled shapes, used last, that are kept although no structure has them
+MAX_POOLS = 64 * 2**20  # bytes of what is gathered for batches of several shapes
+MAX_OPENED = 64  # how many sets of own tables a structure remembers
+TUPLES, ONE = {tuple}, (1.0,)  # what terms usually are; the weight of one that says none
 Term = tuple[int, str] | tuple[int, str, float]
 Item = TypeVar("Item")
 
@@ -61,7 +75,11 @@ class Rule:
     ) -> Rule:
         """Makes a rule from (variable, label) or (variable, label, weight) terms."""
         low, high = read_limits(name, at_most, at_least, exactly)
-        weighted = tuple(_read_term(name, term) for term in _listed(terms, f"Rule {name!r}: the terms"))
+        listed: Sequence[Any] = terms if type(terms) is list else _listed(terms, f"Rule {name!r}: the terms")
+        if set(map(type, listed)) <= TUPLES:
+            weighted = tuple([term + ONE if len(term) == 2 else _read_term(name, term) for term in listed])
+        else:
+            weighted = tuple([_read_term(name, term) for term in listed])
         if not weighted:
             raise SchemaError(f"Rule {name!r} counts nothing. Give (variable, label) terms.")
         return Rule(name, weighted, low, high)
@@ -81,18 +99,87 @@ def _listed(given: Iterable[Item], what: str) -> tuple[Item, ...]:
         raise SchemaError(f"{what} must be a list, got {given!r}.") from None
 
 
-@dataclass(frozen=True, eq=False)
 class Compiled:
-    """What all structures of one shape share."""
+    """What all structures of one shape share: its arrays, and what was made of these since."""
 
-    graph: Graph
-    row_names: tuple[str, ...]
-    reductions: dict[int, Reduction] = field(default_factory=dict)  # by the effort they may take
+    def __init__(self, graph: Graph, row_names: tuple[str, ...]) -> None:
+        self.graph = graph
+        self.row_names = row_names
+        self.reductions: dict[int, Reduction] = {}  # by `max_join`: see hasten.model.elimination
+        self.n_bytes = graph.buffer.nbytes
+
+    def keep(self) -> None:
+        """Counts as using it: it is kept until enough others have been used since."""
+        _KEPT.put(self, self, self.n_bytes)
 
     @cached_property
     def place(self) -> IntArray:
-        """Where a single problem of this shape has what kernels read (`BatchArrays`)."""
-        return np.array([[self.graph.address, 0, 0, 0], [0, self.graph.first[-1], 0, len(self.graph.order)]])
+        """(2, 4) where a single problem of this shape has what kernels read (`hasten.kernels.layout.BatchArrays`)."""
+        graph = self.graph
+        return np.array([[graph.address, 0, 0, 0], [0, graph.first[-1], 0, len(graph.order)]])
+
+    @cached_property
+    def n_variables(self) -> IntArray:
+        """(1,) how many variables a problem has."""
+        return np.array([len(self.graph.order)])
+
+    @cached_property
+    def variable_at(self) -> IntArray:
+        """(2,) where the variables of one problem start and end in a labelling."""
+        return offsets(self.n_variables)
+
+    @cached_property
+    def cost_at(self) -> IntArray:
+        """(2,) where the costs of one problem start and end."""
+        return offsets(self.graph.first[-1:])
+
+
+_KEPT = Cache[Compiled, Compiled](MAX_KEPT)
+
+
+class _Scopes:
+    """The variables and factors of a structure, as flat arrays that grow."""
+
+    def __init__(self) -> None:
+        self.kind = array("q")  # of each variable
+        self.places: list[dict[str, int]] = []  # of its labels, by name
+        self.first = array("q", [0])  # where the labels of each start
+        self.factor_kind = array("q")
+        self.scope = array("q")
+
+    @cached_property
+    def key(self) -> tuple[bytes, ...]:
+        """What tells it from others, once it no longer grows."""
+        return self.kind.tobytes(), self.factor_kind.tobytes(), self.scope.tobytes()
+
+
+class _Terms:
+    """The rules of a structure, as flat arrays that grow."""
+
+    def __init__(self) -> None:
+        self.first = array("q", [0])
+        self.label = array("q")  # label numbers
+        self.weight = array("d")
+        self.low, self.high = array("d"), array("d")
+
+    def add(self, labels: list[int], rule: Rule) -> None:
+        """Adds a rule, given the label numbers of its terms."""
+        self.weight.fromlist([weight for _, _, weight in rule.terms])
+        self.label.fromlist(labels)
+        self.first.append(len(self.label))
+        self.low.append(rule.low)
+        self.high.append(rule.high)
+
+    @property
+    def arrays(self) -> tuple[array[Any], ...]:
+        """All of them."""
+        return self.first, self.label, self.weight, self.low, self.high
+
+    def copy(self) -> _Terms:
+        """Returns one that grows by itself."""
+        copy = _Terms()
+        copy.first, copy.label, copy.weight, copy.low, copy.high = (each[:] for each in self.arrays)
+        return copy
 
 
 class Structure:
@@ -110,7 +197,10 @@ class Structure:
         self._order: tuple[int, ...] | None = None
         self._own_tables: frozenset[int] = frozenset()  # factors whose tables each problem brings
         self._closed = False
-        self._opened: dict[frozenset[int], Structure] = {}
+        self._scopes = _Scopes()
+        self._compiled_scopes: tuple[Fields, Fields] | None = None  # once structures with more rules share it
+        self._terms = _Terms()
+        self._opened = Cache[frozenset[int], Structure](MAX_OPENED)
 
     def add(self, kind: VariableKind) -> int:
         """Adds a variable and returns its number."""
@@ -118,6 +208,10 @@ class Structure:
         if self.schema.variables.get(getattr(kind, "name", "")) is not kind:
             raise SchemaError(f"{kind!r} is not a variable kind of this schema.")
         self.kinds.append(kind)
+        scopes = self._scopes
+        scopes.kind.append(kind.index)
+        scopes.places.append(kind.places)
+        scopes.first.append(scopes.first[-1] + len(kind.labels))
         return len(self.kinds) - 1
 
     def connect(self, kind: FactorKind, **roles: int) -> int:
@@ -125,18 +219,21 @@ class Structure:
         self._check_open()
         if self.schema.factors.get(getattr(kind, "name", "")) is not kind:
             raise SchemaError(f"{kind!r} is not a factor kind of this schema.")
-        if set(roles) != set(kind.roles):
+        if roles.keys() != kind.roles.keys():
             raise SchemaError(f"{kind.name} needs the roles {', '.join(kind.roles)}, got {', '.join(roles) or 'none'}.")
-        scope = tuple(self._check_variable(roles[role], f"{kind.name}: {role}") for role in kind.roles)
-        for (role, wanted), variable in zip(kind.roles.items(), scope, strict=True):
-            if self.kinds[variable] is not wanted:
-                raise SchemaError(
-                    f"{kind.name}: {role} must be of kind {wanted.name}, "
-                    f"but variable {variable} is of kind {self.kinds[variable].name}."
-                )
+        scope = tuple([self._check_variable(roles[role], kind.name, role) for role in kind.roles])
+        if [self.kinds[variable] for variable in scope] != [*kind.roles.values()]:
+            for (role, wanted), variable in zip(kind.roles.items(), scope, strict=True):
+                if self.kinds[variable] is not wanted:
+                    raise SchemaError(
+                        f"{kind.name}: {role} must be of kind {wanted.name}, "
+                        f"but variable {variable} is of kind {self.kinds[variable].name}."
+                    )
         if len(set(scope)) < len(scope):
             raise SchemaError(f"{kind.name} joins a variable with itself: {roles}. Its variables must differ.")
         self.factors.append(Factor(kind, scope))
+        self._scopes.factor_kind.append(kind.index)
+        self._scopes.scope.extend(scope)
         return len(self.factors) - 1
 
     def rule(
@@ -151,8 +248,7 @@ class Structure:
         """Adds a linear rule over (variable, label) or (variable, label, weight) terms; returns its number."""
         self._check_open()
         rule = Rule.of(name, terms, at_most=at_most, at_least=at_least, exactly=exactly)
-        self._row(rule)  # before it is kept: a refused rule leaves no trace
-        self.rules.append(rule)
+        self._add_rule(rule)
         return len(self.rules) - 1
 
     def search_order(self, variables: Sequence[int]) -> None:
@@ -195,7 +291,7 @@ class Structure:
     @property
     def n_labels(self) -> int:
         """The number of labels of all variables together: the length of a flat cost array."""
-        return sum(len(kind) for kind in self.kinds)
+        return self._scopes.first[-1]
 
     @property
     def graph(self) -> Graph:
@@ -206,19 +302,52 @@ class Structure:
     def compiled(self) -> Compiled:
         """The flat arrays and what belongs to them, shared by all structures of this shape."""
         self._closed = True
+        names = (*self.schema.rules, *(rule.name for rule in self.rules))
+        terms = tuple([each.tobytes() for each in self._terms.arrays])
+        key = (self._scopes.key, self._order, self._own_tables, names, terms)
+        compiled = self.schema._compiled.get(key)
+        if compiled is None:
+            variables, factors = self._variables_and_factors()
+            graph = compile_graph(variables, factors, compile_rows(variables, self._rows()))
+            compiled = self.schema._compiled.setdefault(key, Compiled(graph, names))
+        compiled.keep()
+        return compiled
+
+    def _variables_and_factors(self) -> tuple[Fields, Fields]:
+        """Returns what is compiled of all but the rules."""
+        if self._compiled_scopes is not None:
+            return self._compiled_scopes
         if self._order is not None and len(self._order) != len(self.kinds):
             raise SchemaError("Variables were added after search_order. Call it last.")
-        key = (
-            tuple(kind.index for kind in self.kinds),
-            tuple((factor.kind.index, factor.scope) for factor in self.factors),
-            tuple(self.rules),
-            self._order,
-            self._own_tables,
+        scopes = self._scopes
+        order = np.arange(len(self.kinds)) if self._order is None else ints(self._order)
+        variables = compile_variables(np.array(scopes.first), order)
+        own = sorted(self._own_tables)
+        factors = self.schema._moulds.cast(np.array(scopes.factor_kind), np.array(scopes.scope), own)
+        return variables, compile_factors(variables, factors)
+
+    def _rows(self) -> Rows:
+        """Returns the rules of the schema, then those of this structure."""
+        own = Rows(*map(np.array, self._terms.arrays))
+        rules = self.schema.rules.values()
+        if not rules:
+            return own
+        kind_first = offsets(len(kind) for kind in self.schema.variables.values())
+        kinds = np.array(self._scopes.kind)
+        of_kind = ranges(kind_first[kinds], sizes_of(kind_first)[kinds])  # of each label, its place among all kinds'
+        weights = np.zeros((len(rules), int(kind_first[-1])))
+        for r, rule in enumerate(rules):
+            for k, weight in rule.weights.items():
+                weights[r, kind_first[k] : kind_first[k + 1]] = weight
+        row, label = np.nonzero(weights[:, of_kind])
+        first = offsets(np.bincount(row, minlength=len(rules)))
+        return Rows(
+            np.concatenate([first, first[-1] + own.first[1:]]),
+            np.concatenate([label, own.label]),
+            np.concatenate([weights[row, of_kind[label]], own.weight]),
+            np.concatenate([[rule.low for rule in rules], own.low]),
+            np.concatenate([[rule.high for rule in rules], own.high]),
         )
-        cache = self.schema._compiled
-        if key not in cache:
-            cache[key] = self._compile()
-        return cache[key]
 
     def opened(self, factors: Iterable[int]) -> Structure:
         """Returns this structure with a table slot of its own for each of some factors."""
@@ -227,84 +356,63 @@ class Structure:
             if not 0 <= factor < len(self.factors):
                 raise SchemaError(f"There is no factor {factor}. This structure has {len(self.factors)}.")
         self._closed = True
-        if chosen not in self._opened:
+        copy = self._opened.get(chosen)
+        if copy is None:
             copy = self._copy()
-            copy._own_tables = chosen
-            self._opened[chosen] = copy
-        return self._opened[chosen]
+            copy._own_tables, copy._closed = chosen, True  # it shares its variables and factors
+            self._opened.put(chosen, copy)
+        return copy
 
     def with_rules(self, rules: Iterable[Rule]) -> Structure:
         """Returns this structure with more rules."""
         self._closed = True
         copy = self._copy()
         copy._own_tables = self._own_tables
+        self._compiled_scopes = copy._compiled_scopes = self._variables_and_factors()
         for rule in rules:
             if not isinstance(rule, Rule):
                 raise SchemaError(f"{rule!r} is no rule. Make one: Rule.of(name, terms, at_most=...).")
-            copy._row(rule)
-            copy.rules.append(rule)
+            copy._add_rule(rule)
+        copy._closed = True  # it shares its variables and factors
         return copy
 
     def _copy(self) -> Structure:
+        """Returns a structure of the same rules that shares its variables and factors."""
         copy = Structure(self.schema)
-        copy.kinds, copy.factors, copy._order = list(self.kinds), list(self.factors), self._order
-        copy.rules = list(self.rules)
+        copy.kinds, copy.factors, copy._order, copy._scopes = self.kinds, self.factors, self._order, self._scopes
+        copy.rules, copy._terms = list(self.rules), self._terms.copy()
         return copy
 
     def _check_open(self) -> None:
         if self._closed:
             raise SchemaError("This structure is in use: its first problem closed it. Start another one.")
 
-    def _check_variable(self, variable: int, what: str) -> int:
+    def _check_variable(self, variable: int, *what: str) -> int:
+        if type(variable) is int and 0 <= variable < len(self.kinds):
+            return variable
         if not isinstance(variable, int | np.integer) or not 0 <= variable < len(self.kinds):
-            raise SchemaError(f"{what}: there is no variable {variable!r}. This structure has {len(self.kinds)}.")
+            raise SchemaError(
+                f"{': '.join(what)}: there is no variable {variable!r}. This structure has {len(self.kinds)}."
+            )
         return int(variable)
 
-    def _row(self, rule: Rule) -> dict[int, float]:
-        """Returns a rule's weights by label number, for rules that name existing variables and labels."""
-        first = np.cumsum([0, *(len(kind) for kind in self.kinds)])
-        weights: dict[int, float] = {}
-        for variable, label, weight in rule.terms:
-            self._check_variable(variable, f"Rule {rule.name!r}")
-            at = int(first[variable]) + self.kinds[variable].label(label)
-            weights[at] = weights.get(at, 0.0) + weight
-        return weights
+    def _add_rule(self, rule: Rule) -> None:
+        self._terms.add(self._label_numbers(rule), rule)
+        self.rules.append(rule)
 
-    def _compile(self) -> Compiled:
-        sizes = [len(kind) for kind in self.kinds]
-        order = range(len(self.kinds)) if self._order is None else self._order
-        names = [*self.schema.rules, *(rule.name for rule in self.rules)]
-        graph = compile_graph(sizes, order, self._factor_parts(), self._row_parts())
-        return Compiled(graph, tuple(names))
-
-    def _factor_parts(self) -> list[FactorPart]:
-        tables = {kind.index: kind.table for kind in self.schema.factors.values()}
-        parts = []
-        for f, (kind, scope) in enumerate((factor.kind, factor.scope) for factor in self.factors):
-            own = f in self._own_tables  # each problem brings its own
-            table = np.zeros(kind.shape) if own else tables[kind.index]
-            key = ("own", f) if own else ("kind", kind.index)
-            soft = own or (table is not None and bool(table[np.isfinite(table)].any()))
-            parts.append(FactorPart(scope, kind.shape, table, key, kind.weight_at, kind.message_at, soft))
-        return parts
-
-    def _row_parts(self) -> list[RowPart]:
-        first = offsets(len(kind) for kind in self.kinds)
-        parts = []
-        for rule in self.schema.rules.values():
-            weights = {
-                int(first[v]) + i: float(weight)
-                for v, kind in enumerate(self.kinds)
-                for i, weight in enumerate(rule.weights.get(kind.index, ()))
-            }
-            parts.append(RowPart(weights, rule.low, rule.high))
-        parts.extend(RowPart(self._row(rule), rule.low, rule.high) for rule in self.rules)
-        return parts
+    def _label_numbers(self, rule: Rule) -> list[int]:
+        """Returns the label number of each term of a rule, or says which term names no variable or label."""
+        first, places, kinds = self._scopes.first, self._scopes.places, self.kinds
+        try:
+            numbers = [first[v] + places[v][label] for v, label, _ in rule.terms if v >= 0]
+        except (IndexError, KeyError, TypeError):
+            numbers = []
+        if len(numbers) < len(rule.terms):  # one is wrong: which?
+            numbers = []
+            for variable, label, _ in rule.terms:
+                v = self._check_variable(variable, f"Rule {rule.name!r}")
+                numbers.append(first[v] + kinds[v].label(label))
+        return numbers
 
     def __repr__(self) -> str:
         return f"Structure({len(self.kinds)} variables, {len(self.factors)} factors, {len(self.rules)} rules)"
-
-    def _repr_html_(self) -> str:
-        from hasten.model.display import of_structure
-
-        return of_structure(self)

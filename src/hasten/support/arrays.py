@@ -65,9 +65,36 @@ def chosen_numbers(chosen: Chosen, n: int) -> IntArray:
 
 def offsets(counts: Iterable[int]) -> IntArray:
     """Returns where each of some groups starts, and where the last one ends."""
-    return np.concatenate([[0], np.cumsum(ints(counts))]).astype(np.int64)
+    counts = ints(counts)
+    ends = np.zeros(len(counts) + 1, dtype=np.int64)
+    counts.cumsum(out=ends[1:])
+    return ends
+
+
+def sizes_of(first: IntArray) -> IntArray:
+    """Returns how large groups are, given where each starts and the last one ends."""
+    return first[1:] - first[:-1]
+
+
+def ranges(starts: IntArray, sizes: IntArray) -> IntArray:
+    """Returns the numbers from each start on, as many as its size, one span after the other.
+
+    >>> ranges(ints([5, 20]), ints([3, 2])).tolist()
+    [5, 6, 7, 20, 21]
+    """
+    ends = offsets(sizes)
+    return (starts - ends[:-1]).repeat(sizes) + np.arange(ends[-1])
+
+
+def stable_order(numbers: IntArray, limit: int) -> IntArray:
+    """Returns the order that sorts numbers from 0 to below `limit`, equal ones as they come."""
+    if limit <= 2**16:
+        return numbers.astype(np.uint16).argsort(kind="stable")  # NumPy has a linear way to sort short integers
+    return numbers.argsort(kind="stable")
 
 
 def strides(shape: Sequence[int]) -> IntArray:
     """Returns how far apart the entries of a flat table are along each axis."""
-    return ints(int(np.prod(shape[i + 1 :])) for i in range(len(shape)))
+    steps = np.ones(len(shape), dtype=np.int64)
+    np.cumprod(shape[:0:-1], out=steps[-2::-1])
+    return steps
