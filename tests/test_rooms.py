@@ -19,11 +19,11 @@ PACKAGE = Path(hasten.__file__).parent
 # from the rooms listed behind it; one that is not listed, though it be within a listed one, is closed to it.
 MODEL = "errors support kernels model"
 CORE = f"{MODEL} jit kernels.proof kernels.search kernels.learning search proof solvers learning speedup"
-DATA = "tasks.entity_relation.data tasks.entity_relation.data.formats"
-TASK = f"{DATA} tasks.entity_relation.task"
+DATA = "tasks.entity_relation.data tasks.entity_relation.data.corpus tasks.entity_relation.data.formats"
+TASK = f"{DATA} tasks.entity_relation.names tasks.entity_relation.task"
 SCORING = f"{TASK} tasks.entity_relation.scoring"
 EXPERIMENT = f"{SCORING} tasks.entity_relation.tagger tasks.entity_relation.experiment"
-EDGES = f"{EXPERIMENT} tasks.entity_relation.report bench demo"
+EDGES = f"{EXPERIMENT} tasks.entity_relation.report bench demo warm"
 MAY_IMPORT = {
     "errors": "",
     "support": "errors",
@@ -40,16 +40,19 @@ MAY_IMPORT = {
     "speedup": CORE,
     "tasks": "",
     "tasks.entity_relation": "",
-    "tasks.entity_relation.data": "errors support",
-    "tasks.entity_relation.data.formats": "errors support tasks.entity_relation.data",
+    "tasks.entity_relation.names": "",
+    "tasks.entity_relation.data.corpus": "errors support",
+    "tasks.entity_relation.data": "errors support tasks.entity_relation.data.corpus tasks.entity_relation.data.formats",
+    "tasks.entity_relation.data.formats": "errors support tasks.entity_relation.data.corpus",
     "tasks.entity_relation.task": f"errors support model {DATA}",
     "tasks.entity_relation.scoring": f"{MODEL} jit kernels.search search proof {TASK}",
     "tasks.entity_relation.tagger": f"{CORE} {SCORING}",
     "tasks.entity_relation.experiment": f"{CORE} {EXPERIMENT}",
-    "tasks.entity_relation.report": "errors support",
+    "tasks.entity_relation.report": "errors support search speedup tasks.entity_relation.names",
     "bench": f"{CORE} {SCORING} bench.peers",
     "bench.peers": CORE,
-    "demo": CORE,
+    "demo": f"{CORE} {TASK}",
+    "warm": f"{CORE} {EXPERIMENT} demo",
     "cli": f"{CORE} {EDGES} hasten",
     "hasten": CORE,
     "__main__": "cli",
@@ -65,6 +68,12 @@ FORWARD = {
     "solvers: solve() imports solvers.base",
     "speedup.predictor: save() imports speedup.persistence",
     "speedup.predictor: load() imports speedup.persistence",
+    "model.schema: _moulds() imports model.compile",
+    *(
+        f"model.{step}: _repr_html_() imports model.display"
+        for step in (["schema", "structure", "problem", "batch", "solution"])
+    ),
+    "speedup.predictor: _repr_html_() imports speedup.display",
 }
 
 
