@@ -3,7 +3,7 @@
 Numba counts the references to each array of each tuple at each call, which costs more than the small kernels
 themselves (five times the whole of a beam search). A function that allocates nothing needs no such counts:
 that is a `kernel`. What allocates working space, once for many problems, is a `driver`. Both release the
-interpreter's lock, are cached on disk, and divide by zero the IEEE way.
+interpreter's lock and divide by zero the IEEE way; what Python can call is cached on disk, kernels and all.
 
 Kernels are called by drivers and by each other; code for calling them from Python would double the time that
 compiling takes, so only an `open_kernel` has it. Never call another from Python: there is nothing to call, and the
@@ -50,6 +50,8 @@ DRIVERS: list[Any] = []  # every driver that was imported, for `hasten compile`
 
 
 def _compile(function: Callable[P, R], **options: Any) -> Callable[P, R]:
+    if options.get("no_cpython_wrapper"):  # it is kept as a part of each driver that calls it
+        return njit(**_ALWAYS, **options)(function)  # type: ignore[no-any-return]
     try:
         compiled: Callable[P, R] = njit(**_ALWAYS, **options, cache=True)(function)
     except RuntimeError:  # Numba found no place that it can write

@@ -59,6 +59,11 @@ class Reduction:
     def __reduce__(self) -> tuple[type[Reduction], tuple[Plan, Graph]]:
         return Reduction, (self.plan, self.graph)  # a copy lies elsewhere
 
+    @property
+    def complete(self) -> bool:
+        """Whether it leaves nothing."""
+        return not self.graph.order.size
+
     @cached_property
     def addresses(self) -> IntArray:
         """(1, 2) where both lie, for kernels."""

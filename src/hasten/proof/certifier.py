@@ -17,7 +17,7 @@ from typing import overload
 import numpy as np
 
 from hasten.errors import ProblemError
-from hasten.kernels.proof.certify import Effort, Messages, certify_some
+from hasten.kernels.proof.certify import Effort, Messages, certify_some, eliminate_some
 from hasten.kernels.proof.look import look_at_some
 from hasten.kernels.proof.outcome import BEST, LABELS_BY, N_NODES, N_SWEEPS, OPEN, OUTCOME, STEP, Proofs
 from hasten.model.batch import ONLY, Batch, arrays_of, as_batch
@@ -113,9 +113,12 @@ class Certifier:
         proofs = Proofs(labels, values, facts)
         look_at_some(arrays, ONLY, proofs)
         if facts[OUTCOME, 0] == OPEN:
-            messages = Messages(start, *NO_SUMS)
-            reduced = reduce(structure.compiled, self.max_join).addresses
-            certify_some(arrays, reduced, messages, self._effort, ONLY, proofs)
+            reduction = reduce(structure.compiled, self.max_join)
+            if reduction.complete:
+                eliminate_some(arrays, reduction.addresses, ONLY, proofs)
+            else:
+                messages = Messages(start, *NO_SUMS)
+                certify_some(arrays, reduction.addresses, messages, self._effort, ONLY, proofs)
         (cost,), (bound,), _ = values.tolist()
         (outcome,), _, (labels_by,), _, _ = facts.tolist()
         answered = cost < math.inf
@@ -141,11 +144,21 @@ class Certifier:
             reduced = addresses(batch.structures, self.max_join)[batch.structure[left]]
             effort, messages = self._effort, Messages(start, *(sums or NO_SUMS))
 
+            complete = np.array([reduce(each.compiled, self.max_join).complete for each in batch.structures])
+            easy, hard = (np.flatnonzero(complete[batch.structure[left]] == easy) for easy in (True, False))
+
+            def eliminate(begin_at: int, end_at: int) -> None:
+                some = easy[begin_at:end_at]
+                eliminate_some(batch.arrays, reduced[some], left[some], proofs)
+
             def certify(begin_at: int, end_at: int) -> None:
-                some = slice(begin_at, end_at)
+                some = hard[begin_at:end_at]
                 certify_some(batch.arrays, reduced[some], messages, effort, left[some], proofs)
 
-            in_parallel(certify, left.size, n_jobs)
+            if easy.size:
+                in_parallel(eliminate, easy.size, n_jobs)
+            if hard.size:
+                in_parallel(certify, hard.size, n_jobs)
         return Report(_solutions(batch, proofs), *proofs.facts[[STEP, N_SWEEPS, N_NODES]])
 
     def _checked_messages(self, structures: Iterable[Structure]) -> FloatArray:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from hasten.jit import driver, keep, kernel, split
+from hasten.jit import driver, inlined_kernel, keep, kernel, split
 from hasten.kernels.layout import GRAPH, BatchArrays, Graph, costs_of, graph_at, graph_of, labels_of, tables_of
 from hasten.kernels.proof.dual import n_messages
 from hasten.kernels.proof.mend import Workbench, mend, n_tuples
@@ -77,7 +77,7 @@ def rounding(graph: Graph, size: float) -> float:
     return n_terms * EPS * size
 
 
-@kernel
+@inlined_kernel
 def look(
     graph: Graph, cost: FloatArray, table: FloatArray, bench: Workbench, labels: IntArray
 ) -> tuple[int, float, float, float]:
