@@ -24,9 +24,10 @@ MAGNITUDES: dict[str, Number] = {
     "same": lambda draw: 1.25,
     "zero": lambda draw: 0.0,
     "spread": lambda draw: draw.gauss(0, 1) * 10 ** draw.uniform(-9, 12),
-    "any": lambda draw: draw.choice((1, -1)) * 10 ** draw.uniform(-323, 300),
+    "any": lambda draw: draw.choice((1, -1)) * 10 ** draw.uniform(-323, 296),
     "cancelling": lambda draw: draw.choice(CANCELLING),
-    "huge": lambda draw: draw.choice(HUGE),
+    "huge": lambda draw: draw.choice(HUGE) / 1e5,
+    "too huge": lambda draw: draw.choice(HUGE),  # beyond what is proved at all
     "near": lambda draw: draw.choice((1000, -1000)) + draw.gauss(0, 1) * 1e-4,
     "close": lambda draw: draw.choice((0, 1, -1)) + draw.randint(-4, 4) * 5e-7,  # around what a proof allows
     "denormal": lambda draw: draw.randint(-4, 4) * 5e-324,
