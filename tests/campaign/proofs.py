@@ -13,6 +13,7 @@ one ends its process, its number is told, and `--first N --count 1` (of the same
 from __future__ import annotations
 
 import argparse
+import signal
 import subprocess
 import sys
 import traceback
@@ -36,6 +37,8 @@ from hasten.search.reduced import ReducedSearch
 CASES = Path(__file__).parent / "cases"
 RESULTS = Path("results/fuzz")
 SIZE = 24  # problems of a trial
+SECONDS = 120  # for one trial
+ERROR = "an error: "
 BATCH = 1100  # trials for each process
 SEARCHES = {"beam": BeamSearch, "reduced": ReducedSearch, "constrained": ConstrainedSearch}
 DEFAULT = {"max_join": MAX_JOIN, "max_sweeps": 100, "max_nodes": None}
@@ -93,8 +96,12 @@ def read_counts(said: str) -> dict[str, int]:
 
 def work(families: list[str], seed: int, numbers: range) -> None:
     """Runs trials; writes those that fail, made small."""
+    for name in SEARCHES:  # compiles what is needed, before time is limited
+        any_trial = draw_trial("anything", 0, 0)
+        failure(any_trial | {"settings": any_trial["settings"] | {"start": "beam", "search": [name, {}]}})
     for number in numbers:
         print(number, end="", flush=True)
+        signal.alarm(SECONDS)
         family = families[number % len(families)]
         trial = draw_trial(family, seed, number)
         counts = Counter(problems=len(trial["problems"]))
@@ -103,10 +110,24 @@ def work(families: list[str], seed: int, numbers: range) -> None:
             counts["failed"] += 1
             path = RESULTS / f"{family}-{seed}-{number}.json"
             print(f"{family}: trial {number} of seed {seed}: {wrong}", file=sys.stderr, flush=True)
-            small = shrunk(trial, lambda each: failure(each) is not None)
-            write(path, small | {"wrong": failure(small)})
-            print(f"made small in {path}: {failure(small)}", file=sys.stderr, flush=True)
+            signal.alarm(0)
+            small = made_small(trial, wrong)
+            write(path, small)
+            print(f"made small in {path}: {small['wrong']}", file=sys.stderr, flush=True)
         print("", " ".join(f"{what}={n}" for what, n in counts.items()), flush=True)
+
+
+def made_small(trial: Described, wrong: str) -> Described:
+    """Returns a trial made small, with what is wrong then."""
+    small = shrunk(trial, lambda each: kind_of(failure(each)) == kind_of(wrong))
+    return small | {"wrong": failure(small)}
+
+
+def kind_of(wrong: str | None) -> str | None:
+    """Returns the name of an error; a false claim is as good as another."""
+    if wrong is None or not wrong.startswith(ERROR):
+        return None if wrong is None else "claim"
+    return wrong.splitlines()[-1].split(":")[0]
 
 
 def draw_trial(family: str, seed: int, number: int) -> Described:
@@ -158,7 +179,7 @@ def failure(trial: Described, counts: Counter[str] | None = None) -> str | None:
     try:
         return _failure(trial, Counter() if counts is None else counts)
     except Exception:
-        return traceback.format_exc()[-1500:]
+        return ERROR + traceback.format_exc()[-1500:].rstrip()
 
 
 def _failure(trial: Described, counts: Counter[str]) -> str | None:
@@ -166,7 +187,7 @@ def _failure(trial: Described, counts: Counter[str]) -> str | None:
     truths = Truth.of_all(trial["problems"])
     n_jobs, messages = settings["n_jobs"], settings["messages"]
     if messages is not None:
-        n = problems[0].structure.schema.n_messages
+        (n,) = {problem.structure.schema.n_messages for problem in problems}
         with np.errstate(over="ignore"):
             drawn = np.random.default_rng(messages[1]).normal(size=n) * messages[0]
         messages = np.clip(drawn, -1.7e308, 1.7e308)
@@ -209,9 +230,8 @@ def replay(paths: list[Path]) -> int:
         wrong = failure(trial)
         for other in range(20):
             settings = draw_trial("leftovers", 0, other)["settings"]
-            if len({len(each["factors"]) for each in trial["problems"]}) > 1:
-                settings["messages"] = None
-            wrong = wrong or failure(trial | {"settings": settings})
+            for described in trial["problems"]:
+                wrong = wrong or failure({"settings": settings, "problems": [described]})
         failures += wrong is not None
         print(f"{path.name}: {wrong or 'holds'}", flush=True)
     return failures
