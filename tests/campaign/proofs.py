@@ -7,7 +7,7 @@ A trial is some problems and some settings, drawn from the seed and its number a
 a proved one is an optimum, what is called infeasible is, a bound is not above the optimum, what is called valid is
 valid and costs what it says, alone as in a batch. A trial that fails is made as small as it gets and written to
 `results/fuzz`; copied to `tests/campaign/cases` it is a test from then on. Trials run in processes of their own: where
-one ends its process, its number is told, and `--first N --count 1` (of the same families) repeats it.
+one ends its process, its number is told, and `--family F --first N --count 1` repeats it.
 """
 
 from __future__ import annotations
@@ -38,10 +38,9 @@ CASES = Path(__file__).parent / "cases"
 RESULTS = Path("results/fuzz")
 SIZE = 24  # problems of a trial
 SECONDS = 120  # for one trial
-ERROR = "an error: "
+ERROR, FAILED = "an error: ", "failed"
 BATCH = 1100  # trials for each process
 SEARCHES = {"beam": BeamSearch, "reduced": ReducedSearch, "constrained": ConstrainedSearch}
-DEFAULT = {"max_join": MAX_JOIN, "max_sweeps": 100, "max_nodes": None}
 
 
 def main() -> None:
@@ -65,7 +64,7 @@ def main() -> None:
     end = options.first + n_trials
     for first in range(options.first, end, BATCH):
         failures += run_batch(families, options.seed, first, min(first + BATCH, end), counts)
-        said = ", ".join(f"{n} {what}" for what, n in sorted(counts.items()))
+        said = ", ".join(f"{n} {what}" for what, n in sorted(counts.items()) if what != FAILED)
         print(f"{min(first + BATCH, end) - options.first} trials: {said}; {failures} failed", flush=True)
     sys.exit(1 if failures else 0)
 
@@ -81,10 +80,12 @@ def run_batch(families: list[str], seed: int, first: int, end: int, counts: Coun
         for line in lines:
             if len(line) == 2:
                 counts.update(read_counts(line[1]))
-                failures += "failed" in line[1]
+                failures += FAILED in line[1]
         if done.returncode:
             failures += 1
-            print(f"trial {lines[-1][0] if lines else first} ended the process: {done.returncode}", flush=True)
+            number = int(lines[-1][0]) if lines else first
+            family = families[number % len(families)]
+            print(f"{family}: trial {number} of seed {seed} ended the process: {done.returncode}", flush=True)
         first = int(lines[-1][0]) + 1 if lines else end
     return failures
 
@@ -107,7 +108,7 @@ def work(families: list[str], seed: int, numbers: range) -> None:
         counts = Counter(problems=len(trial["problems"]))
         wrong = failure(trial, counts)
         if wrong is not None:
-            counts["failed"] += 1
+            counts[FAILED] += 1
             path = RESULTS / f"{family}-{seed}-{number}.json"
             print(f"{family}: trial {number} of seed {seed}: {wrong}", file=sys.stderr, flush=True)
             signal.alarm(0)
