@@ -46,6 +46,10 @@ format: $(VENV)/ready ## Rewrite the code in the house format
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
+.PHONY: fuzz
+fuzz: $(VENV)/ready ## Compare answers with the truth on random problems: make fuzz [COUNT=2000] [SEED=0]
+	$(BIN)/python tests/campaign/proofs.py --count $(or $(COUNT),2000) --seed $(or $(SEED),0)
+
 .PHONY: bench
 bench: $(VENV)/ready ## Measure search, bound and solvers side by side
 	$(BIN)/python benchmarks/engine.py --out results/engine.json

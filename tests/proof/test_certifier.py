@@ -194,6 +194,44 @@ def test_rows_with_weights_of_any_size_prove_nothing_false() -> None:
             assert found.proved or nodes < 20_000
 
 
+def test_a_row_with_weights_of_billions_is_not_refused_for_what_rounding_does() -> None:
+    schema = Schema()
+    item = schema.variable("item", ["no", "yes"])
+    shape = schema.structure()
+    for _ in range(3):
+        shape.add(item)
+    weights = (9339591392.564718, -4465535066.533715, 8499815985.363735)
+    shape.rule("balance", [(v, "yes", weight) for v, weight in enumerate(weights)], at_least=0.0)
+    problem = shape.problem(
+        [
+            [0.013532098827623035, 0.8459482692564375],
+            [0.5902570139085652, 0.15834876966755038],
+            [-0.7064921123744435, 0.23302731277873548],
+        ]
+    )
+    assert exact.optimum(problem) == exact.total(problem, (0, 0, 0))
+    for certifier in (Certifier(), Certifier(0), Certifier(0, 1, 20_000), Certifier(16, 3)):
+        found = certifier(problem)
+        assert found.proved
+        assert found.names == ["no", "no", "no"]
+        assert found.cost == pytest.approx(-0.1027, abs=1e-4)
+
+
+def test_a_budget_that_is_exceeded_by_two_is_exceeded() -> None:
+    schema = Schema()
+    item = schema.variable("item", ["left", "taken"])
+    schema.rule("budget", at_most=5_000_000, item={"taken": 2_500_001})
+    shape = schema.structure()
+    for _ in range(2):
+        shape.add(item)
+    problem = shape.problem([[0.0, -1.0], [0.0, -2.0]])
+    assert not problem.check([1, 1]).valid
+    for certifier in (Certifier(), Certifier(0), Certifier(0, 1, 20_000), Certifier(16, 3)):
+        found = certifier(problem)
+        assert found.proved
+        assert found.names == ["left", "taken"]
+
+
 def row_weight(rng: np.random.Generator, how: int) -> float:
     if how == 0:
         return float(rng.normal() * 10.0 ** rng.uniform(-9, 9))
