@@ -14,6 +14,7 @@ from hasten.model.problem import Problem
 from hasten.model.schema import Schema
 from hasten.model.solution import Solution, Solutions, Source, Status
 from hasten.model.structure import Structure
+from hasten.proof.certifier import Certifier
 from hasten.solvers import make_solver, solve_all
 from hasten.solvers.brute import BruteSolver
 from hasten.solvers.failures import OnError
@@ -160,3 +161,18 @@ def _fail_on(p: int):
 def test_solve_all_raises_if_asked():
     with pytest.raises(ValueError, match="no 7"):
         solve_all(make_solver(_fail_on(7)), hard(2), on_error=OnError.RAISE)
+
+
+def test_progress_is_drawn_where_errors_go(capsys):
+    Speedup(SHAPE.schema, mode="search", progress=True).fit(hard(5))
+    shown = capsys.readouterr()
+    assert shown.out == ""
+    assert "labelling" in shown.err
+
+
+def test_what_a_status_says_fits_whoever_found_it():
+    found = Certifier(max_nodes=0)(hard(40))
+    by = {answer.source for answer in found if answer.status is Status.FOUND}
+    assert Source.SEARCH not in by
+    assert by
+    assert "search" not in Status.FOUND
