@@ -149,7 +149,8 @@ def predict(
 ) -> None:
     """Labels the entities and relations of a stream of sentences, of any length, in constant memory.
 
-    Each line says whether its labels were proved optimal without the solver: "proved": true or false.
+    Each line says whether its labels were proved optimal without the solver: "proved": true or false. Where the solver
+    failed, "failed" says why, and the labels are the best known without it, or left out.
     """
     from dataclasses import replace
 
@@ -159,7 +160,7 @@ def predict(
     hasten.make_solver(solver)  # one that is not there is refused now
     tagger = replace(Tagger.load(model), mode=mode, solver=solver)
     sentences = _sentences(source, format, max_line)
-    counts = {"proved": 0, "solver": 0}
+    counts = {"proved": 0, "solver": 0, "failed": 0}
 
     def labelled() -> Iterator[dict[str, object]]:
         with show_progress(errors, quiet=target == "-") as tell:
@@ -168,10 +169,14 @@ def predict(
                     tell("Labelling sentences", None, f"{n:,}")
                 counts["proved"] += answer.proved
                 counts["solver"] += answer.source is hasten.Source.SOLVER
-                yield to_json(answer.sentence) | {"proved": answer.proved}
+                counts["failed"] += bool(answer.reason)
+                failed = {"failed": answer.reason} if answer.reason else {}
+                yield to_json(answer.sentence) | {"proved": answer.proved} | failed
 
     n = write_objects(target, labelled())
     errors.print(f"Labelled {_count(n, 'sentence')}: {counts['proved']:,} proved, {counts['solver']:,} by the solver.")
+    if counts["failed"]:
+        errors.print(f"The solver failed on {_count(counts['failed'], 'sentence')}; their lines say why.")
 
 
 @app.command()

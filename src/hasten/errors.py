@@ -7,6 +7,7 @@
     │   ├── SolverMissing      its package is not installed
     │   ├── SolverTooSmall     its licence or design does not allow a problem of this size
     │   └── SolverWrong        its answer failed our check
+    │       └── SolverDisagrees    it calls an answer optimal, or a problem infeasible, that has a better answer
     ├── NoAnswerError      the labels of a solution that has none were asked for
     ├── NotFittedError     a speedup was asked to work before it learned
     ├── ModelError         a saved file is damaged, or belongs to another schema
@@ -45,6 +46,10 @@ class SolverTooSmall(SolverError):  # noqa: N818
 
 class SolverWrong(SolverError):  # noqa: N818
     """The solver's answer failed our check of its constraints or its objective."""
+
+
+class SolverDisagrees(SolverWrong):
+    """The solver says that there is nothing better than its answer, and there is."""
 
 
 class NoAnswerError(HastenError):

@@ -258,3 +258,17 @@ def test_rows_say_what_their_rules_say(problem: Problem) -> None:
         mine = dict(zip(zip(variables, labels, strict=True), graph.row_weight[cells].tolist(), strict=True))
         assert mine == {key: weight for key, weight in weights.items() if weight}
         assert (graph.row_low[r], graph.row_high[r]) == (low, high)
+
+
+def test_terms_of_one_label_cannot_add_up_to_more_than_a_weight_may_be() -> None:
+    shape = Pets().structure()
+    with refused(
+        r"Rule 'sum': the weights of 'cat' of variable 0 add up to 1\.2e\+10; beyond 1e\+10 .* Scale the rule"
+    ):
+        shape.rule("sum", [(1, "dog"), (0, "cat", 6e9), (0, "cat", 6e9)], at_most=9)
+    with refused("variable 1 add up to -2e"):
+        Rule("sum", ((1, "cat", -1e10), (1, "cat", -1e10)), 0.0, 1.0)
+    with refused("the weight of 'cat' must be a finite number, got nan"):
+        Rule("sum", ((1, "cat", math.nan),), 0.0, 1.0)
+    shape.rule("enough", [(0, "cat", 1e10), (1, "cat", 1e10), (0, "dog", 6e9), (0, "dog", -6e9)], at_most=1e10)
+    assert shape.graph.row_weight.tolist() == [1e10, 1e10]

@@ -19,8 +19,9 @@ from opened import OpenedModule
 from proofs import assert_sound, begin
 from strategies import entity_relation, random_problem, small_problems
 
-from hasten.errors import NoAnswerError, ProblemError
+from hasten.errors import ModelError, NoAnswerError, ProblemError
 from hasten.kernels.proof import dual
+from hasten.learning.heuristic import Heuristic
 from hasten.model.batch import Batch
 from hasten.model.problem import Problem
 from hasten.model.schema import Schema
@@ -301,6 +302,45 @@ def test_settings_that_make_no_sense_say_so() -> None:
     batch = shape.batch(np.zeros((2, shape.n_labels)))
     with pytest.raises(ProblemError, match="1 answers for 2 problems"):
         Certifier()(batch, BeamSearch()(batch.select([0])))
+
+
+def two_schemas() -> Batch:
+    """Problems of two schemas, the second with more messages than the first."""
+    schema = Schema()
+    kind = schema.variable("kind", list("abcdefghijklmnopqrst"))
+    schema.factor("trio", one=kind, two=kind, three=kind).forbid(one="a", two="a", three="a")
+    wide = schema.structure()
+    wide.connect(schema.factors["trio"], one=wide.add(kind), two=wide.add(kind), three=wide.add(kind))
+    small, rng = entity_relation(3), np.random.default_rng(0)
+    assert small.schema.n_messages < wide.schema.n_messages
+    return Batch.of([shape.problem(rng.normal(size=shape.n_labels)) for shape in (small, wide) for _ in range(4)])
+
+
+def test_messages_are_learned_for_one_schema_at_a_time() -> None:
+    batch, certify = two_schemas(), Certifier(max_join=0)
+    with pytest.raises(ProblemError, match=r"these problems have several\. Learn from one at a time"):
+        certify.learn_messages(batch)
+    for part in (batch[:4], batch[4:]):
+        assert certify.learn_messages(part).shape == (part[0].structure.schema.n_messages,)
+    assert certify.learn_messages(batch[:0]).shape == (0,)
+
+
+def test_messages_of_the_wrong_length_are_refused_everywhere() -> None:
+    batch = two_schemas()
+    n = batch[0].structure.schema.n_messages
+    for wrong, problems in ((0, batch[:4]), (n - 1, batch[:4]), (n + 1, batch[:4]), (n, batch), (n, batch[4:])):
+        certify = Certifier(max_join=0, messages=np.zeros(wrong))
+        last = problems[len(problems) - 1]
+        for use in (certify, certify.report, lambda some, by=certify: by(some, BeamSearch()(some))):
+            with pytest.raises(ProblemError, match=f"Got {wrong} starting messages; the schema needs"):
+                use(problems)
+        with pytest.raises(ProblemError, match=f"Got {wrong} starting messages; the schema needs"):
+            certify(last)
+        if problems is not batch:
+            with pytest.raises(ProblemError, match=f"Got {wrong} starting messages; the schema needs"):
+                certify.learn_messages(problems)
+    with pytest.raises(ModelError, match="Got messages of shape"):
+        Heuristic(batch[0].structure.schema, np.zeros(batch[0].structure.schema.n_weights), np.zeros(n + 1))
 
 
 # The parts: messages, multipliers, decoding.

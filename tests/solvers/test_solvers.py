@@ -20,9 +20,10 @@ from hasten.model.solution import Solution, Source, Status
 from hasten.model.structure import Rule, Structure
 from hasten.solvers import available_solvers, check_solver, load, make_solver, solve_all
 from hasten.solvers.base import Outcome
-from hasten.solvers.formulation import formulate, hall_rows, whole_row
+from hasten.solvers.formulation import formulate, hall_rows
 from hasten.solvers.highs import HighsSolver, _Program
 from hasten.solvers.objective import Layout, objectives
+from hasten.solvers.rules import whole_row
 from hasten.solvers.toulbar2 import running_sums
 from hasten.solvers.whole import Rounding, check_precision
 
@@ -530,10 +531,12 @@ def test_hall_rows_are_as_strong_as_tuple_columns(monkeypatch):
 
 def test_whole_rows():
     assert whole_row(np.array([0.5, 1.5]), -math.inf, 1.25) == ([1, 3], -math.inf, 2.0)
-    assert whole_row(np.array([0.1, 0.2]), 0.3, 0.3) == ([1, 2], 3.0, 3.0)
+    assert whole_row(np.array([0.1, 0.2]), 0.299999, 0.300001) == ([1, 2], 3.0, 3.0)
+    assert whole_row(np.array([0.1, 0.2]), -math.inf, 0.3) is None  # 0.1 + 0.2 is not what 3 tenths are, by a hair
     assert whole_row(np.array([2.0, 4.0]), 3.0, 3.0) == ([1, 2], 2.0, 1.0)  # out of reach
     assert whole_row(np.array([math.pi, 1.0]), 0.0, 3.0) is None
-    assert whole_row(np.array([1e-7]), 0.0, 0.0) is None  # finer than the tolerance
+    assert whole_row(np.array([1e-7]), 0.0, 0.0) is None  # its denominator is too large
+    assert whole_row(np.array([1e10, 3.0]), 5.0, math.inf) == ([10**10, 3], 5.0, math.inf)
 
 
 def test_running_sums_keep_only_what_matters():

@@ -19,6 +19,7 @@ from hasten.proof.certifier import Certifier
 from hasten.search.beam import BeamSearch
 from hasten.solvers import Solver, make_solver
 from hasten.solvers.base import answer
+from hasten.solvers.failures import OnError
 from hasten.speedup import black_box
 from hasten.speedup.black_box import prove_or_solve, solve_open
 
@@ -136,4 +137,9 @@ def test_a_solver_that_is_refuted_is_an_error():
     worst = np.array([Late(True).solve(batch[p]).cost for p in range(len(batch))])
     p = np.flatnonzero(best.valid & (worst > best.cost + 0.1))[:1]
     with pytest.raises(SolverWrong, match="wrong says that nothing is better than"):
-        solve_open(found.select(p), lambda: Wrong())
+        solve_open(found.select(p), lambda: Wrong(), on_error=OnError.RAISE)
+    (kept,), _ = solve_open(found.select(p), lambda: Wrong())
+    assert kept.status is Status.FAILED
+    assert kept.reason.startswith("wrong says that nothing is better than")
+    assert kept.cost == best.cost[p[0]]  # what was found is still the best that is known
+    assert (kept.labels == best[int(p[0])].labels).all()

@@ -18,8 +18,8 @@ Answers = Solutions | Sequence[Solution | Labels | None] | IntArray  # an array 
 def read_answers(batch: Batch, answers: Answers) -> tuple[IntArray, IntArray]:
     """Returns flat labels, which are the caller's own, and the problems that can be learned from.
 
-    Left out: problems without a labelling (None, or a label of -1), answers that are invalid, and those that a
-    time limit cut short, for they would differ from run to run.
+    Left out: problems without a labelling (None, or a label of -1), answers that are invalid, those that a
+    time limit cut short, for they would differ from run to run, and those on which the solver failed.
     """
     usable = np.ones(len(batch), dtype=bool)
     if isinstance(answers, np.ndarray) and answers.ndim == 1 and answers.dtype.kind in "iu":
@@ -31,7 +31,7 @@ def read_answers(batch: Batch, answers: Answers) -> tuple[IntArray, IntArray]:
             f"Got {len(answers)} answers for {len(batch)} problems. Give one for each, or one flat array of numbers."
         )
     elif isinstance(answers, Solutions):
-        usable = answers.valid & ~answers.has(Status.TIME_LIMIT)
+        usable = answers.valid & ~answers.has(Status.TIME_LIMIT) & ~answers.has(Status.FAILED)
         labels = answers.labels.copy()
     else:
         labels, usable = _gather(batch, answers)
@@ -62,7 +62,7 @@ def _gather(batch: Batch, answers: Iterable[Solution | Labels | None]) -> tuple[
         mine = labels[batch.variable_at[p] : batch.variable_at[p + 1]]
         if isinstance(said, Solution) and said.values is not None and said.values.shape == mine.shape:
             mine[:] = said.values
-            usable[p] = said.valid and said.status is not Status.TIME_LIMIT
+            usable[p] = said.valid and said.status not in (Status.TIME_LIMIT, Status.FAILED)
             continue
         given = said.values if isinstance(said, Solution) else said
         if given is None:

@@ -284,7 +284,8 @@ class Schema:
                 else [(label, 1.0) for label in label_names(labels, f"Rule {name!r}: {kind_name}")]
             )
             for label, weight in items:
-                coefficients[kind.label(label)] += check_weight(weight, name, label)
+                place = kind.label(label)
+                coefficients[place] = check_weight(coefficients[place] + check_weight(weight, name, label), name, label)
             weights[kind.index] = coefficients
         rule = KindRule(name, weights, low, high)
         self.rules[name] = rule
@@ -380,8 +381,8 @@ def check_weight(weight: float, rule: str, label: str) -> float:
     """Returns a rule's weight that sums can be checked with, or says why it is not one."""
     if not abs(check_finite(weight, f"Rule {rule!r}: the weight of {label!r}")) <= MAX_WEIGHT:
         raise SchemaError(
-            f"Rule {rule!r} has the weight {weight:g}; beyond {MAX_WEIGHT:g} its sums cannot be told apart from "
-            "rounding. Scale the rule down."
+            f"Rule {rule!r} has the weight {weight:g} for {label!r}; beyond {MAX_WEIGHT:g} its sums cannot be told "
+            "apart from rounding. Scale the rule down."
         )
     return float(weight)
 

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
+from itertools import accumulate
 from typing import overload
 
 import numpy as np
@@ -21,13 +22,14 @@ class Status(StrEnum):
 
     PROVED = "Proved optimal without the solver."
     SOLVED = "Solved to optimality by the solver."
-    FOUND = "Found by search; not proved."
+    FOUND = "Found, but not proved optimal."
     INVALID = "Found by search; it breaks a constraint."
     OPEN = "No labelling was found, and none ruled out, with this effort. Raise max_nodes or use the solver."
     DEAD_END = "Every node in the beam broke a constraint. Widen the beam or use the solver."
     INFEASIBLE = "No labelling satisfies the constraints."
     TIME_LIMIT = "The solver ran out of time; this is the best labelling that it found."
     NO_TIME = "The solver ran out of time before it found a labelling. Give it more."
+    FAILED = "The solver failed on this problem; the answer's reason says why. A labelling, if any, is not its own."
 
     @property
     def optimal(self) -> bool:
@@ -44,7 +46,7 @@ class Source(StrEnum):
     SOLVER = "solver"
 
 
-WITHOUT_ANSWER = (Status.OPEN, Status.DEAD_END, Status.INFEASIBLE, Status.NO_TIME)
+WITHOUT_ANSWER = (Status.OPEN, Status.DEAD_END, Status.INFEASIBLE, Status.NO_TIME, Status.FAILED)  # unless it is valid
 STATUSES = tuple(Status)
 SOURCES = tuple(Source)
 _NUMBER: dict[Status | Source, int] = {
@@ -62,7 +64,10 @@ def numbered(*words: Status | Source) -> IntArray:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Solution:
-    """One answer. `cost` is inf without a labelling, nan where a lazy search never computed some costs."""
+    """One answer. `cost` is inf without a labelling, nan where a lazy search never computed some costs.
+
+    `reason` is why the solver failed, where the status says that it did.
+    """
 
     problem: Problem = field(repr=False)
     status: Status
@@ -72,12 +77,13 @@ class Solution:
     bound: float  # no labelling costs less; -inf where nothing is known
     valid: bool
     n_costs: int  # variables whose costs were computed
+    reason: str = ""
 
     @property
     def labels(self) -> IntArray:
         """The label number of each variable."""
         if self.values is None:
-            raise NoAnswerError(str(self.status))
+            raise NoAnswerError(f"{self.status} {self.reason}".rstrip())
         return self.values
 
     @property
@@ -110,6 +116,7 @@ class Solutions(Sequence[Solution]):
     """The answers to a batch, as arrays; an index gives one `Solution`, a slice the `Solutions` of some problems.
 
     Statuses and sources are numbers, positions in `STATUSES` and `SOURCES`; `has` and `by` compare them with words.
+    `reasons` says, by the problem's number, why the solver failed, where it did.
     """
 
     batch: Batch
@@ -120,6 +127,7 @@ class Solutions(Sequence[Solution]):
     status: IntArray  # (n,) numbers in STATUSES
     source: IntArray  # (n,) numbers in SOURCES
     n_costs: IntArray  # (n,)
+    reasons: Mapping[int, str] = field(default_factory=dict, kw_only=True)
 
     @classmethod
     def of(cls, batch: Batch, answers: Sequence[Solution]) -> Solutions:
@@ -137,6 +145,7 @@ class Solutions(Sequence[Solution]):
             numbered(*(answer.status for answer in answers)),
             numbered(*(answer.source for answer in answers)),
             np.array([answer.n_costs for answer in answers], dtype=np.int64),
+            reasons={p: answer.reason for p, answer in enumerate(answers) if answer.reason},
         )
 
     @classmethod
@@ -145,7 +154,9 @@ class Solutions(Sequence[Solution]):
         if not parts:
             return cls.of(batch, [])
         arrays = ([getattr(part, name) for part in parts] for name in ("labels", *_EACH))
-        return cls(batch, *(np.concatenate(each) for each in arrays))
+        starts = accumulate((len(part) for part in parts), initial=0)
+        reasons = {at + p: why for at, part in zip(starts, parts, strict=False) for p, why in part.reasons.items()}
+        return cls(batch, *(np.concatenate(each) for each in arrays), reasons=reasons)
 
     @classmethod
     def scored(
@@ -203,11 +214,12 @@ class Solutions(Sequence[Solution]):
             problem,
             STATUSES[status],
             SOURCES[self.source[p]],
-            self.labels[at[p] : at[p + 1]] if _ANSWERED[status] else None,
+            self.labels[at[p] : at[p + 1]] if _ANSWERED[status] or self.valid[p] else None,
             float(self.cost[p]),
             float(self.bound[p]),
             bool(self.valid[p]),
             int(self.n_costs[p]),
+            self.reasons.get(p, ""),
         )
 
     def has(self, status: Status) -> BoolArray:
@@ -243,7 +255,10 @@ class Solutions(Sequence[Solution]):
         """Returns the answers to some of the problems, by number or by a mask."""
         numbers = chosen_numbers(chosen, len(self))
         each = (getattr(self, name)[numbers] for name in _EACH)
-        return Solutions(self.batch.select(numbers), self.labels[self.batch.places(numbers)], *each)
+        reasons = self.reasons
+        if reasons:
+            reasons = {n: reasons[p] for n, p in enumerate(numbers.tolist()) if p in reasons}
+        return Solutions(self.batch.select(numbers), self.labels[self.batch.places(numbers)], *each, reasons=reasons)
 
     def replace(self, chosen: Chosen, others: Solutions) -> Solutions:
         """Returns these answers with others, to the same problems, in place of some, by number or by a mask."""
@@ -258,7 +273,10 @@ class Solutions(Sequence[Solution]):
         changed["labels"][places] = others.labels
         for name in _EACH:
             changed[name][numbers] = getattr(others, name)
-        return Solutions(self.batch, **changed)
+        replaced = set(numbers.tolist()) if self.reasons else set()
+        reasons = {p: reason for p, reason in self.reasons.items() if p not in replaced}
+        reasons |= {int(numbers[n]): reason for n, reason in others.reasons.items()}
+        return Solutions(self.batch, **changed, reasons=reasons)
 
     def resolved(self) -> Solutions:
         """Returns a search's answers scored by all costs, where the costs were lazy."""

@@ -26,7 +26,7 @@ from hasten.model.compile import (
     compile_rows,
     compile_variables,
 )
-from hasten.model.schema import FactorKind, Schema, VariableKind, check_weight, read_limits
+from hasten.model.schema import MAX_WEIGHT, FactorKind, Schema, VariableKind, check_weight, read_limits
 from hasten.support.arrays import FloatArray, IntArray, ints, offsets, ranges, sizes_of
 from hasten.support.cache import Cache
 
@@ -63,6 +63,24 @@ class Rule:
     terms: tuple[tuple[int, str, float], ...]
     low: float
     high: float
+
+    def __post_init__(self) -> None:
+        weights = [abs(weight) for _, _, weight in self.terms]
+        if not sum(weights) <= MAX_WEIGHT:  # or one is nan
+            self._check_sums()
+
+    def _check_sums(self) -> None:
+        """Refuses terms whose weights, those of one label added up, are too large."""
+        total: dict[tuple[int, str], float] = {}
+        for variable, label, weight in self.terms:
+            check_weight(weight, self.name, label)
+            total[variable, label] = total.get((variable, label), 0.0) + weight
+        for (variable, label), weight in total.items():
+            if abs(weight) > MAX_WEIGHT:
+                raise SchemaError(
+                    f"Rule {self.name!r}: the weights of {label!r} of variable {variable} add up to {weight:g}; beyond "
+                    f"{MAX_WEIGHT:g} its sums cannot be told apart from rounding. Scale the rule down."
+                )
 
     @staticmethod
     def of(

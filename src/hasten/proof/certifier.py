@@ -94,11 +94,12 @@ class Certifier:
         """Returns starting messages: the averages, by factor kind and role, over the problems it proves by sweeping."""
         if self.max_join:
             raise ProblemError("Messages speak of the factors as declared: learn them with max_join=0.")
-        if len({structure.schema.digest for structure in batch.structures}) > 1:
+        structures = _used(batch)
+        if len({structure.schema.digest for structure in structures}) > 1:
             raise ProblemError(
                 "Messages are those of one schema; these problems have several. Learn from one at a time."
             )
-        n = batch.structures[0].schema.n_messages if batch.structures else 0
+        n = structures[0].schema.n_messages if structures else 0
         total, count = np.zeros(n), np.zeros(n, dtype=np.int64)
         self._certify(batch.resolved(), None, 1, (total, count))
         return total / np.maximum(count, 1)
@@ -131,7 +132,7 @@ class Certifier:
         return Effort(FIRST_SWEEPS, ROW_SWEEPS, self.max_sweeps, *nodes, NODE_SWEEPS, DIVE_NODES)
 
     def _certify(self, batch: Batch, found: Solutions | None, n_jobs: int, sums: Sums | None = None) -> Report:
-        start = self._checked_messages(batch.structures)
+        start = NOTHING if self.messages is None else self._checked_messages(_used(batch))
         labels, values = _given(batch, found)
         proofs = Proofs(labels, values, np.empty((5, len(batch)), dtype=np.int64))
 
@@ -206,6 +207,11 @@ class Report:
         proved = [f"{n} {step}" for step, n in self.proved_by.items() if n]
         left = len(self.solutions) - sum(self.proved_by.values())
         return f"{len(self.solutions)} problems: " + ", ".join([*proved, f"{left} left open"])
+
+
+def _used(batch: Batch) -> list[Structure]:
+    """Returns the structures that some problem has; a part of a batch keeps those of the whole."""
+    return [batch.structures[s] for s in np.unique(batch.structure).tolist()]
 
 
 def _given(batch: Batch, found: Solutions | None) -> tuple[IntArray, FloatArray]:

@@ -21,6 +21,7 @@ from hasten.errors import SolverError, SolverMissing
 from hasten.model.batch import Batch, as_batch
 from hasten.model.problem import Problem
 from hasten.model.solution import Solution, Solutions, Status
+from hasten.solvers.failures import OnError, failed
 
 Progress = Callable[[int, int], object]  # how many are done, of how many
 
@@ -73,9 +74,14 @@ def make_solver(solver: str | Solver | Callable[[Problem], Any], **options: Any)
         return made
     if options:
         raise SolverError(f"Options ({', '.join(options)}) go with a solver's name; set yours up yourself.")
-    if isinstance(solver, UserSolver) or type(solver).__module__ in {entry.module for entry in _SOLVERS.values()}:
+    if isinstance(solver, UserSolver) or is_ours(solver):
         return cast(Solver, solver)
     return UserSolver(solver)
+
+
+def is_ours(solver: object) -> bool:
+    """Whether a solver is one of hasten's own: it knows nothing but the problem."""
+    return isinstance(solver, str) or type(solver).__module__ in {entry.module for entry in _SOLVERS.values()}
 
 
 def check_solver(solver: object) -> None:
@@ -116,12 +122,26 @@ def package_of(name: str) -> str | None:
     return _SOLVERS[name].package
 
 
-def solve_all(solver: Solver, problems: Batch | Iterable[Problem], progress: Progress | None = None) -> Solutions:
-    """Solves many problems, one after the other, and tells `progress` of each."""
+def solve_all(
+    solver: Solver,
+    problems: Batch | Iterable[Problem],
+    progress: Progress | None = None,
+    on_error: OnError = OnError.KEEP,
+) -> Solutions:
+    """Solves many problems, one after the other, and tells `progress` of each.
+
+    Where the solver fails, the answer has the status `FAILED` and a reason, unless `on_error` says to raise the error.
+    """
     batch = as_batch(problems).resolved()
     answers = []
     for p in range(len(batch)):
-        answers.append(solver.solve(batch[p]))
+        problem = batch[p]
+        try:
+            answers.append(solver.solve(problem))
+        except Exception as error:
+            if on_error is OnError.RAISE:
+                raise
+            answers.append(failed(problem, error))
         if progress is not None:
             progress(p + 1, len(batch))
     return Solutions.of(batch, answers)

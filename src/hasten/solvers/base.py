@@ -2,7 +2,8 @@
 
 Whatever a solver answers is re-scored and re-checked by hasten's own kernels. A labelling that breaks a
 constraint, or that does not cost what the solver claims, is never returned: a solver with models is asked
-once more with a fresh one (a warm start may have gone wrong), then `SolverWrong` is raised.
+once more with a fresh one (a warm start may have gone wrong), then `SolverWrong` is raised. Where a rule is broken,
+because it holds within the solver's tolerance, that choice of labels is ruled out (a *cut*), a few times if need be.
 """
 
 from __future__ import annotations
@@ -14,12 +15,13 @@ from abc import ABC, abstractmethod
 from collections import OrderedDict
 from dataclasses import dataclass
 from typing import Any, ClassVar, Generic, TypeVar
+from weakref import WeakKeyDictionary
 
 import numpy as np
 
 from hasten.errors import SolverError, SolverWrong
 from hasten.kernels.layout import Graph
-from hasten.kernels.rows import rows_hold
+from hasten.kernels.rows import row_holds, rows_hold
 from hasten.kernels.score import total_cost
 from hasten.kernels.tolerance import TOLERANCE
 from hasten.model.problem import Problem
@@ -27,8 +29,11 @@ from hasten.model.solution import Solution, Source, Status
 from hasten.model.structure import Compiled
 from hasten.solvers.objective import Layout, Objective, objectives
 from hasten.support.arrays import IntArray
+from hasten.support.locks import renew_after_fork
 
 Model = TypeVar("Model")
+MAX_CUTS = 20  # in one call
+LEFT_BEHIND: list[object] = []  # by a fork, half at work: not even to be destroyed
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -41,6 +46,14 @@ class Outcome:
     bound: float = -math.inf
 
 
+class BreaksRule(SolverWrong):
+    """A solver's labelling breaks a rule; `cut` holds the labels, by number, that must not be chosen together."""
+
+    def __init__(self, message: str, cut: list[int]) -> None:
+        super().__init__(message)
+        self.cut = cut
+
+
 class BaseSolver(ABC):
     """A solver that answers one call at a time, within `time_limit` seconds; None is no limit."""
 
@@ -51,6 +64,11 @@ class BaseSolver(ABC):
             raise SolverError(f"A time limit is a number of seconds, or None for no limit; got {time_limit!r}.")
         self.time_limit = time_limit
         self._lock: Any = threading.Lock()
+        renew_after_fork(self)
+
+    def renew_locks(self) -> None:
+        """Makes a new lock, in a forked child."""
+        self._lock = threading.Lock()
 
     def solve(self, problem: Problem) -> Solution:
         """Returns the cheapest valid labelling, or says that there is none, or that time ran out."""
@@ -82,22 +100,46 @@ class ModelSolver(BaseSolver, Generic[Model]):
         self.max_models = max_models
         self.n_built = 0  # models, in all
         self._models: OrderedDict[Compiled, tuple[Layout, Model]] = OrderedDict()
+        self._cuts: WeakKeyDictionary[Compiled, list[list[int]]] = WeakKeyDictionary()
+
+    def renew_locks(self) -> None:
+        """Makes a new lock, in a forked child, and forgets what another thread of its parent was at work with."""
+        busy = self._lock.locked()
+        super().renew_locks()
+        if busy:
+            self._forget()
+
+    def _forget(self) -> None:
+        """Leaves the models as they are, and alone."""
+        LEFT_BEHIND.append(self._models)
+        self._models = OrderedDict()
 
     @abstractmethod
     def _build(self, graph: Graph) -> Model:
         """Makes the model of a structure, without costs."""
+
+    def _build_with(self, graph: Graph, cuts: list[list[int]]) -> Model:
+        """Makes the model again with cuts, if it can have any."""
+        return self._build(graph)
 
     @abstractmethod
     def _run(self, model: Model, problem: Problem, objective: Objective, deadline: float) -> Outcome:
         """Gives a model its costs and optimises."""
 
     def _solve(self, problem: Problem, deadline: float) -> Solution:
-        try:
-            return self._attempt(problem, deadline)
-        except SolverWrong:
-            if self._models.pop(problem.structure.compiled, None) is None:
-                raise
-            return self._attempt(problem, deadline)
+        compiled, last = problem.structure.compiled, False
+        for _ in range(MAX_CUTS):
+            try:
+                return self._attempt(problem, deadline)
+            except SolverWrong as wrong:
+                if self._models.pop(compiled, None) is None or last:
+                    raise
+                cuts = self._cuts.setdefault(compiled, [])
+                if isinstance(wrong, BreaksRule) and wrong.cut not in cuts:
+                    cuts.append(wrong.cut)
+                else:
+                    last = True
+        return self._attempt(problem, deadline)
 
     def _attempt(self, problem: Problem, deadline: float) -> Solution:
         layout, model = self._model(problem)
@@ -110,13 +152,16 @@ class ModelSolver(BaseSolver, Generic[Model]):
             if outcome.labels is None:
                 return answer(problem, outcome.status, bound=objective.original(bound))
             value = objective.original(outcome.value)
+            _check_rules(problem, outcome.labels, self.name)
             return answer(problem, outcome.status, outcome.labels, value, objective.original(bound), self.name)
         return answer(problem, Status.INFEASIBLE)
 
     def _model(self, problem: Problem) -> tuple[Layout, Model]:
         compiled = problem.structure.compiled
         if compiled not in self._models:
-            self._models[compiled] = Layout(compiled.graph), self._build(compiled.graph)
+            cuts = self._cuts.get(compiled)
+            model = self._build_with(compiled.graph, cuts) if cuts else self._build(compiled.graph)
+            self._models[compiled] = Layout(compiled.graph), model
             self.n_built += 1
             while len(self._models) > max(1, self.max_models):
                 self._models.popitem(last=False)
@@ -139,12 +184,31 @@ def answer(
         return Solution(problem, status, Source.SOLVER, None, math.inf, bound, False, n_costs)
     cost = float(total_cost(problem.graph, problem.cost, problem.table, labels))
     if cost == math.inf or not rows_hold(problem.graph, labels):
-        broken = problem.check(labels)
-        raise SolverWrong(f"{name} returned a labelling that breaks a constraint: {broken}.")
-    if value is not None and not abs(value - cost) <= TOLERANCE * max(1.0, abs(cost)) + _rounding(problem, labels):
+        raise SolverWrong(f"{name} returned a labelling that breaks a constraint: {problem.check(labels)}.")
+    if value is not None and not _is_about(value, cost, problem, labels):
         raise SolverWrong(f"{name} says that its labelling costs {value!r}, but it costs {cost!r}.")
     bound = cost if status is Status.SOLVED else min(bound, cost)
     return Solution(problem, status, Source.SOLVER, labels, cost, bound, True, n_costs)
+
+
+def stands(problem: Problem, labels: IntArray, value: float) -> bool:
+    """Whether labels break nothing and cost what they are said to cost."""
+    cost = float(total_cost(problem.graph, problem.cost, problem.table, labels))
+    return cost < math.inf and rows_hold(problem.graph, labels) and _is_about(value, cost, problem, labels)
+
+
+def _check_rules(problem: Problem, labels: IntArray, name: str) -> None:
+    """Refuses labels that break a rule, and says which of them must not be chosen together."""
+    graph = problem.graph
+    for r in range(len(graph.row_low)):
+        if not row_holds(graph, r, labels):
+            variables = np.unique(graph.row_variable[graph.row_first[r] : graph.row_first[r + 1]])
+            cut = (graph.first[variables] + labels[variables]).tolist()
+            raise BreaksRule(f"{name} returned a labelling that breaks a constraint: {problem.check(labels)}.", cut)
+
+
+def _is_about(value: float, cost: float, problem: Problem, labels: IntArray) -> bool:
+    return abs(value - cost) <= TOLERANCE * max(1.0, abs(cost)) + _rounding(problem, labels)
 
 
 def _rounding(problem: Problem, labels: IntArray) -> float:

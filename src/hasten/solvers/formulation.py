@@ -14,25 +14,20 @@ are part of the labels' costs. A larger table becomes rows in one of two ways, e
   tuples that have it equals z.
 
 A table of zeros restricts nothing; it is there for problems to fill, so it gets columns for all tuples. Rules
-become rows with whole weights where their weights have a common measure (see `whole_row`).
+become rows (`hasten.solvers.rules`).
 """
 
 from __future__ import annotations
 
-import math
-from collections.abc import Iterable
-from dataclasses import dataclass
-from fractions import Fraction
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
 from itertools import chain
 
 import numpy as np
 
 from hasten.kernels.layout import Graph
-from hasten.kernels.tolerance import slack
+from hasten.solvers.rules import LARGE, LEAST, rule_rows, scaled_row
 from hasten.support.arrays import BoolArray, FloatArray, IntArray
-
-MAX_DENOMINATOR = 10_000
-MAX_WEIGHT = 10**9
 
 HallRow = tuple[tuple[int, ...], tuple[int, ...]]  # S and N(S)
 PairRows = tuple[int, int, list[HallRow]]  # the slot of S, the slot of N(S), the rows
@@ -61,9 +56,20 @@ class Formulation:
         """The number of rows."""
         return len(self.low)
 
+    def scaled(self) -> Formulation:
+        """Returns the same program for solvers that compute with floats, within tolerances: see `scaled_row`."""
+        size = np.abs(self.weight)
+        if size.min(initial=1.0) >= LEAST and size.max(initial=1.0) <= LARGE:
+            return self
+        weight, low, high = self.weight.copy(), self.low.copy(), self.high.copy()
+        for r in range(self.n_rows):
+            cells = slice(self.row_first[r], self.row_first[r + 1])
+            weight[cells], low[r], high[r] = scaled_row(weight[cells], float(low[r]), float(high[r]))
+        return replace(self, weight=weight, low=low, high=high)
 
-def formulate(graph: Graph) -> Formulation:
-    """Returns the integer program of a structure."""
+
+def formulate(graph: Graph, cuts: Iterable[Sequence[int]] = ()) -> Formulation:
+    """Returns the integer program of a structure. `cuts` are sets of labels that are not to be chosen all at once."""
     rows, n_labels = _Rows(), int(graph.first[-1])
     for v in range(len(graph.order)):
         rows.add(range(graph.first[v], graph.first[v + 1]), (), 1.0, 1.0)
@@ -96,17 +102,13 @@ def formulate(graph: Graph) -> Formulation:
                 chosen = first_column + np.flatnonzero(labels[:, slot] == label)
                 rows.add(chosen, (start + label,), 0.0, 0.0)
     for r in range(len(graph.row_low)):
-        cells = slice(graph.row_first[r], graph.row_first[r + 1])
-        if cells.start == cells.stop:
-            continue
-        weights, low, high = graph.row_weight[cells], float(graph.row_low[r]), float(graph.row_high[r])
-        whole = whole_row(weights, low, high)
-        if whole is None:  # room for rounding, of the sum and of the solver
-            rows.append(graph.row_label[cells], weights, low - slack(low) / 1e3, high + slack(high) / 1e3)
-        elif whole[1] > whole[2]:
-            dead[:] = True
-        else:
-            rows.append(graph.row_label[cells], *whole)
+        for columns, weights, low, high in rule_rows(graph, r):
+            if low > high:
+                dead[:] = True
+            else:
+                rows.append(columns, weights, low, high)
+    for cut in cuts:
+        rows.add(cut, (), -np.inf, len(cut) - 1.0)
     return rows.joined(n_labels, np.array(entries, dtype=np.int64), dead)
 
 
@@ -136,31 +138,6 @@ def hall_rows(allowed: BoolArray, limit: int) -> list[HallRow] | None:
         )
         for needed in found
     ]
-
-
-def whole_row(weights: FloatArray, low: float, high: float) -> tuple[list[int], float, float] | None:
-    """Returns a row as whole weights without a common factor, and limits that are whole numbers or infinite.
-
-    They are the limits of `kernels.score.rows_hold`, rounded to what such a sum can reach; the low one is
-    above the high one if it can reach nothing. None if the weights have no common measure well above the
-    tolerance of rows.
-    """
-    fractions = [Fraction(float(weight)).limit_denominator(MAX_DENOMINATOR) for weight in weights]
-    if any(
-        abs(float(fraction) - weight) > 1e-12 * abs(weight) for fraction, weight in zip(fractions, weights, strict=True)
-    ):
-        return None
-    scale = math.lcm(*(fraction.denominator for fraction in fractions))
-    numbers = [int(fraction * scale) for fraction in fractions]
-    common = math.gcd(*numbers)
-    measure = common / scale
-    if max(map(abs, numbers)) // common > MAX_WEIGHT or measure <= 4 * max(slack(low), slack(high)):
-        return None
-    return (
-        [number // common for number in numbers],
-        low if math.isinf(low) else float(math.ceil((low - slack(low)) / measure)),
-        high if math.isinf(high) else float(math.floor((high + slack(high)) / measure)),
-    )
 
 
 def _table(graph: Graph, f: int) -> tuple[FloatArray, tuple[int, ...]]:

@@ -13,7 +13,7 @@ from hasten.kernels.layout import Graph
 from hasten.model.problem import Problem
 from hasten.model.solution import Status
 from hasten.solvers import load
-from hasten.solvers.base import ModelSolver, Outcome
+from hasten.solvers.base import LEFT_BEHIND, ModelSolver, Outcome
 from hasten.solvers.formulation import Formulation, formulate
 from hasten.solvers.objective import Objective
 
@@ -30,10 +30,10 @@ PARAMETERS = {
 class GurobiModel:
     """A structure's integer program."""
 
-    def __init__(self, graph: Graph, environment: Any) -> None:
+    def __init__(self, graph: Graph, environment: Any, cuts: list[list[int]] | None = None) -> None:
         import gurobipy
 
-        form: Formulation = formulate(graph)
+        form: Formulation = formulate(graph, cuts or ()).scaled()
         self.formulation = form
         self.first = graph.first
         self.upper = ~form.dead
@@ -65,6 +65,11 @@ class GurobiSolver(ModelSolver[GurobiModel]):
         super().__init__(time_limit, max_models)
         self._environment: Any = None
 
+    def _forget(self) -> None:
+        super()._forget()
+        LEFT_BEHIND.append(self._environment)
+        self._environment = None
+
     def _build(self, graph: Graph) -> GurobiModel:
         load("gurobi")
         import gurobipy
@@ -80,6 +85,9 @@ class GurobiSolver(ModelSolver[GurobiModel]):
                 environment.setParam(parameter, value)
             self._environment = environment
         return GurobiModel(graph, self._environment)
+
+    def _build_with(self, graph: Graph, cuts: list[list[int]]) -> GurobiModel:
+        return GurobiModel(graph, self._environment, cuts)
 
     def _run(self, model: GurobiModel, problem: Problem, objective: Objective, deadline: float) -> Outcome:
         import gurobipy

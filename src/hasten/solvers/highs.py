@@ -13,7 +13,7 @@ from hasten.kernels.layout import Graph
 from hasten.model.problem import Problem
 from hasten.model.solution import Status
 from hasten.solvers import load
-from hasten.solvers.base import ModelSolver, Outcome
+from hasten.solvers.base import ModelSolver, Outcome, stands
 from hasten.solvers.formulation import Formulation, formulate
 from hasten.solvers.objective import Objective
 from hasten.support.arrays import IntArray
@@ -27,8 +27,8 @@ HEURISTICS = ("feasibility_jump", "rens", "rins", "root_reduced_cost", "shifting
 class HighsModel:
     """A structure's linear program and, once it is needed, its integer program."""
 
-    def __init__(self, graph: Graph) -> None:
-        self.formulation = formulate(graph)
+    def __init__(self, graph: Graph, cuts: list[list[int]] | None = None) -> None:
+        self.formulation = formulate(graph, cuts or ()).scaled()
         self.first = graph.first
         self.columns = np.arange(self.formulation.n_columns, dtype=np.int32)
         self.relaxation = _Program(self.formulation, whole=False)
@@ -44,6 +44,9 @@ class HighsSolver(ModelSolver[HighsModel]):
         load("highs")
         return HighsModel(graph)
 
+    def _build_with(self, graph: Graph, cuts: list[list[int]]) -> HighsModel:
+        return HighsModel(graph, cuts)
+
     def _run(self, model: HighsModel, problem: Problem, objective: Objective, deadline: float) -> Outcome:
         form = model.formulation
         cost = np.concatenate([objective.label, objective.table[form.entry]])
@@ -55,7 +58,8 @@ class HighsSolver(ModelSolver[HighsModel]):
         if found.status is Status.NO_TIME or found.status is Status.INFEASIBLE:
             return Outcome(found.status, bound=0.0)
         labels = _labels(found, model.first)
-        if found.status is Status.SOLVED and labels is not None:
+        value = objective.original(found.value)
+        if found.status is Status.SOLVED and labels is not None and stands(problem, labels, value):
             return Outcome(Status.SOLVED, labels, found.value, found.value)
         if model.whole is None or deadline < math.inf:  # some versions count a limit from the first run
             model.whole = _Program(form, whole=True)

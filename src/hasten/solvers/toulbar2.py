@@ -25,8 +25,8 @@ from hasten.model.schema import MAX_TABLE
 from hasten.model.solution import Status
 from hasten.solvers import load
 from hasten.solvers.base import ModelSolver, Outcome
-from hasten.solvers.formulation import whole_row
 from hasten.solvers.objective import Objective
+from hasten.solvers.rules import whole_row
 from hasten.solvers.whole import Rounding, check_precision
 from hasten.support.arrays import FloatArray, IntArray
 
@@ -56,7 +56,7 @@ class Toulbar2Model:
 
     def _add_row(self, graph: Graph, r: int) -> None:
         cells = slice(graph.row_first[r], graph.row_first[r + 1])
-        whole = whole_row(graph.row_weight[cells], float(graph.row_low[r]), float(graph.row_high[r]))
+        whole = whole_row(graph.row_weight[cells], float(graph.row_least[r]), float(graph.row_most[r]))
         if whole is None:
             raise SolverError(
                 "toulbar2 needs rules with weights that are whole, or fractions with small denominators; "
@@ -105,6 +105,13 @@ class Toulbar2Solver(ModelSolver[Toulbar2Model]):
 
     def __init__(self, time_limit: float | None = None, max_models: int = 64) -> None:
         super().__init__(time_limit, max_models)
+        self._lock = _ONE_AT_A_TIME
+
+    def renew_locks(self) -> None:
+        """Takes a new lock, in a forked child, that all share again."""
+        global _ONE_AT_A_TIME
+        if _ONE_AT_A_TIME.locked():
+            _ONE_AT_A_TIME = threading.Lock()
         self._lock = _ONE_AT_A_TIME
 
     def _build(self, graph: Graph) -> Toulbar2Model:

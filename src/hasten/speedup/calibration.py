@@ -205,9 +205,10 @@ def disagreeing(found: Solutions, reference: Solutions) -> BoolArray:
     """Tells which answers are invalid, or do not cost what those of the black box cost, within the tolerance.
 
     To cost less is to disagree as well: with a black box that does not answer with the cheapest labelling, on
-    purpose. Only what a time limit cut short may be bettered.
+    purpose. Only what a time limit cut short, or what was kept where the solver failed, may be bettered.
     """
-    solvable, cut_short = ~reference.has(Status.INFEASIBLE), reference.has(Status.TIME_LIMIT)
+    solvable = ~reference.has(Status.INFEASIBLE)
+    cut_short = reference.has(Status.TIME_LIMIT) | reference.has(Status.FAILED)
     slack = TOLERANCE * np.maximum(1.0, np.abs(reference.cost))
     with np.errstate(invalid="ignore"):  # inf less inf, where there is no answer
         more = found.cost - reference.cost

@@ -14,6 +14,7 @@ from functools import cache
 from typing import Any, Self
 
 from hasten.errors import NotFittedError
+from hasten.support.locks import renew_after_fork
 
 
 class Estimator:
@@ -25,6 +26,11 @@ class Estimator:
     _settled = False
 
     def __init__(self) -> None:
+        self._lock = threading.RLock()
+        renew_after_fork(self)
+
+    def renew_locks(self) -> None:
+        """Makes a new lock, in a forked child."""
         self._lock = threading.RLock()
 
     def __setattr__(self, name: str, value: Any) -> None:
@@ -93,6 +99,7 @@ class Estimator:
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state)
         self._lock = threading.RLock()
+        renew_after_fork(self)
 
     def __repr__(self) -> str:
         settings = [f"{name}={value!r}" for name, value in self._set().items()]

@@ -51,6 +51,8 @@ def save(speedup: Speedup, path: Path) -> None:
         "trusted": memory.audit.trusted,
         "distrust": None if memory.audit.distrust is None else astuple(memory.audit.distrust),
         "guided": memory.guided,
+        "compared": memory.n_compared,
+        "follows": memory.follows,
         "rng": memory.rng.bit_generator.state,
         "learned": None,
     }
@@ -121,6 +123,7 @@ def _made(
         memory.audit.distrust = distrust = Agreement(*state["distrust"])
         if state["trusted"] or not distrust.low <= distrust.estimate <= distrust.high:
             raise forms.Misfit(f"it says that the trust in its search ended with an agreement of {distrust}")
+    memory.n_compared, memory.follows = state.get("compared", 0), state.get("follows", False)
     speedup._kept = memory
     return speedup
 
@@ -182,10 +185,12 @@ def _state_form(cls: type[Speedup]) -> forms.Form:
             "trusted": forms.switch,
             "distrust": forms.or_none(forms.row(_SHARE, _SHARE, _SHARE, forms.whole(1))),
             "guided": forms.switch,
+            "compared": forms.whole(0),
+            "follows": forms.switch,
             "rng": _RNG,
             "learned": forms.or_none(_LEARNED),
         },
-        optional=("distrust",),
+        optional=("distrust", "compared", "follows"),
     )
 
 

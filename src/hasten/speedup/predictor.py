@@ -12,6 +12,7 @@ that is the same. One that is not, on purpose, is asked every time if `prove` is
 
 from __future__ import annotations
 
+import logging
 import math
 from collections.abc import Callable, Iterable
 from dataclasses import replace
@@ -20,7 +21,7 @@ from typing import Any, overload
 
 import numpy as np
 
-from hasten.errors import NotFittedError, ProblemError, SchemaError
+from hasten.errors import NotFittedError, ProblemError, SchemaError, SolverDisagrees
 from hasten.learning.heuristic import Heuristic
 from hasten.learning.learner import Learner
 from hasten.learning.targets import Answers
@@ -33,7 +34,9 @@ from hasten.proof.certifier import Certifier
 from hasten.search.beam import BeamSearch
 from hasten.search.reduced import ReducedSearch
 from hasten.search.searcher import Searcher
-from hasten.solvers import Progress, Solver, check_solver, make_solver, solve_all
+from hasten.solvers import Progress, Solver, check_solver, is_ours, make_solver, solve_all
+from hasten.solvers.failures import OnError, warn_of_failures
+from hasten.speedup.agreeing import OnDisagreement, compare
 from hasten.speedup.audit import Agreement, Audit, Counters
 from hasten.speedup.black_box import prove_or_solve
 from hasten.speedup.calibration import Calibration, calibrate, disagreeing
@@ -44,6 +47,7 @@ from hasten.speedup.state import Memory
 from hasten.support.arrays import BoolArray, FloatArray
 from hasten.support.checks import check_number, check_switch, check_whole
 
+log = logging.getLogger(__name__)
 SWITCHES = ("prove", "enforce", "look_ahead", "reduce", "search_first", "repair", "learn", "progress")
 
 
@@ -53,7 +57,11 @@ class Speedup(Estimator):
     `solver` is the black box: a name, an object with `solve`, or a function. An optimum that we prove ourselves
     counts as its answer, so it is asked only for the rest. Turn `prove` off if its answers are not always the
     cheapest valid labelling (it stops early, or prefers what no table states): then it is asked for everything,
-    to learn from, to audit with, to repair, and for all answers of certified mode. `max_nodes` is how far to
+    to learn from, to audit with, to repair, and for all answers of certified mode. A solver of your own may know more
+    than the schema, so some proofs are compared with it: the first 16, then a share `audit`. `on_disagreement` says
+    what happens where it disagrees: "raise" an error, or "follow" it, as without `prove`, from then on. `on_error`
+    says what happens where it fails on a problem: "keep" the other answers, and say in this one's `reason` why, or
+    "raise". `max_nodes` is how far to
     branch before it is asked; `search_first` lets a proof start from what a search found. `width`, `enforce`,
     `look_ahead`, `theta` and `spread` are those of the search (`BeamSearch`). `guided` says whether the
     learned weights guide it; None leaves that to `fit`, which tries both on problems that it holds out. A
@@ -69,6 +77,8 @@ class Speedup(Estimator):
         *,
         solver: str | Solver | Callable[[Problem], Any] = "highs",
         prove: bool = True,
+        on_error: str = OnError.KEEP.value,
+        on_disagreement: str = OnDisagreement.RAISE.value,
         mode: str = Mode.CERTIFIED.value,
         width: int = 2,
         enforce: bool = True,
@@ -92,6 +102,8 @@ class Speedup(Estimator):
         self.schema = schema
         self.solver = solver
         self.prove = prove
+        self.on_error = on_error
+        self.on_disagreement = on_disagreement
         self.mode = mode
         self.width = width
         self.enforce = enforce
@@ -113,6 +125,7 @@ class Speedup(Estimator):
         self._made: tuple[object, Solver] | None = None
         self._kept: Memory | None = None
         self._certifier: Certifier | None = None
+        self._compares = False  # whether the solver is the user's own, which proofs are compared with
 
     @classmethod
     def paper(cls, schema: Schema, width: int = 2, **settings: Any) -> Speedup:
@@ -143,7 +156,9 @@ class Speedup(Estimator):
             learner.fit(batch, answers)
         counters = Counters(solver_calls=calls, labelled=len(batch), updates=learner.n_mistakes)
         with self._lock:
-            self._kept = Memory(np.random.default_rng(self.seed), guided, learner, counters)
+            new = Memory(np.random.default_rng(self.seed), guided, learner, counters)
+            new.n_compared, new.follows = self._memory.n_compared, self._memory.follows
+            self._kept = new
         return self
 
     def partial_fit(self, problems: Batch | Iterable[Problem], answers: Answers | None = None) -> Speedup:
@@ -176,7 +191,7 @@ class Speedup(Estimator):
         `answers` is there for scikit-learn, and ignored: there are no gold labels.
         """
         batch = self._checked(problems).resolved()
-        exact, _ = self._exact(batch)
+        exact, _ = self._answered(batch)
         if self.mode == Mode.CERTIFIED:
             return float(self._judges(exact).mean()) if len(batch) else 1.0
         found = self._search(batch)
@@ -205,7 +220,7 @@ class Speedup(Estimator):
             risk=risk,
             confidence=confidence,
             widths=widths,
-            black_box=(lambda some: self._exact(some)[0]) if against == "solver" else None,
+            black_box=(lambda some: self._answered(some)[0]) if against == "solver" else None,
             run_as=self._reduced,
             seed=self.seed,
             n_jobs=self.n_jobs,
@@ -330,12 +345,14 @@ class Speedup(Estimator):
         return exact
 
     def _proves_alone(self) -> bool:
-        """Whether a single problem can be answered by a proof alone, the short way."""
+        """Whether a single problem of an own solver can be answered by a proof alone, the short way."""
         return self.mode == Mode.CERTIFIED and self.prove and not (self.learn or self.search_first)
 
     def _prove_one(self, problem: Problem) -> Solution | None:
         """Proves one problem without what only batches need; None if that takes the solver."""
         self._settle()
+        if self._compares:
+            return None
         self._check_schema(problem.structure)
         certifier = self._certifier
         if certifier is None or certifier.max_nodes != self.max_nodes:
@@ -348,21 +365,64 @@ class Speedup(Estimator):
         return answer
 
     def _exact(self, batch: Batch, progress: Progress | None = None) -> tuple[Solutions, int]:
-        """Returns the answers of the black box, and how often that took the solver."""
-        if not self.prove:
-            return solve_all(self._solver(), batch, progress), len(batch)
-        found = self._search(batch) if self.search_first else None
+        """Returns the answers of the black box, and how often that took the solver; says where it failed."""
+        try:
+            exact, calls = self._answered(batch, progress)
+            if self._compares and self._proves:
+                calls += self._compare(exact)
+        except SolverDisagrees as dispute:
+            if self.on_disagreement == OnDisagreement.RAISE or not self._compares:
+                raise
+            log.warning("From now on the solver is asked about every problem: %s", dispute)
+            with self._lock:
+                self._memory.follows = True
+            exact, calls = self._answered(batch, progress)
+        warn_of_failures(exact)
+        return exact, calls
+
+    def _answered(self, batch: Batch, progress: Progress | None = None) -> tuple[Solutions, int]:
+        """Returns the answers of the black box, without a look at whether it agrees with our proofs."""
+        on_error = OnError(self.on_error)
+        if not self._proves:
+            return solve_all(self._solver(), batch, progress, on_error), len(batch)
         return prove_or_solve(
-            batch, self._solver, found=found, max_nodes=self.max_nodes, n_jobs=self.n_jobs, progress=progress
+            batch,
+            self._solver,
+            found=self._search(batch) if self.search_first else None,
+            max_nodes=self.max_nodes,
+            n_jobs=self.n_jobs,
+            progress=progress,
+            on_error=on_error,
         )
+
+    def _compare(self, exact: Solutions) -> int:
+        """Compares some proofs with a solver of the user's own; returns how many. One dispute is an error."""
+        proved = np.flatnonzero(exact.proved)
+        with self._lock:
+            drawn = proved[self._memory.draw_proofs(proved.size, self.audit)]
+        if not drawn.size:
+            return 0
+        agreed, disputed = compare(exact, drawn, self._solver(), OnError(self.on_error))
+        with self._lock:
+            self._memory.count(Counters(audits=agreed.size, disagreements=int((~agreed).sum())))
+        if disputed is not None:
+            with self._lock:
+                self._memory.count(Counters(solver_calls=drawn.size))
+            raise disputed
+        return int(drawn.size)
+
+    @property
+    def _proves(self) -> bool:
+        """Whether proofs count as the black box's answers: unless it is not exact, or turned out to know more."""
+        return self.prove and not self._memory.follows
 
     def _judges(self, exact: Solutions) -> BoolArray:
         """Tells which answers of the black box others can be held against: optima, or all, if its word is enough."""
-        return exact.optimal if self.prove else ~exact.has(Status.NO_TIME)
+        return exact.optimal if self._proves else ~(exact.has(Status.NO_TIME) | exact.has(Status.FAILED))
 
     def _outdone(self, exact: Solutions, mine: Solutions) -> BoolArray:
-        """Tells where the black box, out of time, has no answer, or (if only its optima count) none as good."""
-        left = ~exact.optimal & (mine.cost < exact.cost) if self.prove else exact.has(Status.NO_TIME)
+        """Tells where the black box, out of time or failing, has none, or (if only its optima count) none as good."""
+        left = ~exact.optimal & (mine.cost < exact.cost) if self._proves else ~self._judges(exact)
         return np.asarray(mine.valid & left)
 
     def _label(self, batch: Batch, answers: Answers | None) -> tuple[Answers, int]:
@@ -371,9 +431,10 @@ class Speedup(Estimator):
             return answers, 0
         if not self.progress:
             return self._exact(batch)
+        from rich.console import Console
         from rich.progress import Progress as Bar
 
-        with Bar() as bar:
+        with Bar(console=Console(stderr=True)) as bar:
             labelling = bar.add_task("labelling", total=len(batch))
             return self._exact(batch, lambda done, of: bar.update(labelling, completed=done))
 
@@ -410,6 +471,8 @@ class Speedup(Estimator):
     def _solver(self) -> Solver:
         with self._lock:
             if self._made is None or self._made[0] is not self.solver:
+                if self._made is not None:  # another one, of which nothing is known
+                    self._memory.n_compared, self._memory.follows = 0, False
                 self._made = self.solver, make_solver(self.solver)
             return self._made[1]
 
@@ -447,6 +510,11 @@ class Speedup(Estimator):
         check_solver(self.solver)
         if self.mode not in list(Mode):
             raise ProblemError(f"mode must be {Mode.choices()}, got {self.mode!r}.")
+        if self.on_error not in list(OnError):
+            raise ProblemError(f"on_error must be {OnError.choices()}, got {self.on_error!r}.")
+        if self.on_disagreement not in list(OnDisagreement):
+            raise ProblemError(f"on_disagreement must be {OnDisagreement.choices()}, got {self.on_disagreement!r}.")
+        self._compares = not is_ours(self.solver)
         self._beam(None)  # refuses width, theta and spread
         for name in SWITCHES:
             check_switch(name, getattr(self, name))

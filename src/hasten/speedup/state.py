@@ -15,6 +15,7 @@ from hasten.learning.learner import Learner
 from hasten.learning.targets import Answers
 from hasten.model.batch import Batch
 from hasten.model.solution import Solution, Solutions, Source, Status
+from hasten.speedup.agreeing import FIRST
 from hasten.speedup.audit import Audit, Counters
 from hasten.support.arrays import BoolArray, FloatArray
 
@@ -30,6 +31,8 @@ class Memory:
     learned: Learner | None = None
     counted: Counters = field(default_factory=Counters)
     audit: Audit = field(default_factory=Audit)
+    n_compared: int = 0  # proofs compared with a solver of the user's own
+    follows: bool = False  # whether that disagreed, and is asked every time since
     single: dict[tuple[Status, Source], list[int]] = field(default_factory=dict)  # problems and variables, yet to count
     weights: FloatArray | None = field(init=False)  # of what was learned so far: a copy, that no teaching changes
 
@@ -39,6 +42,13 @@ class Memory:
     def draw(self, n: int, share: float) -> BoolArray:
         """Draws which of `n` answers are audited."""
         drawn: BoolArray = self.rng.random(n) < share
+        return drawn
+
+    def draw_proofs(self, n: int, share: float) -> BoolArray:
+        """Draws which of `n` proofs are compared with a solver of the user's own: the first few, then a share."""
+        drawn = self.draw(n, share)
+        drawn[: max(0, FIRST - self.n_compared)] = True
+        self.n_compared = min(FIRST, self.n_compared + int(drawn.sum()))
         return drawn
 
     @property

@@ -7,6 +7,8 @@ from collections import OrderedDict
 from collections.abc import Hashable
 from typing import Generic, TypeVar
 
+from hasten.support.locks import renew_after_fork
+
 Key = TypeVar("Key", bound=Hashable)
 Value = TypeVar("Value")
 
@@ -28,6 +30,11 @@ class Cache(Generic[Key, Value]):
         self.limit = limit
         self.weight = 0  # of all that it holds
         self._items: OrderedDict[Key, tuple[Value, int]] = OrderedDict()
+        self._lock = threading.Lock()
+        renew_after_fork(self)
+
+    def renew_locks(self) -> None:
+        """Makes a new lock, in a forked child."""
         self._lock = threading.Lock()
 
     def get(self, key: Key) -> Value | None:

@@ -11,9 +11,12 @@ import pytest
 
 from hasten.errors import CorpusError, ModelError, ProblemError, WriteError
 from hasten.search.beam import FORCED
+from hasten.solvers import make_solver, solve_all
+from hasten.speedup.black_box import prove_or_solve
 from hasten.speedup.calibration import Calibration, Candidate
 from hasten.support.tensors import load_tensors, save_tensors
 from hasten.tasks.entity_relation.data.corpus import Sentence
+from hasten.tasks.entity_relation.data.formats.jsonl import to_json
 from hasten.tasks.entity_relation.data.synthetic import generate
 from hasten.tasks.entity_relation.experiment.experiment import Experiment
 from hasten.tasks.entity_relation.experiment.measure import Reference, Row, Timing, timed
@@ -233,3 +236,21 @@ def test_labels_in_words():
     assert in_words(task, np.array([0, 1, 1, 5]), 2) == (("person", "location"), ((0, 1, "LiveIn"),))
     assert in_words(task, np.array([1, 0, 5, 1]), 2) == (("location", "person"), ((1, 0, "LiveIn"),))
     assert math.isinf(Tagger.__dataclass_fields__["theta"].default)
+
+
+def test_a_sentence_that_the_solver_fails_on_is_told_apart(tagger, sentences, monkeypatch):
+    def fail(problem):
+        raise ValueError("too hard")
+
+    def hardly(batch, solver, max_nodes):
+        answers, n_calls = prove_or_solve(batch, solver, max_nodes=max_nodes)
+        return answers.replace([1], solve_all(make_solver(fail), batch.select([1]))), n_calls
+
+    expected = list(tagger.label(sentences[:4]))
+    monkeypatch.setattr("hasten.tasks.entity_relation.tagger.prove_or_solve", hardly)
+    found = list(tagger.label(sentences[:4]))
+    assert [each.reason for each in found] == ["", "ValueError: too hard", "", ""]
+    assert found[1].sentence == sentences[1].unlabelled()
+    assert not found[1].proved
+    assert "types" not in to_json(found[1].sentence)
+    assert [found[n] for n in (0, 2, 3)] == [expected[n] for n in (0, 2, 3)]

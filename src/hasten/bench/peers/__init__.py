@@ -21,6 +21,7 @@ from hasten.model.batch import Batch
 from hasten.model.problem import Problem
 from hasten.model.solution import Solution, Solutions
 from hasten.solvers import Solver, make_solver
+from hasten.solvers.failures import OnError
 from hasten.speedup.black_box import prove_or_solve
 from hasten.support.environment import package_version
 
@@ -70,7 +71,7 @@ class Alone:
 
     def solve(self, problem: Problem) -> Solution:
         """Answers a problem."""
-        return prove_or_solve(problem.batch, self._solver)[0].only(problem)
+        return prove_or_solve(problem.batch, self._solver, on_error=OnError.RAISE)[0].only(problem)
 
 
 class Together(Alone):
@@ -78,7 +79,7 @@ class Together(Alone):
 
     def solve_all(self, batch: Batch) -> Solutions:
         """Answers problems."""
-        return prove_or_solve(batch, self._solver)[0]
+        return prove_or_solve(batch, self._solver, on_error=OnError.RAISE)[0]
 
 
 class Toulbar2:

@@ -17,9 +17,10 @@ import numpy as np
 from hasten.errors import ModelError, ProblemError
 from hasten.learning.heuristic import Heuristic
 from hasten.learning.learner import Learner
-from hasten.model.solution import Solutions, Source
+from hasten.model.solution import Solutions, Source, Status
 from hasten.search.beam import FORCED, BeamSearch
 from hasten.solvers import make_solver
+from hasten.solvers.failures import warn_of_failures
 from hasten.speedup.black_box import prove_or_solve
 from hasten.speedup.calibration import Calibration, calibrate, problems_needed, theta_in_words
 from hasten.speedup.mode import Mode
@@ -45,11 +46,15 @@ MAX_NODES = 20_000  # of branching, before the solver is asked
 
 @dataclass(frozen=True)
 class Labelled:
-    """One labelled sentence, and how its labels came about."""
+    """One labelled sentence, and how its labels came about.
+
+    Where the solver failed, `reason` says why, and the sentence has the best labels known without it, or none.
+    """
 
     sentence: Sentence
     proved: bool
     source: Source
+    reason: str = ""
 
 
 @dataclass(frozen=True)
@@ -139,6 +144,7 @@ class Tagger:
             else:
                 batch = self.task.batch(text.n_entities, self.scorer.costs(text)[0])
                 found, _ = prove_or_solve(batch, solver, max_nodes=MAX_NODES)
+                warn_of_failures(found)
             yield from self._labelled(chunk, found)
 
     def _search(self, text: Any) -> Solutions:
@@ -150,11 +156,14 @@ class Tagger:
 
     def _labelled(self, chunk: Sequence[Sentence], found: Solutions) -> Iterator[Labelled]:
         for sentence, answer in zip(chunk, found, strict=True):
+            if answer.values is None and answer.status is Status.FAILED:
+                yield Labelled(sentence.unlabelled(), False, answer.source, answer.reason)
+                continue
             if answer.values is None:
                 raise ProblemError(f"Sentence {sentence.id!r} has no valid labelling: {answer.status}")
             types, relations = in_words(self.task, answer.labels, len(sentence.spans))
             labelled = replace(sentence, types=types, relations=relations)
-            yield Labelled(labelled, answer.proved, answer.source)
+            yield Labelled(labelled, answer.proved, answer.source, answer.reason)
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Writes a file, whole or not at all; a tagger that is there already is replaced."""

@@ -22,6 +22,7 @@ from hasten.search.beam import BeamSearch, greedy
 from hasten.search.constrained import ConstrainedSearch
 from hasten.search.reduced import ReducedSearch
 from hasten.solvers import package_of
+from hasten.solvers.failures import OnError
 from hasten.speedup.black_box import prove_or_solve
 from hasten.support.environment import package_version, processor
 from hasten.support.progress import Tell, steps, tell_nobody
@@ -154,7 +155,7 @@ def measure_ours(trial: Trial, lessons: Lessons) -> list[Row]:
         calls: list[int] = []
 
         def search(batch: Batch) -> Solutions:
-            answers, n_calls = prove_or_solve(batch, lambda: trial.solver)
+            answers, n_calls = prove_or_solve(batch, lambda: trial.solver, on_error=OnError.RAISE)
             calls.append(n_calls)
             return answers
 

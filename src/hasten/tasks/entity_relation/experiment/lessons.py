@@ -19,6 +19,7 @@ from hasten.model.solution import Solutions
 from hasten.proof.certifier import Certifier
 from hasten.search.beam import BeamSearch
 from hasten.solvers import make_solver
+from hasten.solvers.failures import OnError
 from hasten.speedup.black_box import solve_open
 from hasten.speedup.calibration import Calibration, calibrate
 from hasten.support.progress import Tell
@@ -61,6 +62,7 @@ class Lessons:
             proved,
             cache(partial(make_solver, "highs")),
             lambda done, of: tell("Labelling the unlabeled text", done / of),
+            OnError.RAISE,
         )
         return cls(batch, answers, proving, epochs, seed)
 

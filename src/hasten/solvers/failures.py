@@ -1,0 +1,54 @@
+"""What becomes of the other answers when a solver fails on one problem: they stand, unless it is to be an error.
+
+A solver fails when it raises an error, or when its answer does not pass our check. The problem then keeps the best
+labelling that is known without the solver, the status `FAILED` and the reason in words.
+"""
+
+from __future__ import annotations
+
+import logging
+import math
+from dataclasses import replace
+from enum import StrEnum
+
+from hasten.errors import HastenError, SolverMissing
+from hasten.model.problem import Problem
+from hasten.model.solution import Solution, Solutions, Source, Status
+
+log = logging.getLogger(__name__)
+
+
+class OnError(StrEnum):
+    """What to do when the solver fails on a problem."""
+
+    KEEP = "keep"  # the other answers, and say of this one why there is none
+    RAISE = "raise"
+
+    @classmethod
+    def choices(cls) -> str:
+        """Returns what there is to choose from, for an error."""
+        return " or ".join(repr(each.value) for each in cls)
+
+
+def failed(problem: Problem, error: Exception, found: Solution | None = None) -> Solution:
+    """Returns what is left of a problem on which the solver failed: what was found before, and why there is no more."""
+    if isinstance(error, SolverMissing):  # no problem can be solved
+        raise error
+    reason = str(error) if isinstance(error, HastenError) and str(error) else f"{type(error).__name__}: {error}"
+    if found is not None:
+        return replace(found, status=Status.FAILED, reason=reason)
+    n_costs = problem.n_variables
+    return Solution(problem, Status.FAILED, Source.SOLVER, None, math.inf, -math.inf, False, n_costs, reason)
+
+
+def warn_of_failures(answers: Solutions) -> None:
+    """Logs on how many problems the solver failed, if any, and the first reason."""
+    if answers.reasons:
+        first = min(answers.reasons)
+        log.warning(
+            "The solver failed on %d of %d problems. The first is problem %d: %s",
+            len(answers.reasons),
+            len(answers),
+            first,
+            answers.reasons[first],
+        )
