@@ -2,7 +2,7 @@
 
 Numba counts the references to each array of each tuple at each call, which costs more than the small kernels
 themselves (five times the whole of a beam search). A function that allocates nothing needs no such counts:
-that is a `kernel`. What allocates working space, once for many problems, is a `driver`. Both release the
+that is a `kernel`. What allocates scratch space, once for many problems, is a `driver`. Both release the
 interpreter's lock, are cached on disk, and divide by zero the IEEE way.
 
 Kernels are called by drivers and by each other; code for calling them from Python would double the time that
@@ -89,7 +89,7 @@ def open_kernel(function: Callable[P, R]) -> Callable[P, R]:
 
 
 def driver(function: Callable[P, R]) -> Callable[P, R]:
-    """Compiles a function that allocates working space and runs kernels in it."""
+    """Compiles a function that allocates scratch space and runs kernels in it."""
     compiled = _compile(function)
     DRIVERS.append(compiled)
     return compiled

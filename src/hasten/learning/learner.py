@@ -248,7 +248,7 @@ class Learner:
         return self.state.weights
 
     def _begin(self, batch: Batch) -> None:
-        """Makes room for the weights at the first problems; later ones must have the same schema."""
+        """Sets up the weights at the first problems; later ones must have the same schema."""
         state = self.state
         schemas = [structure.schema for structure in batch.structures]
         if state.schema is None and not schemas:

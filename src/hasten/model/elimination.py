@@ -144,7 +144,7 @@ class _Table(NamedTuple):
 
     scope: tuple[int, ...]
     pattern: _Pattern
-    at: int  # in the problem's tables or, if derived, in the working space
+    at: int  # in the problem's tables or, if derived, among the derived ones
     role: int  # SILENT, STATIC or DERIVED
     start_at: int = 0  # where the starting messages of its kind start
 
@@ -414,7 +414,7 @@ class _Elimination:
         }
 
     def _kept_factors(self, variables: Fields, number: IntArray, tables: Sequence[_Table]) -> Fields:
-        """Returns the compiled tables that are left, each by itself, in the working space.
+        """Returns the compiled tables that are left, each by itself, in the scratch space.
 
         Derived ones stand there first, then copies of the original ones.
         """

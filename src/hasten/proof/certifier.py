@@ -164,11 +164,11 @@ class Certifier:
 class Step(StrEnum):
     """The steps of a proof, in the order in which they are tried."""
 
-    SIGHT = "at sight"
-    MENDING = "by mending"
-    ELIMINATION = "by elimination"
-    SWEEPS = "by sweeping"
-    BRANCHING = "by branching"
+    LOOK = "by looking"
+    MEND = "by mending"
+    ELIMINATE = "by eliminating"
+    SWEEP = "by sweeping"
+    BRANCH = "by branching"
 
 
 STEPS = tuple(Step)  # a kernel's number for a step is one more than its place
@@ -196,7 +196,7 @@ class Report:
 
 
 def _given(batch: Batch, found: Solutions | None) -> tuple[IntArray, FloatArray]:
-    """Returns the labels to start from, and room for values with their costs: none, or what was found, scored anew."""
+    """Returns the labels to start from, and their costs: none, or what was found, scored anew."""
     n = len(batch)
     values = np.empty((3, n))
     if found is None:

@@ -1,4 +1,4 @@
-"""From a problem that was not proved at sight to a proved answer: eliminate, sweep, branch, put back."""
+"""From a problem that looking and mending left open to a proved answer: eliminate, sweep, branch, put back."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from hasten.kernels.proof.multipliers import MAX_COUNT
 from hasten.kernels.proof.outcome import (
     BEST,
     BOUND,
-    BRANCHING,
-    ELIMINATION,
+    BRANCH,
+    ELIMINATE,
     GIVEN,
     INFEASIBLE,
     LABELS_BY,
@@ -28,7 +28,7 @@ from hasten.kernels.proof.outcome import (
     PROVED,
     SIZE,
     STEP,
-    SWEEPS,
+    SWEEP,
     Proofs,
 )
 from hasten.kernels.rows import rows_hold
@@ -89,16 +89,16 @@ def certify(
     Returns the outcome, the cost, the bound, the last step, and how many sweeps and nodes that took.
     """
     if size == np.inf:  # sums may overflow
-        return OPEN, best_cost, -np.inf, ELIMINATION, 0, 0
+        return OPEN, best_cost, -np.inf, ELIMINATE, 0, 0
     slip = rounding(graph, size)
     constant = eliminate(plan, cost, table, room.work, room.cost)
     if constant == np.inf:
-        return INFEASIBLE, np.inf, np.inf, ELIMINATION, 0, 0
+        return INFEASIBLE, np.inf, np.inf, ELIMINATE, 0, 0
     if small.order.size == 0:
         if not rows_hold(graph, room.kept):
-            return INFEASIBLE, np.inf, np.inf, ELIMINATION, 0, 0
+            return INFEASIBLE, np.inf, np.inf, ELIMINATE, 0, 0
         best_cost = put_back(graph, plan, cost, table, room, labels, best_cost)
-        return settle(best_cost, constant - slip, size, ELIMINATION, 0, 0)
+        return settle(best_cost, constant - slip, size, ELIMINATE, 0, 0)
     for at in range(small.first[1]):  # as a part of the costs, so that what is left costs what the whole does
         room.cost[at] += constant
     d.start_dual(small, room.cost, start, room.dual)
@@ -109,9 +109,9 @@ def certify(
     outcome, least, bound, n_sweeps = d.prove(
         small, room.cost, room.work, few, room.dual, room.kept, best_cost, room.trial, size
     )
-    step, ended, n_nodes = SWEEPS, LIMIT, 0
+    step, ended, n_nodes = SWEEP, LIMIT, 0
     if outcome == OPEN and max_nodes > 0:
-        step = BRANCHING
+        step = BRANCH
         nodes = max(min(effort.dive_nodes, max_nodes), small.order.size + 1)
         ended, least, n_nodes = dive(
             small, room.cost, room.work, room.dual, room.tree, nodes, least, room.kept, size, slip
