@@ -225,13 +225,14 @@ def compile_all() -> None:
     Kernels are kept beside the package; where that cannot be written, in the user's cache directory. NUMBA_CACHE_DIR
     names another place. What other versions left there is removed.
     """
-    from hasten.jit.compiling import DRIVERS, is_compiled, remove_old_files
+    from hasten.jit.compiling import DRIVERS, is_compiled
+    from hasten.jit.keeping import remove_old_files
     from hasten.warm import compile_kernels
 
     n_left = sum(not is_compiled(driver) for driver in DRIVERS)
     with show_progress(errors) as tell:
         compile_kernels(tell)
-    n_removed = remove_old_files()
+    n_removed = remove_old_files(DRIVERS)
     console.print(f"{_count(len(DRIVERS), 'driver')} compiled, {n_left} of them now.", highlight=False)
     if n_removed:
         console.print(f"Removed {_count(n_removed, 'file')} that other versions left.", highlight=False)
