@@ -36,7 +36,6 @@ if TYPE_CHECKING:
     from hasten.model.problem import Costs, Problem
 
 MAX_KEPT = 64 * 2**20  # bytes of compiled shapes, used last, that are kept although no structure has them
-MAX_POOLS = 64 * 2**20  # bytes of what is gathered for batches of several shapes
 MAX_OPENED = 64  # how many sets of own tables a structure remembers
 TUPLES, ONE = {tuple}, (1.0,)  # what terms usually are; the weight of one that says none
 Term = tuple[int, str] | tuple[int, str, float]
