@@ -60,7 +60,7 @@ def test_train_then_predict_then_convert(tmp_path):
         assert all(sentence.types is not None for sentence in labelled)
         assert all(json.loads(line)["proved"] == (mode == "certified") for line in out.read_text().splitlines())
     plain = tmp_path / "plain.jsonl"
-    assert run(cli.app, ["convert", str(out), str(plain), "--unlabelled"]).exit_code == 0
+    assert run(cli.app, ["convert", str(out), str(plain), "--unlabeled"]).exit_code == 0
     assert [s.tokens for s in read_jsonl(plain)] == [s.tokens for s in read_jsonl(text)]
     assert json.loads(plain.read_text().splitlines()[0]).keys() <= {"id", "tokens", "pos", "spans"}
 

@@ -222,7 +222,7 @@ def test_gold_labels_follow_the_variables():
     # entities, then (0,1) and back, (0,2) and back, (1,2) and back
     assert gold(sentence, ENTITIES, RELATIONS).tolist() == [1, 0, 2, 2, 0, 2, 2, 1, 2]
     with pytest.raises(CorpusError, match=r"'g' has no gold labels\. Give its types"):
-        gold(sentence.unlabelled(), ENTITIES, RELATIONS)
+        gold(sentence.unlabeled(), ENTITIES, RELATIONS)
     with pytest.raises(CorpusError, match=r"'g'.*lacks.*model's labels are \('person',\)"):
         gold(sentence, ("person",), RELATIONS)
 

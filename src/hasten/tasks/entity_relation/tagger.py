@@ -85,7 +85,7 @@ class Tagger:
     def train(
         cls,
         labelled: Sequence[Sentence],
-        unlabelled: Sequence[Sentence] = (),
+        unlabeled: Sequence[Sentence] = (),
         *,
         task: EntityRelationTask | None = None,
         induce: bool = False,
@@ -104,7 +104,7 @@ class Tagger:
             raise ProblemError("Give a task, or let it be induced from the labelled sentences, not both.")
         task = task or (EntityRelationTask.induced(labelled) if induce else EntityRelationTask())
         scorer = train_black_box(black_box, labelled, task, seed=seed, tell=tell)
-        text = Vocabulary().intern(unlabelled or labelled)
+        text = Vocabulary().intern(unlabeled or labelled)
         tell("Scoring the text to learn from", None)
         batch = task.batch(text.n_entities, scorer.costs(text)[0])
         answers, _ = prove_or_solve(
