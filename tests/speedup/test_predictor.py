@@ -410,7 +410,7 @@ def test_a_solver_out_of_time_takes_no_answer_away(prove):
     late.predict(batch)
     if not prove:
         assert late.counters.by_solver == late.agreement.n == 100
-        assert late.agreement.estimate == 1  # to better what was cut short is no disagreement
+        assert late.agreement.estimate == 1  # to better what was cut short is not a disagreement
 
 
 # -- learning -------------------------------------------------------------------------------------------
@@ -702,7 +702,7 @@ FORGED = [
     (("settings", "theta"), 10**400, "theta must be at most"),
     (("settings", "mode"), "fast", "mode must be"),
     (("settings", "solver"), "cplex", "no solver 'cplex'"),
-    (("settings", "solver"), None, "no solver"),
+    (("settings", "solver"), None, "not a solver"),
     (("settings", "learn"), "yes", "learn must be True or False"),
     (("settings", "max_nodes"), 2**70, "max_nodes must be at most"),
     (("settings", "audit"), 2, "audit must be"),
@@ -868,7 +868,7 @@ def test_a_solver_that_is_none_or_missing_is_told_with_the_first_problems(monkey
     batch = batch_of(0, 5)
     with pytest.raises(SolverError, match="There is no solver 'cplex'"):
         Speedup(news(), solver="cplex").predict(batch)
-    with pytest.raises(SolverError, match="5 is no solver"):
+    with pytest.raises(SolverError, match="5 is not a solver"):
         Speedup(news(), solver=5).predict(batch[0])
     monkeypatch.setitem(sys.modules, "gurobipy", None)
     with pytest.raises(SolverMissing, match="pip install gurobipy"):

@@ -26,7 +26,7 @@ def test_a_file_is_replaced_whole_and_nothing_is_left_beside_it(tmp_path, monkey
 def test_weights_without_a_directory_say_so(tmp_path):
     path = tmp_path / "missing" / "x.safetensors"
     with pytest.raises(
-        HastenError, match=r"x\.safetensors cannot be written: there is no directory .*missing\. Make it"
+        HastenError, match=r"x\.safetensors cannot be written: there is not a directory .*missing\. Make it"
     ):
         save_tensors(path, "format", {"a": np.zeros(2)}, {})
     assert not list(tmp_path.iterdir())
@@ -57,7 +57,7 @@ def test_an_output_directory_keeps_what_was_written_before_the_failure(tmp_path)
 def test_a_file_in_the_way_is_named_before_anything_starts(tmp_path):
     (tmp_path / "file").write_text("mine")
     for place in ("file", "file/deep"):
-        with pytest.raises(WriteError, match=r"file is no directory"), output_directory(tmp_path / place):
+        with pytest.raises(WriteError, match=r"file is not a directory"), output_directory(tmp_path / place):
             pytest.fail("it started")
     assert [each.name for each in tmp_path.iterdir()] == ["file"]
 

@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
 MAX_KEPT = 64 * 2**20  # bytes of compiled shapes, used last, that are kept although no structure has them
 MAX_OPENED = 64  # how many sets of own tables a structure remembers
-TUPLES, ONE = {tuple}, (1.0,)  # what terms usually are; the weight of one that says none
+TUPLES, ONE = {tuple}, (1.0,)  # what terms usually are; the weight of a term without one
 Term = tuple[int, str] | tuple[int, str, float]
 Item = TypeVar("Item")
 
@@ -370,7 +370,7 @@ class Structure:
         self._compiled_scopes = copy._compiled_scopes = self._variables_and_factors()
         for rule in rules:
             if not isinstance(rule, Rule):
-                raise SchemaError(f"{rule!r} is no rule. Make one: Rule.of(name, terms, at_most=...).")
+                raise SchemaError(f"{rule!r} is not a rule. Make one: Rule.of(name, terms, at_most=...).")
             copy._add_rule(rule)
         copy._closed = True  # it shares its variables and factors
         return copy

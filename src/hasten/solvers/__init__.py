@@ -84,11 +84,11 @@ def make_solver(solver: str | Solver | Callable[[Problem], Any], **options: Any)
 
 
 def check_solver(solver: object) -> None:
-    """Refuses what `make_solver` would: what is no solver, and one whose package is missing. Imports nothing."""
+    """Refuses what `make_solver` would: what is not a solver, and one whose package is missing. Imports nothing."""
     if not isinstance(solver, str):
         if not callable(getattr(solver, "solve", None)) and not callable(solver):
             raise SolverError(
-                f"{solver!r} is no solver. Pass a name ({', '.join(_SOLVERS)}), an object with solve(problem), "
+                f"{solver!r} is not a solver. Pass a name ({', '.join(_SOLVERS)}), an object with solve(problem), "
                 "or a function from a problem to its labels."
             )
         return

@@ -240,7 +240,7 @@ def explain_theta(chosen: Calibration | None, n: int, risk: float) -> str:
 def check_place(path: Path) -> None:
     """Refuses a place that holds something else than a tagger, which may be replaced."""
     if os.path.lexists(path) and format_of(path) != FORMAT:
-        raise ModelError(f"{path} is there already, and is no tagger. Choose another place.")
+        raise ModelError(f"{path} is there already, and is not a tagger. Choose another place.")
 
 
 def in_words(
