@@ -70,6 +70,13 @@ def test_the_steps_of_a_proof_have_one_name_each() -> None:
         assert f"| **{name}** |" in words
 
 
+def test_the_tests_that_pages_name_are_there() -> None:
+    tests = "\n".join(file.read_text() for file in (ROOT / "tests").rglob("test_*.py"))
+    named = {name for page in PAGES for name in re.findall(r"`(test_\w+)`", page.read_text())}
+    assert {name for name in named if f"def {name}(" not in tests} == set()
+    assert len(named) > 20
+
+
 def test_the_reference_has_every_public_name_once() -> None:
     told = re.findall(r"^::: hasten\.(\w+)$", (ROOT / "docs" / "reference.md").read_text(), re.MULTILINE)
     assert sorted(told) == sorted(hasten.__all__)

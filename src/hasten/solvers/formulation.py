@@ -101,7 +101,7 @@ def formulate(graph: Graph) -> Formulation:
             continue
         weights, low, high = graph.row_weight[cells], float(graph.row_low[r]), float(graph.row_high[r])
         whole = whole_row(weights, low, high)
-        if whole is None:  # room for rounding, of the sum and of the solver
+        if whole is None:  # leeway for rounding, of the sum and of the solver
             rows.append(graph.row_label[cells], weights, low - slack(low) / 1e3, high + slack(high) / 1e3)
         elif whole[1] > whole[2]:
             dead[:] = True
@@ -141,7 +141,7 @@ def hall_rows(allowed: BoolArray, limit: int) -> list[HallRow] | None:
 def whole_row(weights: FloatArray, low: float, high: float) -> tuple[list[int], float, float] | None:
     """Returns a row as whole weights without a common factor, and limits that are whole numbers or infinite.
 
-    They are the limits of `kernels.score.rows_hold`, rounded to what such a sum can reach; the low one is
+    They are the limits of `kernels.rows.rows_hold`, rounded to what such a sum can reach; the low one is
     above the high one if it can reach nothing. None if the weights have no common measure well above the
     tolerance of rows.
     """
