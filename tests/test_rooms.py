@@ -19,13 +19,11 @@ PACKAGE = Path(hasten.__file__).parent
 # from the rooms listed behind it; one that is not listed, though it be within a listed one, is closed to it.
 MODEL = "errors support kernels model"
 CORE = f"{MODEL} jit kernels.proof kernels.search kernels.learning search proof solvers learning speedup"
-NAMES = "tasks.entity_relation.names"
-SENTENCES = "tasks.entity_relation.data tasks.entity_relation.data.formats"
-DATA = f"{SENTENCES} tasks.entity_relation.data.corpora"
-TASK = f"{NAMES} {DATA} tasks.entity_relation.task"
+DATA = "tasks.entity_relation.data tasks.entity_relation.data.corpus tasks.entity_relation.data.formats"
+TASK = f"{DATA} tasks.entity_relation.names tasks.entity_relation.task"
 SCORING = f"{TASK} tasks.entity_relation.scoring"
 EXPERIMENT = f"{SCORING} tasks.entity_relation.tagger tasks.entity_relation.experiment"
-EDGES = f"{EXPERIMENT} tasks.entity_relation.report bench demo"
+EDGES = f"{EXPERIMENT} tasks.entity_relation.report bench demo warm"
 MAY_IMPORT = {
     "errors": "",
     "support": "errors",
@@ -43,32 +41,25 @@ MAY_IMPORT = {
     "tasks": "",
     "tasks.entity_relation": "",
     "tasks.entity_relation.names": "",
-    "tasks.entity_relation.data": "errors support",
-    "tasks.entity_relation.data.formats": "errors support tasks.entity_relation.data",
-    "tasks.entity_relation.data.corpora": f"errors support {SENTENCES}",
+    "tasks.entity_relation.data.corpus": "errors support",
+    "tasks.entity_relation.data": "errors support tasks.entity_relation.data.corpus tasks.entity_relation.data.formats",
+    "tasks.entity_relation.data.formats": "errors support tasks.entity_relation.data.corpus",
     "tasks.entity_relation.task": f"errors support model {DATA}",
     "tasks.entity_relation.scoring": f"{MODEL} jit kernels.search search proof {TASK}",
     "tasks.entity_relation.tagger": f"{CORE} {SCORING}",
     "tasks.entity_relation.experiment": f"{CORE} {EXPERIMENT}",
-    "tasks.entity_relation.report": f"errors support search speedup {NAMES}",  # the words for theta
+    "tasks.entity_relation.report": "errors support search speedup tasks.entity_relation.names",
     "bench": f"{CORE} {SCORING} bench.peers",
     "bench.peers": CORE,
     "demo": f"{CORE} {TASK}",
     "warm": f"{CORE} {EXPERIMENT} demo",
-    "cli": f"{CORE} {EDGES} warm hasten",
+    "cli": f"{CORE} {EDGES} hasten",
     "hasten": CORE,
     "__main__": "cli",
 }
 
-# In the core, what goes forward, or shows itself in a notebook, imports the later step when it is called. No other
-# import waits for a call.
+# In the core, what goes forward imports the later step when it is called. No other import waits for a call.
 FORWARD = {
-    "model.schema: _moulds() imports model.compile",
-    "model.schema: _repr_html_() imports model.display",
-    "model.problem: _repr_html_() imports model.display",
-    "model.batch: _repr_html_() imports model.display",
-    "model.solution: _repr_html_() imports model.display",
-    "speedup.predictor: _repr_html_() imports speedup.display",
     "model.schema: structure() imports model.structure",
     "model.structure: problem() imports model.problem",
     "model.structure: batch() imports model.batch",
@@ -77,6 +68,12 @@ FORWARD = {
     "solvers: solve() imports solvers.base",
     "speedup.predictor: save() imports speedup.persistence",
     "speedup.predictor: load() imports speedup.persistence",
+    "model.schema: _moulds() imports model.compile",
+    *(
+        f"model.{step}: _repr_html_() imports model.display"
+        for step in (["schema", "structure", "problem", "batch", "solution"])
+    ),
+    "speedup.predictor: _repr_html_() imports speedup.display",
 }
 
 

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import copy
 import gc
 import pickle
 import weakref
+from collections.abc import Callable
 
 import naive
 import numpy as np
@@ -12,10 +14,9 @@ import pytest
 from hypothesis import given
 from strategies import entity_relation, random_problem, small_problems
 
-from hasten.kernels.tolerance import slack
 from hasten.model import elimination, structure
 from hasten.model.batch import Batch
-from hasten.model.elimination import reduce, reductions
+from hasten.model.elimination import reduce
 from hasten.model.problem import Problem
 from hasten.model.schema import Schema
 from hasten.model.structure import Rule, Structure
@@ -69,19 +70,26 @@ def test_tables_stand_in_the_order_of_their_first_use(problem: Problem) -> None:
 
 
 @given(small_problems())
-def test_rows_know_their_limits_and_what_each_step_can_add(problem: Problem) -> None:
-    graph, order = problem.graph, naive.order_of(problem)
-    rows = naive.rows_of(problem)
-    rest_low, rest_high = (rest.reshape(len(order) + 1, len(rows)) for rest in (graph.rest_low, graph.rest_high))
-    for r, (weights, low, high) in enumerate(rows):
-        least, most = low - slack(low), high + slack(high)
-        if all(float(weight).is_integer() for weight in weights.values()):
-            least, most = np.ceil(least), np.floor(most)
-        assert (graph.row_least[r], graph.row_most[r]) == (least, most)
+def test_rows_know_their_limits_and_what_each_variable_can_add(problem: Problem) -> None:
+    graph, rows = problem.graph, naive.rows_of(problem)
+    links: dict[tuple[int, int], tuple[float, float]] = {}
+    for r, row in enumerate(rows):
+        weights = row[0]
+        assert (graph.row_least[r], graph.row_most[r]) == naive.limits(row)
         assert graph.row_counts[r] == all(weight in (0, 1) for weight in weights.values())
-        adds = [[weights.get((v, i), 0.0) for i in range(len(problem.structure.kinds[v]))] for v in order]
-        assert rest_low[:, r].tolist() == [sum(map(min, adds[t:])) for t in range(len(order) + 1)]
-        assert rest_high[:, r].tolist() == [sum(map(max, adds[t:])) for t in range(len(order) + 1)]
+        for v, kind in enumerate(problem.structure.kinds):
+            adds = [weights.get((v, i), 0.0) for i in range(len(kind))]
+            if any(adds):
+                links[v, r] = min(adds), max(adds)
+        mine = [link for (_, of), link in links.items() if of == r]
+        assert graph.range_low[r] == pytest.approx(sum(low for low, _ in mine))
+        assert graph.range_high[r] == pytest.approx(sum(high for _, high in mine))
+        whole = all(float(weight).is_integer() for weight in weights.values())
+        assert (graph.row_margin[r] == 0.0) == (whole or not mine)
+    starts = zip(graph.link_first[:-1], graph.link_first[1:], strict=True)
+    found = [(v, int(graph.link_row[x])) for v, (x0, x1) in enumerate(starts) for x in range(x0, x1)]
+    assert found == sorted(links)
+    assert list(zip(graph.link_low, graph.link_high, strict=True)) == [links[key] for key in found]
     cells = [
         (graph.first[v] + i, r, weight) for r, row in enumerate(rows) for (v, i), weight in row[0].items() if weight
     ]
@@ -158,17 +166,25 @@ def test_rules_of_single_problems_are_let_go(schema: Schema) -> None:
     assert [each() is None for each in seen] == [True] * 4 + [False]
 
 
-def test_pools_of_several_shapes_are_let_go(schema: Schema, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(structure, "_POOLS", Cache(limit=0))
-    monkeypatch.setattr(elimination, "_POOLS", Cache(limit=0))
+@pytest.mark.parametrize("copied", [copy.deepcopy, lambda batch: pickle.loads(pickle.dumps(batch))])
+def test_a_copy_of_a_batch_needs_nothing_of_the_first_one(copied: Callable[[Batch], Batch], schema: Schema) -> None:
+    """Kernels find graphs by address: a copy must not have those of the first one, which may be gone."""
     shapes = [pair(schema, order) for order in ([0, 1], [1, 0])]
-    batches = [Batch.build(some, np.zeros(1, dtype=np.int64), np.ones(4)) for some in (shapes, shapes[::-1])]
-    for batch in batches:
-        compiled = tuple(each.compiled for each in batch.structures)
-        assert structure.pool_of(compiled) is batch.pool
-        assert reductions(compiled, 100) is reductions(compiled, 100)
-        assert ReducedSearch()(batch).cost.tolist() == [2.0]
-    assert len(structure._POOLS) == len(elimination._POOLS) == 1
+    batch = Batch.build(shapes, np.array([0, 1]), np.ones(8))
+    single = batch[0]
+    for each in (ReducedSearch(), Certifier()):
+        assert each(batch).cost.tolist() == [2.0, 2.0]
+        assert each(single).cost == 2.0
+    other, alone = copied(batch), copied(single)
+    own = {structure.graph.address for structure in other.structures}
+    assert own.isdisjoint(structure.graph.address for structure in shapes)
+    assert set(other.arrays.place[:-1, 0].tolist()) == own
+    assert alone.structure.compiled.place[0, 0] == alone.structure.graph.address != shapes[0].graph.address
+    del batch, single, shapes
+    gc.collect()
+    for each in (ReducedSearch(), Certifier()):
+        assert each(other).cost.tolist() == [2.0, 2.0]
+        assert each(alone).cost == 2.0
 
 
 def test_a_structure_remembers_few_sets_of_own_tables() -> None:
@@ -185,9 +201,9 @@ def test_a_structure_remembers_few_sets_of_own_tables() -> None:
 
 def test_what_shares_variables_takes_no_more() -> None:
     shape = entity_relation(2)
-    for copy in (shape.opened([0]), shape.with_rules([Rule.of("few", [(0, "person")], at_most=1)])):
+    for twin in (shape.opened([0]), shape.with_rules([Rule.of("few", [(0, "person")], at_most=1)])):
         with pytest.raises(structure.SchemaError, match="in use"):
-            copy.add(shape.kinds[0])
+            twin.add(shape.kinds[0])
 
 
 @given(small_problems())

@@ -76,7 +76,7 @@ def test_what_does_not_fit_is_refused():
     other = int(np.flatnonzero(sizes != sizes[0])[0])
     with pytest.raises(ProblemError, match="to the same problem"):
         answers.replace([0], answers.select([other]))
-    with pytest.raises(IndexError):
+    with pytest.raises(ProblemError, match="does not fit"):
         answers.select(np.ones(len(answers) + 1, dtype=bool))
     with pytest.raises(IndexError):
         answers.batch.select([len(answers)])

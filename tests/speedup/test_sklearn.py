@@ -41,7 +41,6 @@ from hasten.speedup.predictor import Speedup
 MODES = ("certified", "search")
 MATRIX = "it is about matrices; a speedup's inputs are problems, which check their costs when they are made"
 INAPPLICABLE = {
-    "check_estimators_overwrite_params": "a schema, which is a setting, remembers the structures compiled from it",
     "check_n_features_in_after_fitting": "problems have no fixed number of features",
     "check_n_features_in": "problems have no fixed number of features",
     "check_complex_data": MATRIX,
@@ -56,6 +55,7 @@ INAPPLICABLE = {
     "check_array_api_input": "scikit-learn itself leaves it out unless SCIPY_ARRAY_API is set",
 }
 APPLICABLE = {
+    "check_estimators_overwrite_params",
     "check_estimator_cloneable",
     "check_estimator_tags_renamed",
     "check_valid_tag_types",

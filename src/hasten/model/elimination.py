@@ -56,6 +56,9 @@ class Reduction:
     plan: Plan
     graph: Graph
 
+    def __reduce__(self) -> tuple[type[Reduction], tuple[Plan, Graph]]:
+        return Reduction, (self.plan, self.graph)  # a copy lies elsewhere
+
     @cached_property
     def addresses(self) -> IntArray:
         """(1, 2) where both lie, for kernels."""

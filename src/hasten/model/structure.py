@@ -107,6 +107,9 @@ class Compiled:
         self.reductions: dict[int, Reduction] = {}  # by `max_join`: see hasten.model.elimination
         self.n_bytes = graph.buffer.nbytes
 
+    def __reduce__(self) -> tuple[type[Compiled], tuple[Graph, tuple[str, ...]]]:
+        return Compiled, (self.graph, self.row_names)  # a copy lies elsewhere: what holds addresses is made anew
+
     def keep(self) -> None:
         """Counts as using it: it is kept until enough others have been used since."""
         _KEPT.put(self, self, self.n_bytes)
@@ -415,3 +418,8 @@ class Structure:
 
     def __repr__(self) -> str:
         return f"Structure({len(self.kinds)} variables, {len(self.factors)} factors, {len(self.rules)} rules)"
+
+    def _repr_html_(self) -> str:
+        from hasten.model.display import of_structure
+
+        return of_structure(self)

@@ -1,4 +1,4 @@
 """The results for people: terminal, tables, figures, a page.
 
-Imports `hasten.support`, `hasten.errors` and the words for theta: all that it shows stands in `results.json`.
+Imports `names`, and the core's words for theta: all that it shows stands in `results.json`.
 """
