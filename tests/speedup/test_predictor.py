@@ -690,7 +690,7 @@ def test_what_is_damaged_or_belongs_elsewhere_is_refused(tmp_path):
         with pytest.raises(ModelError):
             Speedup.load(path, news())
     speedup.heuristic.save(path)
-    with pytest.raises(ModelError, match="no speedup"):
+    with pytest.raises(ModelError, match="not a speedup"):
         Speedup.load(path, news())
 
 

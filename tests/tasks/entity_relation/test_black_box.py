@@ -269,7 +269,7 @@ def test_a_damaged_file_is_refused_by_name(structured, tmp_path):
     ):
         assert contents != whole
         path.write_bytes(contents)
-        with pytest.raises(ModelError, match=r"box\.safetensors is (damaged: .*|no black box)"):
+        with pytest.raises(ModelError, match=r"box\.safetensors is (damaged: .*|not a black box)"):
             LinearScorer.load(path)
 
 
