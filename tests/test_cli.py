@@ -104,7 +104,7 @@ ERRORS = [
     (["convert", ".", "out.jsonl"], ". is a directory. Name a file in it."),
     (
         ["convert", "nowhere.jsonl", "no/out.jsonl"],
-        "no/out.jsonl cannot be written: there is not a directory no. Make it",
+        "no/out.jsonl cannot be written: there is no directory no. Make it",
     ),
     (["convert", __file__, "-"], "Name it: --format, one of jsonl"),
     (["train", "--corpus", __file__, "--out", "model"], "hasten convert, with --format one of jsonl"),

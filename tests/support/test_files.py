@@ -26,7 +26,7 @@ def test_a_file_is_replaced_whole_and_nothing_is_left_beside_it(tmp_path, monkey
 def test_weights_without_a_directory_say_so(tmp_path):
     path = tmp_path / "missing" / "x.safetensors"
     with pytest.raises(
-        HastenError, match=r"x\.safetensors cannot be written: there is not a directory .*missing\. Make it"
+        HastenError, match=r"x\.safetensors cannot be written: there is no directory .*missing\. Make it"
     ):
         save_tensors(path, "format", {"a": np.zeros(2)}, {})
     assert not list(tmp_path.iterdir())
