@@ -9,7 +9,7 @@ import exact
 import naive
 import numpy as np
 from opened import OpenedModule, opened
-from rooms import dual_for
+from scratch import dual_for
 
 from hasten.kernels.proof import dual
 from hasten.kernels.tolerance import is_proved

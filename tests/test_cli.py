@@ -60,7 +60,7 @@ def test_train_then_predict_then_convert(tmp_path):
         assert all(sentence.types is not None for sentence in labelled)
         assert all(json.loads(line)["proved"] == (mode == "certified") for line in out.read_text().splitlines())
     plain = tmp_path / "plain.jsonl"
-    assert run(cli.app, ["convert", str(out), str(plain), "--unlabelled"]).exit_code == 0
+    assert run(cli.app, ["convert", str(out), str(plain), "--unlabeled"]).exit_code == 0
     assert [s.tokens for s in read_jsonl(plain)] == [s.tokens for s in read_jsonl(text)]
     assert json.loads(plain.read_text().splitlines()[0]).keys() <= {"id", "tokens", "pos", "spans"}
 
@@ -94,15 +94,18 @@ ERRORS = [
     (["predict", "nowhere", "-", "-", "--solver", "glpk"], "no solver 'glpk'"),
     (["reproduce", "--corpus", "nowhere.jsonl", "--out", "out"], "nowhere.jsonl"),
     (["reproduce", "--corpus", "nowhere.jsonl", "--out", "out", "--solver", "glpk"], "no solver 'glpk'"),
-    (["reproduce", "--corpus", "nowhere.jsonl", "--out", f"{__file__}/out"], "test_cli.py is no directory"),
-    (["demo", "--out", f"{__file__}/out"], "test_cli.py is no directory"),
-    (["bench", "--out", f"{__file__}/out"], "test_cli.py is no directory"),
+    (["reproduce", "--corpus", "nowhere.jsonl", "--out", f"{__file__}/out"], "test_cli.py is not a directory"),
+    (["demo", "--out", f"{__file__}/out"], "test_cli.py is not a directory"),
+    (["bench", "--out", f"{__file__}/out"], "test_cli.py is not a directory"),
     (["train", "--corpus", "nowhere.jsonl", "--out", f"{__file__}/out"], "test_cli.py cannot be written: "),
-    (["train", "--corpus", "nowhere.jsonl", "--out", __file__], "test_cli.py is there already, and is no tagger"),
+    (["train", "--corpus", "nowhere.jsonl", "--out", __file__], "test_cli.py is there already, and is not a tagger"),
     (["train", "--corpus", "nowhere.jsonl", "--out", "new/model"], "nowhere.jsonl"),
     (["convert", "nowhere.jsonl", "out.jsonl", "--format", "xml"], "no corpus format 'xml'"),
     (["convert", ".", "out.jsonl"], ". is a directory. Name a file in it."),
-    (["convert", "nowhere.jsonl", "no/out.jsonl"], "no/out.jsonl cannot be written: there is no directory no. Make it"),
+    (
+        ["convert", "nowhere.jsonl", "no/out.jsonl"],
+        "no/out.jsonl cannot be written: there is no directory no. Make it",
+    ),
     (["convert", __file__, "-"], "Name it: --format, one of jsonl"),
     (["train", "--corpus", __file__, "--out", "model"], "hasten convert, with --format one of jsonl"),
 ]

@@ -10,8 +10,10 @@ import pytest
 from promises import promised
 
 import hasten
+from hasten.proof.certifier import Step
 
 ROOT = Path(__file__).parents[1]
+PACKAGE = Path(hasten.__file__).parent
 PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").glob("*.md")])
 
 
@@ -37,6 +39,42 @@ def test_links_between_pages_lead_to_files_that_are_there(page: Path) -> None:
 def test_what_a_page_calls_by_its_full_name_is_there(page: Path) -> None:
     for name in set(re.findall(r"\bhasten(?:\.[A-Za-z_]\w*)+", page.read_text())):
         assert resolve_name(name) is not None
+
+
+ROOMS = {file.parent.relative_to(PACKAGE).as_posix().replace("/", ".") for file in PACKAGE.rglob("__init__.py")} - {"."}
+
+
+def modules_named(page: str) -> set[str]:
+    """Returns the dotted names, in code, that begin with a room of the package."""
+    names = set(re.findall(r"`([a-z_0-9]+(?:\.[a-z_0-9]+)*)`", page))
+    return {name for name in names if "." in name and name.split(".")[0] in ROOMS} | names & ROOMS
+
+
+def test_the_architecture_names_modules_that_exist_and_every_room() -> None:
+    page = (ROOT / "docs" / "architecture.md").read_text()
+    named = modules_named(page)
+    places = [PACKAGE / name.replace(".", "/") for name in named]
+    assert [str(place) for place in places if not (place.is_dir() or place.with_suffix(".py").is_file())] == []
+    assert ROOMS - named == set()
+    assert len(named) > 60
+    for module in (file.stem for file in PACKAGE.glob("*.py") if file.name != "__init__.py"):
+        assert f"`{module}`" in page
+
+
+def test_the_steps_of_a_proof_have_one_name_each() -> None:
+    page, words = (ROOT / "docs" / "architecture.md").read_text(), (ROOT / "docs" / "glossary.md").read_text()
+    for step in Step:
+        name = step.name.lower()
+        assert step.value.startswith(f"by {name.removesuffix('e')}")
+        assert f"**{name.capitalize()}**" in page
+        assert f"| **{name}** |" in words
+
+
+def test_the_tests_that_pages_name_are_there() -> None:
+    tests = "\n".join(file.read_text() for file in (ROOT / "tests").rglob("test_*.py"))
+    named = {name for page in PAGES for name in re.findall(r"`(test_\w+)`", page.read_text())}
+    assert {name for name in named if f"def {name}(" not in tests} == set()
+    assert len(named) > 20
 
 
 def test_the_reference_has_every_public_name_once() -> None:

@@ -1,17 +1,26 @@
-"""A compiled kernel is taken from disk only if nothing that it was compiled from has changed."""
+"""Compiled kernels: kept where that is possible, and taken from there only if nothing they came from has changed."""
 
 from __future__ import annotations
 
 import ast
 import importlib
 import importlib.util
+import logging
+import os
+import subprocess
+import sys
+import warnings
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 import hasten
-from hasten import jit
+from hasten.jit import keeping
+from hasten.jit.compiling import DRIVERS, is_compiled
+from hasten.jit.notices import KEPT, NOT_KEPT, NOTICES
+from hasten.warm import compile_kernels
 
 PACKAGE = Path(hasten.__file__).parent
 SOURCE = """
@@ -21,6 +30,14 @@ from hasten.jit import driver
 def double(x):
     return 2 * x
 """
+
+
+@pytest.fixture(autouse=True)
+def only_our_drivers() -> Iterator[None]:
+    """Forgets the drivers that a test made, so that no other compiles them."""
+    n = len(DRIVERS)
+    yield
+    del DRIVERS[n:]
 
 
 def load(file: Path) -> Any:
@@ -36,8 +53,8 @@ def test_a_kernel_is_compiled_anew_once_any_other_has_changed(tmp_path: Path, mo
     file = tmp_path / "doubling.py"
     file.write_text(SOURCE)
     hits = []
-    for stamp in (jit.STAMP, jit.STAMP, "another", "another"):
-        monkeypatch.setattr(jit, "STAMP", stamp)
+    for stamp in (keeping.STAMP, keeping.STAMP, "another", "another"):
+        monkeypatch.setattr(keeping, "STAMP", stamp)
         double = load(file)
         assert double(3) == 6
         hits.append(sum(double.stats.cache_hits.values()))
@@ -53,20 +70,31 @@ def test_what_an_older_version_left_is_not_opened(tmp_path: Path, monkeypatch: p
     assert old
     for index in old:
         index.write_bytes(index.read_bytes()[:30] + b"gone")
-    monkeypatch.setattr(jit, "STAMP", "another")
+    monkeypatch.setattr(keeping, "STAMP", "another")
     assert load(file)(3) == 6
 
 
 def test_the_stamp_changes_with_what_mentions_kernels_alone(tmp_path: Path) -> None:
     (tmp_path / "sub").mkdir()
-    other, kernels = tmp_path / "other.py", tmp_path / "sub" / "kernels.py"
+    other, kernels = tmp_path / "other.py", tmp_path / "sub" / "mine.py"
     other.write_text("x = 1")
     kernels.write_text("from hasten.jit import kernel")
-    first = jit.stamp_of(tmp_path)
+    first = keeping.stamp_of(tmp_path)
     other.write_text("x = 2")
-    assert jit.stamp_of(tmp_path) == first
+    assert keeping.stamp_of(tmp_path) == first
     kernels.write_text("from hasten.jit import kernel  # edited")
-    assert jit.stamp_of(tmp_path) != first
+    assert keeping.stamp_of(tmp_path) != first
+
+
+@pytest.mark.parametrize("file", sorted(PACKAGE.glob("jit/*.py")) + sorted(PACKAGE.rglob("kernels/**/*.py")))
+def test_the_stamp_changes_with_every_module_of_the_kernels(file: Path, tmp_path: Path) -> None:
+    """Also with one that others reach only through a front door, as enumeration does `hasten.kernels.rows`."""
+    copy = tmp_path / file.relative_to(PACKAGE)
+    copy.parent.mkdir(parents=True)
+    copy.write_bytes(file.read_bytes())
+    first = keeping.stamp_of(tmp_path)
+    copy.write_bytes(file.read_bytes() + b"# edited")
+    assert keeping.stamp_of(tmp_path) != first
 
 
 def name_of(file: Path) -> str:
@@ -86,7 +114,7 @@ def imports_of(file: Path) -> dict[str, set[str]]:
 
 def test_all_that_kernels_read_is_in_modules_that_are_looked_at() -> None:
     """Constants are compiled in: a kernel that imports one from elsewhere would not notice that it changed."""
-    files = [file for file in PACKAGE.rglob("*.py") if "hasten.jit" in file.read_text()]
+    files = [file for file in PACKAGE.rglob("*.py") if keeping.counts(file, PACKAGE)]
     looked_at = {name_of(file) for file in files}
     n_imported = 0
     for file in files:
@@ -99,3 +127,112 @@ def test_all_that_kernels_read_is_in_modules_that_are_looked_at() -> None:
                     n_imported += 1
                     assert imports[name] & looked_at, f"{name}, which {each} reads"
     assert n_imported > 20
+
+
+def test_every_kernel_is_kept_under_the_stamp_of_all_of_them() -> None:
+    """Enumeration was not: Numba looked at its own file, and missed edits of the kernels that it calls."""
+    files = [file for file in PACKAGE.rglob("*.py") if keeping.counts(file, PACKAGE)]
+    found = {}
+    for file in files:
+        for name, each in vars(importlib.import_module(name_of(file))).items():
+            if hasattr(each, "py_func"):
+                found[name] = each._cache
+    assert "enumerate_labellings" in found
+    assert len(found) > 100
+    assert [
+        name for name, cache in found.items() if not isinstance(cache, keeping.KernelCache | keeping._Nowhere)
+    ] == []
+
+
+def test_compiling_beforehand_leaves_no_driver_to_compile() -> None:
+    compile_kernels()
+    assert len(DRIVERS) > 10
+    assert [each for each in DRIVERS if not each.overloads] == []
+    assert all(is_compiled(each) for each in DRIVERS)
+
+
+@pytest.fixture
+def untold(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Lets the notices begin anew, without a terminal."""
+    for name, value in {"told": False, "kept": True, "warned": False}.items():
+        monkeypatch.setattr(NOTICES, name, value)
+    monkeypatch.setattr(NOTICES, "_is_ours", lambda event: True)  # also what a test compiles
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: False, raising=False)
+
+
+@pytest.mark.usefixtures("untold")
+def test_without_a_terminal_compiling_is_one_line_in_the_log_and_loading_none(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    file = tmp_path / "doubling.py"
+    file.write_text(SOURCE)
+    with caplog.at_level(logging.WARNING, "hasten"):
+        double = load(file)
+        assert double(3) == 6
+        assert double(3.0) == 6.0  # compiled again, for floats
+        assert [record.message for record in caplog.records] == [KEPT]
+        monkeypatch.setattr(NOTICES, "told", False)
+        caplog.clear()
+        assert load(file)(3) == 6
+        assert caplog.records == []
+
+
+@pytest.mark.usefixtures("untold")
+def test_what_cannot_be_kept_is_compiled_in_memory_with_one_warning(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    def refuse(locator: object) -> None:
+        raise PermissionError(13, "read-only")
+
+    monkeypatch.setattr(keeping._Readable, "ensure_cache_path", refuse)
+    file = tmp_path / "doubling.py"
+    file.write_text(SOURCE)
+    double = load(file)
+    with warnings.catch_warnings(record=True) as warned, caplog.at_level(logging.WARNING, "hasten"):
+        warnings.simplefilter("always")
+        assert double(3) == 6
+        assert double(3.0) == 6.0
+    assert ["NUMBA_CACHE_DIR" in str(warning.message) for warning in warned] == [True]
+    assert [record.message for record in caplog.records] == [NOT_KEPT]
+    assert list(tmp_path.rglob("*.nbi")) == []
+
+
+@pytest.mark.usefixtures("untold")
+def test_kernels_are_read_where_they_cannot_be_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As in an image whose kernels were compiled by its builder, and which runs as another user."""
+    file = tmp_path / "doubling.py"
+    file.write_text(SOURCE)
+    assert load(file)(3) == 6
+
+    def refuse(*_: object, **__: object) -> None:
+        raise PermissionError(13, "read-only")
+
+    monkeypatch.setattr("tempfile.TemporaryFile", refuse)  # by which Numba tries whether a place can be written
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        double = load(file)
+        assert double(3) == 6
+    assert sum(double.stats.cache_hits.values()) == 1
+
+
+def test_the_package_can_be_used_where_nothing_can_be_written(tmp_path: Path) -> None:
+    """In a process of its own: from the first import, with the answer on time and one warning."""
+    code = """
+import tempfile
+def refuse(*_, **__):
+    raise PermissionError(13, "read-only")
+tempfile.TemporaryFile = refuse
+import hasten
+from hasten.jit import driver
+@driver
+def double(x):
+    return 2 * x
+print(double(3), double(3.0))
+"""
+    script = tmp_path / "script.py"
+    script.write_text(code)
+    environment = {**os.environ, "HOME": str(tmp_path / "nowhere"), "PYTHONPATH": str(PACKAGE.parent)}
+    environment.pop("NUMBA_CACHE_DIR", None)
+    done = subprocess.run([sys.executable, script], env=environment, capture_output=True, text=True, check=True)
+    assert done.stdout == "6 6.0\n"
+    assert done.stderr.count("RuntimeWarning") == 1

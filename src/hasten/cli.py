@@ -119,7 +119,7 @@ def train(
             corpora = Corpora.read(corpus, unlabeled or [], max_line=max_line * MILLION, seed=seed, tell=tell)
             tagger = Tagger.train(
                 corpora.labelled,
-                corpora.unlabelled,
+                corpora.unlabeled,
                 induce=induce,
                 black_box=black_box,
                 width=width,
@@ -128,8 +128,10 @@ def train(
                 tell=tell,
             )
         tagger.save(out)
-    labelled, unlabelled = len(corpora.labelled), len(corpora.unlabelled)
-    console.print(f"Trained on {_count(labelled, 'labelled sentence')} and {_count(unlabelled, 'unlabeled sentence')}.")
+    n_labelled, n_unlabeled = len(corpora.labelled), len(corpora.unlabeled)
+    console.print(
+        f"Trained on {_count(n_labelled, 'labelled sentence')} and {_count(n_unlabeled, 'unlabeled sentence')}."
+    )
     console.print(tagger.about_theta, highlight=False)
     place = escape(printable(out))
     console.print(
@@ -184,14 +186,14 @@ def convert(
     source: Annotated[str, typer.Argument(help="A corpus in any format that we read; - for standard input.")],
     target: Annotated[str, typer.Argument(help="Where JSON lines go; .gz compresses; - is standard output.")],
     format: Format = "auto",
-    unlabelled: Annotated[bool, typer.Option("--unlabelled", help="Leave the labels out.")] = False,
+    unlabeled: Annotated[bool, typer.Option("--unlabeled", help="Leave the labels out.")] = False,
     max_line: MaxLine = 64,
 ) -> None:
     """Turns a corpus into our JSON lines (docs/corpora.md)."""
     from hasten.tasks.entity_relation.data.formats import write_jsonl
 
     sentences = _sentences(source, format, max_line)
-    n = write_jsonl(target, (s.unlabelled() for s in sentences) if unlabelled else sentences)
+    n = write_jsonl(target, (s.unlabeled() for s in sentences) if unlabeled else sentences)
     errors.print(f"Wrote {_count(n, 'sentence')}.")
 
 
@@ -230,13 +232,14 @@ def compile_all() -> None:
     Kernels are kept beside the package; where that cannot be written, in the user's cache directory. NUMBA_CACHE_DIR
     names another place. What other versions left there is removed.
     """
-    from hasten.jit.compiling import DRIVERS, is_compiled, remove_old_files
+    from hasten.jit.compiling import DRIVERS, is_compiled
+    from hasten.jit.keeping import remove_old_files
     from hasten.warm import compile_kernels
 
     n_left = sum(not is_compiled(driver) for driver in DRIVERS)
     with show_progress(errors) as tell:
         compile_kernels(tell)
-    n_removed = remove_old_files()
+    n_removed = remove_old_files(DRIVERS)
     console.print(f"{_count(len(DRIVERS), 'driver')} compiled, {n_left} of them now.", highlight=False)
     if n_removed:
         console.print(f"Removed {_count(n_removed, 'file')} that other versions left.", highlight=False)

@@ -56,7 +56,7 @@ def _search_lazily(problem: Problem) -> None:
 
 
 def _prove(problem: Problem) -> None:
-    """Looks, then goes on with every step, on costs that are not settled at sight."""
+    """Looks, then goes on with every step, on costs that looking does not settle."""
     for seed in range(20):
         costs = np.random.default_rng(seed).normal(size=problem.cost.size)
         report = Certifier().report(problem.structure.batch(costs[None]))

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from opened import OpenedModule
-from rooms import zeros
+from scratch import zeros
 from strategies import entity_relation, random_problem
 from strategies import rich_problems as problems
 
@@ -39,9 +39,9 @@ def left(problem: Problem, alive: np.ndarray) -> naive.Domains:
     return {v: np.flatnonzero(alive[first[v] : first[v + 1]]).tolist() for v in range(problem.structure.n_variables)}
 
 
-def work(problem: Problem) -> arcs.Work:
+def scratch_for(problem: Problem) -> arcs.Scratch:
     n_labels, n_factors = problem.structure.n_labels, len(problem.structure.factors)
-    return arcs.Work(zeros(n_labels), zeros(n_labels), zeros(n_factors + 1), zeros(n_factors))
+    return arcs.Scratch(zeros(n_labels), zeros(n_labels), zeros(n_factors + 1), zeros(n_factors))
 
 
 @given(domains())
@@ -83,7 +83,7 @@ def test_a_row_removes_no_label_of_its_solutions(drawn: tuple[Problem, np.ndarra
 def test_propagation_removes_no_label_of_a_solution(drawn: tuple[Problem, np.ndarray]) -> None:
     problem, alive = drawn
     before, mine = left(problem, alive), alive.copy()
-    consistent = arcs.propagate(problem.graph, problem.table, mine, -1, work(problem))
+    consistent = arcs.propagate(problem.graph, problem.table, mine, -1, scratch_for(problem))
     solutions = [
         labels
         for labels in product(*before.values())
@@ -104,15 +104,15 @@ def test_propagation_says_when_a_domain_empties(drawn: tuple[Problem, np.ndarray
     problem, alive = drawn
     twin = naive.supported(problem, left(problem, alive))
     impossible = any(not naive.can_hold(row, twin) for row in naive.rows_of(problem))
-    consistent = arcs.propagate(problem.graph, problem.table, alive, -1, work(problem))
+    consistent = arcs.propagate(problem.graph, problem.table, alive, -1, scratch_for(problem))
     assert consistent == (all(twin.values()) and not impossible)
 
 
 @given(domains(), st.integers(0, 99))
 def test_propagating_one_change_is_propagating_all(drawn: tuple[Problem, np.ndarray], choice: int) -> None:
     problem, alive = drawn
-    room = work(problem)
-    if not problem.n_variables or not arcs.propagate(problem.graph, problem.table, alive, -1, room):
+    scratch = scratch_for(problem)
+    if not problem.n_variables or not arcs.propagate(problem.graph, problem.table, alive, -1, scratch):
         return
     v = choice % problem.n_variables
     first = problem.graph.first
@@ -120,21 +120,21 @@ def test_propagating_one_change_is_propagating_all(drawn: tuple[Problem, np.ndar
     alive[first[v] : first[v + 1]] = False
     alive[first[v] + options[choice % len(options)]] = True
     other = alive.copy()
-    one = arcs.propagate(problem.graph, problem.table, alive, v, room)
-    assert one == arcs.propagate(problem.graph, problem.table, other, -1, work(problem))
+    one = arcs.propagate(problem.graph, problem.table, alive, v, scratch)
+    assert one == arcs.propagate(problem.graph, problem.table, other, -1, scratch_for(problem))
     if one:
         assert np.array_equal(alive, other)
 
 
 @given(domains())
-def test_the_room_to_propagate_in_can_be_used_again(drawn: tuple[Problem, np.ndarray]) -> None:
+def test_scratch_space_can_be_used_again(drawn: tuple[Problem, np.ndarray]) -> None:
     problem, alive = drawn
-    room = work(problem)
-    arcs.propagate(problem.graph, problem.table, alive.copy(), -1, room)
-    assert not room.queued.any()
+    scratch = scratch_for(problem)
+    arcs.propagate(problem.graph, problem.table, alive.copy(), -1, scratch)
+    assert not scratch.queued.any()
     fresh, again = np.ones_like(alive), np.ones_like(alive)
-    consistent = arcs.propagate(problem.graph, problem.table, again, -1, room)
-    assert consistent == arcs.propagate(problem.graph, problem.table, fresh, -1, work(problem))
+    consistent = arcs.propagate(problem.graph, problem.table, again, -1, scratch)
+    assert consistent == arcs.propagate(problem.graph, problem.table, fresh, -1, scratch_for(problem))
     if consistent:
         assert np.array_equal(again, fresh)
 

@@ -12,11 +12,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from opened import OpenedModule, opened
 from proofs import assert_sound, begin
-from rooms import tree_for
+from scratch import tree_for
 from strategies import entity_relation, random_problem, small_problems
 
 from hasten.kernels.proof import branch, dual
-from hasten.kernels.proof import look as sight
+from hasten.kernels.proof import look as looking
 from hasten.model.batch import Batch
 from hasten.model.problem import Problem
 from hasten.model.schema import Schema
@@ -27,7 +27,7 @@ from hasten.search.beam import BeamSearch
 from hasten.solvers import make_solver, solve_all
 
 b, d = OpenedModule(branch), OpenedModule(dual)
-cheapest = opened(sight.cheapest)
+cheapest = opened(looking.cheapest)
 INF = math.inf
 PACKAGES = {"gurobi": "gurobipy", "toulbar2": "pytoulbar2"}
 
@@ -51,7 +51,7 @@ def run_branch(
     tree = tree_for(graph)
     outcome, cost, n_nodes = b.branch(
         graph, problem.cost, problem.table, dual, tree, n_messages, node_sweeps, dive_nodes, max_nodes,
-        given_cost, labels, size, opened(sight.rounding)(graph, size),
+        given_cost, labels, size, opened(looking.rounding)(graph, size),
     )  # fmt: skip
     return outcome, cost, n_nodes, labels
 

@@ -11,10 +11,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from opened import OpenedModule, opened
-from rooms import bench_for
+from scratch import scratch_for
 from strategies import entity_relation, small_problems
 
-from hasten.kernels.proof import look as sight
+from hasten.kernels.proof import look as looking
 from hasten.kernels.proof import mend
 from hasten.model.problem import Problem
 from hasten.model.schema import Schema
@@ -24,7 +24,7 @@ from hasten.solvers import make_solver
 
 INF = math.inf
 m = OpenedModule(mend)
-cheapest = opened(sight.cheapest)
+cheapest = opened(looking.cheapest)
 MAGNITUDES = ("drawn", "mixed", "cancelling", "near", "tiny", "large")
 
 
@@ -48,28 +48,28 @@ def hard_problems(draw: Any) -> Problem:
     return problem.structure.problem(cost, tables=dict(exact.tables_by_factor(problem)))
 
 
-def run(problem: Problem, max_broken: int = 1000) -> tuple[float, float, np.ndarray, mend.Workbench]:
-    """Mends the cheapest labels; returns the cost, the bound, the labels and the bench."""
+def run(problem: Problem, max_broken: int = 1000) -> tuple[float, float, np.ndarray, mend.Scratch]:
+    """Mends the cheapest labels; returns the cost, the bound, the labels and the scratch space."""
     graph = problem.graph
-    bench = bench_for(graph)
+    scratch = scratch_for(graph)
     labels = np.zeros(problem.n_variables, dtype=np.int64)
     _, size = cheapest(graph, problem.cost, problem.table, labels)
-    cost, bound = m.mend(graph, problem.cost, problem.table, size, max_broken, bench, labels)
-    return cost, bound, labels, bench
+    cost, bound = m.mend(graph, problem.cost, problem.table, size, max_broken, scratch, labels)
+    return cost, bound, labels, scratch
 
 
 @given(hard_problems())
 def test_the_bound_holds_in_exact_arithmetic(problem: Problem) -> None:
-    cost, bound, labels, bench = run(problem)
+    cost, bound, labels, scratch = run(problem)
     optimum = exact.optimum(problem)
     assert exact.at_most(bound, optimum)
     if bound > -INF:
         none = np.zeros(0)
-        value = exact.dual_value(problem, bench.message, none, bench.belief < INF)
+        value = exact.dual_value(problem, scratch.message, none, scratch.belief < INF)
         assert exact.at_most(bound, value)
         assert exact.at_most(float(value), optimum) or float(value) == pytest.approx(float(optimum))
-        if np.array_equal(bench.belief < INF, problem.cost < INF):  # a label that left may have been a factor's least
-            size = max(exact.largest_sum(problem), float(np.abs(bench.message).max(initial=0)))
+        if np.array_equal(scratch.belief < INF, problem.cost < INF):  # a label that left may have been a factor's least
+            size = max(exact.largest_sum(problem), float(np.abs(scratch.message).max(initial=0)))
             assert value - bound <= 1e-11 * size
     if cost < INF:
         assert abs(cost - exact.total(problem, tuple(labels.tolist()))) <= 1e-14 * exact.largest_sum(problem)
@@ -77,15 +77,15 @@ def test_the_bound_holds_in_exact_arithmetic(problem: Problem) -> None:
 
 
 @given(hard_problems(), st.sampled_from([0, 1, 2, 1000]))
-def test_nothing_is_left_on_the_bench(problem: Problem, max_broken: int) -> None:
-    *_, bench = run(problem, max_broken)
-    assert not bench.has_messages.any()
-    assert not bench.waits.any()
+def test_nothing_is_left_in_the_scratch_space(problem: Problem, max_broken: int) -> None:
+    *_, scratch = run(problem, max_broken)
+    assert not scratch.has_messages.any()
+    assert not scratch.waits.any()
 
 
 @given(hard_problems(), hard_problems())
-def test_a_used_bench_is_as_good_as_a_new_one(one: Problem, other: Problem) -> None:
-    """The certifier answers many problems on one bench: the second must not see the first."""
+def test_used_scratch_space_is_as_good_as_new(one: Problem, other: Problem) -> None:
+    """The certifier answers many problems in one scratch space: the second must not see the first."""
     answers = Certifier()([one, other, one])
     assert (answers.cost[0], answers.bound[0]) == (answers.cost[2], answers.bound[2])
     assert answers.bound[1] == Certifier()(other).bound
@@ -104,10 +104,10 @@ def test_few_broken_constraints_are_mended(n_entities: int) -> None:
     solver = make_solver("highs")
     n_broken, n_mended = 0, 0
     for problem in peaked(n_entities, 40, 0.8):
-        cost, bound, labels, bench = run(problem)
-        n_broken += bool(np.abs(bench.message).max())
+        cost, bound, labels, scratch = run(problem)
+        n_broken += bool(np.abs(scratch.message).max())
         if cost - bound <= 1e-6:
-            n_mended += bool(np.abs(bench.message).max())
+            n_mended += bool(np.abs(scratch.message).max())
             assert problem.check(labels).valid
             assert cost == pytest.approx(solver.solve(problem).cost)
     assert n_broken > 10
@@ -126,7 +126,7 @@ def test_the_certifier_mends_before_it_sweeps(noise: float) -> None:
     assert (report.n_sweeps == 0).mean() > 0.8
     by = report.proved_by
     assert sum(by.values()) == 40
-    assert by[Step.SIGHT] + by[Step.MENDING] > 32
+    assert by[Step.LOOK] + by[Step.MEND] > 32
 
 
 def test_a_report_says_which_step_proved_how_many() -> None:
@@ -134,10 +134,10 @@ def test_a_report_says_which_step_proved_how_many() -> None:
     easy, hard = peaked(8, 10, 0.0), [entity_relation(8).problem(rng.normal(size=8 * 4 + 56 * 6)) for _ in range(3)]
     small = [entity_relation(2).problem(rng.normal(size=2 * 4 + 2 * 6)) for _ in range(4)]
     report = Certifier(max_nodes=0, max_sweeps=1).report([*easy, *hard, *small])
-    assert report.proved_by[Step.SIGHT] == 10
-    assert report.proved_by[Step.BRANCHING] == 0
-    assert report.proved_by[Step.MENDING] + report.proved_by[Step.ELIMINATION] == 4
-    assert str(report).startswith("17 problems: 10 at sight, ")
+    assert report.proved_by[Step.LOOK] == 10
+    assert report.proved_by[Step.BRANCH] == 0
+    assert report.proved_by[Step.MEND] + report.proved_by[Step.ELIMINATE] == 4
+    assert str(report).startswith("17 problems: 10 by looking, ")
     assert str(report).endswith("3 left open")
 
 

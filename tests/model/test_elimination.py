@@ -159,7 +159,7 @@ def test_a_long_cycle_is_solved_by_elimination_alone() -> None:
 
 
 def carry_out(problem: Problem, max_join: int) -> tuple[Reduction, np.ndarray, np.ndarray, float]:
-    """Returns a reduction, its working space, the costs of what is left, and the constant part."""
+    """Returns a reduction, its scratch space, the costs of what is left, and the constant part."""
     reduction = reduce(problem.structure.compiled, max_join)
     plan = reduction.plan
     work = np.full(plan.out_first[-1] + len(plan.copy_from), np.nan)

@@ -121,7 +121,7 @@ def test_a_problem_s_own_rules_are_checked_too() -> None:
     shape = Pets().structure()
     with refused("pet has no label 'house'"):
         shape.problem(np.zeros(7), rules=[Rule.of("few", [(0, "house")], at_most=1)])
-    with refused(r"1 is no rule. Make one: Rule.of"):
+    with refused(r"1 is not a rule. Make one: Rule.of"):
         shape.problem(np.zeros(7), rules=[1])
     with refused("The rules of a problem must be a list, got Rule"):
         shape.problem(np.zeros(7), rules=Rule.of("few", [(0, "cat")], at_most=0))
@@ -131,7 +131,7 @@ def test_a_problem_s_own_rules_are_checked_too() -> None:
 def test_terms_of_one_label_add_up() -> None:
     shape = Pets().structure()
     shape.rule("sum", [(0, "cat"), (0, "cat", 2), (1, "dog", 0.5), (2, "farm", 1), (2, "farm", -1)], at_most=9)
-    assert shape.graph.row_weight.tolist() == [3.0, 0.5]  # what adds up to nothing is no cell
+    assert shape.graph.row_weight.tolist() == [3.0, 0.5]  # what adds up to nothing is not a cell
     assert shape.graph.row_label.tolist() == [0, 3]
 
 

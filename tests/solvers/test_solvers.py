@@ -382,7 +382,7 @@ def test_solve_all_gathers_answers_and_tells_progress():
 def test_an_unknown_name_lists_the_known_ones():
     with pytest.raises(SolverError, match=r"no solver 'glpk'.*brute, highs, gurobi, toulbar2, cpsat"):
         make_solver("glpk")
-    with pytest.raises(SolverError, match="is no solver"):
+    with pytest.raises(SolverError, match="is not a solver"):
         make_solver(3)
     with pytest.raises(SolverError, match="go with a solver's name"):
         make_solver(lambda problem: None, time_limit=3)
@@ -393,7 +393,7 @@ def test_an_unknown_name_lists_the_known_ones():
 
 
 def test_what_make_solver_would_refuse_is_refused_without_an_import(monkeypatch):
-    for wrong, error in (("glpk", "no solver 'glpk'"), (3, "3 is no solver")):
+    for wrong, error in (("glpk", "no solver 'glpk'"), (3, "3 is not a solver")):
         with pytest.raises(SolverError, match=error):
             check_solver(wrong)
     for fine in ("brute", "highs", lambda problem: None, make_solver("brute")):

@@ -418,7 +418,7 @@ def test_a_solver_out_of_time_takes_no_answer_away(prove):
     late.predict(batch)
     if not prove:
         assert late.counters.by_solver == late.agreement.n == 100
-        assert late.agreement.estimate == 1  # to better what was cut short is no disagreement
+        assert late.agreement.estimate == 1  # to better what was cut short is not a disagreement
 
 
 # -- learning -------------------------------------------------------------------------------------------
@@ -698,7 +698,7 @@ def test_what_is_damaged_or_belongs_elsewhere_is_refused(tmp_path):
         with pytest.raises(ModelError):
             Speedup.load(path, news())
     speedup.heuristic.save(path)
-    with pytest.raises(ModelError, match="no speedup"):
+    with pytest.raises(ModelError, match="not a speedup"):
         Speedup.load(path, news())
 
 
@@ -710,7 +710,7 @@ FORGED = [
     (("settings", "theta"), 10**400, "theta must be at most"),
     (("settings", "mode"), "fast", "mode must be"),
     (("settings", "solver"), "cplex", "no solver 'cplex'"),
-    (("settings", "solver"), None, "no solver"),
+    (("settings", "solver"), None, "not a solver"),
     (("settings", "learn"), "yes", "learn must be True or False"),
     (("settings", "max_nodes"), 2**70, "max_nodes must be at most"),
     (("settings", "audit"), 2, "audit must be"),
@@ -876,7 +876,7 @@ def test_a_solver_that_is_none_or_missing_is_told_with_the_first_problems(monkey
     batch = batch_of(0, 5)
     with pytest.raises(SolverError, match="There is no solver 'cplex'"):
         Speedup(news(), solver="cplex").predict(batch)
-    with pytest.raises(SolverError, match="5 is no solver"):
+    with pytest.raises(SolverError, match="5 is not a solver"):
         Speedup(news(), solver=5).predict(batch[0])
     monkeypatch.setitem(sys.modules, "gurobipy", None)
     with pytest.raises(SolverMissing, match="pip install gurobipy"):

@@ -57,7 +57,7 @@ def test_an_output_directory_keeps_what_was_written_before_the_failure(tmp_path)
 def test_a_file_in_the_way_is_named_before_anything_starts(tmp_path):
     (tmp_path / "file").write_text("mine")
     for place in ("file", "file/deep"):
-        with pytest.raises(WriteError, match=r"file is no directory"), output_directory(tmp_path / place):
+        with pytest.raises(WriteError, match=r"file is not a directory"), output_directory(tmp_path / place):
             pytest.fail("it started")
     assert [each.name for each in tmp_path.iterdir()] == ["file"]
 

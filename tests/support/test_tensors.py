@@ -63,7 +63,7 @@ def test_a_header_that_lies_is_refused_at_once(tmp_path, data):
     tracemalloc.start()
     try:
         with pytest.raises(
-            ModelError, match=r"x is no thing, or is damaged: .*\. Use another copy, or make it again\."
+            ModelError, match=r"x is not a thing, or is damaged: .*\. Use another copy, or make it again\."
         ):
             load_tensors(tmp_path / "x", "ours", "thing")
         assert tracemalloc.get_traced_memory()[1] < 10_000_000
@@ -72,7 +72,7 @@ def test_a_header_that_lies_is_refused_at_once(tmp_path, data):
 
 
 def test_a_file_of_another_format_or_digest_is_refused(path):
-    with pytest.raises(ModelError, match=r"x is no thing of this version: its format is 'ours', not 'theirs'"):
+    with pytest.raises(ModelError, match=r"x is not a thing of this version: its format is 'ours', not 'theirs'"):
         load_tensors(path, "theirs", "thing")
     path.write_bytes(save({"a": np.zeros(5)}, {"format": "ours"}))
     with pytest.raises(ModelError, match="x is damaged: its content does not match its digest"):

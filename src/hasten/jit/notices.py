@@ -1,6 +1,6 @@
-"""Telling that kernels are being compiled: never silence while somebody waits.
+"""Telling that kernels are being compiled, so that nobody waits in silence.
 
-In a terminal there is a line with a spinner until it is done; elsewhere one line in the log of each process.
+In a terminal a line with a spinner shows until it is done; elsewhere each process writes one line to the log.
 """
 
 from __future__ import annotations
@@ -14,16 +14,18 @@ from typing import Any
 from numba.core import event
 
 log = logging.getLogger("hasten")
-WORDS = "hasten compiles its kernels for this machine, once; they are kept for later."
+KEPT = "hasten is compiling its kernels for this machine, once; they are kept for later."
+NOT_KEPT = "hasten is compiling its kernels for this process; there is no place to keep them."
 
 
 class Notices(event.Listener):  # type: ignore[misc]
-    """Listens to Numba, and tells when the outermost kernel of ours begins and ends to be compiled."""
+    """Listens to Numba, and tells when compiling of our kernels begins and ends."""
 
     def __init__(self) -> None:
         self.depth = 0
         self.told = False
-        self.muted = 0
+        self.kept = True  # what is compiled; false where there is no place for it
+        self.warned = False  # that it is not
         self.spinner: Any = None
         self.lock = threading.RLock()
 
@@ -32,7 +34,7 @@ class Notices(event.Listener):  # type: ignore[misc]
         if self._is_ours(event):
             with self.lock:
                 self.depth += 1
-                if self.depth == 1 and not self.muted:
+                if self.depth == 1:
                     self._begin()
 
     def on_end(self, event: Any) -> None:
@@ -45,14 +47,15 @@ class Notices(event.Listener):  # type: ignore[misc]
                     self.spinner = None
 
     def _begin(self) -> None:
+        words = KEPT if self.kept else NOT_KEPT
         if sys.stderr is not None and sys.stderr.isatty():
-            with suppress(Exception):  # another display has the terminal: then its own progress is to be seen
+            with suppress(Exception):  # another display has the terminal, and shows progress of its own
                 from rich.console import Console
 
-                self.spinner = Console(stderr=True).status(WORDS)
+                self.spinner = Console(stderr=True).status(words)
                 self.spinner.start()
         elif not self.told:
-            log.warning(WORDS)
+            log.warning(words)
         self.told = True
 
     @staticmethod

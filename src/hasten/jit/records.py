@@ -7,7 +7,7 @@ a graph of forty arrays would be three hundred arguments. So inside compiled cod
   with where each field starts and how long it is. Those are read where a field is used, and never change;
 - a *span* is a pointer and a length: `part(array, begin, end)` makes one, and each field of a record is one. It is
   read, written and asked for its `size`, nothing else: no negative indices, no copies, no counted references. `split`
-  cuts working space into spans, one after the other; `grid` makes a span two-dimensional.
+  cuts scratch space into spans, one after the other; `grid` makes a span two-dimensional.
 
 Neither owns anything: whoever makes a span keeps the array, and says so with `keep` after its last use; whoever hands
 out a record's `address` keeps the record. In Python a span is simply the array, or a view of it, and a record's field

@@ -27,7 +27,7 @@ class Plan(Record):
     combo_first: IntArray  # (entries + 1,) the sums of entry e are combo_first[e]:combo_first[e + 1]
     combo_label: IntArray  # (combos,) a label number of the eliminated variable
     combo_partner: IntArray  # (combos,) and of its partner
-    reads: IntArray  # sum after sum: first places in the problem's tables, then in the working space
+    reads: IntArray  # sum after sum: first places in the problem's tables, then among the derived tables
     constant: IntArray  # entries without neighbours: parts of the total
     keep: IntArray  # (kept,) the variables that are left, in order
     keep_label: IntArray  # (kept labels,) their label numbers

@@ -1,4 +1,4 @@
-"""Every labelling, one after the other: the reference that all else is tested against."""
+"""Every labelling, one after the other: the reference that everything else is tested against."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How exact is exact: what rounding can do, how far a row may miss its limit, when a cost equals a bound."""
+"""How exact is exact: what rounding can do, how far a row may miss its limit, when a cost meets a bound."""
 
 from __future__ import annotations
 

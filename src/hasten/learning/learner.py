@@ -93,13 +93,36 @@ class State:
 
 @dataclass(frozen=True, eq=False)
 class Learner:
-    """Learns a heuristic for a beam search of some width.
+    """Learns a heuristic for a beam search.
 
-    `enforce` and `look_ahead` should be those of the search that the heuristic is for. `step` None takes it
-    from the first problems' costs (`default_step`); `averaged` gives the average of the weights after each
-    example instead of the last ones. `fit` runs up to `epochs` passes, in an order shuffled by `seed` unless
-    `shuffle` is off, and stops after one without a mistake. `progress` shows a bar; None does so on a
-    terminal.
+    The search that the heuristic is for; these should be its own settings:
+
+    width
+        Nodes kept at each step, from 1 to 65,536. 2 by default, as `Speedup` has it.
+    enforce
+        Whether constraints are enforced. Off by default, as in the paper.
+    look_ahead
+        Whether it looks ahead. Off by default, as in the paper.
+
+    How much one mistake counts:
+
+    step
+        What a mistake adds to the weights, times features; positive. None takes a hundredth of the typical gap
+        between the two cheapest labels of the first problems, so that weights have the scale of the costs.
+    averaged
+        Whether the result is the average of the weights after each example, or the last ones. On by default:
+        averages change less with the order of the examples.
+
+    The passes of `fit`:
+
+    epochs
+        The most passes, at least 1. 10 by default; `fit` stops after one without a mistake.
+    shuffle
+        Whether each pass has an order of its own. On by default; the paper does not shuffle.
+    seed
+        Fixes these orders.
+    progress
+        Whether to show a bar. None, the default, does so on a terminal.
     """
 
     width: int = 2
@@ -248,7 +271,7 @@ class Learner:
         return self.state.weights
 
     def _begin(self, batch: Batch) -> None:
-        """Makes room for the weights at the first problems; later ones must have the same schema."""
+        """Sets up the weights at the first problems; later ones must have the same schema."""
         state = self.state
         schemas = [structure.schema for structure in batch.structures]
         if state.schema is None and not schemas:

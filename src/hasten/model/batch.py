@@ -65,7 +65,7 @@ class Batch:
 
     @classmethod
     def of_one(cls, problem: Problem) -> Batch:
-        """Makes a batch of one problem, fast: all but its costs and tables is its structure's."""
+        """Makes a batch of one problem, fast: everything but its costs and tables comes from its structure."""
         compiled = problem.structure.compiled
         lazy = problem.lazy
         batch = cls(
@@ -117,7 +117,7 @@ class Batch:
     def _build(
         cls, structures: Sequence[Structure], structure: IntArray, costs: FloatArray | Scorer, ids: IntArray | None
     ) -> Batch:
-        """Does what `build` says with arrays that are nobody else's."""
+        """Does what `build` says with arrays that nobody else holds."""
         structures = [each.opened(()) if each._own_tables else each for each in structures]
         if ids is not None and len(ids) != len(structure):
             raise ProblemError(f"Got {len(ids)} ids for {len(structure)} problems. Give one for each.")
@@ -270,7 +270,7 @@ class Batch:
         )
 
     def __getstate__(self) -> dict[str, Any]:
-        """What is copied or pickled: not what was derived, for it holds addresses."""
+        """What is copied or pickled: nothing derived, since that holds addresses."""
         return {field.name: getattr(self, field.name) for field in fields(self)}
 
     def places(self, problems: IntArray) -> IntArray:
@@ -316,7 +316,7 @@ def _in_short(given: object) -> str:
 
 
 def _hint(given: object) -> str:
-    """Returns how to make a problem of something that is none."""
+    """Returns how to make a problem of something that is not one."""
     if isinstance(given, Structure):
         return " A structure has no costs: pass structure.problem(costs), or structure.batch(a row of costs for each)."
     if isinstance(given, np.ndarray | list | tuple | float | int | np.number):
@@ -362,7 +362,7 @@ def _join_scorers(scorers: Sequence[Scorer | None]) -> Scorer | None:
 
 
 def _numbers(costs: FloatArray) -> FloatArray:
-    """Returns costs as an array of our own, or says that they are none."""
+    """Returns costs as an array of our own, or says that they are not numbers."""
     try:
         return floats(costs, copy=True)
     except (TypeError, ValueError) as error:

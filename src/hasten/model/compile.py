@@ -39,8 +39,8 @@ ROW_FIELDS = (
     *("range_low", "range_high", "row_margin"),
 )
 NO_INTS, NO_FLOATS = ints(()), np.zeros(0)
-EXACT = 2.0**53  # sums of whole numbers below it are
-NOISE = 1e-9  # how far, relatively, a limit may be from a whole number and mean it
+EXACT = 2.0**53  # sums of whole numbers below this are exact
+NOISE = 1e-9  # how far, relatively, a limit may be from the whole number that it stands for
 MAX_LAYOUTS = 64  # of one schema's tables that are kept
 
 

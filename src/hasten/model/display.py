@@ -1,6 +1,6 @@
 """What notebooks show of schemas, structures, problems, batches and solutions.
 
-To look changes nothing: no structure is closed, no lazy cost computed.
+Looking changes nothing: no structure is closed, no lazy cost computed.
 """
 
 from __future__ import annotations

@@ -4,10 +4,10 @@ Minimising a variable out of the factors that touch it leaves one table over its
 Which variables go, and which sums and minima that takes, depends on the structure alone: it is planned here
 once, as flat lists of what to add, and carried out for each problem by `hasten.kernels.eliminate`. A chain is
 thereby solved (it is Viterbi's algorithm), as is any tree; the entity-relation problem of the paper loses all
-its relations, and with few entities those too.
+its relations and, if they are few, its entities too.
 
 Most steps of a plan look alike, and so do those of different structures: the same tables meet in the same way. What
-such a step adds up is a `Join`, worked out once; a plan consists of joins and of the places where each reads.
+such a step adds up is a join (`_Join`), worked out once; a plan consists of joins and of the places where each reads.
 """
 
 from __future__ import annotations
@@ -95,7 +95,7 @@ def _reduce(graph: Graph, max_join: int) -> Reduction:
 
 
 def _nothing(graph: Graph) -> Reduction:
-    """Returns the plan that eliminates nothing: all is as it was, but for a copy of its table for each factor."""
+    """Returns the plan that eliminates nothing: all stays as it was, with a copy of its table for each factor."""
     n_labels, n_factors = sizes_of(graph.first), len(graph.table_at)
     sizes = (graph.stride * n_labels[graph.scope])[graph.scope_first[:-1]]
     copied = ranges(graph.table_at, sizes)
@@ -152,7 +152,7 @@ class _Table(NamedTuple):
 
     scope: tuple[int, ...]
     pattern: _Pattern
-    at: int  # in the problem's tables or, if derived, in the working space
+    at: int  # in the problem's tables or, if derived, among the derived ones
     role: int  # SILENT, STATIC or DERIVED
     start_at: int = 0  # where the starting messages of its kind start
 
@@ -422,9 +422,9 @@ class _Elimination:
         }
 
     def _kept_factors(self, variables: Fields, number: IntArray, tables: Sequence[_Table]) -> Fields:
-        """Returns the compiled tables that are left, each by itself, in the working space.
+        """Returns the compiled tables that are left, each by itself, as they stand in scratch space.
 
-        Derived ones stand there first, then copies of the original ones.
+        Derived ones come first, then copies of the original ones.
         """
         patterns, each = [table.pattern for table in tables], np.arange(len(tables))
         layout = TableLayout.of([pattern.table for pattern in patterns], each.tolist())

@@ -156,7 +156,7 @@ class Problem:
 
 
 def _whole(label: Any) -> int:
-    """Returns a label's number; -1 for what is none."""
+    """Returns a label's number; -1 for what is not a label."""
     try:
         number = int(label)
     except (TypeError, ValueError, OverflowError):

@@ -36,9 +36,8 @@ if TYPE_CHECKING:
     from hasten.model.problem import Costs, Problem
 
 MAX_KEPT = 64 * 2**20  # bytes of compiled shapes, used last, that are kept although no structure has them
-MAX_POOLS = 64 * 2**20  # bytes of what is gathered for batches of several shapes
 MAX_OPENED = 64  # how many sets of own tables a structure remembers
-TUPLES, ONE = {tuple}, (1.0,)  # what terms usually are; the weight of one that says none
+TUPLES, ONE = {tuple}, (1.0,)  # what terms usually are; the weight of a term without one
 Term = tuple[int, str] | tuple[int, str, float]
 Item = TypeVar("Item")
 
@@ -392,7 +391,7 @@ class Structure:
         self._compiled_scopes = copy._compiled_scopes = self._variables_and_factors()
         for rule in rules:
             if not isinstance(rule, Rule):
-                raise SchemaError(f"{rule!r} is no rule. Make one: Rule.of(name, terms, at_most=...).")
+                raise SchemaError(f"{rule!r} is not a rule. Make one: Rule.of(name, terms, at_most=...).")
             copy._add_rule(rule)
         copy._closed = True  # it shares its variables and factors
         return copy

@@ -43,10 +43,22 @@ LARGEST = 1e100  # of the starting messages: any are correct that do not overflo
 class Certifier:
     """Proves what a search found, or finds and proves something better.
 
-    `max_join` is the effort that eliminating one variable may take (0: eliminate nothing), `max_sweeps` how long
-    the bound is raised, `max_nodes` how far to branch (0: not at all; None: far, but not where rules are left, which
-    solvers are better at). `messages` are where the bound starts; any are correct, and those learned from past
-    problems save sweeps (`learn_messages`). They speak of the factors as declared, so they need `max_join=0`.
+    Effort, step by step (looking and mending have no settings):
+
+    max_join
+        The most sums that eliminating one variable may take. 0 eliminates nothing. The default, 768, is
+        enough for all relations of the paper's task.
+    max_sweeps
+        The most sweeps that raise the bound. At least 1; they end early once they gain too little to matter.
+    max_nodes
+        The most nodes of the branching. 0 does not branch. None allows 20,000, but 500 where rules are left, which
+        solvers are better at.
+
+    Where the bound starts:
+
+    messages
+        Starting messages by factor kind, role and label. Any are correct; learned ones (`learn_messages`) save
+        sweeps. They are those of the factors as declared, so they need `max_join=0`. None starts from zero.
     """
 
     max_join: int = MAX_JOIN
@@ -178,11 +190,11 @@ class Certifier:
 class Step(StrEnum):
     """The steps of a proof, in the order in which they are tried."""
 
-    SIGHT = "at sight"
-    MENDING = "by mending"
-    ELIMINATION = "by elimination"
-    SWEEPS = "by sweeping"
-    BRANCHING = "by branching"
+    LOOK = "by looking"
+    MEND = "by mending"
+    ELIMINATE = "by eliminating"
+    SWEEP = "by sweeping"
+    BRANCH = "by branching"
 
 
 STEPS = tuple(Step)  # a kernel's number for a step is one more than its place
@@ -215,7 +227,7 @@ def _used(batch: Batch) -> list[Structure]:
 
 
 def _given(batch: Batch, found: Solutions | None) -> tuple[IntArray, FloatArray]:
-    """Returns the labels to start from, and room for values with their costs: none, or what was found, scored anew."""
+    """Returns the labels to start from, and their costs: none, or what was found, scored anew."""
     n = len(batch)
     values = np.empty((3, n))
     if found is None:

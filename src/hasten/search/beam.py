@@ -28,13 +28,32 @@ by the constraints, than the beam can hold. The gap there is infinite, and every
 class BeamSearch(Searcher):
     """Beam search by path cost plus learned heuristic.
 
-    `weights` is a heuristic's weight vector (`Schema.n_weights` long), or None for the path cost alone.
-    `enforce` keeps forbidden tuples and broken rules out of the beam: what it returns is then valid.
-    `look_ahead` adds the least that unassigned variables must still cost. `theta` is the gap above which the
-    heuristic decides without the variable's cost; `spread` lets the beam narrow where it is sure.
+    The beam:
+
+    width
+        Nodes kept at each step, from 1 to 65,536. 1, the default, is greedy.
+    spread
+        Drops nodes whose priority is more than this above the best one's: a beam that narrows where it is sure. At
+        least 0; inf, the default, drops none.
+
+    What ranks the nodes:
+
+    weights
+        The weights of a heuristic (`Schema.n_weights` of them). None, the default, ranks by path cost alone.
+    look_ahead
+        Whether to add the least that unassigned variables must still cost. Off by default, as in the paper; it takes
+        no learning, but time.
+
+    What is left out:
+
+    enforce
+        Whether forbidden tuples and broken rules are kept out of the beam. On by default: what it returns is valid.
+    theta
+        Gap above which the heuristic decides without computing the variable's cost. At least 0, which computes none;
+        inf, the default, computes all. `Speedup.calibrate` chooses it.
 
     A cost of inf forbids a label only to a search that looks at it. With a finite `theta` an answer may hold
-    such a label: where the costs were given it is reported as invalid, where they are lazy nobody knows.
+    such a label: where the costs were given it is reported as invalid; where they are lazy it goes unnoticed.
     """
 
     width: int = 1

@@ -62,8 +62,13 @@ _SOLVERS = {
 def make_solver(solver: str | Solver | Callable[[Problem], Any], **options: Any) -> Solver:
     """Returns a solver, by name with its options, or around an object or function of yours.
 
-    A function may return labels (numbers or names), None if there is no valid labelling, or a `Solution`.
-    What comes from outside is scored and checked like everything else.
+    solver
+        A name (`available_solvers` lists them); an object with `solve(problem)`; or a function from a problem to its
+        labels (numbers or names), to None if there is no valid labelling, or to a `Solution`. What comes from
+        outside is scored and checked like everything else.
+    options
+        Settings of a solver that is named, such as `time_limit`, in seconds. A wrong one is refused with a list of
+        those that there are.
     """
     check_solver(solver)
     if isinstance(solver, str):
@@ -85,11 +90,11 @@ def is_ours(solver: object) -> bool:
 
 
 def check_solver(solver: object) -> None:
-    """Refuses what `make_solver` would: what is no solver, and one whose package is missing. Imports nothing."""
+    """Refuses what `make_solver` would: what is not a solver, and one whose package is missing. Imports nothing."""
     if not isinstance(solver, str):
         if not callable(getattr(solver, "solve", None)) and not callable(solver):
             raise SolverError(
-                f"{solver!r} is no solver. Pass a name ({', '.join(_SOLVERS)}), an object with solve(problem), "
+                f"{solver!r} is not a solver. Pass a name ({', '.join(_SOLVERS)}), an object with solve(problem), "
                 "or a function from a problem to its labels."
             )
         return

@@ -1,4 +1,4 @@
-"""How often a search that nobody proves right agrees with the black box: estimated, limited, and acted upon.
+"""How often an unproved search agrees with the black box: estimated, limited, and acted upon.
 
 Audits are independent draws: agreed or not. Their share over a sliding window, with exact binomial limits
 (Clopper and Pearson), is the estimate. Whether the search may be trusted is decided on several stretches at

@@ -1,4 +1,4 @@
-"""The two ways to answer that everything which predicts has."""
+"""The two ways to answer, for everything that predicts."""
 
 from __future__ import annotations
 

@@ -54,21 +54,69 @@ SWITCHES = ("prove", "enforce", "look_ahead", "reduce", "search_first", "repair"
 class Speedup(Estimator):
     """Answers problems of a schema as its black box would, in scikit-learn's manner.
 
-    `solver` is the black box: a name, an object with `solve`, or a function. An optimum that we prove ourselves
-    counts as its answer, so it is asked only for the rest. Turn `prove` off if its answers are not always the
-    cheapest valid labelling (it stops early, or prefers what no table states): then it is asked for everything,
-    to learn from, to audit with, to repair, and for all answers of certified mode. A solver of your own may know more
-    than the schema, so some proofs are compared with it: the first 16, then a share `audit`. `on_disagreement` says
-    what happens where it disagrees: "raise" an error, or "follow" it, as without `prove`, from then on. `on_error`
-    says what happens where it fails on a problem: "keep" the other answers, and say in this one's `reason` why, or
-    "raise". `max_nodes` is how far to
-    branch before it is asked; `search_first` lets a proof start from what a search found. `width`, `enforce`,
-    `look_ahead`, `theta` and `spread` are those of the search (`BeamSearch`). `guided` says whether the
-    learned weights guide it; None leaves that to `fit`, which tries both on problems that it holds out. A
-    search with neither weights nor skipped costs is over what elimination leaves, unless `reduce` is off.
-    `repair` hands what the search leaves invalid to the black box. `audit` is the share of unproved answers
-    that is audited, compared with the black box's, `min_agreement` the level below which the search is not
-    trusted (None: always). `learner` says how to learn; None learns for the search as set here.
+    schema
+        The schema of all problems that it will answer.
+
+    The black box:
+
+    solver
+        Its name, an object with `solve`, or a function (`make_solver`). "highs", the default, comes with the package.
+    prove
+        Whether an optimum that we prove ourselves counts as its answer, so that it is asked only for the rest. On by
+        default, which is right for every exact solver. Turn it off if its answers are not always the cheapest valid
+        labelling (it stops early, or prefers what no table states): then it is asked for everything.
+    on_disagreement
+        What to do where a solver of your own disagrees with a proof: it may know more than the schema, so the first 16
+        proofs are compared with it, then a share `audit`. "raise", the default, or "follow" it, as without `prove`.
+    on_error
+        What to do where the solver fails on a problem: "keep" the other answers and say in this one's `reason` why, the
+        default, or "raise".
+    max_nodes
+        How far a proof branches before the solver is asked (`Certifier`). None, the default, suits most problems.
+    search_first
+        Whether a proof starts from what a search found. Off by default: a proof needs no search.
+
+    How to answer:
+
+    mode
+        "certified", the default, proves or solves every answer; "search" trusts the search, as the paper does.
+    repair
+        Whether, in search mode, the black box answers what the search leaves invalid. On by default.
+
+    The search (`BeamSearch`):
+
+    width, enforce, look_ahead, theta, spread
+        Those of the beam. The defaults (2, on, on, inf, inf) compute every cost; `calibrate` chooses theta.
+    reduce
+        Whether a search with neither weights nor skipped costs is over what elimination leaves (`ReducedSearch`). On
+        by default: each of its nodes sees what eliminated variables will cost.
+
+    Learning:
+
+    guided
+        Whether learned weights guide the search. None, the default, leaves it to `fit`, which tries both on
+        problems that it holds out.
+    learner
+        How to learn: a `Learner`. None, the default, learns for the search as set here.
+    learn
+        Whether every answer of the black box teaches the heuristic. Off by default: `predict` then changes no weights.
+
+    Trust in the search:
+
+    audit
+        The share, from 0 to 1, of unproved answers that is compared with the black box's. 0.02 by default.
+    min_agreement
+        The level of agreement, between 0 and 1, below which the search is not trusted. 0.95 by default; None always
+        trusts it.
+
+    Everything else:
+
+    n_jobs
+        How many threads share a batch, at least 1. Answers do not depend on it.
+    seed
+        Fixes what is drawn: audits, held-out problems and orders of examples.
+    progress
+        Whether to show bars while it labels and learns. Off by default.
     """
 
     def __init__(
@@ -207,9 +255,18 @@ class Speedup(Estimator):
         widths: Iterable[int] | None = None,
         against: str = "search",
     ) -> Calibration:
-        """Sets theta, and the width if `widths` are given, by `hasten.speedup.calibration` on problems held out.
+        """Sets theta, and the width if `widths` are given: the smallest that changes few answers.
 
-        `against` "search" compares with the search that computes every cost, "solver" with the black box.
+        problems
+            New ones, which neither `fit` nor the model has seen, by the hundred; they need no labels.
+        risk
+            The share of answers that theta may change, between 0 and 1. 0.01 by default.
+        confidence
+            How sure of that to be, between 0 and 1. 0.95 by default.
+        widths
+            Widths to choose from: the one that computes the fewest costs wins. None, the default, keeps the width.
+        against
+            "search", the default, compares with the search that computes every cost; "solver" with the black box.
         """
         if against not in ("search", "solver"):
             raise ProblemError(f"Calibrate against 'search' or 'solver', not {against!r}.")

@@ -17,7 +17,7 @@ Chosen: TypeAlias = slice | Sequence[int] | Sequence[bool] | IntArray | BoolArra
 
 
 def floats(values: object, *, copy: bool = False) -> FloatArray:
-    """Returns numbers as an array of floats, stored row by row; what is none raises TypeError or ValueError.
+    """Returns numbers as an array of floats, stored row by row; anything else raises TypeError or ValueError.
 
     A tensor that NumPy cannot read, because it needs gradients or is in another memory, is read without them.
     """
@@ -77,7 +77,7 @@ def sizes_of(first: IntArray) -> IntArray:
 
 
 def ranges(starts: IntArray, sizes: IntArray) -> IntArray:
-    """Returns the numbers from each start on, as many as its size, one span after the other.
+    """Returns the numbers from each start on, as many as its size, group after group.
 
     >>> ranges(ints([5, 20]), ints([3, 2])).tolist()
     [5, 6, 7, 20, 21]

@@ -9,7 +9,7 @@ import numpy as np
 from hasten.errors import ProblemError
 from hasten.support.arrays import FloatArray, floats
 
-MAX_WIDTH = 2**16  # of a beam: kernels make room for all of it
+MAX_WIDTH = 2**16  # of a beam: kernels allocate all of it
 MAX_WHOLE = 2**62  # what kernels can still count with
 
 

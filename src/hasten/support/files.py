@@ -138,6 +138,6 @@ def unwritable(path: Path, error: OSError) -> WriteError:
         return WriteError(f"{path} cannot be written: it is a directory. Name a file.")
     if isinstance(error, NotADirectoryError | FileExistsError):
         blocking = next((each for each in (path, *path.parents) if each.exists()), path)
-        return WriteError(f"{path} cannot be written: {blocking} is no directory. Choose another place.")
+        return WriteError(f"{path} cannot be written: {blocking} is not a directory. Choose another place.")
     why = error.strerror or str(error)
     return WriteError(f"{path} cannot be written: {why[:1].lower()}{why[1:]}. Choose another place.")

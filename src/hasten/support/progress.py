@@ -1,4 +1,4 @@
-"""How far a long command is: a bar for each of its stages in a terminal, a line for each anywhere else.
+"""How far a long command has come: a bar for each of its stages in a terminal, a line for each anywhere else.
 
 What does the work is given a `Tell` and knows nothing of terminals. A stage begins when it is first named, and ends
 when another is.
@@ -17,7 +17,7 @@ T = TypeVar("T")
 
 
 class Tell(Protocol):
-    """Takes in how far the work is."""
+    """Is told how far the work has come."""
 
     def __call__(self, stage: str, share: float | None, note: str = "", /) -> None:
         """Says which stage it is at, the share of it that is done, None where nobody knows, and more in words."""

@@ -49,11 +49,11 @@ def load_tensors(path: str | os.PathLike[str], format: str, what: str) -> tuple[
         tensors, about = _parse(data)
     except forms.Misfit as error:
         raise ModelError(
-            f"{os.fspath(path)} is no {what}, or is damaged: {error}. Use another copy, or make it again."
+            f"{os.fspath(path)} is not a {what}, or is damaged: {error}. Use another copy, or make it again."
         ) from None
     if about.get("format") != format:
         found = forms.short(about.get("format"))
-        raise ModelError(f"{os.fspath(path)} is no {what} of this version: its format is {found}, not {format!r}.")
+        raise ModelError(f"{os.fspath(path)} is not a {what} of this version: its format is {found}, not {format!r}.")
     del about["format"]
     if about.pop("sha256", None) != _digest(tensors, about | {"format": format}):
         raise damaged(path, "its content does not match its digest")

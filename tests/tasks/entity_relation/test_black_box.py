@@ -222,7 +222,7 @@ def test_gold_labels_follow_the_variables():
     # entities, then (0,1) and back, (0,2) and back, (1,2) and back
     assert gold(sentence, ENTITIES, RELATIONS).tolist() == [1, 0, 2, 2, 0, 2, 2, 1, 2]
     with pytest.raises(CorpusError, match=r"'g' has no gold labels\. Give its types"):
-        gold(sentence.unlabelled(), ENTITIES, RELATIONS)
+        gold(sentence.unlabeled(), ENTITIES, RELATIONS)
     with pytest.raises(CorpusError, match=r"'g'.*lacks.*model's labels are \('person',\)"):
         gold(sentence, ("person",), RELATIONS)
 
@@ -269,7 +269,7 @@ def test_a_damaged_file_is_refused_by_name(structured, tmp_path):
     ):
         assert contents != whole
         path.write_bytes(contents)
-        with pytest.raises(ModelError, match=r"box\.safetensors is (damaged: .*|no black box)"):
+        with pytest.raises(ModelError, match=r"box\.safetensors is (damaged: .*|not a black box)"):
             LinearScorer.load(path)
 
 
@@ -278,7 +278,7 @@ def test_a_stranger_or_no_file_is_refused(tmp_path):
     with pytest.raises(ModelError, match=r"other\.safetensors"):
         LinearScorer.load(path)
     save_file({"w": np.zeros(3)}, path)
-    with pytest.raises(ModelError, match="is no black box of this version"):
+    with pytest.raises(ModelError, match="is not a black box of this version"):
         LinearScorer.load(path)
 
 

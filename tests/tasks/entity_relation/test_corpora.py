@@ -25,9 +25,9 @@ def test_sentences_with_relations_keep_their_labels_and_the_others_lose_them(cor
     given, others = list(generate(120, 0)), list(generate(80, 1))
     assert list(found.labelled) == [sentence for sentence in given if sentence.relations]
     rest = [sentence for sentence in given if not sentence.relations] + others
-    wanted = [sentence.unlabelled() for sentence in rest if len(sentence.spans) > 1]
-    assert sorted(found.unlabelled, key=repr) == sorted(wanted, key=repr)
-    assert list(found.unlabelled) != wanted  # shuffled,
+    wanted = [sentence.unlabeled() for sentence in rest if len(sentence.spans) > 1]
+    assert sorted(found.unlabeled, key=repr) == sorted(wanted, key=repr)
+    assert list(found.unlabeled) != wanted  # shuffled,
     assert found == Corpora.read(corpus, [more], seed=3)  # by the seed
     assert (found.source, found.synthetic) == ("gold.jsonl, more.jsonl", False)
     assert told == ["Reading gold.jsonl", "Reading more.jsonl"]
@@ -51,7 +51,7 @@ def test_made_up_corpora_are_ten_times_as_large_without_labels():
     made = Corpora.made_up(30, seed=5)
     assert len(made.labelled) == 30
     assert all(sentence.relations for sentence in made.labelled)
-    assert len(made.unlabelled) == 300
-    assert all(sentence.types is None for sentence in made.unlabelled)
+    assert len(made.unlabeled) == 300
+    assert all(sentence.types is None for sentence in made.unlabeled)
     assert made.synthetic
     assert made == Corpora.made_up(30, seed=5)

@@ -33,12 +33,12 @@ def test_a_sentence_that_contradicts_itself_is_refused(change, message):
         Sentence(**{**fields, **change})
 
 
-def test_unlabelled_drops_types_and_relations_only():
-    assert MARLOW.unlabelled() == Sentence("a", MARLOW.tokens, MARLOW.spans, MARLOW.pos)
+def test_unlabeled_drops_types_and_relations_only():
+    assert MARLOW.unlabeled() == Sentence("a", MARLOW.tokens, MARLOW.spans, MARLOW.pos)
 
 
 def test_arguments_are_induced_from_labelled_sentences():
-    assert induce_arguments([MARLOW, MARLOW.unlabelled()]) == {"LiveIn": {("person", "location")}}
+    assert induce_arguments([MARLOW, MARLOW.unlabeled()]) == {"LiveIn": {("person", "location")}}
 
 
 @given(st.lists(sentences(), max_size=9), st.floats(0, 1), st.integers(0, 9))

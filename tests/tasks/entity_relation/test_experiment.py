@@ -159,7 +159,7 @@ def test_a_tagger_is_saved_whole(tagger, tmp_path):
 
 def test_a_tagger_that_cannot_be_saved_names_its_place(tagger, tmp_path):
     (tmp_path / "file").write_text("mine")
-    with pytest.raises(WriteError, match=r"file is no directory\. Choose another place"):
+    with pytest.raises(WriteError, match=r"file is not a directory\. Choose another place"):
         tagger.save(tmp_path / "file" / "deep" / "model")
     tagger.save(tmp_path / "new" / "deep" / "model")
     assert sorted(each.name for each in tmp_path.iterdir()) == ["file", "new"]
@@ -184,10 +184,10 @@ def test_a_damaged_or_foreign_tagger_is_refused(tagger, tmp_path):
     path = tmp_path / "model"
     tagger.save(path)
     path.write_bytes(path.read_bytes()[:-1])
-    with pytest.raises(ModelError, match="model is no tagger, or is damaged"):
+    with pytest.raises(ModelError, match="model is not a tagger, or is damaged"):
         Tagger.load(path)
     tagger.heuristic.save(path)
-    with pytest.raises(ModelError, match=r"is no tagger of this version: its format is 'hasten\.heuristic/1'"):
+    with pytest.raises(ModelError, match=r"is not a tagger of this version: its format is 'hasten\.heuristic/1'"):
         Tagger.load(path)
     other = tmp_path / "other"
     other.mkdir()

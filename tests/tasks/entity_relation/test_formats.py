@@ -270,8 +270,8 @@ def test_a_failed_write_leaves_the_old_file_and_nothing_else(tmp_path):
 def test_a_file_can_be_rewritten_from_itself(tmp_path):
     path = tmp_path / "x.jsonl"
     write_jsonl(path, [MARLOW, MARLOW])
-    write_jsonl(path, (sentence.unlabelled() for sentence in read_jsonl(path)))
-    assert list(read_jsonl(path)) == [MARLOW.unlabelled()] * 2
+    write_jsonl(path, (sentence.unlabeled() for sentence in read_jsonl(path)))
+    assert list(read_jsonl(path)) == [MARLOW.unlabeled()] * 2
 
 
 def test_the_same_sentences_compress_to_the_same_bytes(tmp_path):

@@ -78,8 +78,8 @@ def made_up():
             for n in (2, 3, 5)
         ],
         "proofs": [
-            {"sentences": "test", "at sight": 30, "by mending": 9, "by sweeping": 0, "left open": 1},
-            {"sentences": "unlabeled", "at sight": 900, "by mending": 100, "by sweeping": 0, "left open": 0},
+            {"sentences": "test", "by looking": 30, "by mending": 9, "by sweeping": 0, "left open": 1},
+            {"sentences": "unlabeled", "by looking": 900, "by mending": 100, "by sweeping": 0, "left open": 0},
         ],
         "structures": {"curve": [{"n": 30, "distinct": 9}, {"n": 1000, "distinct": 44}], "distinct": 44,
                        "for_half": 3, "for_ninety": 17},
@@ -273,7 +273,7 @@ def test_numbers_may_be_missing(value):
                 if isinstance(old, float):
                     each[key] = value
     results["about"] |= {"n_test": value, "cost_scale": value, "runs": value}
-    results["proofs"][0] |= {"at sight": value, "by mending": value}
+    results["proofs"][0] |= {"by looking": value, "by mending": value}
     results["structures"] = {"curve": [{"n": value, "distinct": value}], "distinct": value}
     text = Page(report.render(results)).text
     assert "nan" not in text.split()

@@ -90,7 +90,7 @@ def test_the_seed_decides_and_labels_do_not_matter():
     first = list(generate(50, seed=7))
     assert first == list(generate(80, seed=7))[:50]
     assert first != list(generate(50, seed=8))
-    assert [sentence.unlabelled() for sentence in first] == list(generate(50, seed=7, labelled=False))
+    assert [sentence.unlabeled() for sentence in first] == list(generate(50, seed=7, labelled=False))
     assert [sentence.id for sentence in first[:2]] == ["synthetic-0", "synthetic-1"]
 
 

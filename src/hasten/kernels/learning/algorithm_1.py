@@ -14,11 +14,11 @@ The differences of features are summed as whole numbers and scaled last. So what
 cancels exactly, and neither the order of the factors nor that of the nodes can change a weight's last bit.
 
 With `enforce`, `v*` is never removed if `y` is valid, so that a y-good beam cannot run into a dead end. Where
-`v*` *is* removed the answer itself is forbidden: nothing can be learned from it, and it is told apart
+`v*` *is* removed the answer itself is forbidden: nothing can be learned from it, and it is counted apart
 (`FORBIDDEN`).
 
 The average over the weights after each example is kept lazily: an update `d` at example number `n` (from 0)
-is missing from the `n` examples before, so `drift` adds `n * d`, and the average over N examples is
+is missing from the `n` examples before, so `n * d` is added to `drift`, and the average over N examples is
 `w - drift / N`.
 """
 
@@ -49,7 +49,7 @@ class Weights(NamedTuple):
 
 
 class Difference(NamedTuple):
-    """Room for a sparse difference of features: `value` is zero but for `touched[:n]`."""
+    """Scratch for sparse differences of features: zero except at the places listed in `touched`."""
 
     one: IntArray  # (n_weights,) of one node
     one_touched: IntArray
@@ -182,8 +182,10 @@ def learn_from_some(
     floats, ints = np.zeros(beam.n_floats(n)), np.zeros(beam.n_ints(n), dtype=np.int64)
     nodes, scratch, known = beam.beam_in(floats, ints, n)
     n_weights = learned.w.size
-    room = np.zeros(2 * n_weights + 2 * n_factors * (1 + options.width), dtype=np.int64)
-    one, touched, every, all_touched = split(room, (n_weights, 2 * n_factors, n_weights, 2 * n_factors * options.width))
+    counts = np.zeros(2 * n_weights + 2 * n_factors * (1 + options.width), dtype=np.int64)
+    one, touched, every, all_touched = split(
+        counts, (n_weights, 2 * n_factors, n_weights, 2 * n_factors * options.width)
+    )
     difference = Difference(one, touched, every, all_touched)
     for x in range(problems.size):
         p = problems[x]
@@ -196,4 +198,4 @@ def learn_from_some(
         if step > 0.0 and outcome[x] != CORRECT:
             update(graph, answer, level, nodes, n_nodes, path, step, difference, learned)
         learned.n_examples[0] += 1
-    keep((floats, ints, room))
+    keep((floats, ints, counts))

@@ -1,4 +1,4 @@
-"""The steps of a proof: look, mend, eliminate, sweep, branch; each says how far it came.
+"""The steps of a proof: look, mend, eliminate, sweep, branch; each reports how far it got.
 
-Imports the kernels of the room above, never those of `search`.
+Imports the kernels of the room around it, never those of `search`.
 """

@@ -30,7 +30,7 @@ FINISHED, LIMIT = 0, 1
 
 
 class Tree(NamedTuple):
-    """Room to branch in: a level for each variable that can be assigned."""
+    """Scratch space to branch in: a level for each variable that can be assigned."""
 
     vector: FloatArray  # (L,) beliefs with the tables that are one variable short
     row_low: FloatArray  # (R,) the least that each row can come to

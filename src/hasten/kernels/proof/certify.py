@@ -1,4 +1,4 @@
-"""From a problem that was not proved at sight to a proved answer: eliminate, sweep, branch, put back."""
+"""From a problem that looking and mending left open to a proved answer: eliminate, sweep, branch, put back."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from hasten.kernels.proof.multipliers import MAX_COUNT
 from hasten.kernels.proof.outcome import (
     BEST,
     BOUND,
-    BRANCHING,
-    ELIMINATION,
+    BRANCH,
+    ELIMINATE,
     GIVEN,
     INFEASIBLE,
     LABELS_BY,
@@ -28,7 +28,7 @@ from hasten.kernels.proof.outcome import (
     PROVED,
     SIZE,
     STEP,
-    SWEEPS,
+    SWEEP,
     Proofs,
 )
 from hasten.kernels.rows import rows_hold
@@ -50,15 +50,15 @@ class Effort(NamedTuple):
 
 
 class Messages(NamedTuple):
-    """Where messages start, and room to add up where they end; each empty if that is not wanted."""
+    """Where messages start, and space to add up where they end; each empty if that is not wanted."""
 
     start: FloatArray  # (n_messages,) by factor kind, role and label
     total: FloatArray  # (n_messages,) over the problems that are proved
     times: IntArray  # (n_messages,) of how many
 
 
-class Room(NamedTuple):
-    """Working space for the largest of some problems."""
+class Scratch(NamedTuple):
+    """Scratch space for the largest of some problems."""
 
     work: FloatArray  # derived tables
     cost: FloatArray  # costs of what is left after elimination
@@ -78,7 +78,7 @@ def certify(
     table: FloatArray,
     start: FloatArray,
     effort: Effort,
-    room: Room,
+    scratch: Scratch,
     labels: IntArray,
     best_cost: float,
     size: float,
@@ -89,39 +89,47 @@ def certify(
     Returns the outcome, the cost, the bound, the last step, and how many sweeps and nodes that took.
     """
     if size == np.inf:  # sums may overflow
-        return OPEN, best_cost, -np.inf, ELIMINATION, 0, 0
+        return OPEN, best_cost, -np.inf, ELIMINATE, 0, 0
     slip = rounding(graph, size)
-    constant = eliminate(plan, cost, table, room.work, room.cost)
+    constant = eliminate(plan, cost, table, scratch.work, scratch.cost)
     if constant == np.inf:
-        return INFEASIBLE, np.inf, np.inf, ELIMINATION, 0, 0
+        return INFEASIBLE, np.inf, np.inf, ELIMINATE, 0, 0
     for at in range(small.first[1]):  # as a part of the costs, so that what is left costs what the whole does
-        room.cost[at] += constant
-    d.start_dual(small, room.cost, start, room.dual)
+        scratch.cost[at] += constant
+    d.start_dual(small, scratch.cost, start, scratch.dual)
     few, max_nodes = effort.first_sweeps, effort.max_nodes
     if small.row_low.size:
         few, max_nodes = effort.row_sweeps, effort.row_nodes
     few = min(few, effort.max_sweeps) if max_nodes else effort.max_sweeps
     outcome, least, bound, n_sweeps = d.prove(
-        small, room.cost, room.work, few, room.dual, room.kept, best_cost, room.trial, size
+        small, scratch.cost, scratch.work, few, scratch.dual, scratch.kept, best_cost, scratch.trial, size
     )
-    step, ended, n_nodes = SWEEPS, LIMIT, 0
+    step, ended, n_nodes = SWEEP, LIMIT, 0
     if outcome == OPEN and max_nodes > 0:
-        step = BRANCHING
+        step = BRANCH
         nodes = max(min(effort.dive_nodes, max_nodes), small.order.size + 1)
         ended, least, n_nodes = dive(
-            small, room.cost, room.work, room.dual, room.tree, nodes, least, room.kept, size, slip
+            small, scratch.cost, scratch.work, scratch.dual, scratch.tree, nodes, least, scratch.kept, size, slip
         )
     if outcome == OPEN and ended == LIMIT and effort.max_sweeps > n_sweeps:
         outcome, least, higher, more = d.prove(
-            small, room.cost, room.work, effort.max_sweeps - n_sweeps, room.dual, room.kept, least, room.trial, size
+            small,
+            scratch.cost,
+            scratch.work,
+            effort.max_sweeps - n_sweeps,
+            scratch.dual,
+            scratch.kept,
+            least,
+            scratch.trial,
+            size,
         )
         bound, n_sweeps = max(bound, higher), n_sweeps + more
     if outcome == INFEASIBLE:
         return INFEASIBLE, np.inf, np.inf, step, n_sweeps, n_nodes
     if outcome == OPEN and ended == LIMIT and max_nodes > n_nodes:
         ended, least, more = branch(
-            small, room.cost, room.work, room.dual, room.tree, d.n_messages(small),
-            effort.node_sweeps, effort.dive_nodes, max_nodes - n_nodes, least, room.kept, size, slip,
+            small, scratch.cost, scratch.work, scratch.dual, scratch.tree, d.n_messages(small),
+            effort.node_sweeps, effort.dive_nodes, max_nodes - n_nodes, least, scratch.kept, size, slip,
         )  # fmt: skip
         n_nodes += more
     bound -= slip
@@ -130,7 +138,7 @@ def certify(
             return INFEASIBLE, np.inf, np.inf, step, n_sweeps, n_nodes
         bound = max(bound, prune_above(least, size, 2.0 * slip))
     if least < best_cost:
-        best_cost = put_back(graph, plan, cost, table, room.work, room.kept, room.labels, labels, best_cost)
+        best_cost = put_back(graph, plan, cost, table, scratch.work, scratch.kept, scratch.labels, labels, best_cost)
     return settle(best_cost, bound, size, step, n_sweeps, n_nodes)
 
 
@@ -191,9 +199,9 @@ def eliminate_some(batch: BatchArrays, reduced: IntArray, problems: IntArray, pr
             else:
                 mine = labels_of(batch, proofs.labels, p)
                 best = put_back(graph, plan, cost, table, work, none, restored, mine, given)
-                outcome, best, bound, _, _, _ = settle(best, constant - rounding(graph, size), size, ELIMINATION, 0, 0)
-        facts[OUTCOME, p], values[BEST, p], values[BOUND, p], facts[STEP, p] = outcome, best, bound, ELIMINATION
-        facts[LABELS_BY, p] = ELIMINATION if best != given or given == np.inf else GIVEN
+                outcome, best, bound, _, _, _ = settle(best, constant - rounding(graph, size), size, ELIMINATE, 0, 0)
+        facts[OUTCOME, p], values[BEST, p], values[BOUND, p], facts[STEP, p] = outcome, best, bound, ELIMINATE
+        facts[LABELS_BY, p] = ELIMINATE if best != given or given == np.inf else GIVEN
     keep((floats, ints))
 
 
@@ -214,7 +222,7 @@ class Sizes(NamedTuple):
 
 @kernel
 def largest(batch: BatchArrays, reduced: IntArray, problems: IntArray) -> Sizes:
-    """Returns the sizes that working space for some problems needs."""
+    """Returns the sizes that scratch space for some problems needs."""
     most, s = Sizes(0, 0, 0, 0, 0, 0, 0, 0, 0, 0), 0
     for x in range(problems.size):
         if reduced[x, 0] == s:
@@ -282,7 +290,7 @@ def certify_some(
         messages_at, beliefs_at, multipliers_at,
     ) = split(floats, real)  # fmt: skip
     chosen, label, free, tree_labels, marks, place, row, splits, tried, kept, trial, labels = split(ints, whole)
-    room = Room(
+    scratch = Scratch(
         work,
         kept_cost,
         d.Dual(message, multiplier, belief, marginal, row_low, row_high, smallest),
@@ -309,7 +317,7 @@ def certify_some(
                 tables_of(batch, p),
                 messages.start,
                 effort,
-                room,
+                scratch,
                 labels_of(batch, proofs.labels, p),
                 given,
                 values[SIZE, p],
@@ -317,5 +325,5 @@ def certify_some(
         )
         facts[LABELS_BY, p] = facts[STEP, p] if values[BEST, p] != given or given == np.inf else GIVEN
         if messages.total.size and facts[OUTCOME, p] == PROVED:
-            d.add_messages(small, room.dual, messages.total, messages.times)
+            d.add_messages(small, scratch.dual, messages.total, messages.times)
     keep((floats, ints))

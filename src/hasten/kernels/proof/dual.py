@@ -1,4 +1,4 @@
-"""The dual bound by block coordinate ascent (DESIGN's "proof"; the paper's §3.1 is its seed).
+"""Sweeping: a lower bound by block coordinate ascent on the Lagrangian dual (the idea of the paper's §3.1).
 
 Weak duality: whatever the messages `m` and the multipliers `u`,
 
@@ -35,10 +35,10 @@ class Dual(NamedTuple):
     message: FloatArray  # (messages,)
     multiplier: FloatArray  # (R,)
     belief: FloatArray  # (L,) costs with all messages and multipliers; inf for a label that is out
-    marginal: FloatArray  # (labels of one factor's variables,) working space
-    row_low: FloatArray  # (R,) working space: ranges
+    marginal: FloatArray  # (labels of one factor's variables,) scratch space
+    row_low: FloatArray  # (R,) scratch space: ranges
     row_high: FloatArray  # (R,)
-    smallest: FloatArray  # (MAX_COUNT + 1,) working space
+    smallest: FloatArray  # (MAX_COUNT + 1,) scratch space
 
 
 @kernel
@@ -290,8 +290,8 @@ def prove(
 
     `labels` holds the best labelling so far, of `best_cost` (inf: none); a better one that is decoded replaces
     it. `size` is that of the terms (`look`). Returns the outcome, the cost of the best labelling, the
-    bound and the number of sweeps. It gives up once even the last sweep's gain, repeated for all sweeps left, would
-    not close the gap.
+    bound and the number of sweeps. It gives up once the last sweep's gain, even if repeated by all sweeps left,
+    would not close the gap.
     """
     bound, before = -np.inf, -np.inf
     for n_sweeps in range(1, max_sweeps + 1):

@@ -1,6 +1,6 @@
-"""Proof at sight: where the cheapest labels break no constraint there is nothing to search, and a few can be mended.
+"""Looking: where the cheapest labels break no constraint, they are the answer; where they break few, `mend` is tried.
 
-A model that was trained well leaves most problems so. What is not proved here goes to `hasten.kernels.proof.certify`.
+A well-trained model leaves most problems in this state. What is not proved here goes to `hasten.kernels.proof.certify`.
 """
 
 from __future__ import annotations
@@ -10,19 +10,19 @@ import numpy as np
 from hasten.jit import driver, inlined_kernel, keep, kernel, split
 from hasten.kernels.layout import GRAPH, BatchArrays, Graph, costs_of, graph_at, graph_of, labels_of, tables_of
 from hasten.kernels.proof.dual import n_messages
-from hasten.kernels.proof.mend import Workbench, mend, n_tuples
+from hasten.kernels.proof.mend import Scratch, mend, n_tuples
 from hasten.kernels.proof.outcome import (
     BEST,
     BOUND,
     GIVEN,
     LABELS_BY,
-    MENDING,
+    LOOK,
+    MEND,
     N_NODES,
     N_SWEEPS,
     OPEN,
     OUTCOME,
     PROVED,
-    SIGHT,
     SIZE,
     STEP,
     Proofs,
@@ -32,8 +32,8 @@ from hasten.kernels.score import total_cost
 from hasten.kernels.tolerance import EPS, is_proved
 from hasten.support.arrays import FloatArray, IntArray
 
-SHARE = 4  # mending pays where at most one factor is broken for so many variables
-OVERFLOW = 1e297  # costs of this size: their sums may reach inf, which is to mean forbidden
+SHARE = 4  # mending pays where at most one factor is broken for each so many variables
+OVERFLOW = 1e297  # costs of this size: their sums may reach inf, which means forbidden
 
 
 @kernel
@@ -79,21 +79,21 @@ def rounding(graph: Graph, size: float) -> float:
 
 @inlined_kernel
 def look(
-    graph: Graph, cost: FloatArray, table: FloatArray, bench: Workbench, labels: IntArray
+    graph: Graph, cost: FloatArray, table: FloatArray, scratch: Scratch, labels: IntArray
 ) -> tuple[int, float, float, float]:
-    """Labels each variable at its cheapest, and mends that if need be.
+    """Labels each variable at its cheapest, and mends the result if that is needed.
 
-    Returns which of the two it was, the cost (inf where the labels break a rule, or too many constraints), a bound, and
+    Returns the last step taken, the cost (inf where the labels break a rule, or too many constraints), a bound, and
     the size of the terms (inf where their sums may overflow).
     """
     least, size = cheapest(graph, cost, table, labels)
     if not size < OVERFLOW:
-        return SIGHT, np.inf, -np.inf, np.inf
-    slip = rounding(graph, size)  # off the bound it goes, for the costs that are compared with it are sums as well
-    step, found, bound = SIGHT, total_cost(graph, cost, table, labels), least - slip
+        return LOOK, np.inf, -np.inf, np.inf
+    slip = rounding(graph, size)  # subtracted from the bound: the bound and the cost compared with it are both sums
+    step, found, bound = LOOK, total_cost(graph, cost, table, labels), least - slip
     if graph.soft_at.size == 0 and not is_proved(found, bound, size):
-        step = MENDING
-        found, bound = mend(graph, cost, table, size, graph.order.size // SHARE, bench, labels)
+        step = MEND
+        found, bound = mend(graph, cost, table, size, graph.order.size // SHARE, scratch, labels)
         bound -= slip
     if found < np.inf and not rows_hold(graph, labels):
         found = np.inf
@@ -117,11 +117,11 @@ def look_at_some(batch: BatchArrays, problems: IntArray, proofs: Proofs) -> None
     ints = np.zeros(4 * n_factors + n_variables, dtype=np.int64)
     belief, message, value, marginal = split(floats, (n_labels, n_sent, n_listed, n_labels))
     touched, has, waiting, waits, trial = split(ints, (n_factors, n_factors, n_factors, n_factors, n_variables))
-    bench = Workbench(belief, message, value, marginal, touched, has, waiting, waits)
+    scratch = Scratch(belief, message, value, marginal, touched, has, waiting, waits)
     values, facts = proofs.values, proofs.facts
     for p in problems:
         graph, cost, table = graph_of(batch, p), costs_of(batch, p), tables_of(batch, p)
-        step, found, bound, size = look(graph, cost, table, bench, trial)
+        step, found, bound, size = look(graph, cost, table, scratch, trial)
         outcome, labels_by = OPEN, GIVEN
         if is_proved(found, bound, size):
             outcome = PROVED

@@ -1,16 +1,16 @@
 """Mending: a proof that looks only at the constraints which the cheapest labels break.
 
 A model that was trained well leaves few of these. Each broken factor takes the beliefs of its variables, finds the
-cheapest of its tuples, moves the variables there, and gives back all that it does not need in order to know that no
-other tuple is cheaper: to the variables that most factors touch first, for others may need it more. That is one step
-of block coordinate ascent on the same dual as in `dual`, on messages that are zero elsewhere. If in the
-end no factor is broken, the labelling costs what the bound is.
+cheapest of its tuples, moves the variables there, and gives back whatever it does not need to show that no other tuple
+is cheaper: first to the variables in the most factors, where it may be needed most. That is one step of block
+coordinate ascent on the same dual as in `dual`, with messages that are zero elsewhere. If no factor is broken in the
+end, the labelling costs exactly the bound.
 
 Any messages give a valid bound; what rounding can do to it is added up on the way. With u half of eps, an update
 that takes beliefs `b` and gives back `n` leaves each belief within u * (2 |b| + |n|) of what the messages say, and the
-factor's own part, which should be zero, above -(arity + 1) * eps * (sum of the largest |b| + |n|). `mend` takes off
+factor's own part, which should be zero, above -(arity + 1) * eps * (sum of the largest |b| + |n|). `mend` subtracts
 twice the sum of both. (Were a belief to overflow, that sum would have done so before: the bound is then -inf.) What
-rounding does to the cost of a labelling is for whoever compares that with the bound.
+rounding does to the cost of a labelling is left to whoever compares it with the bound.
 """
 
 from __future__ import annotations
@@ -28,8 +28,8 @@ from hasten.support.arrays import FloatArray, IntArray
 TIGHT = 1e-10  # a factor whose own part is larger than this, relatively, is broken
 
 
-class Workbench(NamedTuple):
-    """Working space; between problems nothing is touched and nothing waits."""
+class Scratch(NamedTuple):
+    """Scratch space; between problems nothing is touched and nothing waits."""
 
     belief: FloatArray  # (L,) costs with messages; inf for a label that is out
     message: FloatArray  # (messages,) those of the factors touched
@@ -52,7 +52,7 @@ def n_tuples(graph: Graph) -> int:
 
 @kernel
 def mend(
-    graph: Graph, cost: FloatArray, table: FloatArray, size: float, max_broken: int, bench: Workbench, labels: IntArray
+    graph: Graph, cost: FloatArray, table: FloatArray, size: float, max_broken: int, scratch: Scratch, labels: IntArray
 ) -> tuple[float, float]:
     """Mends the labels, each at its cheapest, of a graph whose tables only forbid, not looking at rows.
 
@@ -63,29 +63,29 @@ def mend(
     for f in range(graph.table_at.size):
         if graph.table_at[f] >= 0 and table[graph.table_at[f] + entry(graph, f, labels)] == np.inf:
             if n_waiting == max_broken:
-                clear(bench, 0, n_waiting)
+                clear(scratch, 0, n_waiting)
                 return np.inf, -np.inf
-            bench.waiting[n_waiting] = f
-            bench.waits[f] = True
+            scratch.waiting[n_waiting] = f
+            scratch.waits[f] = True
             n_waiting += 1
     left = 4 * n_waiting
     for at in range(graph.first[graph.order.size]):
-        bench.belief[at] = cost[at]
+        scratch.belief[at] = cost[at]
     n_touched, error = 0, 0.0
     while n_waiting:
         n_waiting -= 1
-        f = bench.waiting[n_waiting]
-        bench.waits[f] = False
-        if not is_broken(graph, table, f, bench, labels, TIGHT * size):
+        f = scratch.waiting[n_waiting]
+        scratch.waits[f] = False
+        if not is_broken(graph, table, f, scratch, labels, TIGHT * size):
             continue
-        if not bench.has_messages[f]:
-            start_messages(graph, f, bench)
-            bench.touched[n_touched] = f
+        if not scratch.has_messages[f]:
+            start_messages(graph, f, scratch)
+            scratch.touched[n_touched] = f
             n_touched += 1
-        changed, magnitude = update(graph, table, f, bench, labels)
+        changed, magnitude = update(graph, table, f, scratch, labels)
         left -= 1
         if left < 0 or changed < 0:
-            clear(bench, n_touched, n_waiting)
+            clear(scratch, n_touched, n_waiting)
             return np.inf, -np.inf
         error += magnitude * (2 * (graph.scope_first[f + 1] - graph.scope_first[f]) + 4)
         a0 = graph.scope_first[f]
@@ -94,57 +94,57 @@ def mend(
                 v = graph.scope[a0]
                 for x in range(graph.touch_first[v], graph.touch_first[v + 1]):
                     g = graph.factor_of[graph.touch[x]]
-                    if graph.table_at[g] >= 0 and not bench.waits[g] and g != f:
-                        bench.waits[g] = True
-                        bench.waiting[n_waiting] = g
+                    if graph.table_at[g] >= 0 and not scratch.waits[g] and g != f:
+                        scratch.waits[g] = True
+                        scratch.waiting[n_waiting] = g
                         n_waiting += 1
             changed >>= 1
             a0 += 1
-    clear(bench, n_touched, 0)
-    return total_cost(graph, cost, table, labels), lower_bound(graph, bench, error)
+    clear(scratch, n_touched, 0)
+    return total_cost(graph, cost, table, labels), lower_bound(graph, scratch, error)
 
 
 @kernel
-def clear(bench: Workbench, n_touched: int, n_waiting: int) -> None:
+def clear(scratch: Scratch, n_touched: int, n_waiting: int) -> None:
     """Leaves nothing touched and nothing waiting."""
     for x in range(n_touched):
-        bench.has_messages[bench.touched[x]] = False
+        scratch.has_messages[scratch.touched[x]] = False
     for x in range(n_waiting):
-        bench.waits[bench.waiting[x]] = False
+        scratch.waits[scratch.waiting[x]] = False
 
 
 @kernel
-def is_broken(graph: Graph, table: FloatArray, f: int, bench: Workbench, labels: IntArray, slack: float) -> bool:
+def is_broken(graph: Graph, table: FloatArray, f: int, scratch: Scratch, labels: IntArray, slack: float) -> bool:
     """Whether the labels cost more than the least of factor `f`'s own part, which is zero."""
     if table[graph.table_at[f] + entry(graph, f, labels)] == np.inf:
         return True
-    if not bench.has_messages[f]:
+    if not scratch.has_messages[f]:
         return False
     own = 0.0
     for a in range(graph.scope_first[f], graph.scope_first[f + 1]):
-        own -= bench.message[graph.message_at[a] + labels[graph.scope[a]]]
+        own -= scratch.message[graph.message_at[a] + labels[graph.scope[a]]]
     return own > slack
 
 
 @kernel
-def start_messages(graph: Graph, f: int, bench: Workbench) -> None:
+def start_messages(graph: Graph, f: int, scratch: Scratch) -> None:
     """Sets the messages of factor `f` to zero."""
-    bench.has_messages[f] = True
+    scratch.has_messages[f] = True
     for a in range(graph.scope_first[f], graph.scope_first[f + 1]):
         v = graph.scope[a]
         for i in range(graph.first[v + 1] - graph.first[v]):
-            bench.message[graph.message_at[a] + i] = 0.0
+            scratch.message[graph.message_at[a] + i] = 0.0
 
 
 @kernel
-def update(graph: Graph, table: FloatArray, f: int, bench: Workbench, labels: IntArray) -> tuple[int, float]:
+def update(graph: Graph, table: FloatArray, f: int, scratch: Scratch, labels: IntArray) -> tuple[int, float]:
     """Moves the variables of factor `f` to its cheapest tuple, and raises the bound by what that costs.
 
     Returns which slots changed their labels, a bit each (-1: no tuple is left), and the sum of the largest magnitudes.
     """
     a0, a1 = graph.scope_first[f], graph.scope_first[f + 1]
     arity = a1 - a0
-    belief, message, value, marginal = bench.belief, bench.message, bench.value, bench.marginal
+    belief, message, value, marginal = scratch.belief, scratch.message, scratch.value, scratch.marginal
     for a in range(a0, a1):
         first, m = graph.first[graph.scope[a]], graph.message_at[a]
         for i in range(graph.first[graph.scope[a] + 1] - first):
@@ -198,16 +198,16 @@ def update(graph: Graph, table: FloatArray, f: int, bench: Workbench, labels: In
 
 
 @kernel
-def lower_bound(graph: Graph, bench: Workbench, error: float) -> float:
+def lower_bound(graph: Graph, scratch: Scratch, error: float) -> float:
     """Returns the sum of the least beliefs, less what rounding can be, `error` being what updates added to that.
 
-    It is -inf where that overflows, or a variable has no label left: others will tell.
+    It is -inf where that overflows, or a variable has no label left: later steps report this.
     """
     total, size = 0.0, 0.0
     for v in range(graph.order.size):
         least = np.inf
         for at in range(graph.first[v], graph.first[v + 1]):
-            least = min(least, bench.belief[at])
+            least = min(least, scratch.belief[at])
         total += least
         size += abs(least)
     bound = total - EPS * (error + (graph.order.size + 4) * size)

@@ -2,7 +2,7 @@
 
 The bound is concave and piecewise linear in a row's multiplier. A row that counts (all its weights are 1) has its
 breakpoints where a variable would change sides: its labels in the row cost as much as its others. Between two of
-them the bound is flat at its highest; the middle leaves most room to the other rows, and ascent that always takes an
+them the bound is flat at its highest; the middle leaves the other rows most freedom, and ascent that always takes an
 end gets stuck. Other rows climb.
 """
 
@@ -38,7 +38,7 @@ def level(graph: Graph, r: int, belief: FloatArray, multiplier: FloatArray, smal
     u = multiplier[r]
     low, high = graph.row_least[r], graph.row_most[r]
     n_kept, n_cheaper, n_all = 0, 0, 0
-    room = int((high if high < np.inf else low) + 1.0)
+    capacity = int((high if high < np.inf else low) + 1.0)
     c, c1 = graph.row_first[r], graph.row_first[r + 1]
     while c < c1:
         v = graph.row_variable[c]
@@ -50,13 +50,13 @@ def level(graph: Graph, r: int, belief: FloatArray, multiplier: FloatArray, smal
             else:
                 outside = min(outside, belief[at])
         if inside == np.inf and outside == np.inf:
-            return 0.0  # it has no label left: others will tell
+            return 0.0  # it has no label left: later steps report this
         more = (inside - u) - outside  # what it costs more to be counted, but for the multiplier
         n_cheaper += more < 0.0
         n_all += 1
         x = n_kept
-        if n_kept == room:
-            if not more < smallest[room - 1]:
+        if n_kept == capacity:
+            if not more < smallest[capacity - 1]:
                 continue
             x -= 1
         else:

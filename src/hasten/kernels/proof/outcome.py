@@ -7,7 +7,7 @@ from typing import NamedTuple
 from hasten.support.arrays import FloatArray, IntArray
 
 PROVED, OPEN, INFEASIBLE = 0, 1, 2
-GIVEN, SIGHT, MENDING, ELIMINATION, SWEEPS, BRANCHING = 0, 1, 2, 3, 4, 5  # labels may also be those given
+GIVEN, LOOK, MEND, ELIMINATE, SWEEP, BRANCH = 0, 1, 2, 3, 4, 5  # the steps; 0: the labels were given
 
 
 class Proofs(NamedTuple):

@@ -7,7 +7,7 @@ heuristic. Ties go to the earlier candidate. Switches:
 - `enforce`: forbidden tuples, forbidden labels and rows that can no longer hold remove a candidate;
 - `ahead`: adds, for each unassigned variable whose cost is known, the least it can still cost given the
   tables that are one variable short (zero learning; an admissible estimate where no table entry is negative,
-  and elsewhere up to what the tables not yet counted can give back, which is alike for all nodes of a step);
+  and elsewhere up to what the tables not yet counted can give back, which is the same for all nodes of a step);
 - `spread`: drops nodes whose priority is more than this above the best: a beam that narrows when it is sure;
 - `theta`: where the gap in `h` around the beam's edge exceeds it, candidates are ranked by `h` alone and the
   variable's cost stays *pending*. A later step that ranks by `g + h` first needs the pending costs on which the
@@ -19,10 +19,10 @@ their costs in place and call `advance` again.
 
 Its kernels (`hasten.jit`), each file resting on those before it: `nodes` (what a search works in), `ahead`
 (look-ahead), `candidates` (expand and rank), `advance` (one search), `walk` (one with a beam of one), `drivers`
-(many). Searches of another kind, for learning or with costs of their own, are told in the same steps: `arcs` keeps
+(many). Searches of another kind, for learning or with costs of their own, take the same steps: `arcs` keeps
 arc consistency, `reduced` searches what elimination leaves.
 
-Imports the kernels of the room above, never those of `proof` or `learning`.
+Imports the kernels of the room around it, never those of `proof` or `learning`.
 """
 
 from hasten.kernels.rows import breaks_row

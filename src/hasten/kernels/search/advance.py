@@ -89,7 +89,7 @@ def choose(
     nodes: Nodes,
     n_nodes: int,
 ) -> int:
-    """Puts the answer first: the rule of every step once more, with room for one node."""
+    """Puts the answer first: the rule of every step once more, with a beam of one."""
     first, second = np.inf, np.inf
     best = 0
     for b in range(n_nodes):

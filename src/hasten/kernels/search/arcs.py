@@ -58,7 +58,7 @@ def revise_row(graph: Graph, r: int, alive: IntArray) -> bool:
     c0, c1 = graph.row_first[r], graph.row_first[r + 1]
     c = c0
     while c < c1:
-        end, low, high = span(graph, c, c1, alive)
+        end, low, high = contribution(graph, c, c1, alive)
         least += low
         most += high
         c = end
@@ -67,7 +67,7 @@ def revise_row(graph: Graph, r: int, alive: IntArray) -> bool:
     changed = False
     c = c0
     while c < c1:
-        end, low, high = span(graph, c, c1, alive)
+        end, low, high = contribution(graph, c, c1, alive)
         v = graph.row_variable[c]
         x = c
         for at in range(graph.first[v], graph.first[v + 1]):
@@ -83,7 +83,7 @@ def revise_row(graph: Graph, r: int, alive: IntArray) -> bool:
 
 
 @inlined_kernel
-def span(graph: Graph, c: int, c1: int, alive: IntArray) -> tuple[int, float, float]:
+def contribution(graph: Graph, c: int, c1: int, alive: IntArray) -> tuple[int, float, float]:
     """Returns where the cells of one variable of a row end, and the least and most that its labels can add."""
     v = graph.row_variable[c]
     low, high = np.inf, -np.inf
@@ -100,8 +100,8 @@ def span(graph: Graph, c: int, c1: int, alive: IntArray) -> tuple[int, float, fl
     return x, low, high
 
 
-class Work(NamedTuple):
-    """Room to propagate in."""
+class Scratch(NamedTuple):
+    """Scratch space to propagate in."""
 
     support: IntArray  # (L,) whether
     before: IntArray  # (L,) whether
@@ -110,20 +110,20 @@ class Work(NamedTuple):
 
 
 @inlined_kernel
-def push_neighbours(graph: Graph, v: int, skip: int, work: Work, tail: int) -> int:
+def push_neighbours(graph: Graph, v: int, skip: int, scratch: Scratch, tail: int) -> int:
     """Queues the tables that touch a variable, but for one; returns the new end of the queue."""
     size = graph.table_at.size + 1
     for x in range(graph.touch_first[v], graph.touch_first[v + 1]):
         f = graph.factor_of[graph.touch[x]]
-        if graph.table_at[f] >= 0 and f != skip and not work.queued[f]:
-            work.queued[f] = True
-            work.queue[tail] = f
+        if graph.table_at[f] >= 0 and f != skip and not scratch.queued[f]:
+            scratch.queued[f] = True
+            scratch.queue[tail] = f
             tail = (tail + 1) % size
     return tail
 
 
 @kernel
-def propagate(graph: Graph, table: FloatArray, alive: IntArray, changed: int, work: Work) -> bool:
+def propagate(graph: Graph, table: FloatArray, alive: IntArray, changed: int, scratch: Scratch) -> bool:
     """Makes all consistent after variable `changed` (-1: any) lost labels; false if a domain empties."""
     size = graph.table_at.size + 1
     head, tail = 0, 0
@@ -131,26 +131,26 @@ def propagate(graph: Graph, table: FloatArray, alive: IntArray, changed: int, wo
     for v in range(graph.order.size):
         if changed < 0 or v == changed:
             consistent &= not emptied(graph, alive, v)
-            tail = push_neighbours(graph, v, -1, work, tail)
+            tail = push_neighbours(graph, v, -1, scratch, tail)
     while consistent and (head != tail or not rows_done):
         if head != tail:
-            f = work.queue[head]
+            f = scratch.queue[head]
             head = (head + 1) % size
-            work.queued[f] = False
+            scratch.queued[f] = False
             a0, a1 = graph.scope_first[f], graph.scope_first[f + 1]
             for a in range(a0, a1):
                 v = graph.scope[a]
-                copy(alive, work.before, graph.first[v], graph.first[v + 1])
-            if revise_factor(graph, table, f, alive, work.support):
+                copy(alive, scratch.before, graph.first[v], graph.first[v + 1])
+            if revise_factor(graph, table, f, alive, scratch.support):
                 rows_done = graph.row_low.size == 0
                 for a in range(a0, a1):
                     v = graph.scope[a]
                     lost = False
                     for at in range(graph.first[v], graph.first[v + 1]):
-                        lost |= work.before[at] != alive[at]
+                        lost |= scratch.before[at] != alive[at]
                     if lost:
                         consistent &= not emptied(graph, alive, v)
-                        tail = push_neighbours(graph, v, f, work, tail)
+                        tail = push_neighbours(graph, v, f, scratch, tail)
         else:
             rows_done = True
             for r in range(graph.row_low.size):
@@ -159,11 +159,11 @@ def propagate(graph: Graph, table: FloatArray, alive: IntArray, changed: int, wo
                     for c in range(graph.row_first[r], graph.row_first[r + 1]):
                         v = graph.row_variable[c]
                         consistent &= not emptied(graph, alive, v)
-                        tail = push_neighbours(graph, v, -1, work, tail)
+                        tail = push_neighbours(graph, v, -1, scratch, tail)
                 if graph.row_first[r] == graph.row_first[r + 1]:
                     consistent &= graph.row_least[r] <= 0.0 <= graph.row_most[r]
     while head != tail:
-        work.queued[work.queue[head]] = False
+        scratch.queued[scratch.queue[head]] = False
         head = (head + 1) % size
     return consistent
 
@@ -184,13 +184,13 @@ def search(
     table: FloatArray,
     alive: IntArray,
     trial: IntArray,
-    work: Work,
+    scratch: Scratch,
     labels: IntArray,
 ) -> bool:
     """Assigns variables greedily, each the cheapest label with which all stays arc consistent; false at a dead end."""
     for at in range(alive.size):
         alive[at] = cost[at] < np.inf
-    if not propagate(graph, table, alive, -1, work):
+    if not propagate(graph, table, alive, -1, scratch):
         return False
     for t in range(graph.order.size):
         k = graph.order[t]
@@ -209,7 +209,7 @@ def search(
             for at in range(first, end):
                 trial[at] = False
             trial[chosen] = True
-            if propagate(graph, table, trial, k, work):
+            if propagate(graph, table, trial, k, scratch):
                 copy(trial, alive, 0, alive.size)
                 labels[k] = chosen - first
                 break
@@ -237,14 +237,14 @@ def search_some(batch: BatchArrays, problems: IntArray, labels: IntArray, done: 
         graph, mine = graph_of(batch, p), labels_of(batch, labels, p)
         n_labels = graph.first[graph.order.size]
         n_factors = graph.table_at.size
-        space = np.zeros(4 * n_labels + 2 * n_factors + 1, dtype=np.int64)
+        ints = np.zeros(4 * n_labels + 2 * n_factors + 1, dtype=np.int64)
         alive, trial, support, before, queue, queued = split(
-            space, (n_labels, n_labels, n_labels, n_labels, n_factors + 1, n_factors)
+            ints, (n_labels, n_labels, n_labels, n_labels, n_factors + 1, n_factors)
         )
-        work = Work(support, before, queue, queued)
-        found = search(graph, costs_of(batch, p), tables_of(batch, p), alive, trial, work, mine)
+        scratch = Scratch(support, before, queue, queued)
+        found = search(graph, costs_of(batch, p), tables_of(batch, p), alive, trial, scratch, mine)
         done[p] = found and rows_hold(graph, mine)
         if not done[p]:
             for v in range(mine.size):
                 mine[v] = -1
-        keep(space)
+        keep(ints)

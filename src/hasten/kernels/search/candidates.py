@@ -159,10 +159,10 @@ def rank_by_priority(graph: Graph, n_nodes: int, t: int, width: int, spread: flo
 
 
 @inlined_kernel
-def select(rank: FloatArray, best: IntArray, n_best: int, room: int, candidate: int, priority: float) -> int:
+def select(rank: FloatArray, best: IntArray, n_best: int, capacity: int, candidate: int, priority: float) -> int:
     """Inserts a candidate into the best so far, after its equals; returns how many there are."""
-    if n_best == room:
-        if not priority < rank[room - 1]:
+    if n_best == capacity:
+        if not priority < rank[capacity - 1]:
             return n_best
         n_best -= 1
     at = n_best

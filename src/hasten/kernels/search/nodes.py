@@ -1,4 +1,4 @@
-"""What a beam search works in: how to search, the nodes of a beam, and room to expand them."""
+"""What a beam search works in: how to search, the nodes of a beam, and scratch space to expand them."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class Options(NamedTuple):
 
 
 class Nodes(NamedTuple):
-    """The nodes of a beam, best first: room for `width` of them."""
+    """The nodes of a beam, best first; there are at most `width`."""
 
     labels: IntArray  # (width, V)
     g: FloatArray  # (width,)
@@ -35,7 +35,7 @@ class Nodes(NamedTuple):
 
 
 class Scratch(NamedTuple):
-    """Room to expand and select."""
+    """Scratch space to expand and select."""
 
     next: Nodes
     g: FloatArray  # (candidates,)
@@ -92,7 +92,7 @@ def n_ints(n: Sizes) -> int:
 
 @kernel
 def beam_in(floats: FloatArray, ints: IntArray, n: Sizes) -> Beam:
-    """Returns a beam in working space of that much; all costs count as known."""
+    """Returns a beam cut out of two buffers of these sizes; all costs count as known."""
     b, bv, br, c = n.width, n.width * n.variables, n.width * n.rows, n.width * n.labels
     g, h, rest, ahead, low, high, next_g, next_h, next_rest, next_ahead, next_low, next_high, cg, ch, crest, rank = (
         split(floats, (b, b, b, bv, br, br, b, b, b, bv, br, br, c, c, c, b + 1))

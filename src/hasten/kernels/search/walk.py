@@ -1,4 +1,4 @@
-"""The search with one node: what `search` does with a beam of width 1 and no look-ahead, without room for others.
+"""The search with one node: what `advance` does with a beam of width 1 and no look-ahead, but faster.
 
 Every sum is that of the general search, in the same order, so the answers are the same to the last bit, unless sums
 overflow: a forbidden candidate costs inf here. Without enforcing, a forbidden tuple costs nothing, as there.
@@ -46,7 +46,7 @@ def walk(
 
 @inlined_kernel
 def start_walk(graph: Graph, known: IntArray, low: FloatArray, high: FloatArray, state: int) -> tuple[float, float]:
-    """Sets what is known of the costs, and empties the rows; returns the path cost and the heuristic of nothing."""
+    """Sets what is known of the costs, and the ranges of rows; returns the path cost and the heuristic of nothing."""
     for v in range(graph.order.size):
         known[v] = state
     start_ranges(graph, low, high)

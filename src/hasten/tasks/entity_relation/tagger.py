@@ -90,7 +90,7 @@ class Tagger:
     def train(
         cls,
         labelled: Sequence[Sentence],
-        unlabelled: Sequence[Sentence] = (),
+        unlabeled: Sequence[Sentence] = (),
         *,
         task: EntityRelationTask | None = None,
         induce: bool = False,
@@ -109,7 +109,7 @@ class Tagger:
             raise ProblemError("Give a task, or let it be induced from the labelled sentences, not both.")
         task = task or (EntityRelationTask.induced(labelled) if induce else EntityRelationTask())
         scorer = train_black_box(black_box, labelled, task, seed=seed, tell=tell)
-        text = Vocabulary().intern(unlabelled or labelled)
+        text = Vocabulary().intern(unlabeled or labelled)
         tell("Scoring the text to learn from", None)
         batch = task.batch(text.n_entities, scorer.costs(text)[0])
         answers, _ = prove_or_solve(
@@ -157,7 +157,7 @@ class Tagger:
     def _labelled(self, chunk: Sequence[Sentence], found: Solutions) -> Iterator[Labelled]:
         for sentence, answer in zip(chunk, found, strict=True):
             if answer.values is None and answer.status is Status.FAILED:
-                yield Labelled(sentence.unlabelled(), False, answer.source, answer.reason)
+                yield Labelled(sentence.unlabeled(), False, answer.source, answer.reason)
                 continue
             if answer.values is None:
                 raise ProblemError(f"Sentence {sentence.id!r} has no valid labelling: {answer.status}")
@@ -249,7 +249,7 @@ def explain_theta(chosen: Calibration | None, n: int, risk: float) -> str:
 def check_place(path: Path) -> None:
     """Refuses a place that holds something else than a tagger, which may be replaced."""
     if os.path.lexists(path) and format_of(path) != FORMAT:
-        raise ModelError(f"{path} is there already, and is no tagger. Choose another place.")
+        raise ModelError(f"{path} is there already, and is not a tagger. Choose another place.")
 
 
 def in_words(

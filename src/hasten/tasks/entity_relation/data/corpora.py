@@ -23,7 +23,7 @@ class Corpora:
     """Labelled sentences, each with a relation, and unlabeled ones; `source` is what they are called in reports."""
 
     labelled: Sequence[Sentence]
-    unlabelled: Sequence[Sentence]
+    unlabeled: Sequence[Sentence]
     source: str
     synthetic: bool = False
 
@@ -49,10 +49,10 @@ class Corpora:
         labelled = [sentence for sentence in sentences if sentence.relations]
         if not labelled:
             raise CorpusError(f"{corpus} has no sentence with a relation. Give an annotated corpus.")
-        rest = [sentence.unlabelled() for sentence in sentences if not sentence.relations]
+        rest = [sentence.unlabeled() for sentence in sentences if not sentence.relations]
         for path in unlabeled:
             tell(f"Reading {path.name}", None)
-            rest += [sentence.unlabelled() for sentence in read_corpus(path, max_line=max_line, remedy=REMEDY)]
+            rest += [sentence.unlabeled() for sentence in read_corpus(path, max_line=max_line, remedy=REMEDY)]
         rest = [sentence for sentence in rest if len(sentence.spans) > 1]
         random.Random(seed).shuffle(rest)
         return cls(labelled, rest, ", ".join(path.name for path in (corpus, *unlabeled)))
@@ -61,5 +61,5 @@ class Corpora:
     def made_up(cls, n: int, seed: int = 0) -> Corpora:
         """Makes up at most `n` labelled sentences, and ten times as many without labels."""
         labelled = [sentence for sentence in generate(2 * n, seed) if sentence.relations][:n]
-        unlabelled = list(generate(UNLABELED * n, seed + 1, labelled=False))
-        return cls(labelled, unlabelled, "synthetic news, made for hasten", synthetic=True)
+        unlabeled = list(generate(UNLABELED * n, seed + 1, labelled=False))
+        return cls(labelled, unlabeled, "synthetic news, made for hasten", synthetic=True)

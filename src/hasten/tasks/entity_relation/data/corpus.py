@@ -1,7 +1,7 @@
 """Sentences with entity candidates (paper, section 5).
 
 The spans of the entities are given; the task is to label each span with a type and each ordered pair of spans
-with a relation. A sentence without types or relations is unlabelled: the speedup learns from such text.
+with a relation. A sentence without types or relations is unlabeled: the speedup learns from such text.
 `formats` reads sentences from files.
 """
 
@@ -23,14 +23,14 @@ class Sentence:
     tokens: tuple[str, ...]
     spans: tuple[tuple[int, int], ...]  # half-open token ranges, in text order
     pos: tuple[str, ...] | None = None  # one per token
-    types: tuple[str, ...] | None = None  # one per span; None where unlabelled
+    types: tuple[str, ...] | None = None  # one per span; None where unlabeled
     relations: tuple[tuple[int, int, str], ...] | None = None  # source span, target span, name; likewise
 
     def __post_init__(self) -> None:
         if fault := self._fault():
             raise CorpusError(f"Sentence {self.id!r}: {fault}")
 
-    def unlabelled(self) -> Sentence:
+    def unlabeled(self) -> Sentence:
         """Returns the sentence without its types and relations."""
         return replace(self, types=None, relations=None)
 

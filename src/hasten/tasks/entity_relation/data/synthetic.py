@@ -102,7 +102,7 @@ class _Draft:
         start = len(self.words)
         self.write(kind)
         if self.words[start][1] == "DT":
-            start += 1  # an article is no part of a name
+            start += 1  # an article is not part of a name
         self.spans.append((start, len(self.words)))
         self.types.append(TYPES[kind])
 

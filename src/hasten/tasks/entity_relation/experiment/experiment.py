@@ -43,7 +43,7 @@ class Experiment:
     """What to run: labelled and unlabeled sentences, and how."""
 
     labelled: Sequence[Sentence]
-    unlabelled: Sequence[Sentence]
+    unlabeled: Sequence[Sentence]
     task: EntityRelationTask = field(default_factory=EntityRelationTask)
     black_box: str = Training.STRUCTURED
     solver: str = "highs"
@@ -58,7 +58,7 @@ class Experiment:
             raise CorpusError(f"A black box is {Training.choices()}, not {self.black_box!r}.")
         if self.runs < 1 or self.epochs < 1:
             raise CorpusError(f"Give at least one run and one epoch, not {self.runs} and {self.epochs}.")
-        for what, sentences, least in (("labelled", self.labelled, 10), ("unlabeled", self.unlabelled, 10)):
+        for what, sentences, least in (("labelled", self.labelled, 10), ("unlabeled", self.unlabeled, 10)):
             if len(sentences) < least:
                 raise CorpusError(
                     f"Got {len(sentences)} {what} sentences that can be used; the experiment needs {least}. "
@@ -68,14 +68,14 @@ class Experiment:
     @classmethod
     def on(cls, corpora: Corpora, **settings: Any) -> Experiment:
         """Returns the experiment on these corpora."""
-        return cls(corpora.labelled, corpora.unlabelled, source=corpora.source, synthetic=corpora.synthetic, **settings)
+        return cls(corpora.labelled, corpora.unlabeled, source=corpora.source, synthetic=corpora.synthetic, **settings)
 
     def run(self, tell: Tell = tell_nobody) -> dict[str, Any]:
         """Runs everything and returns what `results.json` holds."""
         train, test = split(self.labelled, 0.7, self.seed)
         model = train_black_box(self.black_box, train, self.task, seed=self.seed, tell=tell)
         trial = Trial.of(self.task, model, test, solver=self.solver, runs=self.runs, tell=tell)
-        lessons = Lessons.of(self.task, model, self.unlabelled, epochs=self.epochs, seed=self.seed, tell=tell)
+        lessons = Lessons.of(self.task, model, self.unlabeled, epochs=self.epochs, seed=self.seed, tell=tell)
         rows = measure_table_1(trial, lessons) + measure_ours(trial, lessons)
         table_2, calibrations = measure_table_2(trial, lessons)
         return {
@@ -109,7 +109,7 @@ class Experiment:
             "seed": self.seed,
             "n_train": len(self.labelled) - len(trial.sentences),
             "n_test": len(trial.sentences),
-            "n_unlabeled": len(self.unlabelled),
+            "n_unlabeled": len(self.unlabeled),
             "entities_per_sentence": float(n_entities.mean()),
             "max_entities": int(n_entities.max()),
             "entity_labels": list(self.task.entity_labels),

@@ -21,7 +21,7 @@ NAMES: Mapping[str, str] = {
     Labeller.GOLD: "Gold labels",
 }
 REFERENCE = Labeller.ILP
-NOTHING = "none"  # the type of a span that is no entity
+NOTHING = "none"  # the type of a span that is not an entity
 TYPE_COLOURS = (1, 3, 4, 6)  # of the page's style; 5 is for NOTHING, 2 warns
 PAD, GAP, STEP, WORD, BELOW = 7.0, 5.0, 21.0, 26.0, 22.0
 

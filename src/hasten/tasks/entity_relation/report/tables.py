@@ -167,7 +167,7 @@ def find(rows: Iterable[Entry], model: str, beam: int | None = None) -> Entry:
 
 
 def theta_of(row: Entry, scale: float) -> str:
-    """Returns theta, in words where it is no plain number."""
+    """Returns theta, in words where it is not a plain number."""
     theta = number(row.get("theta"))
     if theta is None:
         return '<span title="Every cost is computed">all</span>'

@@ -45,7 +45,7 @@ def score_variable(
     costs: FloatArray,
     at: int,
 ) -> int:
-    """Writes the costs of one variable's labels at `costs[at:]`; returns where they end. `rows` is working space."""
+    """Writes the costs of one variable's labels at `costs[at:]`; returns where they end. `rows` is scratch space."""
     n_entities = text.span_at[sentence + 1] - text.span_at[sentence]
     weights = entity_weights if variable < n_entities else relation_weights
     n_buckets, n_labels = weights.shape

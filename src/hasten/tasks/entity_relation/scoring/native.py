@@ -26,7 +26,7 @@ from hasten.tasks.entity_relation.scoring.text import Text
 
 
 class Model(NamedTuple):
-    """A trained black box, and working space for one variable's features."""
+    """A trained black box, and scratch space for one variable's features."""
 
     entity_weights: WeightArray
     relation_weights: WeightArray

@@ -195,7 +195,7 @@ def train_independent(
 ) -> LinearScorer:
     """Trains each variable alone; costs are minus log-probabilities.
 
-    A related pair (any label but the last) counts `importance` times, lest the many unrelated ones drown it.
+    A related pair (any label but the last) counts `importance` times, so that the many unrelated ones do not drown it.
     """
     text, random = intern(sentences), np.random.default_rng(seed)
     labels = _gold_of(sentences, entity_labels, relation_labels)

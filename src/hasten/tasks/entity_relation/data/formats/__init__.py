@@ -3,7 +3,7 @@
 Every reader is a generator and holds one sentence at a time. `lines` opens files, packed or not, and adds to every
 error the file and the line it is about.
 
-Imports the sentences of the room above, `hasten.support` and `hasten.errors`.
+Imports the sentences of the room around it, `hasten.support` and `hasten.errors`.
 """
 
 from __future__ import annotations

@@ -11,7 +11,7 @@ from hasten.tasks.entity_relation.data.formats.lines import MAX_LINE, AnyPath, o
 
 
 def read_conll2003(path: AnyPath, max_line: int = MAX_LINE) -> Iterator[Sentence]:
-    """Reads the four columns of CoNLL-2003 (word, POS, chunk, IOB entity) as unlabelled text.
+    """Reads the four columns of CoNLL-2003 (word, POS, chunk, IOB entity) as unlabeled text.
 
     The spans of all entities are kept, their types are not. Lines that mark a new document are passed over.
     Ids count the sentences from 1.

@@ -16,7 +16,7 @@ SPREADSHEET_ROWS = 1_048_576  # the program that saved the published file cuts a
 
 
 def read_gmb(path: AnyPath, max_line: int = MAX_LINE) -> Iterator[Sentence]:
-    """Reads the Groningen Meaning Bank's `ner_dataset.csv` as unlabelled text.
+    """Reads the Groningen Meaning Bank's `ner_dataset.csv` as unlabeled text.
 
     Spans are the persons, organisations, places and nations (per, org, geo, gpe); their types are left out.
     The published file was cut by a spreadsheet at 1,048,576 rows, in the middle of a sentence: in a file of

@@ -19,7 +19,7 @@ def from_tags(
     tags: Sequence[str],
     keep: Container[str] | None = None,
 ) -> Sentence:
-    """Builds an unlabelled sentence with the spans of the entities to `keep`, or of all."""
+    """Builds an unlabeled sentence with the spans of the entities to `keep`, or of all."""
     spans: list[tuple[int, int]] = []
     before = ""
     for index, tag in enumerate(tags):

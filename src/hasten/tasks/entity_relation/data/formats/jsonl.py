@@ -93,7 +93,7 @@ def _short(value: object) -> str:
 
 
 def _is(*kinds: type) -> Callable[[object], bool]:
-    """Returns a test for a list of exactly these types; exactly, because JSON's true is no number."""
+    """Returns a test for a list of exactly these types; exactly, because JSON's true is not a number."""
     return lambda item: isinstance(item, list) and tuple(map(type, item)) == kinds
 
 

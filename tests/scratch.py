@@ -1,4 +1,4 @@
-"""Working space for single kernels, as plain arrays: drivers cut theirs out of two buffers."""
+"""Scratch space for single kernels, as plain arrays: drivers cut theirs out of two buffers."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import numpy as np
 from hasten.kernels.layout import Graph
 from hasten.kernels.proof.branch import Tree
 from hasten.kernels.proof.dual import Dual
-from hasten.kernels.proof.mend import Workbench
+from hasten.kernels.proof.mend import Scratch
 from hasten.kernels.proof.multipliers import MAX_COUNT
 
 
@@ -30,7 +30,7 @@ def dual_for(graph: Graph) -> Dual:
 
 
 def tree_for(graph: Graph) -> Tree:
-    """Returns room to branch as deep as a graph has variables."""
+    """Returns scratch space to branch as deep as a graph has variables."""
     n, n_labels, n_rows, sent, n_links = (
         len(graph.order), int(graph.first[-1]), len(graph.row_low), n_messages(graph), len(graph.link_row)
     )  # fmt: skip
@@ -59,8 +59,8 @@ def tree_for(graph: Graph) -> Tree:
     )
 
 
-def bench_for(graph: Graph) -> Workbench:
+def scratch_for(graph: Graph) -> Scratch:
     n_labels, n_factors = int(graph.first[-1]), max(1, len(graph.table_at))
     n_tuples = int(np.diff(graph.list_first).max(initial=0))
     floats = (np.zeros(n_labels), np.zeros(n_messages(graph)), np.zeros(n_tuples), np.zeros(n_labels))
-    return Workbench(*floats, *(zeros(n_factors) for _ in range(4)))
+    return Scratch(*floats, *(zeros(n_factors) for _ in range(4)))
