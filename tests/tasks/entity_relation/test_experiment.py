@@ -250,7 +250,7 @@ def test_a_sentence_that_the_solver_fails_on_is_told_apart(tagger, sentences, mo
     monkeypatch.setattr("hasten.tasks.entity_relation.tagger.prove_or_solve", hardly)
     found = list(tagger.label(sentences[:4]))
     assert [each.reason for each in found] == ["", "ValueError: too hard", "", ""]
-    assert found[1].sentence == sentences[1].unlabelled()
+    assert found[1].sentence == sentences[1].unlabeled()
     assert not found[1].proved
     assert "types" not in to_json(found[1].sentence)
     assert [found[n] for n in (0, 2, 3)] == [expected[n] for n in (0, 2, 3)]
