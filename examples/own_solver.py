@@ -1,7 +1,7 @@
 """Your own solver as the black box.
 
-Any function from a problem to labels will do. What can be proved never reaches it; here branching is turned off, so
-that something does. All answers are compared with an enumeration in NumPy.
+Any function from a problem to labels will do. It is asked for what cannot be proved (here branching is turned off, so
+that something is left), and to compare some proofs with it, for it may know more than the schema. All answers are compared with an enumeration in NumPy.
 """
 
 from itertools import combinations, product
@@ -35,7 +35,7 @@ def try_everything(problem):
 batch = shape.batch(np.random.default_rng(1).normal(size=(200, shape.n_labels)))
 fast = hasten.Speedup(schema, solver=try_everything, max_nodes=0)
 answers = fast.predict(batch)
-print(calls == fast.counters.solver_calls == (~answers.proved).sum())  # True
+print(calls == fast.counters.solver_calls)  # True
 print(0 < calls < 50)  # True
 
 every = np.array(list(product(range(3), repeat=N)))  # a row for each labelling

@@ -9,6 +9,8 @@ from pathlib import Path
 import pytest
 from promises import promised
 
+from hasten.jit.notices import KEPT
+
 EXAMPLES = sorted((Path(__file__).parents[1] / "examples").glob("*.py"))
 
 
@@ -16,7 +18,7 @@ EXAMPLES = sorted((Path(__file__).parents[1] / "examples").glob("*.py"))
 def test_an_example_prints_what_it_promises(file: Path) -> None:
     ran = subprocess.run([sys.executable, file], capture_output=True, text=True, check=False)
     assert ran.returncode == 0, ran.stderr
-    assert ran.stderr == ""
+    assert set(ran.stderr.splitlines()) <= {KEPT}  # kernels may be compiled on the way
     wanted = promised(file.read_text())
     assert ran.stdout.splitlines() == wanted
     assert len(wanted) >= 4

@@ -129,16 +129,16 @@ def test_all_that_kernels_read_is_in_modules_that_are_looked_at() -> None:
     assert n_imported > 20
 
 
-def test_every_kernel_is_kept_under_the_stamp_of_all_of_them() -> None:
+def test_what_python_calls_is_kept_under_the_stamp_of_all_kernels() -> None:
     """Enumeration was not: Numba looked at its own file, and missed edits of the kernels that it calls."""
     files = [file for file in PACKAGE.rglob("*.py") if keeping.counts(file, PACKAGE)]
     found = {}
     for file in files:
         for name, each in vars(importlib.import_module(name_of(file))).items():
-            if hasattr(each, "py_func"):
+            if hasattr(each, "py_func") and not each.targetoptions.get("no_cpython_wrapper"):
                 found[name] = each._cache
     assert "enumerate_labellings" in found
-    assert len(found) > 100
+    assert len(found) > 20
     assert [
         name for name, cache in found.items() if not isinstance(cache, keeping.KernelCache | keeping._Nowhere)
     ] == []

@@ -290,10 +290,14 @@ def _add_rule(draw: Random, described: Described) -> None:
         value = math.fsum(by_kind[k][labels[v]] for v, k in enumerate(variables) if k in by_kind)
         where = "rules"
     else:
-        terms = []
+        terms, sums = [], dict[tuple[int, int], float]()
         for _ in range(draw.randint(1, 2 * len(variables))):
             v = draw.randrange(len(variables))
-            terms.append([v, draw.randrange(kinds[variables[v]]), weight(draw)])
+            i, each = draw.randrange(kinds[variables[v]]), weight(draw)
+            total = sums.get((v, i), 0.0) + each
+            if abs(total) <= 1e10:  # more is refused
+                terms.append([v, i, each])
+                sums[v, i] = total
         rule = {"terms": terms}
         value = math.fsum(each for v, i, each in terms if labels[v] == i)
         where = draw.choice(("structure_rules", "own_rules"))

@@ -30,9 +30,8 @@ DRIVERS: list[Any] = []  # every driver that was imported, for `hasten compile`
 
 def _compile(function: Callable[P, R], **options: Any) -> Callable[P, R]:
     compiled: Callable[P, R] = njit(**_ALWAYS, **options)(function)
-    if (
-        hasattr(compiled, "py_func") and "no_cpython_wrapper" not in options
-    ):  # a kernel is kept as a part of its drivers
+    called_from_python = "no_cpython_wrapper" not in options  # others are kept as parts of those
+    if called_from_python and hasattr(compiled, "py_func"):  # it has none where NUMBA_DISABLE_JIT is set
         keep_on_disk(compiled)
     return compiled
 
