@@ -1,7 +1,8 @@
 """Your own solver as the black box.
 
 Any function from a problem to labels will do. It is asked for what cannot be proved (here branching is turned off, so
-that something is left), and to compare some proofs with it, for it may know more than the schema. All answers are compared with an enumeration in NumPy.
+that something is left), and to compare some proofs with it, for it may know more than the schema. All answers are
+compared with an enumeration in NumPy.
 """
 
 from itertools import combinations, product
