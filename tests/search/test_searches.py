@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import fields
 from itertools import product
 from typing import Any
 
@@ -18,6 +19,7 @@ from strategies import rich_problems as problems
 
 import hasten
 from hasten.errors import NoAnswerError, ProblemError
+from hasten.jit.compiling import DRIVERS
 from hasten.kernels import search as beam
 from hasten.kernels.search import walk as single
 from hasten.model.batch import Batch
@@ -730,3 +732,24 @@ def test_weights_may_be_any_numbers_in_a_row():
 def test_a_beam_has_a_largest_width():
     with pytest.raises(ProblemError, match=r"a width of at most 65,536, got 65537\. Use a solver"):
         BeamSearch(65_537)
+
+
+def test_arrays_that_are_strided_or_cannot_be_written_compile_nothing_new() -> None:
+    shape = entity_relation(2)
+    costs = np.random.default_rng(0).normal(size=(4, shape.n_labels))
+    weights = np.zeros(shape.schema.n_weights)
+    batch = shape.batch(costs)
+    searches = (BeamSearch(2, weights), Certifier())
+    plain = [search(batch).labels.tolist() for search in searches]
+    n_versions = [len(each.overloads) for each in DRIVERS]
+
+    frozen = Batch(*(getattr(batch, field.name) for field in fields(batch)))
+    frozen.cost.flags.writeable = frozen.table.flags.writeable = weights.flags.writeable = False
+    strided = np.repeat(np.asfortranarray(costs), 2, axis=1)[:, ::2]
+    try:
+        for odd in (frozen, shape.batch(strided), [shape.problem(row) for row in strided]):
+            assert [search(odd).labels.tolist() for search in (BeamSearch(2, weights), Certifier())] == plain
+        assert Certifier()(frozen[0]).labels.tolist() == plain[1][: shape.n_variables]
+    finally:
+        frozen.cost.flags.writeable = frozen.table.flags.writeable = True
+    assert [len(each.overloads) for each in DRIVERS] == n_versions

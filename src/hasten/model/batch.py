@@ -15,7 +15,7 @@ from hasten.errors import ProblemError
 from hasten.kernels.layout import COST, GRAPH, TABLE, VARIABLE, BatchArrays
 from hasten.model.problem import Problem, Scorer, check_costs
 from hasten.model.structure import Structure
-from hasten.support.arrays import Chosen, FloatArray, IntArray, chosen_numbers, floats, ints, offsets
+from hasten.support.arrays import Chosen, FloatArray, IntArray, chosen_numbers, floats, ints, offsets, plain
 
 ONLY = np.zeros(1, dtype=np.int64)  # the number of the only problem, of its structure, and where its tables start
 
@@ -82,7 +82,7 @@ class Batch:
             variable_at=compiled.variable_at,
             n_variables=compiled.n_variables,
             order=ONLY,
-            arrays=BatchArrays(compiled.place, batch.cost, batch.table),
+            arrays=BatchArrays(compiled.place, plain(batch.cost), plain(batch.table)),
         )
         return batch
 
@@ -154,7 +154,7 @@ class Batch:
             place[:-1, TABLE] = self.table_at
         place[:, COST] = self.cost_at
         place[:, VARIABLE] = self.variable_at
-        return BatchArrays(place, self.cost, self.table)
+        return BatchArrays(place, plain(self.cost), plain(self.table))
 
     @cached_property
     def order(self) -> IntArray:
@@ -291,7 +291,7 @@ class Batch:
 
 def arrays_of(problem: Problem) -> BatchArrays:
     """Returns what kernels are given of one problem."""
-    return BatchArrays(problem.structure.compiled.place, problem.cost, problem.table)
+    return BatchArrays(problem.structure.compiled.place, plain(problem.cost), plain(problem.table))
 
 
 def as_batch(problems: Problem | Batch | Iterable[Problem]) -> Batch:

@@ -188,7 +188,7 @@ def candidates(search: BeamSearch, batch: Batch) -> list[float]:
 def gaps(search: BeamSearch, batch: Batch) -> FloatArray:
     """Returns the heuristic's gap at each step of a search: inf where all candidates fit into the beam."""
     gap = np.empty(batch.variable_at[-1])
-    weights = NO_WEIGHTS if search.weights is None else np.ascontiguousarray(search.weights, dtype=np.float64)
+    weights = NO_WEIGHTS if search.weights is None else search.weights
     options = beam.Options(int(search.width), math.inf, float(search.spread), bool(search.enforce), False)
     observe_gaps(batch.arrays, weights, options, batch.order, gap)
     return gap

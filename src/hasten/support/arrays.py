@@ -35,6 +35,12 @@ def floats(values: object, *, copy: bool = False) -> FloatArray:
         raise ValueError(str(error)) from None
 
 
+def plain(array: FloatArray) -> FloatArray:
+    """Returns an array that kernels take as it is: one that is strided or cannot be written would compile them anew."""
+    flags = array.flags
+    return array if flags.c_contiguous and flags.writeable else array.copy()
+
+
 def ints(values: Iterable[int]) -> IntArray:
     """Returns whole numbers as an array."""
     if isinstance(values, np.ndarray):

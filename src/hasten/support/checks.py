@@ -7,7 +7,7 @@ import sys
 import numpy as np
 
 from hasten.errors import ProblemError
-from hasten.support.arrays import FloatArray, floats
+from hasten.support.arrays import FloatArray, floats, plain
 
 MAX_WIDTH = 2**16  # of a beam: kernels allocate all of it
 MAX_WHOLE = 2**62  # what kernels can still count with
@@ -67,4 +67,4 @@ def check_vector(name: str, values: object) -> FloatArray:
         raise ProblemError(f"{name} must be one row of numbers, got the shape {found.shape}.")
     if not np.isfinite(found).all():
         raise ProblemError(f"{name} must be finite.")
-    return found
+    return plain(found)
