@@ -12,6 +12,7 @@ import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
+from functools import partial
 from typing import overload
 
 import numpy as np
@@ -26,7 +27,8 @@ from hasten.model.problem import Problem
 from hasten.model.solution import SOURCES, STATUSES, Solution, Solutions, Source, Status, numbered
 from hasten.model.structure import Structure
 from hasten.support.arrays import FloatArray, IntArray
-from hasten.support.checks import check_vector, check_whole
+from hasten.support.checks import check_limit, check_vector, check_whole
+from hasten.support.clock import LONG, UNWATCHED, Clock
 from hasten.support.parallel import in_parallel
 
 Sums = tuple[FloatArray, IntArray]
@@ -36,6 +38,7 @@ FIRST_SWEEPS, ROW_SWEEPS = 2, 32  # before the first dive, without and with rows
 NODE_SWEEPS = 2  # at each split
 DIVE_NODES = 2000
 MAX_NODES, ROW_NODES = 20_000, 500  # by default, without and with rows
+SPEED = 1e-9  # seconds that a node, or a sweep, takes at most for each label, tuple and cell: measured, rounded up
 LARGEST = 1e100  # of the starting messages: any are correct that do not overflow
 
 
@@ -47,18 +50,24 @@ class Certifier:
     the bound is raised, `max_nodes` how far to branch (0: not at all; None: far, but not where rules are left, which
     solvers are better at). `messages` are where the bound starts; any are correct, and those learned from past
     problems save sweeps (`learn_messages`). They speak of the factors as declared, so they need `max_join=0`.
+    `time_limit` is how many seconds of the wall clock a problem may take, `call_limit` how many all problems of a call
+    may take together (None: no limit). What runs out of time has the best labelling and bound so far, and says so.
     """
 
     max_join: int = MAX_JOIN
     max_sweeps: int = 100
     max_nodes: int | None = None
     messages: FloatArray | None = None
+    time_limit: float | None = None
+    call_limit: float | None = None
 
     def __post_init__(self) -> None:
         check_whole("max_join", self.max_join)
         check_whole("max_sweeps", self.max_sweeps, least=1)
         if self.max_nodes is not None:
             check_whole("max_nodes", self.max_nodes)
+        check_limit("time_limit", self.time_limit)
+        check_limit("call_limit", self.call_limit)
         if self.messages is not None:
             if self.max_join:
                 raise ProblemError("Learned messages speak of the factors as declared: use them with max_join=0.")
@@ -113,14 +122,29 @@ class Certifier:
         proofs = Proofs(labels, values, facts)
         look_at_some(arrays, ONLY, proofs)
         if facts[OUTCOME, 0] == OPEN:
-            messages = Messages(start, *NO_SUMS)
-            reduced = reduce(structure.compiled, self.max_join).addresses
-            certify_some(arrays, reduced, messages, self._effort, ONLY, proofs)
+            clock, effort, messages = self._clock(1), self._effort, Messages(start, *NO_SUMS)
+            reduction = reduce(structure.compiled, self.max_join)
+            seconds = reduction.size * _seconds(effort)
+            if clock is None and seconds <= LONG:  # the short way
+                certify_some(arrays, reduction.addresses, messages, effort, ONLY, proofs, UNWATCHED)
+            else:
+                clock = clock or Clock()
+                watch = clock.watch()
+                certify = partial(certify_some, arrays, reduction.addresses, messages, effort, ONLY, proofs, watch)
+                clock.run(certify, seconds)
         (cost,), (bound,), _ = values.tolist()
         (outcome,), _, (labels_by,), _, _ = facts.tolist()
         answered = cost < math.inf
         status, source = STATUSES[_STATUS[outcome, int(answered)]], SOURCES[_SOURCE[labels_by]]
         return Solution(problem, status, source, labels if answered else None, cost, bound, answered, len(labels))
+
+    def _clock(self, n: int) -> Clock | None:
+        """Returns a clock for `n` problems, if there are limits; what is planned for the problems counts as well."""
+        if self.time_limit is None and self.call_limit is None:
+            return None
+        _load_kernels()
+        together = math.inf if self.call_limit is None else self.call_limit
+        return Clock(self.time_limit, together if self.time_limit is None else min(together, n * self.time_limit))
 
     @property
     def _effort(self) -> Effort:
@@ -128,7 +152,7 @@ class Certifier:
         return Effort(FIRST_SWEEPS, ROW_SWEEPS, self.max_sweeps, *nodes, NODE_SWEEPS, DIVE_NODES)
 
     def _certify(self, batch: Batch, found: Solutions | None, n_jobs: int, sums: Sums | None = None) -> Report:
-        start = self._checked_messages(batch.structures)
+        start, clock = self._checked_messages(batch.structures), self._clock(len(batch)) or Clock()
         labels, values = _given(batch, found)
         proofs = Proofs(labels, values, np.empty((5, len(batch)), dtype=np.int64))
 
@@ -138,14 +162,17 @@ class Certifier:
         in_parallel(look, len(batch), n_jobs)
         left = batch.order[proofs.facts[OUTCOME, batch.order] == OPEN]
         if left.size:
-            reduced = addresses(batch.structures, self.max_join)[batch.structure[left]]
+            numbers = batch.structure[left]
+            reduced = addresses(batch.structures, self.max_join)[numbers]
             effort, messages = self._effort, Messages(start, *(sums or NO_SUMS))
 
             def certify(begin_at: int, end_at: int) -> None:
                 some = slice(begin_at, end_at)
-                certify_some(batch.arrays, reduced[some], messages, effort, left[some], proofs)
+                certify_some(batch.arrays, reduced[some], messages, effort, left[some], proofs, clock.watch())
 
-            in_parallel(certify, left.size, n_jobs)
+            sizes = np.array([reduce(structure.compiled, self.max_join).size for structure in batch.structures])
+            seconds = float(sizes[numbers].sum()) * _seconds(effort)
+            clock.run(lambda: in_parallel(certify, left.size, n_jobs), seconds)
         return Report(_solutions(batch, proofs), *proofs.facts[[STEP, N_SWEEPS, N_NODES]])
 
     def _checked_messages(self, structures: Iterable[Structure]) -> FloatArray:
@@ -195,6 +222,21 @@ class Report:
         return f"{len(self.solutions)} problems: " + ", ".join([*proved, f"{left} left open"])
 
 
+def _seconds(effort: Effort) -> float:
+    """Returns how long a problem may take at most, for each unit of its size (`Reduction.size`)."""
+    return SPEED * (effort.max_sweeps + max(effort.max_nodes, effort.row_nodes))
+
+
+def _load_kernels() -> None:
+    """Loads or compiles what a proof needs, so that this does not count as the first problem's time."""
+    if not getattr(certify_some, "overloads", True):
+        batch, none = Batch.of([]), np.zeros(0, dtype=np.int64)
+        proofs = Proofs(none, np.empty((3, 0)), np.empty((5, 0), dtype=np.int64))
+        look_at_some(batch.arrays, none, proofs)
+        messages, reduced = Messages(NOTHING, *NO_SUMS), np.zeros((0, 2), dtype=np.int64)
+        certify_some(batch.arrays, reduced, messages, Certifier()._effort, none, proofs, UNWATCHED)
+
+
 def _given(batch: Batch, found: Solutions | None) -> tuple[IntArray, FloatArray]:
     """Returns the labels to start from, and room for values with their costs: none, or what was found, scored anew."""
     n = len(batch)
@@ -213,12 +255,13 @@ def _given(batch: Batch, found: Solutions | None) -> tuple[IntArray, FloatArray]
     return scored.labels, values
 
 
-# By outcome (proved, open, infeasible), and by whether there is an answer.
+# By outcome (proved, open, infeasible, stopped), and by whether there is an answer.
 _STATUS = np.array(
     [
         numbered(Status.OPEN, Status.PROVED),
         numbered(Status.OPEN, Status.FOUND),
         numbered(Status.INFEASIBLE, Status.INFEASIBLE),
+        numbered(Status.NO_TIME, Status.TIME_LIMIT),
     ]
 )
 # By the step that found the labels; none: they were given.

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import math
 import sys
+import time
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from importlib import import_module
@@ -61,6 +62,9 @@ _SOLVERS = {
 def make_solver(solver: str | Solver | Callable[[Problem], Any], **options: Any) -> Solver:
     """Returns a solver, by name with its options, or around an object or function of yours.
 
+    Options are ours (`time_limit`, `max_models`, `interruptible`) and those of the solver's own package, by the names
+    that they have there: `make_solver("highs", mip_rel_gap=0.01)`. Those it does not know are refused.
+
     A function may return labels (numbers or names), None if there is no valid labelling, or a `Solution`.
     What comes from outside is scored and checked like everything else.
     """
@@ -68,8 +72,7 @@ def make_solver(solver: str | Solver | Callable[[Problem], Any], **options: Any)
     if isinstance(solver, str):
         load(solver)
         kind = getattr(import_module(_SOLVERS[solver].module), _SOLVERS[solver].solver)
-        _check_options(solver, kind, options)
-        made: Solver = kind(**options)
+        made: Solver = kind(**_sorted_options(solver, kind, options))
         return made
     if options:
         raise SolverError(f"Options ({', '.join(options)}) go with a solver's name; set yours up yourself.")
@@ -99,11 +102,23 @@ def _missing(name: str, why: object) -> SolverMissing:
     return SolverMissing(f"{name} needs the package {package} ({why}). Install it: pip install {package}")
 
 
-def _check_options(name: str, kind: Callable[..., Solver], options: Mapping[str, Any]) -> None:
+def _sorted_options(name: str, kind: Callable[..., Solver], options: Mapping[str, Any]) -> dict[str, Any]:
+    """Returns our own options, and under `native` those that are for the package to know."""
     known = list(signature(kind).parameters) if options else []
-    unknown = [option for option in options if option not in known]
-    if unknown:
-        raise SolverError(f"{name} has no option {', '.join(unknown)}. It has {', '.join(known)}.")
+    others = {option: value for option, value in options.items() if option not in known}
+    if others and "native" not in known:
+        raise SolverError(f"{name} has no option {', '.join(others)}. It has {', '.join(known)}.")
+    own = {option: value for option, value in options.items() if option in known}
+    return own | {"native": dict(own.get("native") or {}) | others} if others else own
+
+
+def solve_within(solver: Solver, problem: Problem, seconds: float) -> Solution:
+    """Asks a solver, which has so many seconds if it is one of ours; those of users keep their own limits."""
+    if seconds < math.inf and hasattr(solver, "interruptible"):  # one of ours: `hasten.solvers.base`
+        ours: Any = solver
+        found: Solution = ours.solve(problem, seconds)
+        return found
+    return solver.solve(problem)
 
 
 def available_solvers() -> dict[str, bool]:
@@ -116,12 +131,23 @@ def package_of(name: str) -> str | None:
     return _SOLVERS[name].package
 
 
-def solve_all(solver: Solver, problems: Batch | Iterable[Problem], progress: Progress | None = None) -> Solutions:
-    """Solves many problems, one after the other, and tells `progress` of each."""
-    batch = as_batch(problems).resolved()
+def solve_all(
+    solver: Solver,
+    problems: Batch | Iterable[Problem],
+    progress: Progress | None = None,
+    *,
+    time_limit: float | None = None,
+    call_limit: float | None = None,
+) -> Solutions:
+    """Solves many problems, one after the other, and tells `progress` of each.
+
+    A solver of ours has `time_limit` seconds for each, and `call_limit` for all; None is no limit.
+    """
+    batch, each = as_batch(problems).resolved(), math.inf if time_limit is None else time_limit
+    deadline = math.inf if call_limit is None else time.monotonic() + call_limit
     answers = []
     for p in range(len(batch)):
-        answers.append(solver.solve(batch[p]))
+        answers.append(solve_within(solver, batch[p], max(0.0, min(each, deadline - time.monotonic()))))
         if progress is not None:
             progress(p + 1, len(batch))
     return Solutions.of(batch, answers)

@@ -13,7 +13,7 @@ that is the same. One that is not, on purpose, is asked every time if `prove` is
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, overload
@@ -42,7 +42,7 @@ from hasten.speedup.guidance import ENOUGH, learn_and_try
 from hasten.speedup.mode import Mode
 from hasten.speedup.state import Memory
 from hasten.support.arrays import BoolArray, FloatArray
-from hasten.support.checks import check_number, check_switch, check_whole
+from hasten.support.checks import check_limit, check_number, check_switch, check_whole
 
 SWITCHES = ("prove", "enforce", "look_ahead", "reduce", "search_first", "repair", "learn", "progress")
 
@@ -61,6 +61,9 @@ class Speedup(Estimator):
     `repair` hands what the search leaves invalid to the black box. `audit` is the share of unproved answers
     that is audited, compared with the black box's, `min_agreement` the level below which the search is not
     trusted (None: always). `learner` says how to learn; None learns for the search as set here.
+    `time_limit` is how many seconds of the wall clock a problem may take, half of it for the solver, `call_limit` how
+    many all problems of a call may take to be proved or solved; what runs out of time is the best found so far, and
+    says so. `solver_options` go with the name of a solver: ours, and those of its package (`make_solver`).
     """
 
     def __init__(
@@ -84,6 +87,9 @@ class Speedup(Estimator):
         min_agreement: float | None = 0.95,
         learner: Learner | None = None,
         max_nodes: int | None = None,
+        time_limit: float | None = None,
+        call_limit: float | None = None,
+        solver_options: Mapping[str, Any] | None = None,
         n_jobs: int = 1,
         seed: int = 0,
         progress: bool = False,
@@ -107,10 +113,13 @@ class Speedup(Estimator):
         self.min_agreement = min_agreement
         self.learner = learner
         self.max_nodes = max_nodes
+        self.time_limit = time_limit
+        self.call_limit = call_limit
+        self.solver_options = solver_options
         self.n_jobs = n_jobs
         self.seed = seed
         self.progress = progress
-        self._made: tuple[object, Solver] | None = None
+        self._made: tuple[object, object, Solver] | None = None
         self._kept: Memory | None = None
         self._certifier: Certifier | None = None
 
@@ -331,7 +340,8 @@ class Speedup(Estimator):
 
     def _proves_alone(self) -> bool:
         """Whether a single problem can be answered by a proof alone, the short way."""
-        return self.mode == Mode.CERTIFIED and self.prove and not (self.learn or self.search_first)
+        limited = self.time_limit is not None or self.call_limit is not None
+        return self.mode == Mode.CERTIFIED and self.prove and not (self.learn or self.search_first or limited)
 
     def _prove_one(self, problem: Problem) -> Solution | None:
         """Proves one problem without what only batches need; None if that takes the solver."""
@@ -350,10 +360,18 @@ class Speedup(Estimator):
     def _exact(self, batch: Batch, progress: Progress | None = None) -> tuple[Solutions, int]:
         """Returns the answers of the black box, and how often that took the solver."""
         if not self.prove:
-            return solve_all(self._solver(), batch, progress), len(batch)
+            limits = {"time_limit": self.time_limit, "call_limit": self.call_limit}
+            return solve_all(self._solver(), batch, progress, **limits), len(batch)
         found = self._search(batch) if self.search_first else None
         return prove_or_solve(
-            batch, self._solver, found=found, max_nodes=self.max_nodes, n_jobs=self.n_jobs, progress=progress
+            batch,
+            self._solver,
+            found=found,
+            max_nodes=self.max_nodes,
+            time_limit=self.time_limit,
+            call_limit=self.call_limit,
+            n_jobs=self.n_jobs,
+            progress=progress,
         )
 
     def _judges(self, exact: Solutions) -> BoolArray:
@@ -409,9 +427,10 @@ class Speedup(Estimator):
 
     def _solver(self) -> Solver:
         with self._lock:
-            if self._made is None or self._made[0] is not self.solver:
-                self._made = self.solver, make_solver(self.solver)
-            return self._made[1]
+            made, options = self._made, self.solver_options
+            if made is None or made[0] is not self.solver or made[1] is not options:
+                made = self._made = self.solver, options, make_solver(self.solver, **(options or {}))
+            return made[2]
 
     def _new_learner(self) -> Learner:
         if self.learner is not None:
@@ -459,5 +478,11 @@ class Speedup(Estimator):
             raise ProblemError(f"learner must be a Learner, or None for one as the search needs; got {self.learner!r}.")
         if self.max_nodes is not None:
             check_whole("max_nodes", self.max_nodes)
+        check_limit("time_limit", self.time_limit)
+        check_limit("call_limit", self.call_limit)
+        if self.solver_options is not None and not isinstance(self.solver_options, Mapping):
+            raise ProblemError(
+                f'solver_options must map names to values, such as {{"max_models": 8}}; got {self.solver_options!r}.'
+            )
         check_whole("n_jobs", self.n_jobs, least=1)
         check_whole("seed", self.seed, most=None)
