@@ -165,7 +165,7 @@ def solver_lines(problems: list[Problem], n: int, quick: bool) -> list[Line]:
     shape = problems[0].structure
     for name in SOLVERS:
         try:
-            solver = make_solver(name, time_limit=10.0)
+            solver = make_solver(name, time_limit=10.0, interruptible=False)
             solver.solve(shape.problem(np.zeros(shape.n_labels)))
         except SolverError as error:
             print(f"{name} is left out: {error}")

@@ -9,6 +9,7 @@ from hasten.kernels.proof.branch import Tree
 from hasten.kernels.proof.dual import Dual
 from hasten.kernels.proof.mend import Scratch
 from hasten.kernels.proof.multipliers import MAX_COUNT
+from hasten.support.clock import UNWATCHED
 
 
 def zeros(*shape: int) -> np.ndarray:
@@ -26,7 +27,7 @@ def most_labels(graph: Graph) -> int:
 def dual_for(graph: Graph) -> Dual:
     n_labels, n_rows = int(graph.first[-1]), len(graph.row_low)
     sizes = (n_messages(graph), n_rows, n_labels, n_messages(graph), n_rows, n_rows, MAX_COUNT + 1)
-    return Dual(*map(np.zeros, sizes))
+    return Dual(*map(np.zeros, sizes), UNWATCHED)
 
 
 def tree_for(graph: Graph) -> Tree:

@@ -146,6 +146,9 @@ def predict(
     target: Annotated[str, typer.Argument(help="Where labelled JSON lines go; - for standard output.")],
     mode: Annotated[Mode, typer.Option(help="Prove every answer, or trust the search.")] = Mode.CERTIFIED,
     solver: Annotated[str, typer.Option(help="Who is asked where nothing is proved.")] = "highs",
+    time_limit: Annotated[
+        float | None, typer.Option(min=0.0, help="Seconds that a sentence may take; then the best found has to do.")
+    ] = None,
     format: Format = "auto",
     max_line: MaxLine = 64,
 ) -> None:
@@ -160,7 +163,7 @@ def predict(
     from hasten.tasks.entity_relation.tagger import Tagger
 
     hasten.make_solver(solver)  # one that is not there is refused now
-    tagger = replace(Tagger.load(model), mode=mode, solver=solver)
+    tagger = replace(Tagger.load(model), mode=mode, solver=solver, time_limit=time_limit)
     sentences = _sentences(source, format, max_line)
     counts = {"proved": 0, "solver": 0, "failed": 0}
 

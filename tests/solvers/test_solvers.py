@@ -386,7 +386,7 @@ def test_an_unknown_name_lists_the_known_ones():
         make_solver(3)
     with pytest.raises(SolverError, match="go with a solver's name"):
         make_solver(lambda problem: None, time_limit=3)
-    with pytest.raises(SolverError, match=r"highs has no option foo\. It has time_limit, max_models"):
+    with pytest.raises(SolverError, match=r"highs has no option foo=1\. It has time_limit, max_models"):
         make_solver("highs", foo=1)
     with pytest.raises(SolverError, match="number of seconds, or None for no limit; got '3'"):
         make_solver("brute", time_limit="3")

@@ -69,6 +69,13 @@ class Reduction:
         """(1, 2) where both lie, for kernels."""
         return np.array([[self.plan.address, self.graph.address]])
 
+    @cached_property
+    def size(self) -> int:
+        """How many labels, listed tuples and cells of rows are left: what a sweep goes through."""
+        graph = self.graph
+        tuples = sizes_of(graph.list_first)[graph.listing[graph.table_at >= 0]]
+        return len(graph.cell_first) + int(tuples.sum()) + len(graph.cell_row)
+
 
 def addresses(structures: Iterable[Structure], max_join: int) -> IntArray:
     """Returns for each structure the addresses of its plan and of the graph that it leaves, for kernels."""

@@ -27,8 +27,9 @@ class Status(StrEnum):
     OPEN = "No labelling was found, and none ruled out, with this effort. Raise max_nodes or use the solver."
     DEAD_END = "Every node in the beam broke a constraint. Widen the beam or use the solver."
     INFEASIBLE = "No labelling satisfies the constraints."
-    TIME_LIMIT = "The solver ran out of time; this is the best labelling that it found."
-    NO_TIME = "The solver ran out of time before it found a labelling. Give it more."
+    TIME_LIMIT = "Ran out of time; this is the best labelling that was found, not proved optimal."
+    NO_TIME = "Ran out of time before a labelling was found. Give it more."
+    WITHIN_GAP = "The solver stopped within the gap that its options allow; not proved optimal."
     FAILED = "The solver failed on this problem; the answer's reason says why. A labelling, if any, is not its own."
 
     @property

@@ -12,6 +12,7 @@ import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
+from functools import partial
 from typing import overload
 
 import numpy as np
@@ -26,7 +27,8 @@ from hasten.model.problem import Problem
 from hasten.model.solution import SOURCES, STATUSES, Solution, Solutions, Source, Status, numbered
 from hasten.model.structure import Structure
 from hasten.support.arrays import FloatArray, IntArray
-from hasten.support.checks import check_vector, check_whole
+from hasten.support.checks import check_limit, check_vector, check_whole
+from hasten.support.clock import LONG, UNWATCHED, Clock
 from hasten.support.parallel import in_parallel
 
 Sums = tuple[FloatArray, IntArray]
@@ -36,6 +38,7 @@ FIRST_SWEEPS, ROW_SWEEPS = 2, 32  # before the first dive, without and with rows
 NODE_SWEEPS = 2  # at each split
 DIVE_NODES = 2000
 MAX_NODES, ROW_NODES = 20_000, 500  # by default, without and with rows
+SPEED = 1e-9  # seconds that a node, or a sweep, takes at most for each label, tuple and cell: measured, rounded up
 LARGEST = 1e100  # of the starting messages: any are correct that do not overflow
 
 
@@ -59,18 +62,29 @@ class Certifier:
     messages
         Starting messages by factor kind, role and label. Any are correct; learned ones (`learn_messages`) save
         sweeps. They are those of the factors as declared, so they need `max_join=0`. None starts from zero.
+
+    Limits, in seconds of the wall clock; what runs out of time has the best labelling and bound so far, and says so:
+
+    time_limit
+        How long a problem may take. None, the default, is no limit.
+    call_limit
+        How long all problems of a call may take together. None, the default, is no limit.
     """
 
     max_join: int = MAX_JOIN
     max_sweeps: int = 100
     max_nodes: int | None = None
     messages: FloatArray | None = None
+    time_limit: float | None = None
+    call_limit: float | None = None
 
     def __post_init__(self) -> None:
         check_whole("max_join", self.max_join)
         check_whole("max_sweeps", self.max_sweeps, least=1)
         if self.max_nodes is not None:
             check_whole("max_nodes", self.max_nodes)
+        check_limit("time_limit", self.time_limit)
+        check_limit("call_limit", self.call_limit)
         if self.messages is not None:
             if self.max_join:
                 raise ProblemError("Learned messages speak of the factors as declared: use them with max_join=0.")
@@ -126,17 +140,32 @@ class Certifier:
         proofs = Proofs(labels, values, facts)
         look_at_some(arrays, ONLY, proofs)
         if facts[OUTCOME, 0] == OPEN:
-            reduction = reduce(structure.compiled, self.max_join)
+            clock, reduction = self._clock(1), reduce(structure.compiled, self.max_join)
             if reduction.complete:
                 eliminate_some(arrays, reduction.addresses, ONLY, proofs)
             else:
-                messages = Messages(start, *NO_SUMS)
-                certify_some(arrays, reduction.addresses, messages, self._effort, ONLY, proofs)
+                effort, messages = self._effort, Messages(start, *NO_SUMS)
+                seconds = reduction.size * _seconds(effort)
+                if clock is None and seconds <= LONG:  # the short way
+                    certify_some(arrays, reduction.addresses, messages, effort, ONLY, proofs, UNWATCHED)
+                else:
+                    clock = clock or Clock()
+                    watch = clock.watch()
+                    certify = partial(certify_some, arrays, reduction.addresses, messages, effort, ONLY, proofs, watch)
+                    clock.run(certify, seconds)
         (cost,), (bound,), _ = values.tolist()
         (outcome,), _, (labels_by,), _, _ = facts.tolist()
         answered = cost < math.inf
         status, source = STATUSES[_STATUS[outcome, int(answered)]], SOURCES[_SOURCE[labels_by]]
         return Solution(problem, status, source, labels if answered else None, cost, bound, answered, len(labels))
+
+    def _clock(self, n: int) -> Clock | None:
+        """Returns a clock for `n` problems, if there are limits; what is planned for the problems counts as well."""
+        if self.time_limit is None and self.call_limit is None:
+            return None
+        _load_kernels()
+        together = math.inf if self.call_limit is None else self.call_limit
+        return Clock(self.time_limit, together if self.time_limit is None else min(together, n * self.time_limit))
 
     @property
     def _effort(self) -> Effort:
@@ -145,6 +174,7 @@ class Certifier:
 
     def _certify(self, batch: Batch, found: Solutions | None, n_jobs: int, sums: Sums | None = None) -> Report:
         start = NOTHING if self.messages is None else self._checked_messages(_used(batch))
+        clock = self._clock(len(batch)) or Clock()
         labels, values = _given(batch, found)
         proofs = Proofs(labels, values, np.empty((5, len(batch)), dtype=np.int64))
 
@@ -154,11 +184,13 @@ class Certifier:
         in_parallel(look, len(batch), n_jobs)
         left = batch.order[proofs.facts[OUTCOME, batch.order] == OPEN]
         if left.size:
-            reduced = addresses(batch.structures, self.max_join)[batch.structure[left]]
+            numbers = batch.structure[left]
+            reduced = addresses(batch.structures, self.max_join)[numbers]
             effort, messages = self._effort, Messages(start, *(sums or NO_SUMS))
 
-            complete = np.array([reduce(each.compiled, self.max_join).complete for each in batch.structures])
-            easy, hard = (np.flatnonzero(complete[batch.structure[left]] == easy) for easy in (True, False))
+            reductions = [reduce(each.compiled, self.max_join) for each in batch.structures]
+            sizes, complete = np.array([(each.size, each.complete) for each in reductions]).T
+            easy, hard = (np.flatnonzero(complete[numbers] == easy) for easy in (True, False))
 
             def eliminate(begin_at: int, end_at: int) -> None:
                 some = easy[begin_at:end_at]
@@ -166,12 +198,13 @@ class Certifier:
 
             def certify(begin_at: int, end_at: int) -> None:
                 some = hard[begin_at:end_at]
-                certify_some(batch.arrays, reduced[some], messages, effort, left[some], proofs)
+                certify_some(batch.arrays, reduced[some], messages, effort, left[some], proofs, clock.watch())
 
             if easy.size:
                 in_parallel(eliminate, easy.size, n_jobs)
             if hard.size:
-                in_parallel(certify, hard.size, n_jobs)
+                seconds = float(sizes[numbers[hard]].sum()) * _seconds(effort)
+                clock.run(lambda: in_parallel(certify, hard.size, n_jobs), seconds)
         return Report(_solutions(batch, proofs), *proofs.facts[[STEP, N_SWEEPS, N_NODES]])
 
     def _checked_messages(self, structures: Iterable[Structure]) -> FloatArray:
@@ -226,6 +259,22 @@ def _used(batch: Batch) -> list[Structure]:
     return [batch.structures[s] for s in np.unique(batch.structure).tolist()]
 
 
+def _seconds(effort: Effort) -> float:
+    """Returns how long a problem may take at most, for each unit of its size (`Reduction.size`)."""
+    return SPEED * (effort.max_sweeps + max(effort.max_nodes, effort.row_nodes))
+
+
+def _load_kernels() -> None:
+    """Loads or compiles what a proof needs, so that this does not count as the first problem's time."""
+    if not getattr(certify_some, "overloads", True):
+        batch, none = Batch.of([]), np.zeros(0, dtype=np.int64)
+        proofs = Proofs(none, np.empty((3, 0)), np.empty((5, 0), dtype=np.int64))
+        look_at_some(batch.arrays, none, proofs)
+        messages, reduced = Messages(NOTHING, *NO_SUMS), np.zeros((0, 2), dtype=np.int64)
+        eliminate_some(batch.arrays, reduced, none, proofs)
+        certify_some(batch.arrays, reduced, messages, Certifier()._effort, none, proofs, UNWATCHED)
+
+
 def _given(batch: Batch, found: Solutions | None) -> tuple[IntArray, FloatArray]:
     """Returns the labels to start from, and their costs: none, or what was found, scored anew."""
     n = len(batch)
@@ -244,12 +293,13 @@ def _given(batch: Batch, found: Solutions | None) -> tuple[IntArray, FloatArray]
     return scored.labels, values
 
 
-# By outcome (proved, open, infeasible), and by whether there is an answer.
+# By outcome (proved, open, infeasible, stopped), and by whether there is an answer.
 _STATUS = np.array(
     [
         numbered(Status.OPEN, Status.PROVED),
         numbered(Status.OPEN, Status.FOUND),
         numbered(Status.INFEASIBLE, Status.INFEASIBLE),
+        numbered(Status.NO_TIME, Status.TIME_LIMIT),
     ]
 )
 # By the step that found the labels; none: they were given.

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import math
 import sys
+import time
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from importlib import import_module
@@ -67,15 +68,15 @@ def make_solver(solver: str | Solver | Callable[[Problem], Any], **options: Any)
         labels (numbers or names), to None if there is no valid labelling, or to a `Solution`. What comes from
         outside is scored and checked like everything else.
     options
-        Settings of a solver that is named, such as `time_limit`, in seconds. A wrong one is refused with a list of
-        those that there are.
+        Settings of a solver that is named: ours (`time_limit`, in seconds, `max_models`, `interruptible`), and those of
+        its own package, by the names that they have there: `make_solver("highs", mip_rel_gap=0.01)`. Those that it does
+        not know are refused.
     """
     check_solver(solver)
     if isinstance(solver, str):
         load(solver)
         kind = getattr(import_module(_SOLVERS[solver].module), _SOLVERS[solver].solver)
-        _check_options(solver, kind, options)
-        made: Solver = kind(**options)
+        made: Solver = kind(**_sorted_options(solver, kind, options))
         return made
     if options:
         raise SolverError(f"Options ({', '.join(options)}) go with a solver's name; set yours up yourself.")
@@ -110,11 +111,23 @@ def _missing(name: str, why: object) -> SolverMissing:
     return SolverMissing(f"{name} needs the package {package} ({why}). Install it: pip install {package}")
 
 
-def _check_options(name: str, kind: Callable[..., Solver], options: Mapping[str, Any]) -> None:
+def _sorted_options(name: str, kind: Callable[..., Solver], options: Mapping[str, Any]) -> dict[str, Any]:
+    """Returns our own options, and under `native` those that are for the package to know."""
     known = list(signature(kind).parameters) if options else []
-    unknown = [option for option in options if option not in known]
-    if unknown:
-        raise SolverError(f"{name} has no option {', '.join(unknown)}. It has {', '.join(known)}.")
+    others = {option: value for option, value in options.items() if option not in known}
+    if others and "native" not in known:
+        raise SolverError(f"{name} has no option {', '.join(others)}. It has {', '.join(known)}.")
+    own = {option: value for option, value in options.items() if option in known}
+    return own | {"native": dict(own.get("native") or {}) | others} if others else own
+
+
+def solve_within(solver: Solver, problem: Problem, seconds: float) -> Solution:
+    """Asks a solver, which has so many seconds if it is one of ours; those of users keep their own limits."""
+    if seconds < math.inf and hasattr(solver, "interruptible"):  # one of ours: `hasten.solvers.base`
+        ours: Any = solver
+        found: Solution = ours.solve(problem, seconds)
+        return found
+    return solver.solve(problem)
 
 
 def available_solvers() -> dict[str, bool]:
@@ -132,17 +145,22 @@ def solve_all(
     problems: Batch | Iterable[Problem],
     progress: Progress | None = None,
     on_error: OnError = OnError.KEEP,
+    *,
+    time_limit: float | None = None,
+    call_limit: float | None = None,
 ) -> Solutions:
     """Solves many problems, one after the other, and tells `progress` of each.
 
     Where the solver fails, the answer has the status `FAILED` and a reason, unless `on_error` says to raise the error.
+    A solver of ours has `time_limit` seconds for each, and `call_limit` for all; None is no limit.
     """
-    batch = as_batch(problems).resolved()
+    batch, each = as_batch(problems).resolved(), math.inf if time_limit is None else time_limit
+    deadline = math.inf if call_limit is None else time.monotonic() + call_limit
     answers = []
     for p in range(len(batch)):
         problem = batch[p]
         try:
-            answers.append(solver.solve(problem))
+            answers.append(solve_within(solver, problem, max(0.0, min(each, deadline - time.monotonic()))))
         except Exception as error:
             if on_error is OnError.RAISE:
                 raise

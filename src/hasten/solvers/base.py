@@ -13,6 +13,7 @@ import threading
 import time
 from abc import ABC, abstractmethod
 from collections import OrderedDict
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar, Generic, TypeVar
 from weakref import WeakKeyDictionary
@@ -27,10 +28,12 @@ from hasten.kernels.tolerance import TOLERANCE
 from hasten.model.problem import Problem
 from hasten.model.solution import Solution, Source, Status
 from hasten.model.structure import Compiled
-from hasten.solvers.objective import Layout, Objective, objectives
+from hasten.solvers.objective import Layout, Objective, lower_bound, objectives
 from hasten.support.arrays import IntArray
+from hasten.support.clock import NEVER, PATIENCE, LeftBehindError, Stop, run_waiting
 from hasten.support.locks import renew_after_fork
 
+LATE = 0.02  # seconds after its own limit that a solver is asked to stop
 Model = TypeVar("Model")
 MAX_CUTS = 20  # in one call
 LEFT_BEHIND: list[object] = []  # by a fork, half at work: not even to be destroyed
@@ -55,14 +58,20 @@ class BreaksRule(SolverWrong):
 
 
 class BaseSolver(ABC):
-    """A solver that answers one call at a time, within `time_limit` seconds; None is no limit."""
+    """A solver that answers one call at a time, within `time_limit` seconds of the wall clock; None is no limit.
+
+    If it is `interruptible`, Ctrl-C and the limit get through whatever it is at: it works in a thread of its own, for
+    0.1 ms a problem, and if it does not stop when it is asked to, it is left behind. If not, its own limit has to do.
+    """
 
     name: ClassVar[str]
 
-    def __init__(self, time_limit: float | None = None) -> None:
+    def __init__(self, time_limit: float | None = None, interruptible: bool = True) -> None:
         if time_limit is not None and not (isinstance(time_limit, int | float | np.number) and time_limit >= 0):
             raise SolverError(f"A time limit is a number of seconds, or None for no limit; got {time_limit!r}.")
         self.time_limit = time_limit
+        self.interruptible = interruptible
+        self._own = threading.local()  # what each thread has for itself
         self._lock: Any = threading.Lock()
         renew_after_fork(self)
 
@@ -70,9 +79,13 @@ class BaseSolver(ABC):
         """Makes a new lock, in a forked child."""
         self._lock = threading.Lock()
 
-    def solve(self, problem: Problem) -> Solution:
-        """Returns the cheapest valid labelling, or says that there is none, or that time ran out."""
-        deadline = math.inf if self.time_limit is None else time.monotonic() + self.time_limit
+    def solve(self, problem: Problem, time_limit: float | None = None) -> Solution:
+        """Returns the cheapest valid labelling, or says that there is none, or that time ran out.
+
+        `time_limit` is for this problem, where it is shorter than the solver's own.
+        """
+        limit = min(each for each in (self.time_limit, time_limit, math.inf) if each is not None)
+        deadline = time.monotonic() + limit
         if not _constant_rows_hold(problem.graph):
             return answer(problem, Status.INFEASIBLE)
         if problem.n_variables == 0:
@@ -80,7 +93,34 @@ class BaseSolver(ABC):
         with self._lock:
             if time.monotonic() >= deadline:
                 return answer(problem, Status.NO_TIME)
+            return self._wait(problem, deadline) if self.interruptible else self._solve(problem, deadline)
+
+    def _wait(self, problem: Problem, deadline: float) -> Solution:
+        """Solves a problem in a thread of its own; what is asked to stop and does not is left behind."""
+        stop, left = Stop(), deadline - time.monotonic()
+
+        def run() -> Solution:
+            self._own.stop = stop
             return self._solve(problem, deadline)
+
+        try:
+            patience = PATIENCE if left == math.inf else PATIENCE + left / 40
+            return run_waiting(run, stop.set, deadline + LATE, patience=patience)
+        except LeftBehindError:
+            self._forget(problem)
+            return answer(problem, Status.NO_TIME, bound=lower_bound(Layout(problem.graph), problem))
+        except KeyboardInterrupt:
+            self._forget(problem)
+            raise
+
+    @property
+    def _stop(self) -> Stop:
+        """Whether, and how, what this thread solves is asked to stop."""
+        stop: Stop = getattr(self._own, "stop", NEVER)
+        return stop
+
+    def _forget(self, problem: Problem) -> None:  # noqa: B027, most have nothing to drop
+        """Drops what the thread that was left behind still uses."""
 
     @abstractmethod
     def _solve(self, problem: Problem, deadline: float) -> Solution:
@@ -95,9 +135,18 @@ class ModelSolver(BaseSolver, Generic[Model]):
 
     range: ClassVar[float] = 1e6  # see hasten.solvers.objective
 
-    def __init__(self, time_limit: float | None = None, max_models: int = 64) -> None:
-        super().__init__(time_limit)
+    def __init__(
+        self,
+        time_limit: float | None = None,
+        max_models: int = 64,
+        interruptible: bool = True,
+        native: Mapping[str, Any] | None = None,
+    ) -> None:
+        super().__init__(time_limit, interruptible)
         self.max_models = max_models
+        self.native = dict(native or {})
+        if self.native:
+            self._check_native()
         self.n_built = 0  # models, in all
         self._models: OrderedDict[Compiled, tuple[Layout, Model]] = OrderedDict()
         self._cuts: WeakKeyDictionary[Compiled, list[list[int]]] = WeakKeyDictionary()
@@ -107,9 +156,9 @@ class ModelSolver(BaseSolver, Generic[Model]):
         busy = self._lock.locked()
         super().renew_locks()
         if busy:
-            self._forget()
+            self._leave_models()
 
-    def _forget(self) -> None:
+    def _leave_models(self) -> None:
         """Leaves the models as they are, and alone."""
         LEFT_BEHIND.append(self._models)
         self._models = OrderedDict()
@@ -125,6 +174,20 @@ class ModelSolver(BaseSolver, Generic[Model]):
     @abstractmethod
     def _run(self, model: Model, problem: Problem, objective: Objective, deadline: float) -> Outcome:
         """Gives a model its costs and optimises."""
+
+    def _check_native(self) -> None:
+        """Refuses options that the solver itself does not know."""
+        raise self._unknown(*self.native)
+
+    def _unknown(self, *options: str, why: object = "") -> SolverError:
+        own = "time_limit, max_models, interruptible"
+        return SolverError(
+            f"{self.name} has no option {', '.join(options)}. It has {own}, and those of its package, spelled as there."
+            + (f" ({why})" if why else "")
+        )
+
+    def _forget(self, problem: Problem) -> None:
+        self._models.pop(problem.structure.compiled, None)
 
     def _solve(self, problem: Problem, deadline: float) -> Solution:
         compiled, last = problem.structure.compiled, False
@@ -144,6 +207,8 @@ class ModelSolver(BaseSolver, Generic[Model]):
     def _attempt(self, problem: Problem, deadline: float) -> Solution:
         layout, model = self._model(problem)
         for objective in objectives(layout, problem, self.range):
+            if self._stop.is_set():
+                return answer(problem, Status.NO_TIME)
             outcome = self._run(model, problem, objective, deadline)
             proved = objective.unit * outcome.value <= objective.range
             if outcome.status in (Status.SOLVED, Status.INFEASIBLE) and not (objective.complete or proved):
@@ -151,9 +216,12 @@ class ModelSolver(BaseSolver, Generic[Model]):
             bound = outcome.bound if objective.complete else min(outcome.bound, objective.range / objective.unit)
             if outcome.labels is None:
                 return answer(problem, outcome.status, bound=objective.original(bound))
-            value = objective.original(outcome.value)
+            value, bound = objective.original(outcome.value), objective.original(bound)
             _check_rules(problem, outcome.labels, self.name)
-            return answer(problem, outcome.status, outcome.labels, value, objective.original(bound), self.name)
+            status = outcome.status
+            if self.native and status is Status.SOLVED and bound < value - TOLERANCE * max(1.0, abs(value)):
+                status = Status.WITHIN_GAP
+            return answer(problem, status, outcome.labels, value, bound, self.name)
         return answer(problem, Status.INFEASIBLE)
 
     def _model(self, problem: Problem) -> tuple[Layout, Model]:

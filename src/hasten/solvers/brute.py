@@ -22,8 +22,10 @@ class BruteSolver(BaseSolver):
 
     name = "brute"
 
-    def __init__(self, time_limit: float | None = None, max_labellings: int = 20_000_000) -> None:
-        super().__init__(time_limit)
+    def __init__(
+        self, time_limit: float | None = None, max_labellings: int = 20_000_000, interruptible: bool = True
+    ) -> None:
+        super().__init__(time_limit, interruptible=False)  # it can be stopped between two chunks as it is
         self.max_labellings = max_labellings
 
     def _solve(self, problem: Problem, deadline: float) -> Solution:

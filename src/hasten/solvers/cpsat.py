@@ -66,6 +66,17 @@ class CpSatSolver(ModelSolver[CpSatModel]):
         load("cpsat")
         return CpSatModel(graph, self.name)
 
+    def _check_native(self) -> None:
+        load("cpsat")
+        from ortools.sat.python import cp_model
+
+        parameters = cp_model.CpSolver().parameters
+        for option, value in self.native.items():
+            try:
+                setattr(parameters, option, value)
+            except (AttributeError, TypeError) as error:
+                raise self._unknown(f"{option}={value!r}", why=str(error).split(":")[0]) from None
+
     def _run(self, model: CpSatModel, problem: Problem, objective: Objective, deadline: float) -> Outcome:
         from ortools.sat.python import cp_model
 
@@ -82,12 +93,17 @@ class CpSatSolver(ModelSolver[CpSatModel]):
         program.minimize(cp_model.LinearExpr.weighted_sum(columns, costs))
         solver: Any = cp_model.CpSolver()
         solver.parameters.num_workers = 1
+        solver.parameters.catch_sigint_signal = not self.interruptible  # its own handler is for one thread alone
+        for option, value in self.native.items():
+            setattr(solver.parameters, option, value)
         if deadline < math.inf:
             solver.parameters.max_time_in_seconds = max(0.0, deadline - time.monotonic())
+        if self._stop.tells(solver.stop_search):
+            return Outcome(Status.NO_TIME, bound=0.0)
         said = solver.solve(program)
         if said == cp_model.INFEASIBLE:
             return Outcome(Status.INFEASIBLE)
-        if said == cp_model.UNKNOWN and deadline < math.inf:
+        if said == cp_model.UNKNOWN and (deadline < math.inf or self._stop.is_set()):
             return Outcome(Status.NO_TIME, bound=0.0)
         if said not in (cp_model.OPTIMAL, cp_model.FEASIBLE):
             raise SolverError(f"CP-SAT stopped with status {solver.status_name(said)}.")

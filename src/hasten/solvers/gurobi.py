@@ -61,12 +61,22 @@ class GurobiSolver(ModelSolver[GurobiModel]):
 
     name = "gurobi"
 
-    def __init__(self, time_limit: float | None = None, max_models: int = 64) -> None:
-        super().__init__(time_limit, max_models)
-        self._environment: Any = None
+    _environment: Any = None
 
-    def _forget(self) -> None:
-        super()._forget()
+    def _check_native(self) -> None:
+        load("gurobi")
+        import gurobipy
+
+        environment = gurobipy.Env(empty=True)
+        environment.setParam("OutputFlag", 0)
+        for option, value in self.native.items():
+            try:
+                environment.setParam(option, value)
+            except (gurobipy.GurobiError, TypeError) as error:
+                raise self._unknown(f"{option}={value!r}", why=error) from None
+
+    def _leave_models(self) -> None:
+        super()._leave_models()
         LEFT_BEHIND.append(self._environment)
         self._environment = None
 
@@ -81,7 +91,7 @@ class GurobiSolver(ModelSolver[GurobiModel]):
                 environment.start()
             except gurobipy.GurobiError as error:
                 raise SolverError(f'Gurobi does not start: {error}. Use solver="highs" instead.') from None
-            for parameter, value in PARAMETERS.items():
+            for parameter, value in (PARAMETERS | self.native).items():
                 environment.setParam(parameter, value)
             self._environment = environment
         return GurobiModel(graph, self._environment)
@@ -102,6 +112,8 @@ class GurobiSolver(ModelSolver[GurobiModel]):
             "TimeLimit",
             max(0.0, deadline - time.monotonic()) if deadline < math.inf else gurobipy.GRB.INFINITY,
         )
+        if self._stop.tells(program.terminate):
+            return Outcome(Status.NO_TIME, bound=0.0)
         try:
             program.optimize()
         except gurobipy.GurobiError as error:
@@ -113,9 +125,11 @@ class GurobiSolver(ModelSolver[GurobiModel]):
                 ) from None
             raise SolverError(f"Gurobi failed: {error}.") from None
         said, status = program.Status, gurobipy.GRB
+        if said == status.INTERRUPTED and not self._stop.is_set():
+            raise KeyboardInterrupt  # Gurobi heard Ctrl-C first, and keeps it for itself
         if said in (status.INFEASIBLE, status.INF_OR_UNBD):  # no column is unbounded
             return Outcome(Status.INFEASIBLE)
-        if said not in (status.OPTIMAL, status.SUBOPTIMAL, status.TIME_LIMIT):
+        if said not in (status.OPTIMAL, status.SUBOPTIMAL, status.TIME_LIMIT, status.INTERRUPTED):
             raise SolverError(f"Gurobi stopped with status {said}.")
         bound = max(0.0, program.ObjBound)
         if not program.SolCount:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import time
+from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -17,6 +18,7 @@ from hasten.solvers.base import ModelSolver, Outcome, stands
 from hasten.solvers.formulation import Formulation, formulate
 from hasten.solvers.objective import Objective
 from hasten.support.arrays import IntArray
+from hasten.support.clock import NEVER
 
 INTEGRAL = 1e-6  # how far from 0 or 1 a column may be
 TIGHT = 1e-9  # tolerance of feasibility and gaps
@@ -27,11 +29,14 @@ HEURISTICS = ("feasibility_jump", "rens", "rins", "root_reduced_cost", "shifting
 class HighsModel:
     """A structure's linear program and, once it is needed, its integer program."""
 
-    def __init__(self, graph: Graph, cuts: list[list[int]] | None = None) -> None:
+    def __init__(
+        self, graph: Graph, native: Mapping[str, Any], interruptible: bool, cuts: list[list[int]] | None = None
+    ) -> None:
         self.formulation = formulate(graph, cuts or ()).scaled()
         self.first = graph.first
         self.columns = np.arange(self.formulation.n_columns, dtype=np.int32)
-        self.relaxation = _Program(self.formulation, whole=False)
+        self.settings = native, interruptible
+        self.relaxation = _Program(self.formulation, False, *self.settings)
         self.whole: _Program | None = None
 
 
@@ -42,13 +47,23 @@ class HighsSolver(ModelSolver[HighsModel]):
 
     def _build(self, graph: Graph) -> HighsModel:
         load("highs")
-        return HighsModel(graph)
+        return HighsModel(graph, self.native, self.interruptible)
+
+    def _check_native(self) -> None:
+        load("highs")
+        import highspy
+
+        highs = highspy.Highs()
+        highs.setOptionValue("output_flag", False)
+        for option, value in self.native.items():
+            if highs.setOptionValue(option, value) == highspy.HighsStatus.kError:
+                raise self._unknown(f"{option}={value!r}")
 
     def _build_with(self, graph: Graph, cuts: list[list[int]]) -> HighsModel:
-        return HighsModel(graph, cuts)
+        return HighsModel(graph, self.native, self.interruptible, cuts)
 
     def _run(self, model: HighsModel, problem: Problem, objective: Objective, deadline: float) -> Outcome:
-        form = model.formulation
+        form, model.relaxation.stop = model.formulation, self._stop
         cost = np.concatenate([objective.label, objective.table[form.entry]])
         upper = np.concatenate([objective.label_allowed, objective.table_allowed[form.entry]]) & ~form.dead
         found = model.relaxation.run(cost, upper, deadline)
@@ -62,7 +77,8 @@ class HighsSolver(ModelSolver[HighsModel]):
         if found.status is Status.SOLVED and labels is not None and stands(problem, labels, value):
             return Outcome(Status.SOLVED, labels, found.value, found.value)
         if model.whole is None or deadline < math.inf:  # some versions count a limit from the first run
-            model.whole = _Program(form, whole=True)
+            model.whole = _Program(form, True, *model.settings)
+        model.whole.stop = self._stop
         model.whole.forget()
         relaxed = found.bound
         found = model.whole.run(cost, upper, deadline)
@@ -85,7 +101,9 @@ class _Found(NamedTuple):
 class _Program:
     """One HiGHS model; only its costs and, where they differ, the upper bounds of its columns change."""
 
-    def __init__(self, form: Formulation, whole: bool) -> None:
+    def __init__(
+        self, form: Formulation, whole: bool, native: Mapping[str, Any] | None = None, interruptible: bool = False
+    ) -> None:
         import highspy
 
         self._highspy = highspy
@@ -94,6 +112,7 @@ class _Program:
         self._columns = np.arange(form.n_columns, dtype=np.int32)
         self._upper = ~form.dead
         self.warm = False
+        self.stop = NEVER
         highs = self._highs = highspy.Highs()
         options: dict[str, Any] = {
             "output_flag": False,
@@ -109,8 +128,12 @@ class _Program:
             "mip_pool_soft_limit": 1,  # few cuts: the formulation is strong already
         }
         options |= {f"mip_heuristic_run_{heuristic}": False for heuristic in HEURISTICS}
+        options |= native or {}
         for option, value in options.items():  # older versions lack some, which are then ignored
             highs.setOptionValue(option, value)
+        if interruptible:
+            for event in (highs.cbSimplexInterrupt, highs.cbMipInterrupt):
+                event.subscribe(self._listen)
         lp = highspy.HighsLp()
         lp.num_col_, lp.num_row_ = form.n_columns, form.n_rows
         lp.col_cost_ = np.zeros(form.n_columns)
@@ -126,6 +149,11 @@ class _Program:
             lp.integrality_ = [kind.kInteger] * form.n_labels + [kind.kContinuous] * n_tuples
         if highs.passModel(lp) == highspy.HighsStatus.kError:
             raise SolverError("HiGHS rejects the model; are the weights of some rule smaller than 1e-9 or above 1e15?")
+
+    def _listen(self, event: Any) -> None:
+        """Tells HiGHS, which asks now and then, whether to stop."""
+        if self.stop.is_set():
+            event.interrupt()
 
     def run(self, cost: Any, upper: Any, deadline: float) -> _Found:
         """Optimises for some costs and allowed columns."""
@@ -147,7 +175,7 @@ class _Program:
         if said == status.kOptimal:
             value = info.objective_function_value
             return _Found(Status.SOLVED, highs.getSolution().col_value, value, bound if self._whole else value)
-        if said == status.kTimeLimit:
+        if said in (status.kTimeLimit, status.kInterrupt):
             if self._whole and info.primal_solution_status == self._highspy.kSolutionStatusFeasible:
                 column = highs.getSolution().col_value
                 return _Found(Status.TIME_LIMIT, column, info.objective_function_value, bound)

@@ -1,8 +1,9 @@
 """toulbar2: a cost function network, made anew for each problem, since its models are used up by solving.
 
-Costs are rounded to whole numbers (`hasten.solvers.whole`): as fine as 2**-40 where their sum allows it. Its
-time limits are whole seconds, of processor time; a shorter one counts as one second. Its state is global, so
-that only one problem is solved at a time in a process.
+Costs are rounded to whole numbers (`hasten.solvers.whole`): as fine as 2**-40 where their sum allows it. It works in a
+process of its own, which can be stopped at any time (`hasten.solvers.network`). With `interruptible=False` it works
+here, where its limits are whole seconds of processor time, a shorter one counting as one second; its state is global,
+so that only one problem is then solved at a time.
 
 A rule becomes a chain of small tables over running sums, not one of toulbar2's own linear constraints:
 version 1.4.0 gets about one in 300 of them wrong on small random problems (its bound exceeds the optimum).
@@ -13,8 +14,10 @@ from __future__ import annotations
 import math
 import threading
 import time
+from collections.abc import Mapping
 from itertools import pairwise
-from typing import NamedTuple
+from typing import Any
+from weakref import finalize
 
 import numpy as np
 
@@ -24,14 +27,14 @@ from hasten.model.problem import Problem
 from hasten.model.schema import MAX_TABLE
 from hasten.model.solution import Status
 from hasten.solvers import load
-from hasten.solvers.base import ModelSolver, Outcome
+from hasten.solvers.base import LEFT_BEHIND, ModelSolver, Outcome
+from hasten.solvers.network import Found, Function, Helper, solve_network
 from hasten.solvers.objective import Objective
 from hasten.solvers.rules import whole_row
 from hasten.solvers.whole import Rounding, check_precision
 from hasten.support.arrays import FloatArray, IntArray
 
 _ONE_AT_A_TIME = threading.Lock()
-_THREAD = threading.local()
 
 Step = tuple[list[list[int]], int]  # next[state][label], -1 where forbidden; the number of states after it
 
@@ -103,16 +106,62 @@ class Toulbar2Solver(ModelSolver[Toulbar2Model]):
     name = "toulbar2"
     range = 1e4
 
-    def __init__(self, time_limit: float | None = None, max_models: int = 64) -> None:
-        super().__init__(time_limit, max_models)
-        self._lock = _ONE_AT_A_TIME
+    def __init__(
+        self,
+        time_limit: float | None = None,
+        max_models: int = 64,
+        interruptible: bool = True,
+        native: Mapping[str, Any] | None = None,
+    ) -> None:
+        super().__init__(time_limit, max_models, interruptible, native)
+        self._helper: Helper | None = None
+        if not interruptible:
+            self._lock = _ONE_AT_A_TIME
+
+    def _check_native(self) -> None:
+        load("toulbar2")
+        import pytoulbar2
+
+        known = pytoulbar2.pytb2.option
+        for option, value in self.native.items():
+            if option.startswith("_") or not isinstance(getattr(known, option, None), bool | int | float | str):
+                raise self._unknown(f"{option}={value!r}")
+
+    def _forget(self, problem: Problem) -> None:
+        super()._forget(problem)
+        helper, self._helper = self._helper, None
+        if helper is not None:
+            helper.end()
+
+    def _network(self, unary: list[list[float]], functions: list[Function], deadline: float) -> Found:
+        """Solves a network, elsewhere or here."""
+        if not self.interruptible:
+            limit = 0 if deadline == math.inf else max(1, math.ceil(deadline - time.monotonic()))
+            return solve_network(unary, functions, self.native, limit)
+        if self._helper is None:
+            self._helper = Helper()
+            finalize(self, self._helper.end)
+        helper = self._helper
+        if self._stop.tells(helper.stop):
+            return Found(None, stopped=True)
+        found = helper.solve(unary, functions, self.native)
+        if found is None:
+            if self._helper is helper:
+                self._helper = None
+            raise SolverError('toulbar2 ended without an answer. Use solver="highs".')
+        return found
 
     def renew_locks(self) -> None:
-        """Takes a new lock, in a forked child, that all share again."""
+        """Takes a new lock, in a forked child, that all share again who work in it; leaves the parent its helper."""
         global _ONE_AT_A_TIME
-        if _ONE_AT_A_TIME.locked():
-            _ONE_AT_A_TIME = threading.Lock()
-        self._lock = _ONE_AT_A_TIME
+        super().renew_locks()
+        if self._helper is not None:
+            LEFT_BEHIND.append(self._helper)
+            self._helper = None
+        if not self.interruptible:
+            if _ONE_AT_A_TIME.locked():
+                _ONE_AT_A_TIME = threading.Lock()
+            self._lock = _ONE_AT_A_TIME
 
     def _build(self, graph: Graph) -> Toulbar2Model:
         load("toulbar2")
@@ -141,7 +190,7 @@ class Toulbar2Solver(ModelSolver[Toulbar2Model]):
                 unary[left[0]] = unary[left[0]] + table
             else:
                 functions.append(([number[v] for v in left], table.ravel().tolist()))
-        found = _solve_network([unary[v].tolist() for v in free], functions, deadline) if free else _Found([], 0.0)
+        found = self._network([unary[v].tolist() for v in free], functions, deadline) if free else Found([], 0.0)
         if found.labels is None:
             bound = max(0.0, (found.bound + constant) / whole.scale - whole.error)
             return Outcome(Status.NO_TIME if found.stopped else Status.INFEASIBLE, bound=bound)
@@ -153,40 +202,6 @@ class Toulbar2Solver(ModelSolver[Toulbar2Model]):
             check_precision(self.name, whole, objective, value)
         status = Status.TIME_LIMIT if found.stopped else Status.SOLVED
         return Outcome(status, chosen[: problem.n_variables], value, bound)
-
-
-class _Found(NamedTuple):
-    labels: list[int] | None
-    value: float = math.inf
-    bound: float = 0.0
-    stopped: bool = False
-
-
-def _solve_network(unary: list[list[float]], functions: list[tuple[list[int], list[float]]], deadline: float) -> _Found:
-    """Minimises functions of one variable, all finite, and of more."""
-    import pytoulbar2
-
-    if not getattr(_THREAD, "ready", False):  # some of its global state is each thread's own
-        pytoulbar2.pytb2.init()
-        _THREAD.ready = True
-    network = pytoulbar2.CFN(resolution=0, verbose=-1)
-    try:
-        for v, costs in enumerate(unary):
-            network.AddVariable(f"v{v}", range(len(costs)))
-        for scope, table in functions:
-            network.AddFunction(scope, table)
-        for v, costs in enumerate(unary):
-            network.AddFunction([v], costs)
-        limit = 0 if deadline == math.inf else max(1, math.ceil(deadline - time.monotonic()))
-        found = network.Solve(timeLimit=limit)
-    except network.Contradiction:
-        return _Found(None)
-    finally:
-        network.CFN.timerStop()
-    stopped = bool(network.Option.limited)
-    bound = network.GetDDualBound() if stopped else 0.0
-    labels, value = (None, math.inf) if found is None else found[:2]
-    return _Found(labels, value, bound, stopped)
 
 
 def supported(domains: list[IntArray], tables: list[tuple[list[int], FloatArray]]) -> bool:

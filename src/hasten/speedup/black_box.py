@@ -6,6 +6,7 @@ Whoever wants an optimum asks here, so that labels, cost, bound, status and sour
 from __future__ import annotations
 
 import math
+import time
 from collections.abc import Callable
 from dataclasses import replace
 
@@ -14,9 +15,9 @@ import numpy as np
 from hasten.errors import SolverDisagrees
 from hasten.kernels.tolerance import TOLERANCE
 from hasten.model.batch import Batch
-from hasten.model.solution import Solution, Solutions
+from hasten.model.solution import Solution, Solutions, Status
 from hasten.proof.certifier import Certifier
-from hasten.solvers import Progress, Solver, UserSolver
+from hasten.solvers import Progress, Solver, UserSolver, solve_within
 from hasten.solvers.failures import OnError, failed
 
 CHUNK = 4096  # problems between two reports of progress
@@ -32,6 +33,8 @@ def prove_or_solve(
     *,
     found: Solutions | None = None,
     max_nodes: int | None = None,
+    time_limit: float | None = None,
+    call_limit: float | None = None,
     n_jobs: int = 1,
     progress: Progress | None = None,
     on_error: OnError = OnError.KEEP,
@@ -40,12 +43,20 @@ def prove_or_solve(
 
     `solver` makes the solver, or returns the one that was made; it is called only if one is needed. `found` is where
     to start from, if something was searched already. `max_nodes` is how far to branch before the solver is asked.
-    `progress` is told how many problems are done, of how many. Where the solver fails, what is known of the problem
-    is kept, with the status `FAILED` and a reason, unless `on_error` says to raise the error.
+    A problem may take `time_limit` seconds: half to prove it, half to solve it. All of them together may take
+    `call_limit`. `progress` is told how many problems are done, of how many. Where the solver fails, what is known of
+    the problem is kept, with the status `FAILED` and a reason, unless `on_error` says to raise the error.
     """
-    batch, certify = batch.resolved(), Certifier(max_nodes=max_nodes)
+    batch, half = batch.resolved(), None if time_limit is None else time_limit / 2
+    deadline = math.inf if call_limit is None else time.monotonic() + call_limit
+
+    def certify(some: Batch, found: Solutions | None) -> Solutions:
+        left = None if call_limit is None else max(0.0, deadline - time.monotonic())
+        return Certifier(max_nodes=max_nodes, time_limit=half, call_limit=left)(some, found, n_jobs=n_jobs)
+
+    limits = math.inf if half is None else half, deadline
     if progress is None:
-        return solve_open(certify(batch, found, n_jobs=n_jobs), solver, on_error=on_error)
+        return solve_open(certify(batch, found), solver, on_error=on_error, limits=limits)
     parts, calls = [], 0
     for start in range(0, len(batch), CHUNK):
         part = range(start, min(start + CHUNK, len(batch)))
@@ -55,7 +66,7 @@ def prove_or_solve(
 
         tell(0, len(part))
         some = None if found is None else found.select(part)
-        answers, more = solve_open(certify(batch.select(part), some, n_jobs=n_jobs), solver, tell, on_error)
+        answers, more = solve_open(certify(batch.select(part), some), solver, tell, on_error, limits)
         parts.append(answers)
         calls += more
         tell(len(part), len(part))
@@ -67,31 +78,44 @@ def solve_open(
     solver: Callable[[], Solver],
     progress: Progress | None = None,
     on_error: OnError = OnError.KEEP,
+    limits: tuple[float, float] = (math.inf, math.inf),
 ) -> tuple[Solutions, int]:
-    """Asks the solver about the answers that are not optimal; returns all answers, and how many it was asked about."""
+    """Asks the solver about the answers that are not optimal; returns all answers, and how many it was asked about.
+
+    `limits` are the seconds that it has for each, and the time (of `time.monotonic`) when it must be done with all.
+    """
     left = np.flatnonzero(~answers.optimal)
     if not left.size:
         return answers, 0
-    solved = []
+    solved, calls = [], 0
     for n, p in enumerate(left.tolist()):
         if progress is not None:
             progress(len(answers) - left.size + n, len(answers))
-        found, asked = answers[p], solver()
+        found, seconds = answers[p], min(limits[0], limits[1] - time.monotonic())
+        if seconds <= 0:
+            solved.append(out_of_time(found))
+            continue
+        asked, calls = solver(), calls + 1
         try:
-            solved.append(better(found, asked))
+            solved.append(better(found, asked, seconds))
         except Exception as error:
             if on_error is OnError.RAISE or (isinstance(error, SolverDisagrees) and isinstance(asked, UserSolver)):
                 raise
             solved.append(failed(found.problem, error, found))
-    return answers.replace(left, Solutions.of(answers.batch.select(left), solved)), int(left.size)
+    return answers.replace(left, Solutions.of(answers.batch.select(left), solved)), calls
 
 
-def better(found: Solution, solver: Solver) -> Solution:
+def out_of_time(found: Solution) -> Solution:
+    """Returns what was found when time was up, saying so."""
+    return replace(found, status=Status.NO_TIME if found.values is None else Status.TIME_LIMIT)
+
+
+def better(found: Solution, solver: Solver, seconds: float = math.inf) -> Solution:
     """Returns the solver's answer to a problem, or what was found where that is better, with the tighter bound.
 
     A solver that calls its answer optimal although a better one was found is an error: `SolverDisagrees`.
     """
-    solved = solver.solve(found.problem)
+    solved = solve_within(solver, found.problem, seconds)
     slack = TOLERANCE * max(1.0, abs(found.cost))
     if solved.status.optimal and found.cost < math.inf and found.cost < solved.cost - slack:
         raise SolverDisagrees(
@@ -99,5 +123,7 @@ def better(found: Solution, solver: Solver) -> Solution:
             f"costs {found.cost:g}. {REMEDIES}"
         )
     keep = not solved.status.optimal and found.cost < math.inf and found.cost <= solved.cost
-    chosen = found if keep else solved
+    chosen = solved
+    if keep:
+        chosen = out_of_time(found) if solved.status in (Status.TIME_LIMIT, Status.NO_TIME) else found
     return replace(chosen, bound=min(max(found.bound, solved.bound), chosen.cost))

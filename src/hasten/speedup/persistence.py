@@ -44,6 +44,7 @@ def save(speedup: Speedup, path: Path) -> None:
     del settings["schema"]
     own = not isinstance(settings["solver"], str)
     settings["solver"] = OWN if own else settings["solver"]
+    settings["solver_options"] = None if speedup.solver_options is None else dict(speedup.solver_options)
     settings["learner"] = None if speedup.learner is None else _settings(speedup.learner)
     state: dict[str, Any] = {
         "settings": settings,
@@ -180,7 +181,10 @@ def _state_form(cls: type[Speedup]) -> forms.Form:
     del settings["schema"]
     return forms.record(
         {
-            "settings": forms.record(settings | {"learner": forms.or_none(_LEARNER)}, optional=settings),
+            "settings": forms.record(
+                settings | {"learner": forms.or_none(_LEARNER), "solver_options": forms.or_none(_OPTIONS)},
+                optional=settings,
+            ),
             "own_solver": forms.switch,
             "trusted": forms.switch,
             "distrust": forms.or_none(forms.row(_SHARE, _SHARE, _SHARE, forms.whole(1))),
@@ -198,6 +202,7 @@ _SHARE = forms.number(0, 1)
 _SIZE = forms.number(0)
 _STEP = forms.number(math.ulp(0.0), sys.float_info.max)  # positive and finite
 _LEARNER = forms.record({field.name: forms.scalar for field in fields(Learner) if field.init})
+_OPTIONS = forms.table_of(forms.scalar)
 _RNG = forms.record(
     {
         "bit_generator": forms.one_of("PCG64"),

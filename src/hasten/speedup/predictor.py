@@ -14,7 +14,8 @@ from __future__ import annotations
 
 import logging
 import math
-from collections.abc import Callable, Iterable
+import time
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, overload
@@ -45,7 +46,7 @@ from hasten.speedup.guidance import ENOUGH, learn_and_try
 from hasten.speedup.mode import Mode
 from hasten.speedup.state import Memory
 from hasten.support.arrays import BoolArray, FloatArray
-from hasten.support.checks import check_number, check_switch, check_whole
+from hasten.support.checks import check_limit, check_number, check_switch, check_whole
 
 log = logging.getLogger(__name__)
 SWITCHES = ("prove", "enforce", "look_ahead", "reduce", "search_first", "repair", "learn", "progress")
@@ -61,6 +62,8 @@ class Speedup(Estimator):
 
     solver
         Its name, an object with `solve`, or a function (`make_solver`). "highs", the default, comes with the package.
+    solver_options
+        Options that go with the name of a solver: ours, and those of its package (`make_solver`). None by default.
     prove
         Whether an optimum that we prove ourselves counts as its answer, so that it is asked only for the rest. On by
         default, which is right for every exact solver. Turn it off if its answers are not always the cheapest valid
@@ -109,6 +112,13 @@ class Speedup(Estimator):
         The level of agreement, between 0 and 1, below which the search is not trusted. 0.95 by default; None always
         trusts it.
 
+    Limits, in seconds of the wall clock; what runs out of time is the best found so far, and says so:
+
+    time_limit
+        How long a problem may take, half of it for the solver. None, the default, is no limit.
+    call_limit
+        How long all problems of a call may take to be proved or solved. None, the default, is no limit.
+
     Everything else:
 
     n_jobs
@@ -142,6 +152,9 @@ class Speedup(Estimator):
         min_agreement: float | None = 0.95,
         learner: Learner | None = None,
         max_nodes: int | None = None,
+        time_limit: float | None = None,
+        call_limit: float | None = None,
+        solver_options: Mapping[str, Any] | None = None,
         n_jobs: int = 1,
         seed: int = 0,
         progress: bool = False,
@@ -167,10 +180,13 @@ class Speedup(Estimator):
         self.min_agreement = min_agreement
         self.learner = learner
         self.max_nodes = max_nodes
+        self.time_limit = time_limit
+        self.call_limit = call_limit
+        self.solver_options = solver_options
         self.n_jobs = n_jobs
         self.seed = seed
         self.progress = progress
-        self._made: tuple[object, Solver] | None = None
+        self._made: tuple[object, object, Solver] | None = None
         self._kept: Memory | None = None
         self._certifier: Certifier | None = None
         self._compares = False  # whether the solver is the user's own, which proofs are compared with
@@ -403,7 +419,8 @@ class Speedup(Estimator):
 
     def _proves_alone(self) -> bool:
         """Whether a single problem of an own solver can be answered by a proof alone, the short way."""
-        return self.mode == Mode.CERTIFIED and self.prove and not (self.learn or self.search_first)
+        limited = self.time_limit is not None or self.call_limit is not None
+        return self.mode == Mode.CERTIFIED and self.prove and not (self.learn or self.search_first or limited)
 
     def _prove_one(self, problem: Problem) -> Solution | None:
         """Proves one problem without what only batches need; None if that takes the solver."""
@@ -423,9 +440,10 @@ class Speedup(Estimator):
 
     def _exact(self, batch: Batch, progress: Progress | None = None) -> tuple[Solutions, int]:
         """Returns the answers of the black box, and how often that took the solver; says where it failed."""
+        deadline = math.inf if self.call_limit is None else time.monotonic() + self.call_limit
         try:
             exact, calls = self._answered(batch, progress)
-            if self._compares and self._proves:
+            if self._compares and self._proves and time.monotonic() < deadline:
                 calls += self._compare(exact)
         except SolverDisagrees as dispute:
             if self.on_disagreement == OnDisagreement.RAISE or not self._compares:
@@ -441,12 +459,15 @@ class Speedup(Estimator):
         """Returns the answers of the black box, without a look at whether it agrees with our proofs."""
         on_error = OnError(self.on_error)
         if not self._proves:
-            return solve_all(self._solver(), batch, progress, on_error), len(batch)
+            limits = {"time_limit": self.time_limit, "call_limit": self.call_limit}
+            return solve_all(self._solver(), batch, progress, on_error, **limits), len(batch)
         return prove_or_solve(
             batch,
             self._solver,
             found=self._search(batch) if self.search_first else None,
             max_nodes=self.max_nodes,
+            time_limit=self.time_limit,
+            call_limit=self.call_limit,
             n_jobs=self.n_jobs,
             progress=progress,
             on_error=on_error,
@@ -527,11 +548,12 @@ class Speedup(Estimator):
 
     def _solver(self) -> Solver:
         with self._lock:
-            if self._made is None or self._made[0] is not self.solver:
-                if self._made is not None:  # another one, of which nothing is known
+            made, options = self._made, self.solver_options
+            if made is None or made[0] is not self.solver or made[1] is not options:
+                if made is not None and made[0] is not self.solver:  # another one, of which nothing is known
                     self._memory.n_compared, self._memory.follows = 0, False
-                self._made = self.solver, make_solver(self.solver)
-            return self._made[1]
+                made = self._made = self.solver, options, make_solver(self.solver, **(options or {}))
+            return made[2]
 
     def _new_learner(self) -> Learner:
         if self.learner is not None:
@@ -584,5 +606,11 @@ class Speedup(Estimator):
             raise ProblemError(f"learner must be a Learner, or None for one as the search needs; got {self.learner!r}.")
         if self.max_nodes is not None:
             check_whole("max_nodes", self.max_nodes)
+        check_limit("time_limit", self.time_limit)
+        check_limit("call_limit", self.call_limit)
+        if self.solver_options is not None and not isinstance(self.solver_options, Mapping):
+            raise ProblemError(
+                f'solver_options must map names to values, such as {{"max_models": 8}}; got {self.solver_options!r}.'
+            )
         check_whole("n_jobs", self.n_jobs, least=1)
         check_whole("seed", self.seed, most=None)

@@ -49,6 +49,14 @@ def check_number(name: str, value: object, least: float = 0.0) -> None:
         raise ProblemError(f"{name} must be at most {sys.float_info.max:g}, or inf; got one of more than 300 digits.")
 
 
+def check_limit(name: str, value: object) -> None:
+    """Refuses what is neither a number of seconds, nor None for no limit."""
+    if value is None:
+        return
+    if isinstance(value, bool) or not isinstance(value, int | float | np.integer | np.floating) or not value >= 0:
+        raise ProblemError(f"{name} must be a number of seconds, or None for no limit; got {value!r}.")
+
+
 def check_switch(name: str, value: object, *, or_none: bool = False) -> None:
     """Refuses what is neither on nor off, nor None where that is a choice."""
     if value is True or value is False or (or_none and value is None):

@@ -67,7 +67,7 @@ class Alone:
     name = "hasten"
 
     def __init__(self, time_limit: float) -> None:
-        self._solver = cache(partial(make_solver, "highs", time_limit=time_limit))
+        self._solver = cache(partial(make_solver, "highs", time_limit=time_limit, interruptible=False))
 
     def solve(self, problem: Problem) -> Solution:
         """Answers a problem."""
@@ -88,7 +88,7 @@ class Toulbar2:
     name = "toulbar2"
 
     def __init__(self, time_limit: float) -> None:
-        self._solver = make_solver("toulbar2", time_limit=time_limit)
+        self._solver = make_solver("toulbar2", time_limit=time_limit, interruptible=False)
         self.inner = 0.0
         import pytoulbar2
 
@@ -109,25 +109,25 @@ class Toulbar2:
 
 
 def _solver(name: str) -> Callable[[float], Solver]:
-    return lambda time_limit: make_solver(name, time_limit=time_limit)
+    return lambda time_limit: make_solver(name, time_limit=time_limit, interruptible=False)
 
 
 def _highs_default(time_limit: float) -> Solver:
     from hasten.bench.peers.highs_default import HighsDefaultSolver
 
-    return HighsDefaultSolver(time_limit)
+    return HighsDefaultSolver(time_limit, interruptible=False)
 
 
 def _scipy(time_limit: float) -> Solver:
     from hasten.bench.peers.scipy_milp import ScipySolver
 
-    return ScipySolver(time_limit)
+    return ScipySolver(time_limit, interruptible=False)
 
 
 def _scip(time_limit: float) -> Solver:
     from hasten.bench.peers.scip import ScipSolver
 
-    return ScipSolver(time_limit)
+    return ScipSolver(time_limit, interruptible=False)
 
 
 _ALL = (

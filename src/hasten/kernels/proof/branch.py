@@ -21,6 +21,7 @@ import numpy as np
 from hasten.jit import inlined_kernel, kernel
 from hasten.kernels.layout import Graph
 from hasten.kernels.proof.dual import Dual, copy_labels, decode, factor_minimum, safe_bound, sweep
+from hasten.kernels.proof.watch import stopped
 from hasten.kernels.rows import in_reach, rows_hold, start_ranges, weight_in
 from hasten.kernels.score import total_cost
 from hasten.kernels.tolerance import EPS, FINE, allowance
@@ -231,7 +232,7 @@ def dive(
         undo(tree, level, n_changed, n_rows_changed)
         n_changed, n_rows_changed = tree.marks[level, 0], tree.marks[level, 1]
         i = next_label(graph, tree, level, v)
-        if i >= 0 and n_nodes < max_nodes:
+        if i >= 0 and n_nodes < max_nodes and not stopped(dual.watch):
             n_nodes += 1
             tree.label[level], tree.limit[level] = i, tree.vector[graph.first[v] + i]
             possible, n_changed, n_rows_changed = assign(graph, table, dual, tree, level, v, i)
@@ -342,12 +343,12 @@ def branch(
     outcome, best_cost, n_nodes = dive(
         graph, cost, table, dual, tree, min(max(dive_nodes, enough), max_nodes), best_cost, best, size, rounding
     )
-    if outcome == FINISHED:
+    if outcome == FINISHED or stopped(dual.watch):  # a dive that was stopped may leave nothing to split on
         return outcome, best_cost, n_nodes
     level = 0
     open_level(graph, dual, tree, 0, n_messages)
     while level >= 0:
-        if n_nodes >= max_nodes:
+        if n_nodes >= max_nodes or stopped(dual.watch):
             return LIMIT, best_cost, n_nodes
         v = tree.split[level]
         i = cheapest_untried(graph, tree, level, v)
@@ -377,6 +378,8 @@ def branch(
         n_nodes += n
         if outcome == FINISHED:
             continue
+        if stopped(dual.watch):
+            return LIMIT, best_cost, n_nodes
         level += 1
         open_level(graph, dual, tree, level, n_messages)
     return FINISHED, best_cost, n_nodes

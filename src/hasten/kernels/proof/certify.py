@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from hasten.jit import driver, grid, inlined_kernel, keep, kernel, split
+from hasten.jit import driver, grid, inlined_kernel, keep, kernel, part, split
 from hasten.kernels.eliminate import Plan, eliminate, plan_at, restore
 from hasten.kernels.layout import BatchArrays, Graph, costs_of, graph_at, graph_of, labels_of, tables_of
 from hasten.kernels.proof import dual as d
@@ -28,13 +28,16 @@ from hasten.kernels.proof.outcome import (
     PROVED,
     SIZE,
     STEP,
+    STOPPED,
     SWEEP,
     Proofs,
 )
+from hasten.kernels.proof.watch import stopped
 from hasten.kernels.rows import rows_hold
 from hasten.kernels.score import total_cost
 from hasten.kernels.tolerance import is_proved
 from hasten.support.arrays import FloatArray, IntArray
+from hasten.support.clock import ALL, AT
 
 
 class Effort(NamedTuple):
@@ -265,11 +268,18 @@ def numbers(sizes: tuple[int, ...]) -> int:
 
 @driver
 def certify_some(
-    batch: BatchArrays, reduced: IntArray, messages: Messages, effort: Effort, problems: IntArray, proofs: Proofs
+    batch: BatchArrays,
+    reduced: IntArray,
+    messages: Messages,
+    effort: Effort,
+    problems: IntArray,
+    proofs: Proofs,
+    watch: IntArray,
 ) -> None:
     """Certifies some problems of which elimination leaves something.
 
-    `reduced` has, for each, the addresses of its plan and of the graph that it leaves.
+    `reduced` has, for each, the addresses of its plan and of the graph that it leaves. `watch` tells whoever waits
+    which problem is worked on, counted from 1, and whether to stop.
     """
     n = largest(batch, reduced, problems)
     levels = max(effort.max_nodes, effort.row_nodes) // max(effort.dive_nodes, 1) + 3  # each takes a dive that ran out
@@ -293,7 +303,7 @@ def certify_some(
     scratch = Scratch(
         work,
         kept_cost,
-        d.Dual(message, multiplier, belief, marginal, row_low, row_high, smallest),
+        d.Dual(message, multiplier, belief, marginal, row_low, row_high, smallest, part(watch, 0, watch.size)),
         Tree(
             vector, tree_low, tree_high, base, chosen, label, limit, free, least, tree_labels,
             grid(marks, n.variables + 1, 2), place, before, row, low_before, high_before,
@@ -307,6 +317,10 @@ def certify_some(
     values, facts = proofs.values, proofs.facts
     for x in range(problems.size):
         p = problems[x]
+        watch[AT] = x + 1
+        if watch[ALL]:
+            facts[OUTCOME, p], values[BOUND, p] = STOPPED, min(values[BOUND, p], values[BEST, p])
+            continue
         small, given = graph_at(reduced[x, 1]), values[BEST, p]
         facts[OUTCOME, p], values[BEST, p], values[BOUND, p], facts[STEP, p], facts[N_SWEEPS, p], facts[N_NODES, p] = (
             certify(
@@ -324,6 +338,9 @@ def certify_some(
             )
         )
         facts[LABELS_BY, p] = facts[STEP, p] if values[BEST, p] != given or given == np.inf else GIVEN
+        if facts[OUTCOME, p] == OPEN and stopped(scratch.dual.watch):
+            facts[OUTCOME, p] = STOPPED
         if messages.total.size and facts[OUTCOME, p] == PROVED:
             d.add_messages(small, scratch.dual, messages.total, messages.times)
-    keep((floats, ints))
+    watch[AT] = 0
+    keep((floats, ints, watch))

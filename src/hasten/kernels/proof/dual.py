@@ -23,6 +23,7 @@ from hasten.jit import inlined_kernel, kernel
 from hasten.kernels.layout import Graph
 from hasten.kernels.proof.multipliers import update_row
 from hasten.kernels.proof.outcome import INFEASIBLE, OPEN, PROVED
+from hasten.kernels.proof.watch import stopped
 from hasten.kernels.rows import breaks_row, narrow, rows_hold, start_ranges
 from hasten.kernels.score import total_cost
 from hasten.kernels.tolerance import EPS, FINE, allowance, is_proved
@@ -39,6 +40,7 @@ class Dual(NamedTuple):
     row_low: FloatArray  # (R,) scratch space: ranges
     row_high: FloatArray  # (R,)
     smallest: FloatArray  # (MAX_COUNT + 1,) scratch space
+    watch: IntArray  # (3,) whether to stop: see `hasten.kernels.proof.watch`
 
 
 @kernel
@@ -312,6 +314,8 @@ def prove(
         if n_sweeps > 4 and (quick - before) * (max_sweeps - n_sweeps) < best_cost - quick and best_cost < np.inf:
             break
         if n_sweeps > 8 and quick - before < FINE * allowance(quick, size):
+            break
+        if stopped(dual.watch):
             break
         before = quick
     return OPEN, best_cost, max(bound, safe_bound(graph, cost, table, dual)), n_sweeps

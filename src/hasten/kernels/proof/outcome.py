@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from hasten.support.arrays import FloatArray, IntArray
 
-PROVED, OPEN, INFEASIBLE = 0, 1, 2
+PROVED, OPEN, INFEASIBLE, STOPPED = 0, 1, 2, 3
 GIVEN, LOOK, MEND, ELIMINATE, SWEEP, BRANCH = 0, 1, 2, 3, 4, 5  # the steps; 0: the labels were given
 
 

@@ -26,7 +26,7 @@ from hasten.speedup.calibration import Calibration, calibrate, problems_needed, 
 from hasten.speedup.mode import Mode
 from hasten.support import forms
 from hasten.support.arrays import IntArray
-from hasten.support.checks import check_number, check_width
+from hasten.support.checks import check_limit, check_number, check_width
 from hasten.support.files import output_directory
 from hasten.support.progress import Tell, tell_nobody
 from hasten.support.tensors import Tensors, format_of, load_tensors, reading, save_tensors
@@ -72,11 +72,13 @@ class Tagger:
     theta: float = math.inf
     mode: str = Mode.CERTIFIED
     solver: str = "highs"
+    time_limit: float | None = field(default=None, compare=False)  # seconds for a sentence; not saved
     about_theta: str = field(default="", compare=False, repr=False)  # what theta rests on, in words; not saved
 
     def __post_init__(self) -> None:
         check_width(self.width)
         check_number("theta", self.theta)
+        check_limit("time_limit", self.time_limit)
         if self.mode not in list(Mode):
             raise ProblemError(f"A tagger's mode is {Mode.choices()}, not {self.mode!r}.")
         for ours, theirs in (
@@ -143,7 +145,7 @@ class Tagger:
                 found = self._search(text)
             else:
                 batch = self.task.batch(text.n_entities, self.scorer.costs(text)[0])
-                found, _ = prove_or_solve(batch, solver, max_nodes=MAX_NODES)
+                found, _ = prove_or_solve(batch, solver, max_nodes=MAX_NODES, time_limit=self.time_limit)
                 warn_of_failures(found)
             yield from self._labelled(chunk, found)
 

@@ -70,8 +70,9 @@ class Trial:
     ) -> Trial:
         """Computes the costs of the sentences, and lets the ILP solver answer them."""
         tell("Scoring the test sentences", None)
-        text, ilp = intern(sentences), make_solver(solver)
-        large = ilp if solver == "cpsat" else make_solver("highs")  # which cannot share a process with cpsat
+        text, ilp = intern(sentences), make_solver(solver, interruptible=False)
+        # HiGHS cannot share a process with cpsat.
+        large = ilp if solver == "cpsat" else make_solver("highs", interruptible=False)
         costs, features = timed(lambda: model.costs(text)[0], runs)
         batch = task.batch(text.n_entities, costs)
         times: list[float] = []

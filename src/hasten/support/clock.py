@@ -1,0 +1,164 @@
+"""Time limits, and Ctrl-C, for work that does not look at the clock itself.
+
+A kernel, or another's solver, holds the thread that runs it: no signal is handled and no limit kept until it returns.
+So what may take long runs in a thread of its own, while the calling thread waits, a moment at a time. When time is up,
+or a signal raised an error, the work is asked to stop; what does not stop soon is left behind.
+
+A `Clock` does that for kernels, which look at a *watch* as they go: whether to stop ALL, the ONE problem to stop, and
+the problem that they are AT, counted from 1. (`hasten.jit`: these numbers are compiled into kernels.)
+"""
+
+from __future__ import annotations
+
+import math
+import threading
+import time
+from collections.abc import Callable
+from typing import Generic, TypeVar
+
+import numpy as np
+
+from hasten.support.arrays import IntArray
+
+Result = TypeVar("Result")
+
+ALL, ONE, AT = 0, 1, 2
+MOMENT = 0.02  # seconds between two looks at the clock
+LONG = 0.2  # seconds: work that cannot take longer is not worth a thread that can be stopped
+PATIENCE = 0.1  # seconds that work has to stop, once it was asked to
+
+
+class LeftBehindError(Exception):
+    """Work that did not stop when it was asked to; it goes on in a thread that nobody waits for."""
+
+
+class Stop:
+    """A request to stop, made in one thread and heard in another."""
+
+    def __init__(self) -> None:
+        self._asked = threading.Event()
+        self._tell: Callable[[], object] = _nothing
+
+    def set(self) -> None:
+        """Asks the work to stop."""
+        self._asked.set()
+        self._tell()
+
+    def is_set(self) -> bool:
+        """Whether it was asked to stop."""
+        return self._asked.is_set()
+
+    def tells(self, tell: Callable[[], object]) -> bool:
+        """Says what to call when it is asked to stop from now on; returns whether it was asked before."""
+        self._tell = tell
+        return self._asked.is_set()
+
+
+def _nothing() -> None:
+    """Does nothing."""
+
+
+NEVER = Stop()  # for work that nobody stops
+
+
+class _Work(threading.Thread, Generic[Result]):
+    """A call in a thread of its own, with what it returned or raised."""
+
+    def __init__(self, run: Callable[[], Result]) -> None:
+        super().__init__(daemon=True)
+        self._call = run
+        self.ended = threading.Event()
+        self.returned: Result | None = None
+        self.raised: BaseException | None = None
+
+    def run(self) -> None:
+        try:
+            self.returned = self._call()
+        except BaseException as error:  # raised again where it is waited for
+            self.raised = error
+        finally:
+            self.ended.set()
+
+
+def run_waiting(
+    run: Callable[[], Result],
+    cancel: Callable[[], object],
+    deadline: float = math.inf,
+    look: Callable[[], object] | None = None,
+    patience: float | None = PATIENCE,
+) -> Result:
+    """Returns what `run` returns, called in a thread of its own; Ctrl-C, and the deadline, get through.
+
+    `cancel` asks it to stop, once: at the deadline (of `time.monotonic`), after which it should return soon, or when an
+    error such as `KeyboardInterrupt` is raised here, which is then raised on. `look` is called every moment.
+    What has not stopped `patience` seconds after it was asked to is left behind (None: never): at the deadline, that
+    is `LeftBehindError`.
+    """
+    work = _Work(run)
+    try:
+        work.start()
+        while not work.ended.wait(min(MOMENT, max(0.0, deadline - time.monotonic()))):
+            if look is not None:
+                look()
+            if time.monotonic() >= deadline:
+                cancel()
+                if not work.ended.wait(patience):
+                    raise LeftBehindError
+    except LeftBehindError:
+        raise
+    except BaseException:
+        cancel()
+        work.ended.wait(patience)
+        raise
+    if work.raised is not None:
+        raise work.raised
+    return work.returned  # type: ignore[return-value]
+
+
+UNWATCHED = np.array([0, -1, 0])  # a watch that stops nothing, whoever shares it
+
+
+class Clock:
+    """Keeps kernels to limits in seconds: for each problem, and for all of them together; None is no limit."""
+
+    def __init__(self, each: float | None = None, together: float | None = None) -> None:
+        self.each = math.inf if each is None else each
+        self.deadline = math.inf if together is None else time.monotonic() + together
+        self.stopped = False
+        self._seen: list[tuple[IntArray, list[float]]] = []  # each watch, with what it was at, and since when
+
+    @property
+    def shortest(self) -> float:
+        """How many seconds work may take that looks at no watch."""
+        return min(self.each, self.deadline - time.monotonic())
+
+    def watch(self) -> IntArray:
+        """Returns a watch for one more kernel."""
+        watch = np.zeros(3, dtype=np.int64)
+        self._seen.append((watch, [0, 0.0]))
+        watch[ALL] = self.stopped  # looked at after it was put on the list, so that none is missed
+        return watch
+
+    def run(self, work: Callable[[], None], seconds: float) -> None:
+        """Runs kernels that carry watches of this clock, and take so many seconds at most.
+
+        They stop at once when they are asked to, so none is left behind.
+        """
+        if seconds <= LONG and seconds <= self.shortest:
+            work()
+            return
+        run_waiting(work, self._stop, self.deadline, self._look, patience=None)
+
+    def _look(self) -> None:
+        """Stops each problem that has had its time."""
+        now = time.monotonic()
+        for watch, seen in list(self._seen):
+            if watch[AT] != seen[0]:
+                seen[:] = watch[AT], now
+            elif seen[0] and now - seen[1] >= self.each:
+                watch[ONE] = seen[0]
+
+    def _stop(self) -> None:
+        self.stopped = True
+        for watch, _ in list(self._seen):
+            watch[ALL] = 1

@@ -1,0 +1,89 @@
+"""Problems that nobody finishes in a test's time; as a script, one that is interrupted while it is answered."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+import threading
+import time
+
+import numpy as np
+
+from hasten.model.problem import Problem
+from hasten.model.schema import Schema
+from hasten.proof.certifier import Certifier
+from hasten.solvers import make_solver
+
+FOREVER = 10**9  # nodes
+
+
+def spin_glass(side: int, seed: int = 0) -> Problem:
+    """Returns a binary grid whose neighbours want to be alike, or to differ, at random."""
+    rng = np.random.default_rng(seed)
+    schema = Schema()
+    spin = schema.variable("spin", ["down", "up"])
+    bond = schema.factor("bond", one=spin, other=spin)
+    shape = schema.structure()
+    spins = [[shape.add(spin) for _ in range(side)] for _ in range(side)]
+    bonds = [shape.connect(bond, one=spins[r][c], other=spins[r][c + 1]) for r in range(side) for c in range(side - 1)]
+    bonds += [shape.connect(bond, one=spins[r][c], other=spins[r + 1][c]) for r in range(side - 1) for c in range(side)]
+    alike = np.array([[-1.0, 1.0], [1.0, -1.0]])
+    tables = {b: strength * alike for b, strength in zip(bonds, rng.normal(size=len(bonds)), strict=True)}
+    return shape.problem(0.1 * rng.normal(size=shape.n_labels), tables=tables)
+
+
+def packing(n: int) -> Problem:
+    """Returns items to pack, worth about what they weigh, within several limits."""
+    rng = np.random.default_rng(0)
+    schema = Schema()
+    item = schema.variable("item", ["out", "in"])
+    shape = schema.structure()
+    items = [shape.add(item) for _ in range(n)]
+    weights = rng.integers(100, 1000, size=(5, n))
+    for r, row in enumerate(weights):
+        shape.rule(f"limit {r}", [(v, "in", float(w)) for v, w in zip(items, row, strict=True)], at_most=row.sum() // 2)
+    worth = weights.mean(axis=0) + rng.integers(0, 100, size=n)
+    return shape.problem(np.stack([np.zeros(n), -worth / 100.0], axis=1).ravel())
+
+
+def interrupted(way: str) -> float:
+    """Sends this process SIGINT while it answers; returns how many seconds later that was an error."""
+    problem = packing(200) if way == "gurobi" else spin_glass(20)  # its licence is for small models
+    if way == "certifier":
+        Certifier()(spin_glass(4))
+
+        def answer() -> object:
+            return Certifier(max_nodes=FOREVER)(problem)
+
+    elif way == "threads":
+        Certifier()(spin_glass(4))
+
+        def answer() -> object:
+            return Certifier(max_nodes=FOREVER)([problem] * 4, n_jobs=2)
+
+    else:
+        solver = make_solver(way)
+        solver.solve(spin_glass(3))
+
+        def answer() -> object:
+            return solver.solve(problem)
+
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # processes in the background may ignore it
+    sent: list[float] = []
+
+    def interrupt() -> None:
+        sent.append(time.monotonic())
+        os.kill(os.getpid(), signal.SIGINT)
+
+    threading.Timer(0.7, interrupt).start()
+    try:
+        answer()
+    except KeyboardInterrupt:
+        return time.monotonic() - sent[0]
+    raise AssertionError("It was not interrupted.")
+
+
+if __name__ == "__main__":
+    print(interrupted(sys.argv[1]), flush=True)
+    os._exit(0)  # work that was left behind is not waited for

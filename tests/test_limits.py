@@ -1,0 +1,189 @@
+"""Limits are kept, Ctrl-C gets through, and what was found until then is true."""
+
+from __future__ import annotations
+
+import math
+import subprocess
+import sys
+import time
+
+import hard
+import naive
+import numpy as np
+import pytest
+from hard import FOREVER, spin_glass
+from strategies import entity_relation
+
+from hasten.errors import ProblemError, SolverError
+from hasten.model.solution import Solution, Source, Status
+from hasten.proof.certifier import Certifier
+from hasten.solvers import available_solvers, make_solver
+from hasten.speedup.predictor import Speedup
+
+SOLVERS = [name for name in ("highs", "gurobi", "cpsat", "toulbar2") if available_solvers()[name]]
+SOON = 2.0  # seconds: limits are kept much better, but machines may be busy
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _loaded() -> None:
+    """Loads the kernels first, which takes its time."""
+    Certifier()(spin_glass(4))
+
+
+def assert_late(found: Solution) -> None:
+    """Sees that an answer says that time ran out, and that the rest of what it says is true."""
+    assert found.status in (Status.TIME_LIMIT, Status.NO_TIME)
+    assert not found.status.optimal
+    assert "an out of time" in found.status
+    if found.values is not None:
+        assert found.problem.check(found.labels).valid
+        assert found.cost == pytest.approx(found.problem.total(found.labels))
+        assert found.bound <= found.cost
+        assert found.gap == found.cost - found.bound
+
+
+def test_a_proof_that_runs_out_of_time_gives_the_best_it_has():
+    began = time.monotonic()
+    found = Certifier(max_nodes=FOREVER, time_limit=0.3)(spin_glass(20))
+    assert time.monotonic() - began < 0.3 + SOON
+    assert found.status is Status.TIME_LIMIT
+    assert math.isfinite(found.gap)
+    assert_late(found)
+
+
+@pytest.mark.parametrize("n_jobs", [1, 2])
+def test_each_problem_has_its_own_time(n_jobs):
+    problems = [spin_glass(20), spin_glass(3), spin_glass(20, seed=1), spin_glass(3, seed=1)]
+    found = Certifier(max_nodes=FOREVER, time_limit=0.3)(problems, n_jobs=n_jobs)
+    assert found.has(Status.TIME_LIMIT).tolist() == [True, False, True, False]
+    assert found.proved.tolist() == [False, True, False, True]
+
+
+@pytest.mark.parametrize("n_jobs", [1, 2])
+def test_all_problems_of_a_call_have_a_time_together(n_jobs):
+    began = time.monotonic()
+    found = Certifier(max_nodes=FOREVER, call_limit=0.3)([spin_glass(20)] * 20, n_jobs=n_jobs)
+    assert time.monotonic() - began < 0.3 + SOON
+    for answer in found:
+        assert_late(answer)
+
+
+def test_what_is_stopped_at_any_moment_is_never_wrong():
+    rng = np.random.default_rng(0)
+    shape = entity_relation(2)
+    batch = shape.batch(rng.normal(size=(100, shape.n_labels)))
+    for certifier in (Certifier(call_limit=0.0, max_join=0), Certifier(time_limit=0.0, max_join=0)):
+        for answer in certifier(batch):
+            best = naive.solve(answer.problem).cost
+            assert answer.bound <= best + 1e-9
+            assert answer.cost >= best - 1e-9
+            assert answer.status in (Status.PROVED, Status.TIME_LIMIT, Status.NO_TIME)
+
+
+def test_limits_that_are_not_reached_change_nothing():
+    shape = entity_relation(8)
+    batch = shape.batch(np.random.default_rng(0).normal(size=(30, shape.n_labels)))
+    free, limited = Certifier().report(batch), Certifier(time_limit=60, call_limit=600).report(batch)
+    assert limited.solutions.labels.tolist() == free.solutions.labels.tolist()
+    assert limited.solutions.status.tolist() == free.solutions.status.tolist()
+    assert limited.solutions.bound.tolist() == free.solutions.bound.tolist()
+    assert limited.n_nodes.tolist() == free.n_nodes.tolist()
+    assert limited.n_sweeps.tolist() == free.n_sweeps.tolist()
+    assert free.n_nodes.any()
+
+
+@pytest.mark.parametrize("way", ["certifier", "threads", *SOLVERS])
+def test_ctrl_c_gets_through(way):
+    said = subprocess.run([sys.executable, hard.__file__, way], capture_output=True, text=True, timeout=300)
+    assert said.returncode == 0, said.stderr
+    assert float(said.stdout.splitlines()[-1]) < SOON
+
+
+@pytest.mark.parametrize("name", [name for name in SOLVERS if name not in ("gurobi", "cpsat")])  # small; alone
+def test_a_solver_keeps_the_wall_clock(name):
+    solver, began = make_solver(name), time.monotonic()
+    found = solver.solve(spin_glass(20), time_limit=1.0)
+    assert time.monotonic() - began < 1.0 + SOON
+    assert_late(found)
+    small = spin_glass(3)
+    assert solver.solve(small).cost == pytest.approx(naive.solve(small).cost)  # and goes on working
+
+
+@pytest.mark.parametrize("prove", [True, False])
+def test_a_speedup_keeps_its_limits(prove):
+    problem = spin_glass(20)
+    fast = Speedup(problem.structure.schema, prove=prove, max_nodes=FOREVER, time_limit=0.8)
+    began = time.monotonic()
+    answer = fast.predict(problem)
+    assert time.monotonic() - began < 0.8 + SOON
+    assert_late(answer)
+    fast.set_params(time_limit=None, call_limit=0.5)
+    began = time.monotonic()
+    answers = fast.predict([problem] * 10)
+    assert time.monotonic() - began < 0.5 + SOON
+    for answer in answers:
+        assert_late(answer)
+
+
+def test_a_speedup_has_what_was_found_when_no_time_is_left_for_the_solver():
+    problem = spin_glass(20)
+    answer = Speedup(problem.structure.schema, call_limit=0.3, max_nodes=FOREVER).predict(problem)
+    assert answer.status is Status.TIME_LIMIT
+    assert answer.source is not Source.SOLVER
+
+
+@pytest.mark.parametrize("wrong", [-1, "3", True, math.nan])
+def test_a_limit_is_a_number_of_seconds(wrong):
+    problem = spin_glass(2)
+    for setting in ("time_limit", "call_limit"):
+        with pytest.raises(ProblemError, match=f"{setting} must be a number of seconds, or None for no limit"):
+            Certifier(**{setting: wrong})
+        with pytest.raises(ProblemError, match=setting):
+            Speedup(problem.structure.schema, **{setting: wrong}).predict(problem)
+
+
+NATIVE = {"highs": ("mip_rel_gap", 0.9), "gurobi": ("MIPGap", 0.9), "toulbar2": ("hbfs", 0)}
+
+
+@pytest.mark.parametrize("name", [name for name in SOLVERS if name in NATIVE])
+def test_a_solvers_own_options_reach_it(name):
+    option, value = NATIVE[name]
+    problem = hard.packing(20) if name != "toulbar2" else spin_glass(3)
+    found = make_solver(name, **{option: value}).solve(problem)
+    best = make_solver("brute", max_labellings=10**9).solve(problem).cost
+    assert found.problem.check(found.labels).valid
+    assert found.bound <= best + 1e-6 * abs(best)
+    if found.status is Status.SOLVED:
+        assert found.cost == pytest.approx(best)
+    else:
+        assert found.status is Status.WITHIN_GAP
+
+
+def test_a_wide_gap_is_not_called_optimal():
+    found = make_solver("highs", mip_rel_gap=0.9).solve(hard.packing(60))
+    assert found.status is Status.WITHIN_GAP
+    assert 0 < found.gap < 0.9 * abs(found.cost)
+    assert not found.status.optimal
+
+
+@pytest.mark.parametrize("name", [name for name in SOLVERS if name != "cpsat"])
+def test_options_that_a_solver_does_not_know_are_refused(name):
+    with pytest.raises(SolverError, match=f"{name} has no option nonsense=1"):
+        make_solver(name, nonsense=1)
+    with pytest.raises(SolverError, match=r"brute has no option nonsense\. It has time_limit, max_labellings"):
+        make_solver("brute", nonsense=1)
+
+
+def test_a_speedup_hands_options_to_its_solver_and_keeps_them(tmp_path):
+    problem = hard.packing(12)
+    schema = problem.structure.schema
+    fast = Speedup(schema, solver="brute", solver_options={"max_labellings": 4000}, prove=False, on_error="raise")
+    with pytest.raises(SolverError, match="its limit is 4,000"):
+        fast.predict(problem)
+    fast.save(tmp_path / "fast")
+    again = Speedup.load(tmp_path / "fast", schema)
+    assert again.get_params() == fast.get_params()
+    again.set_params(solver_options={"max_labellings": 5000})
+    assert again.predict(problem).status is Status.SOLVED
+    with pytest.raises(ProblemError, match="solver_options must map names to values"):
+        again.set_params(solver_options=["max_labellings"]).predict(problem)
