@@ -242,7 +242,7 @@ def test_a_sentence_that_the_solver_fails_on_is_told_apart(tagger, sentences, mo
     def fail(problem):
         raise ValueError("too hard")
 
-    def hardly(batch, solver, max_nodes):
+    def hardly(batch, solver, max_nodes, time_limit):
         answers, n_calls = prove_or_solve(batch, solver, max_nodes=max_nodes)
         return answers.replace([1], solve_all(make_solver(fail), batch.select([1]))), n_calls
 
