@@ -22,7 +22,7 @@ from hasten.kernels.proof.certify import Effort, Messages, certify_some, elimina
 from hasten.kernels.proof.look import look_at_some
 from hasten.kernels.proof.outcome import BEST, LABELS_BY, N_NODES, N_SWEEPS, OPEN, OUTCOME, STEP, Proofs
 from hasten.model.batch import ONLY, Batch, arrays_of, as_batch
-from hasten.model.elimination import MAX_JOIN, addresses, reduce
+from hasten.model.elimination import MAX_JOIN, reduce
 from hasten.model.problem import Problem
 from hasten.model.solution import SOURCES, STATUSES, Solution, Solutions, Source, Status, numbered
 from hasten.model.structure import Structure
@@ -184,11 +184,10 @@ class Certifier:
         in_parallel(look, len(batch), n_jobs)
         left = batch.order[proofs.facts[OUTCOME, batch.order] == OPEN]
         if left.size:
-            numbers = batch.structure[left]
-            reduced = addresses(batch.structures, self.max_join)[numbers]
+            used, numbers = np.unique(batch.structure[left], return_inverse=True)  # others need no plan
+            reductions = [reduce(batch.structures[s].compiled, self.max_join) for s in used.tolist()]
+            reduced = np.concatenate([each.addresses for each in reductions])[numbers]
             effort, messages = self._effort, Messages(start, *(sums or NO_SUMS))
-
-            reductions = [reduce(each.compiled, self.max_join) for each in batch.structures]
             sizes, complete = np.array([(each.size, each.complete) for each in reductions]).T
             easy, hard = (np.flatnonzero(complete[numbers] == easy) for easy in (True, False))
 

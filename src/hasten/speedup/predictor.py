@@ -367,12 +367,12 @@ class Speedup(Estimator):
         if self._kept is None:
             with self._lock:
                 if self._kept is None:
-                    check_whole("seed", self.seed)
+                    check_whole("seed", self.seed, most=None)
                     self._kept = Memory(np.random.default_rng(self.seed), guided=not self.enforce)
         return self._kept
 
     def _requires_fit(self) -> bool:
-        return self.mode == "search" and not self.learn
+        return self.mode == Mode.SEARCH and not self.learn
 
     def __sklearn_is_fitted__(self) -> bool:
         return not self._requires_fit() or self._memory.learned is not None
@@ -418,7 +418,7 @@ class Speedup(Estimator):
         return exact
 
     def _proves_alone(self) -> bool:
-        """Whether a single problem of an own solver can be answered by a proof alone, the short way."""
+        """Whether a single problem can be answered by a proof alone, the short way."""
         limited = self.time_limit is not None or self.call_limit is not None
         return self.mode == Mode.CERTIFIED and self.prove and not (self.learn or self.search_first or limited)
 
