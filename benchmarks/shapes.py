@@ -225,6 +225,8 @@ def main() -> None:
         )
         print(json.dumps(rounds))
         return
+    if given.against and not (given.against / "src" / "hasten").is_dir():
+        options.error(f"{given.against} is not a checkout: it has no src/hasten.")
     here = Path(__file__).resolve().parent.parent
     checkouts = {"this": here} | ({"other": given.against.resolve()} if given.against else {})
     found: dict[str, list[dict[str, dict[str, float]]]] = {which: [] for which in checkouts}

@@ -14,8 +14,9 @@ import numpy as np
 from hypothesis import strategies as st
 
 from hasten.model.problem import Problem
+from hasten.model.rules import Rule
 from hasten.model.schema import FactorKind, Schema
-from hasten.model.structure import Rule, Structure
+from hasten.model.structure import Structure
 
 # The paper's schema, written out a second time on purpose: tests of the core stand without the task, and the task's own
 # schema is tested against this one.

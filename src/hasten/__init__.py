@@ -26,9 +26,10 @@ from hasten.learning.heuristic import Heuristic
 from hasten.learning.learner import Learner
 from hasten.model.batch import Batch
 from hasten.model.problem import Problem, Scorer
+from hasten.model.rules import Rule
 from hasten.model.schema import FactorKind, Schema, VariableKind
 from hasten.model.solution import SOURCES, STATUSES, Solution, Solutions, Source, Status
-from hasten.model.structure import Rule, Structure
+from hasten.model.structure import Structure
 from hasten.model.violations import Check, Violation
 from hasten.proof.certifier import Certifier
 from hasten.search.beam import FORCED, BeamSearch, greedy

@@ -17,8 +17,9 @@ from typing import Any
 import numpy as np
 
 from hasten.model.problem import Problem
+from hasten.model.rules import Rule
 from hasten.model.schema import Schema
-from hasten.model.structure import Rule, Structure
+from hasten.model.structure import Structure
 
 Described = dict[str, Any]
 SHAPE = ("kinds", "factors", "rules", "variables", "scopes", "order", "structure_rules")

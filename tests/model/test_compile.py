@@ -18,8 +18,9 @@ from hasten.model import elimination, structure
 from hasten.model.batch import Batch
 from hasten.model.elimination import reduce
 from hasten.model.problem import Problem
+from hasten.model.rules import Rule
 from hasten.model.schema import Schema
-from hasten.model.structure import Rule, Structure
+from hasten.model.structure import Structure
 from hasten.proof.certifier import Certifier
 from hasten.search.reduced import ReducedSearch
 from hasten.support.cache import Cache

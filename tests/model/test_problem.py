@@ -15,8 +15,9 @@ from strategies import entity_relation, random_problem, small_problems
 from hasten.errors import ProblemError, SchemaError
 from hasten.model.batch import Batch, as_batch
 from hasten.model.problem import Problem
+from hasten.model.rules import Rule
 from hasten.model.schema import Schema
-from hasten.model.structure import Rule, Structure
+from hasten.model.structure import Structure
 from hasten.search.beam import BeamSearch
 from hasten.search.constrained import ConstrainedSearch
 

@@ -13,8 +13,9 @@ from strategies import entity_relation, small_problems
 from hasten.errors import SchemaError
 from hasten.kernels.layout import Graph
 from hasten.model.problem import Problem
+from hasten.model.rules import Rule
 from hasten.model.schema import FactorKind, Schema, VariableKind
-from hasten.model.structure import Rule, Structure
+from hasten.model.structure import Structure
 from hasten.search.beam import BeamSearch
 
 
@@ -113,7 +114,7 @@ def test_rules_name_variables_and_labels_that_exist() -> None:
     with refused("Rule 'few': the terms must be a list, got 3"):
         shape.rule("few", 3, at_most=1)
     # What was refused leaves no trace.
-    assert shape.rules == []
+    assert shape.rules == ()
     assert len(shape.graph.row_low) == 0
 
 
@@ -272,3 +273,20 @@ def test_terms_of_one_label_cannot_add_up_to_more_than_a_weight_may_be() -> None
         Rule("sum", ((1, "cat", math.nan),), 0.0, 1.0)
     shape.rule("enough", [(0, "cat", 1e10), (1, "cat", 1e10), (0, "dog", 6e9), (0, "dog", -6e9)], at_most=1e10)
     assert shape.graph.row_weight.tolist() == [1e10, 1e10]
+
+
+def test_rules_come_back_as_they_were_stated() -> None:
+    pets = Pets()
+    shape = pets.structure()
+    stated = [
+        Rule.of("pairs", [(0, "cat"), (1, "cat")], at_most=1),
+        Rule.of("weighted", [(1, "cat", -2), (0, "cat"), (1, "cat", 0.5)], at_least=-1, at_most=3),
+    ]
+    shape.rule("pairs", [(0, "cat"), (1, "cat")], at_most=1)
+    shape.rule("weighted", ([1, "cat", -2], (0, "cat"), (1, "cat", 0.5)), at_least=-1, at_most=3)
+    assert shape.rules == tuple(stated)
+    assert shape.n_rules == 2
+    with refused("Rule 'odd': the weight of 'cat' must be a finite number"):
+        shape.rule("odd", [(0, "cat", 1j)], at_most=1)
+    with refused("Rule 'odd': the weight of 'cat' must be a finite number"):
+        shape.rule("odd", [(0, "cat", "1")], at_most=1)

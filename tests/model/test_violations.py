@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from strategies import entity_relation, small_problems
 
 from hasten.model.problem import Problem
+from hasten.model.rules import Rule
 from hasten.model.schema import Schema
-from hasten.model.structure import Rule
 from hasten.model.violations import Check, Violation
 
 

@@ -17,7 +17,7 @@ import numpy as np
 import naive
 from hasten.errors import SolverError
 from hasten.model.solution import Status
-from hasten.model.structure import Rule
+from hasten.model.rules import Rule
 from hasten.solvers import make_solver
 from strategies import entity_relation, random_problem
 

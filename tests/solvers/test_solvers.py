@@ -15,9 +15,10 @@ from strategies import entity_relation, random_problem, small_problems
 
 from hasten.errors import SolverError, SolverMissing, SolverTooSmall, SolverWrong
 from hasten.model.problem import Problem
+from hasten.model.rules import Rule
 from hasten.model.schema import Schema
 from hasten.model.solution import Solution, Source, Status
-from hasten.model.structure import Rule, Structure
+from hasten.model.structure import Structure
 from hasten.solvers import available_solvers, check_solver, load, make_solver, solve_all
 from hasten.solvers.base import Outcome
 from hasten.solvers.formulation import formulate, hall_rows

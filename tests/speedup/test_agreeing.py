@@ -10,9 +10,10 @@ import pytest
 from hasten.errors import ProblemError, SolverDisagrees
 from hasten.model.batch import Batch
 from hasten.model.problem import Problem
+from hasten.model.rules import Rule
 from hasten.model.schema import Schema
 from hasten.model.solution import Source
-from hasten.model.structure import Rule, Structure
+from hasten.model.structure import Structure
 from hasten.solvers.brute import BruteSolver
 from hasten.speedup.agreeing import FIRST
 from hasten.speedup.predictor import Speedup

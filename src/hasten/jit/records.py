@@ -18,6 +18,7 @@ from __future__ import annotations
 
 import ctypes
 import operator
+from array import array as growing
 from collections.abc import Callable
 from typing import Any, ClassVar, Self
 
@@ -40,15 +41,18 @@ from numba.extending import (
 from hasten.support.arrays import IntArray
 
 PAIR = types.UniTuple(types.intp, 2)
+INT, FLOAT = np.dtype(np.int64), np.dtype(np.float64)
 
 
 class Record:
     """Named arrays in one buffer. A subclass declares its fields as `IntArray`s and `FloatArray`s."""
 
     _fields: ClassVar[dict[str, bool]] = {}  # whether each field is of floats
+    _places: ClassVar[dict[str, int]] = {}  # where in the buffer it says where each field starts
 
     def __init_subclass__(cls) -> None:
         cls._fields = {name: kind == "FloatArray" for name, kind in cls.__annotations__.items()}
+        cls._places = {name: 2 * number for number, name in enumerate(cls._fields)}
 
     def __init__(self, buffer: IntArray) -> None:
         self.buffer = buffer
@@ -58,15 +62,14 @@ class Record:
         """Returns a record of these fields, copied one after the other."""
         if fields.keys() != cls._fields.keys():
             raise TypeError(f"{cls.__name__} has other fields: {sorted(fields.keys() ^ cls._fields.keys())}")
-        header: list[int] = []
-        parts = []
-        at = 2 * len(fields)
-        for name, floating in cls._fields.items():
-            values = np.asarray(fields[name], dtype=np.float64 if floating else np.int64)
-            header += (at, values.size)
-            at += values.size
-            parts.append(values.view(np.int64) if floating else values)
-        return cls(np.concatenate([np.array(header, dtype=np.int64), *parts]))
+        parts: list[Any] = [
+            np.ascontiguousarray(fields[name], FLOAT if real else INT) for name, real in cls._fields.items()
+        ]
+        at, header = 2 * len(parts), growing("q")
+        for part in parts:
+            header.extend((at, part.size))
+            at += part.size
+        return cls(np.frombuffer(bytearray().join((header, *parts)), INT))
 
     @classmethod
     def at(cls, address: int) -> Self:
@@ -82,13 +85,14 @@ class Record:
         return int(self.buffer.ctypes.data)
 
     def __getattr__(self, name: str) -> Any:
-        if name not in self._fields:
+        place = self._places.get(name)
+        if place is None:
             raise AttributeError(f"{type(self).__name__} has no field {name!r}.")
-        place = 2 * list(self._fields).index(name)
-        start, size = self.buffer[place : place + 2].tolist()
-        found = self.buffer[start : start + size]
+        buffer = self.buffer
+        start, size = buffer.item(place), buffer.item(place + 1)
+        found = buffer[start : start + size]
         if self._fields[name]:
-            found = found.view(np.float64)
+            found = found.view(FLOAT)
         self.__dict__[name] = found  # so that it is made once
         return found
 

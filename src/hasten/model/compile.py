@@ -270,8 +270,6 @@ def _links(first: IntArray, cells: _Cells, n_rows: int, whole: BoolArray) -> Fie
         low, high = np.minimum.reduceat(cells.weight, at), np.maximum.reduceat(cells.weight, at)
         low, high = np.where(others & (low > 0.0), 0.0, low), np.where(others & (high < 0.0), 0.0, high)
     by_variable = stable_order(variable, n_variables)
-    size = np.bincount(row, np.maximum(np.abs(low), np.abs(high)), n_rows)
-    n_links = np.bincount(row, minlength=n_rows)
     return {
         "link_first": offsets(np.bincount(variable, minlength=n_variables)),
         "link_row": row[by_variable],
@@ -279,8 +277,17 @@ def _links(first: IntArray, cells: _Cells, n_rows: int, whole: BoolArray) -> Fie
         "link_high": high[by_variable],
         "range_low": np.bincount(row, low, n_rows),
         "range_high": np.bincount(row, high, n_rows),
-        "row_margin": np.where(whole & (size < EXACT), 0.0, 8 * EPS * (n_links + 4) * size),
+        "row_margin": _margins(row, np.maximum(-low, high), whole),
     }
+
+
+def _margins(row: IntArray, size: FloatArray, whole: BoolArray) -> FloatArray:
+    """Returns how far rounding can put what rows can come to off, given the row and the size of each link."""
+    n_rows = len(whole)
+    if whole.all() and size.sum() < EXACT:
+        return np.zeros(n_rows)
+    sizes, n_links = np.bincount(row, size, n_rows), np.bincount(row, minlength=n_rows)
+    return np.where(whole & (sizes < EXACT), 0.0, 8 * EPS * (n_links + 4) * sizes)
 
 
 def _limits(limits: FloatArray, whole: BoolArray, side: int) -> FloatArray:
@@ -289,9 +296,11 @@ def _limits(limits: FloatArray, whole: BoolArray, side: int) -> FloatArray:
     A sum of whole weights stops at the last whole number within the limit, which may be off by what writing it as a
     float takes; others have the slack of a solver.
     """
-    size = np.maximum(1.0, np.abs(limits))
     nearest = np.rint(limits)
+    if whole.all() and (nearest == limits).all():
+        return nearest + 0.0  # no negative zero
+    size = np.maximum(1.0, np.abs(limits))
     with np.errstate(invalid="ignore"):  # inf - inf
         meant = np.abs(limits - nearest) <= np.minimum(SLACK, NOISE * size)
     stop = np.where(meant, nearest, np.floor(limits) if side > 0 else np.ceil(limits))
-    return np.where(whole, stop, limits + side * SLACK * size) + 0.0  # no negative zero
+    return np.where(whole, stop, limits + side * SLACK * size) + 0.0

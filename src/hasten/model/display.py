@@ -12,9 +12,10 @@ import numpy as np
 
 from hasten.model.batch import Batch
 from hasten.model.problem import Problem
+from hasten.model.rules import Rule
 from hasten.model.schema import FactorKind, KindRule, Schema
 from hasten.model.solution import SOURCES, STATUSES, Solution, Solutions
-from hasten.model.structure import Rule, Structure
+from hasten.model.structure import Structure
 from hasten.support.html import MOST_ROWS, card, sentence, table
 
 FEW = 5  # answers or labels that stand for the others
@@ -46,7 +47,7 @@ def of_structure(structure: Structure) -> str:
         factors = Counter(factor.kind.name for factor in structure.factors)
         parts.append(table(["factor kind", "factors"], factors.items(), len(factors)))
     rules = ([rule.name, _limits(rule), _counts((len(rule.terms), "label"))] for rule in structure.rules)
-    parts.append(table(["rule", "needs", "of"], rules, len(structure.rules)))
+    parts.append(table(["rule", "needs", "of"], rules, structure.n_rules))
     return card(f"Structure: {_size(structure)}", *parts)
 
 
@@ -66,7 +67,7 @@ def of_batch(batch: Batch) -> str:
     numbers = np.bincount(batch.structure, minlength=len(batch.structures))
     order = np.argsort(-numbers, kind="stable")[: np.count_nonzero(numbers)]
     shapes = [(int(numbers[s]), batch.structures[s]) for s in order[:MOST_ROWS]]
-    rows = ([n, each.n_variables, len(each.factors), len(each.rules)] for n, each in shapes)
+    rows = ([n, each.n_variables, len(each.factors), each.n_rules] for n, each in shapes)
     lazy = [sentence("Its costs are computed on demand.")] if batch.lazy else []
     return card(
         f"Batch: {_counts((len(batch), 'problem'), (len(order), 'structure'))}",
@@ -114,9 +115,7 @@ def _counts(*counted: tuple[int, str]) -> str:
 
 
 def _size(structure: Structure) -> str:
-    return _counts(
-        (structure.n_variables, "variable"), (len(structure.factors), "factor"), (len(structure.rules), "rule")
-    )
+    return _counts((structure.n_variables, "variable"), (len(structure.factors), "factor"), (structure.n_rules, "rule"))
 
 
 def _several(names: Sequence[str]) -> str:

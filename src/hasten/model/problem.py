@@ -14,8 +14,9 @@ import numpy as np
 
 from hasten.errors import ProblemError
 from hasten.kernels.score import total_cost
+from hasten.model.rules import Rule
 from hasten.model.schema import check_table
-from hasten.model.structure import Rule, Structure
+from hasten.model.structure import Structure
 from hasten.support.arrays import FloatArray, IntArray, floats
 
 if TYPE_CHECKING:

@@ -12,7 +12,7 @@ from array import array
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -26,7 +26,8 @@ from hasten.model.compile import (
     compile_rows,
     compile_variables,
 )
-from hasten.model.schema import MAX_WEIGHT, FactorKind, Schema, VariableKind, check_weight, read_limits
+from hasten.model.rules import Rule, Term, Terms, listed, read_quickly
+from hasten.model.schema import FactorKind, Schema, VariableKind, read_limits
 from hasten.support.arrays import FloatArray, IntArray, ints, offsets, ranges, sizes_of
 from hasten.support.cache import Cache
 
@@ -37,9 +38,6 @@ if TYPE_CHECKING:
 
 MAX_KEPT = 64 * 2**20  # bytes of compiled shapes, used last, that are kept although no structure has them
 MAX_OPENED = 64  # how many sets of own tables a structure remembers
-TUPLES, ONE = {tuple}, (1.0,)  # what terms usually are; the weight of a term without one
-Term = tuple[int, str] | tuple[int, str, float]
-Item = TypeVar("Item")
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,72 +46,6 @@ class Factor:
 
     kind: FactorKind
     scope: tuple[int, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class Rule:
-    """A linear row over indicators: `low <= sum of weight * [variable = label] <= high`.
-
-    >>> Rule.of("one of two", [(0, "person"), (1, "person")], exactly=1).high
-    1.0
-    """
-
-    name: str
-    terms: tuple[tuple[int, str, float], ...]
-    low: float
-    high: float
-
-    def __post_init__(self) -> None:
-        weights = [abs(weight) for _, _, weight in self.terms]
-        if not sum(weights) <= MAX_WEIGHT:  # or one is nan
-            self._check_sums()
-
-    def _check_sums(self) -> None:
-        """Refuses terms whose weights, those of one label added up, are too large."""
-        total: dict[tuple[int, str], float] = {}
-        for variable, label, weight in self.terms:
-            check_weight(weight, self.name, label)
-            total[variable, label] = total.get((variable, label), 0.0) + weight
-        for (variable, label), weight in total.items():
-            if abs(weight) > MAX_WEIGHT:
-                raise SchemaError(
-                    f"Rule {self.name!r}: the weights of {label!r} of variable {variable} add up to {weight:g}; beyond "
-                    f"{MAX_WEIGHT:g} its sums cannot be told apart from rounding. Scale the rule down."
-                )
-
-    @staticmethod
-    def of(
-        name: str,
-        terms: Iterable[Term],
-        *,
-        at_most: float | None = None,
-        at_least: float | None = None,
-        exactly: float | None = None,
-    ) -> Rule:
-        """Makes a rule from (variable, label) or (variable, label, weight) terms."""
-        low, high = read_limits(name, at_most, at_least, exactly)
-        listed: Sequence[Any] = terms if type(terms) is list else _listed(terms, f"Rule {name!r}: the terms")
-        if set(map(type, listed)) <= TUPLES:
-            weighted = tuple([term + ONE if len(term) == 2 else _read_term(name, term) for term in listed])
-        else:
-            weighted = tuple([_read_term(name, term) for term in listed])
-        if not weighted:
-            raise SchemaError(f"Rule {name!r} counts nothing. Give (variable, label) terms.")
-        return Rule(name, weighted, low, high)
-
-
-def _read_term(rule: str, term: Term) -> tuple[int, str, float]:
-    if not isinstance(term, tuple | list) or len(term) not in (2, 3):
-        raise SchemaError(f"Rule {rule!r}: a term is (variable, label) or (variable, label, weight), got {term!r}.")
-    return term[0], term[1], check_weight(term[2] if len(term) == 3 else 1.0, rule, term[1])
-
-
-def _listed(given: Iterable[Item], what: str) -> tuple[Item, ...]:
-    """Returns several things as a tuple, or says that there should be several."""
-    try:
-        return tuple(given)
-    except TypeError:
-        raise SchemaError(f"{what} must be a list, got {given!r}.") from None
 
 
 class Compiled:
@@ -173,35 +105,6 @@ class _Scopes:
         return self.kind.tobytes(), self.factor_kind.tobytes(), self.scope.tobytes()
 
 
-class _Terms:
-    """The rules of a structure, as flat arrays that grow."""
-
-    def __init__(self) -> None:
-        self.first = array("q", [0])
-        self.label = array("q")  # label numbers
-        self.weight = array("d")
-        self.low, self.high = array("d"), array("d")
-
-    def add(self, labels: list[int], rule: Rule) -> None:
-        """Adds a rule, given the label numbers of its terms."""
-        self.weight.fromlist([weight for _, _, weight in rule.terms])
-        self.label.fromlist(labels)
-        self.first.append(len(self.label))
-        self.low.append(rule.low)
-        self.high.append(rule.high)
-
-    @property
-    def arrays(self) -> tuple[array[Any], ...]:
-        """All of them."""
-        return self.first, self.label, self.weight, self.low, self.high
-
-    def copy(self) -> _Terms:
-        """Returns one that grows by itself."""
-        copy = _Terms()
-        copy.first, copy.label, copy.weight, copy.low, copy.high = (each[:] for each in self.arrays)
-        return copy
-
-
 class Structure:
     """A topology: `add` variables, `connect` factors, state `rule`s; then make problems of it.
 
@@ -213,13 +116,12 @@ class Structure:
         self.schema = schema
         self.kinds: list[VariableKind] = []
         self.factors: list[Factor] = []
-        self.rules: list[Rule] = []
         self._order: tuple[int, ...] | None = None
         self._own_tables: frozenset[int] = frozenset()  # factors whose tables each problem brings
         self._closed = False
         self._scopes = _Scopes()
         self._compiled_scopes: tuple[Fields, Fields] | None = None  # once structures with more rules share it
-        self._terms = _Terms()
+        self._terms = Terms()
         self._opened = Cache[frozenset[int], Structure](MAX_OPENED)
 
     def add(self, kind: VariableKind) -> int:
@@ -267,9 +169,13 @@ class Structure:
     ) -> int:
         """Adds a linear rule over (variable, label) or (variable, label, weight) terms; returns its number."""
         self._check_open()
-        rule = Rule.of(name, terms, at_most=at_most, at_least=at_least, exactly=exactly)
-        self._add_rule(rule)
-        return len(self.rules) - 1
+        given = terms if isinstance(terms, list | tuple) else listed(terms, f"Rule {name!r}: the terms")
+        read = read_quickly(given, self._scopes.first, self._scopes.places)
+        if read is None:
+            self._add_rule(Rule.of(name, given, at_most=at_most, at_least=at_least, exactly=exactly))
+        else:
+            self._terms.add(name, *read, *read_limits(name, at_most, at_least, exactly))
+        return len(self._terms.names) - 1
 
     def search_order(self, variables: Sequence[int]) -> None:
         """Says in which order the search assigns the variables."""
@@ -295,7 +201,7 @@ class Structure:
         """
         from hasten.model.problem import Problem
 
-        return Problem.of(self, costs, tables=tables or {}, rules=_listed(rules, "The rules of a problem"), id=id)
+        return Problem.of(self, costs, tables=tables or {}, rules=listed(rules, "The rules of a problem"), id=id)
 
     def batch(self, costs: FloatArray) -> Batch:
         """Returns many problems of this shape at once, from a matrix with a row of flat costs for each."""
@@ -307,6 +213,16 @@ class Structure:
     def n_variables(self) -> int:
         """The number of variables."""
         return len(self.kinds)
+
+    @property
+    def rules(self) -> tuple[Rule, ...]:
+        """The rules stated for it, in their order; those of the schema hold as well."""
+        return self._terms.rules(self.kinds, self._scopes.first)
+
+    @property
+    def n_rules(self) -> int:
+        """How many these are."""
+        return len(self._terms.names)
 
     @property
     def n_labels(self) -> int:
@@ -322,7 +238,7 @@ class Structure:
     def compiled(self) -> Compiled:
         """The flat arrays and what belongs to them, shared by all structures of this shape."""
         self._closed = True
-        names = (*self.schema.rules, *(rule.name for rule in self.rules))
+        names = (*self.schema.rules, *self._terms.names)
         terms = tuple([each.tobytes() for each in self._terms.arrays])
         key = (self._scopes.key, self._order, self._own_tables, names, terms)
         compiled = self.schema._compiled.get(key)
@@ -400,7 +316,7 @@ class Structure:
         """Returns a structure of the same rules that shares its variables and factors."""
         copy = Structure(self.schema)
         copy.kinds, copy.factors, copy._order, copy._scopes = self.kinds, self.factors, self._order, self._scopes
-        copy.rules, copy._terms = list(self.rules), self._terms.copy()
+        copy._terms = self._terms.copy()
         return copy
 
     def _check_open(self) -> None:
@@ -417,25 +333,18 @@ class Structure:
         return int(variable)
 
     def _add_rule(self, rule: Rule) -> None:
-        self._terms.add(self._label_numbers(rule), rule)
-        self.rules.append(rule)
-
-    def _label_numbers(self, rule: Rule) -> list[int]:
-        """Returns the label number of each term of a rule, or says which term names no variable or label."""
-        first, places, kinds = self._scopes.first, self._scopes.places, self.kinds
-        try:
-            numbers = [first[v] + places[v][label] for v, label, _ in rule.terms if v >= 0]
-        except (IndexError, KeyError, TypeError):
-            numbers = []
-        if len(numbers) < len(rule.terms):  # one is wrong: which?
-            numbers = []
+        """Adds a rule, or says which of its terms names no variable or label."""
+        read = read_quickly(rule.terms, self._scopes.first, self._scopes.places)
+        if read is None:
+            labels = []
             for variable, label, _ in rule.terms:
                 v = self._check_variable(variable, f"Rule {rule.name!r}")
-                numbers.append(first[v] + kinds[v].label(label))
-        return numbers
+                labels.append(self._scopes.first[v] + self.kinds[v].label(label))
+            read = labels, array("d", [weight for _, _, weight in rule.terms])
+        self._terms.add(rule.name, *read, rule.low, rule.high)
 
     def __repr__(self) -> str:
-        return f"Structure({len(self.kinds)} variables, {len(self.factors)} factors, {len(self.rules)} rules)"
+        return f"Structure({len(self.kinds)} variables, {len(self.factors)} factors, {self.n_rules} rules)"
 
     def _repr_html_(self) -> str:
         from hasten.model.display import of_structure

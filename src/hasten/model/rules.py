@@ -1,0 +1,146 @@
+"""Linear rules over the labels of a structure's variables: one by one as a `Rule`, together as the flat `Terms`."""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+import numpy as np
+
+from hasten.errors import SchemaError
+from hasten.model.schema import MAX_WEIGHT, VariableKind, check_weight, read_limits
+
+Term = tuple[int, str] | tuple[int, str, float]
+Item = TypeVar("Item")
+TUPLES = {tuple}  # what terms usually are
+WITHOUT_WEIGHT, WITH_OR_WITHOUT = {2}, {2, 3}  # how long they may be
+ONES = array("d", [1.0])
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """A linear row over indicators: `low <= sum of weight * [variable = label] <= high`.
+
+    >>> Rule.of("one of two", [(0, "person"), (1, "person")], exactly=1).high
+    1.0
+    """
+
+    name: str
+    terms: tuple[tuple[int, str, float], ...]
+    low: float
+    high: float
+
+    def __post_init__(self) -> None:
+        if not sum([abs(weight) for _, _, weight in self.terms]) <= MAX_WEIGHT:  # or one is nan
+            self._check_sums()
+
+    def _check_sums(self) -> None:
+        """Refuses terms whose weights, those of one label added up, are too large."""
+        total: dict[tuple[int, str], float] = {}
+        for variable, label, weight in self.terms:
+            check_weight(weight, self.name, label)
+            total[variable, label] = total.get((variable, label), 0.0) + weight
+        for (variable, label), weight in total.items():
+            if abs(weight) > MAX_WEIGHT:
+                raise SchemaError(
+                    f"Rule {self.name!r}: the weights of {label!r} of variable {variable} add up to {weight:g}; beyond "
+                    f"{MAX_WEIGHT:g} its sums cannot be told apart from rounding. Scale the rule down."
+                )
+
+    @staticmethod
+    def of(
+        name: str,
+        terms: Iterable[Term],
+        *,
+        at_most: float | None = None,
+        at_least: float | None = None,
+        exactly: float | None = None,
+    ) -> Rule:
+        """Makes a rule from (variable, label) or (variable, label, weight) terms."""
+        low, high = read_limits(name, at_most, at_least, exactly)
+        weighted = tuple([_read_term(name, term) for term in listed(terms, f"Rule {name!r}: the terms")])
+        if not weighted:
+            raise SchemaError(f"Rule {name!r} counts nothing. Give (variable, label) terms.")
+        return Rule(name, weighted, low, high)
+
+
+def _read_term(rule: str, term: Term) -> tuple[int, str, float]:
+    if not isinstance(term, tuple | list) or len(term) not in WITH_OR_WITHOUT:
+        raise SchemaError(f"Rule {rule!r}: a term is (variable, label) or (variable, label, weight), got {term!r}.")
+    return term[0], term[1], 1.0 if len(term) == 2 else check_weight(term[2], rule, term[1])
+
+
+def listed(given: Iterable[Item], what: str) -> tuple[Item, ...]:
+    """Returns several things as a tuple, or says that there should be several."""
+    try:
+        return tuple(given)
+    except TypeError:
+        raise SchemaError(f"{what} must be a list, got {given!r}.") from None
+
+
+class Terms:
+    """The rules of a structure, as flat arrays that grow; labels are numbered through all variables."""
+
+    def __init__(self) -> None:
+        self.names: list[str] = []
+        self.first = array("q", [0])
+        self.label = array("q")
+        self.weight = array("d")
+        self.low, self.high = array("d"), array("d")
+
+    def add(self, name: str, labels: list[int], weights: array[float], low: float, high: float) -> None:
+        """Adds a rule, given the label numbers and the weights of its terms."""
+        self.weight.extend(weights)
+        self.label.fromlist(labels)
+        self.first.append(len(self.label))
+        self.low.append(low)
+        self.high.append(high)
+        self.names.append(name)
+
+    @property
+    def arrays(self) -> tuple[array[Any], ...]:
+        """All of them."""
+        return self.first, self.label, self.weight, self.low, self.high
+
+    def copy(self) -> Terms:
+        """Returns one that grows by itself."""
+        copy = Terms()
+        copy.names = self.names[:]
+        copy.first, copy.label, copy.weight, copy.low, copy.high = (each[:] for each in self.arrays)
+        return copy
+
+    def rules(self, kinds: Sequence[VariableKind], label_first: array[int]) -> tuple[Rule, ...]:
+        """Returns the rules one by one, given the variables' kinds and where the labels of each start."""
+        variables = (np.searchsorted(label_first, self.label, side="right") - 1).tolist()
+        terms = [
+            (v, kinds[v].labels[label - label_first[v]], weight)
+            for v, label, weight in zip(variables, self.label, self.weight, strict=True)
+        ]
+        return tuple(
+            Rule(name, tuple(terms[begin:end]), low, high)
+            for name, begin, end, low, high in zip(
+                self.names, self.first[:-1], self.first[1:], self.low, self.high, strict=True
+            )
+        )
+
+
+def read_quickly(
+    terms: Sequence[Any], label_first: Sequence[int], places: Sequence[dict[str, int]]
+) -> tuple[list[int], array[float]] | None:
+    """Returns the label numbers and weights of terms, or nothing if one of them has to be looked at more closely."""
+    lengths = {*map(len, terms)} if {*map(type, terms)} == TUPLES else set()
+    try:
+        if lengths == WITHOUT_WEIGHT:
+            labels = [label_first[v] + places[v][label] for v, label in terms if v >= 0]
+            weights = ONES * len(terms)
+        elif lengths and lengths <= WITH_OR_WITHOUT:
+            labels = [label_first[term[0]] + places[term[0]][term[1]] for term in terms if term[0] >= 0]
+            weights = array("d", [term[2] if len(term) == 3 else 1.0 for term in terms])
+        else:
+            return None
+    except (IndexError, KeyError, TypeError, OverflowError):
+        return None
+    fine = len(labels) == len(terms) and sum(map(abs, weights)) <= MAX_WEIGHT  # if no weight is nan
+    return (labels, weights) if fine else None
