@@ -1,7 +1,7 @@
 """What a user waits for: the first answer in an empty cache, and single calls; here and in another checkout.
 
     python benchmarks/first_use.py                      # this checkout
-    python benchmarks/first_use.py --against OTHER/src  # side by side, in turns, with ratios
+    python benchmarks/first_use.py --against OTHER  # side by side, in turns, with ratios
 
 Times of the first answer are of the processor, import included; single calls are the median, over problems, of the
 least time of several rounds. Costs are noise, which is harder than what a trained model gives.
@@ -109,7 +109,7 @@ def measure(source: str, what: str, cache: str) -> dict[str, float]:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--against", help="the source directory of another checkout")
+    parser.add_argument("--against", help="another checkout")
     parser.add_argument("--solver", help="a solver to compare single calls with, such as gurobi")
     parser.add_argument("--rounds", type=int, default=2)
     parser.add_argument("--measure", help=argparse.SUPPRESS)
@@ -118,7 +118,7 @@ def main() -> None:
         kind, _, detail = settings.measure.partition(":")
         print(json.dumps(first_answer(int(detail)) if kind == "first" else single_calls(detail or None)))
         return
-    sources = {"here": HERE} | ({"there": settings.against} if settings.against else {})
+    sources = {"here": HERE} | ({"there": str(Path(settings.against).resolve() / "src")} if settings.against else {})
     best: dict[str, dict[str, float]] = {name: {} for name in sources}
     with tempfile.TemporaryDirectory() as warm:
         for turn in range(settings.rounds):

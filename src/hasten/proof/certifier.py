@@ -37,7 +37,8 @@ NO_SUMS: Sums = (NOTHING, np.zeros(0, dtype=np.int64))
 FIRST_SWEEPS, ROW_SWEEPS = 2, 32  # before the first dive, without and with rows; more where that runs out of nodes
 NODE_SWEEPS = 2  # at each split
 DIVE_NODES = 2000
-MAX_NODES, ROW_NODES = 20_000, 500  # by default, without and with rows
+MAX_NODES, ROW_NODES = 20_000, 500  # by default, and where rows are left at least
+ROW_WORK = 2_000_000  # labels, tuples and cells that nodes may go through where rows are left: about two milliseconds
 SPEED = 1e-9  # seconds that a node, or a sweep, takes at most for each label, tuple and cell: measured, rounded up
 LARGEST = 1e100  # of the starting messages: any are correct that do not overflow
 
@@ -54,8 +55,8 @@ class Certifier:
     max_sweeps
         The most sweeps that raise the bound. At least 1; they end early once they gain too little to matter.
     max_nodes
-        The most nodes of the branching. 0 does not branch. None allows 20,000, but 500 where rules are left, which
-        solvers are better at.
+        The most nodes of the branching. 0 does not branch. None allows 20,000, but only what takes about two
+        milliseconds (and 500 at least) where rules are left, which solvers may be better at.
 
     Where the bound starts:
 
@@ -169,7 +170,7 @@ class Certifier:
 
     @property
     def _effort(self) -> Effort:
-        nodes = (MAX_NODES, ROW_NODES) if self.max_nodes is None else (self.max_nodes, self.max_nodes)
+        nodes = (MAX_NODES, ROW_NODES, ROW_WORK) if self.max_nodes is None else (self.max_nodes, self.max_nodes, 0)
         return Effort(FIRST_SWEEPS, ROW_SWEEPS, self.max_sweeps, *nodes, NODE_SWEEPS, DIVE_NODES)
 
     def _certify(self, batch: Batch, found: Solutions | None, n_jobs: int, sums: Sums | None = None) -> Report:
@@ -260,7 +261,7 @@ def _used(batch: Batch) -> list[Structure]:
 
 def _seconds(effort: Effort) -> float:
     """Returns how long a problem may take at most, for each unit of its size (`Reduction.size`)."""
-    return SPEED * (effort.max_sweeps + max(effort.max_nodes, effort.row_nodes))
+    return SPEED * (effort.max_sweeps + effort.max_nodes)
 
 
 def _load_kernels() -> None:

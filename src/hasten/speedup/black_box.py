@@ -7,8 +7,10 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 
@@ -19,6 +21,7 @@ from hasten.model.solution import Solution, Solutions, Status
 from hasten.proof.certifier import Certifier
 from hasten.solvers import Progress, Solver, UserSolver, solve_within
 from hasten.solvers.failures import OnError, failed
+from hasten.speedup.budget import Budget, budget_of
 
 CHUNK = 4096  # problems between two reports of progress
 REMEDIES = (
@@ -42,7 +45,8 @@ def prove_or_solve(
     """Returns optimal answers, and how often that took the solver.
 
     `solver` makes the solver, or returns the one that was made; it is called only if one is needed. `found` is where
-    to start from, if something was searched already. `max_nodes` is how far to branch before the solver is asked.
+    to start from, if something was searched already. `max_nodes` is how far to branch before the solver is asked; None
+    is as far as pays (`hasten.speedup.budget`).
     A problem may take `time_limit` seconds: half to prove it, half to solve it. All of them together may take
     `call_limit`. `progress` is told how many problems are done, of how many. Where the solver fails, what is known of
     the problem is kept, with the status `FAILED` and a reason, unless `on_error` says to raise the error.
@@ -55,8 +59,9 @@ def prove_or_solve(
         return Certifier(max_nodes=max_nodes, time_limit=half, call_limit=left)(some, found, n_jobs=n_jobs)
 
     limits = math.inf if half is None else half, deadline
+    settings: Any = {"on_error": on_error, "limits": limits, "harder": max_nodes is None}
     if progress is None:
-        return solve_open(certify(batch, found), solver, on_error=on_error, limits=limits)
+        return solve_open(certify(batch, found), solver, **settings)
     parts, calls = [], 0
     for start in range(0, len(batch), CHUNK):
         part = range(start, min(start + CHUNK, len(batch)))
@@ -66,7 +71,7 @@ def prove_or_solve(
 
         tell(0, len(part))
         some = None if found is None else found.select(part)
-        answers, more = solve_open(certify(batch.select(part), some), solver, tell, on_error, limits)
+        answers, more = solve_open(certify(batch.select(part), some), solver, tell, **settings)
         parts.append(answers)
         calls += more
         tell(len(part), len(part))
@@ -79,10 +84,12 @@ def solve_open(
     progress: Progress | None = None,
     on_error: OnError = OnError.KEEP,
     limits: tuple[float, float] = (math.inf, math.inf),
+    harder: bool = False,
 ) -> tuple[Solutions, int]:
     """Asks the solver about the answers that are not optimal; returns all answers, and how many it was asked about.
 
     `limits` are the seconds that it has for each, and the time (of `time.monotonic`) when it must be done with all.
+    `harder` is whether to try to prove them for as long as the solver takes, where that pays.
     """
     left = np.flatnonzero(~answers.optimal)
     if not left.size:
@@ -95,14 +102,41 @@ def solve_open(
         if seconds <= 0:
             solved.append(out_of_time(found))
             continue
-        asked, calls = solver(), calls + 1
+        asked = solver()
+        budget = budget_of(found.problem.structure.compiled, asked.name)
+        if harder and (n_nodes := budget.n_nodes()):
+            found = try_harder(found, n_nodes, seconds, budget)
+            seconds = min(limits[0], limits[1] - time.monotonic())
+            if found.status.optimal or seconds <= 0:
+                solved.append(found if found.status.optimal else out_of_time(found))
+                continue
+        calls += 1
         try:
-            solved.append(better(found, asked, seconds))
+            with timed(budget.solved):
+                solved.append(better(found, asked, seconds))
         except Exception as error:
             if on_error is OnError.RAISE or (isinstance(error, SolverDisagrees) and isinstance(asked, UserSolver)):
                 raise
             solved.append(failed(found.problem, error, found))
     return answers.replace(left, Solutions.of(answers.batch.select(left), solved)), calls
+
+
+def try_harder(found: Solution, n_nodes: int, seconds: float, budget: Budget) -> Solution:
+    """Returns the answer that branching further gives; what that took goes into the budget."""
+    certify = Certifier(max_nodes=n_nodes, time_limit=None if seconds == math.inf else seconds)
+    started = time.perf_counter()
+    report = certify.report(found.problem, Solutions.of(found.problem.batch, [found]))
+    answer = report.solutions.only(found.problem)
+    budget.tried(time.perf_counter() - started, int(report.n_nodes[0]), answer.status.optimal)
+    return answer
+
+
+@contextmanager
+def timed(tell: Callable[[float], None]) -> Iterator[None]:
+    """Tells how many seconds something took that did not fail."""
+    started = time.perf_counter()
+    yield
+    tell(time.perf_counter() - started)
 
 
 def out_of_time(found: Solution) -> Solution:

@@ -47,7 +47,8 @@ class Effort(NamedTuple):
     row_sweeps: int  # the same, where rows are left
     max_sweeps: int
     max_nodes: int  # 0: do not branch
-    row_nodes: int  # the same, where rows are left: what sweeps do not prove then, a solver's linear program does
+    row_nodes: int  # the least of them to allow where rows are left
+    row_work: int  # and as many as this makes, each being as much work as what is left is large
     node_sweeps: int  # sweeps at each split
     dive_nodes: int  # nodes of each dive
 
@@ -102,7 +103,7 @@ def certify(
     d.start_dual(small, scratch.cost, start, scratch.dual)
     few, max_nodes = effort.first_sweeps, effort.max_nodes
     if small.row_low.size:
-        few, max_nodes = effort.row_sweeps, effort.row_nodes
+        few, max_nodes = effort.row_sweeps, nodes_with_rows(small, effort)
     few = min(few, effort.max_sweeps) if max_nodes else effort.max_sweeps
     outcome, least, bound, n_sweeps = d.prove(
         small, scratch.cost, scratch.work, few, scratch.dual, scratch.kept, best_cost, scratch.trial, size
@@ -143,6 +144,14 @@ def certify(
     if least < best_cost:
         best_cost = put_back(graph, plan, cost, table, scratch.work, scratch.kept, scratch.labels, labels, best_cost)
     return settle(best_cost, bound, size, step, n_sweeps, n_nodes)
+
+
+@kernel
+def nodes_with_rows(graph: Graph, effort: Effort) -> int:
+    """Returns how many nodes to allow where rows are left: on many of them a solver's linear program does better."""
+    work = 1 + graph.first[graph.order.size] + graph.list_entry.size + graph.cell_row.size
+    nodes: int = min(effort.max_nodes, max(effort.row_nodes, effort.row_work // work))
+    return nodes
 
 
 @kernel
@@ -282,7 +291,7 @@ def certify_some(
     which problem is worked on, counted from 1, and whether to stop.
     """
     n = largest(batch, reduced, problems)
-    levels = max(effort.max_nodes, effort.row_nodes) // max(effort.dive_nodes, 1) + 3  # each takes a dive that ran out
+    levels = effort.max_nodes // max(effort.dive_nodes, 1) + 3  # each takes a dive that ran out
     levels = min(levels, n.variables + 1) if effort.max_nodes > 0 else 0
     real = (
         n.work, n.labels, n.messages, n.rows, n.labels, n.marginals, n.rows, n.rows, MAX_COUNT + 1,

@@ -1,0 +1,111 @@
+"""Trying harder goes on where it pays, ends where it does not, and is tried again now and then."""
+
+from __future__ import annotations
+
+import gc
+
+import numpy as np
+
+from hasten import Schema, Speedup
+from hasten.model.structure import _KEPT, Structure
+from hasten.solvers import make_solver
+from hasten.speedup.black_box import prove_or_solve
+from hasten.speedup.budget import _BUDGETS, MAX_TRIED, Budget, budget_of
+
+
+def test_nothing_is_tried_before_the_solver_s_price_is_known() -> None:
+    budget = Budget()
+    assert budget.n_nodes() == 0
+    budget.solved(0.04)
+    assert budget.n_nodes() > 0
+
+
+def test_as_much_is_tried_as_the_solver_takes() -> None:
+    budget = Budget(solver_seconds=0.04, node_seconds=1e-6, balance=1.0)
+    assert budget.n_nodes() == 40_000
+    budget.node_seconds = 1e-15
+    assert budget.n_nodes() == MAX_TRIED
+
+
+def test_what_never_pays_costs_a_twentieth_of_the_solver_s_time_in_the_long_run() -> None:
+    budget, tried, n_calls = Budget(), 0.0, 2000
+    for _ in range(n_calls):
+        if budget.n_nodes():
+            budget.tried(0.04, 40_000, proved=False)
+            tried += 0.04
+        budget.solved(0.04)
+    assert 0 < tried <= 0.04 * (0.05 * n_calls + 3)
+
+
+def test_what_pays_goes_on() -> None:
+    budget = Budget()
+    budget.solved(0.04)
+    for _ in range(1000):
+        assert budget.n_nodes()
+        budget.tried(0.01, 10_000, proved=True)
+
+
+def test_a_stroke_of_luck_is_not_lived_on_forever() -> None:
+    budget = Budget()
+    budget.solved(0.04)
+    for _ in range(1000):
+        budget.tried(0.0001, 100, proved=True)
+    n_tries = 0
+    while budget.n_nodes():
+        budget.tried(0.04, 40_000, proved=False)
+        n_tries += 1
+    assert n_tries <= 8
+
+
+def knapsack(n: int, n_rules: int, rng: np.random.Generator) -> Structure:
+    schema = Schema()
+    item = schema.variable("item", ["out", "in"])
+    shape = schema.structure()
+    for _ in range(n):
+        shape.add(item)
+    for r, weights in enumerate(rng.integers(1, 100, size=(n_rules, n)).tolist()):
+        terms = [(v, "in", weight) for v, weight in enumerate(weights)]
+        shape.rule(f"weight {r}", terms, at_most=sum(weights) // 2)
+    return shape
+
+
+def test_a_knapsack_of_twenty_items_takes_no_solver() -> None:
+    rng = np.random.default_rng(0)
+    shape = knapsack(20, 3, rng)
+    costs = np.zeros((20, 20, 2))
+    costs[:, :, 1] = -rng.integers(1, 100, size=(20, 20))
+    fast = Speedup(shape.schema)
+    answers = fast.predict(shape.batch(costs.reshape(20, -1)))
+    assert answers.proved.all()
+    assert fast.counters.solver_calls == 0
+    exact = make_solver("highs")
+    assert [answers[p].cost for p in range(3)] == [exact.solve(answers[p].problem).cost for p in range(3)]
+
+
+def test_a_slow_solver_is_spared_where_branching_further_proves_more() -> None:
+    rng = np.random.default_rng(1)
+    shape = knapsack(40, 4, rng)
+    costs = np.zeros((12, 40, 2))
+    costs[:, :, 1] = -rng.integers(1, 100, size=(12, 40))
+    batch, exact = shape.batch(costs.reshape(12, -1)), make_solver("highs")
+    optima, n_calls = prove_or_solve(batch, lambda: exact, max_nodes=500)
+    assert optima.optimal.all()
+    assert n_calls > 0
+    budget = budget_of(shape.compiled, exact.name)
+    budget.solver_seconds = budget.balance = 1000.0  # a solver of another age
+    tried, n_calls = prove_or_solve(batch, lambda: exact)
+    assert n_calls == 0
+    assert tried.optimal.all()
+    assert np.allclose(tried.cost, optima.cost, atol=1e-9)
+    assert prove_or_solve(batch, lambda: exact, max_nodes=500)[1] > 0  # a limit of one's own is kept
+
+
+def test_accounts_end_with_their_structure() -> None:
+    compiled = knapsack(3, 1, np.random.default_rng(2)).compiled
+    budget_of(compiled, "some").solved(1.0)
+    assert compiled in _BUDGETS
+    held = len(_BUDGETS)
+    _KEPT.pop(compiled)
+    del compiled
+    gc.collect()
+    assert len(_BUDGETS) < held
