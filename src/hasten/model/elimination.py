@@ -258,6 +258,7 @@ class _Elimination:
         self.max_join = max_join
         self.sizes: list[int] = sizes_of(graph.first).tolist()
         self.tables: dict[int, _Table] = {}
+        self.n_tables = 0  # so far; they are numbered as they come
         self.touching: list[set[int]] = [set() for _ in self.sizes]
         self.in_rows = set(graph.row_variable.tolist())
         self.n_entries = 0  # of derived tables
@@ -353,9 +354,8 @@ class _Elimination:
         return size
 
     def _put(self, table: _Table) -> None:
-        number = len(self.tables) + len(self.steps) + 1
-        while number in self.tables:
-            number += 1
+        number = self.n_tables
+        self.n_tables += 1
         self.tables[number] = table
         for v in table.scope:
             self.touching[v].add(number)
