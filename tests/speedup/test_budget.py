@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import gc
+import time
 
 import numpy as np
 
-from hasten import Schema, Speedup
+from hasten import Problem, Schema, Speedup, Status
 from hasten.model.structure import _KEPT, Structure
 from hasten.solvers import make_solver
 from hasten.speedup.black_box import prove_or_solve
-from hasten.speedup.budget import _BUDGETS, MAX_TRIED, Budget, budget_of
+from hasten.speedup.budget import ACCOUNTS, MAX_TRIED, Budget
 
 
 def test_nothing_is_tried_before_the_solver_s_price_is_known() -> None:
@@ -91,7 +92,7 @@ def test_a_slow_solver_is_spared_where_branching_further_proves_more() -> None:
     optima, n_calls = prove_or_solve(batch, lambda: exact, max_nodes=500)
     assert optima.optimal.all()
     assert n_calls > 0
-    budget = budget_of(shape.compiled, exact.name)
+    budget = ACCOUNTS.of(shape.compiled, exact.name)
     budget.solver_seconds = budget.balance = 1000.0  # a solver of another age
     tried, n_calls = prove_or_solve(batch, lambda: exact)
     assert n_calls == 0
@@ -102,10 +103,26 @@ def test_a_slow_solver_is_spared_where_branching_further_proves_more() -> None:
 
 def test_accounts_end_with_their_structure() -> None:
     compiled = knapsack(3, 1, np.random.default_rng(2)).compiled
-    budget_of(compiled, "some").solved(1.0)
-    assert compiled in _BUDGETS
-    held = len(_BUDGETS)
+    ACCOUNTS.of(compiled, "some").solved(1.0)
+    held = len(ACCOUNTS)
+    assert held > 0
     _KEPT.pop(compiled)
     del compiled
     gc.collect()
-    assert len(_BUDGETS) < held
+    assert len(ACCOUNTS) < held
+
+
+def test_a_solver_of_the_user_is_not_asked_once_the_call_s_time_is_up() -> None:
+    rng = np.random.default_rng(3)
+    shape = knapsack(5, 1, rng)
+    batch = shape.batch(rng.normal(size=(4, 10)))
+    asked = []
+
+    def slow(problem: Problem) -> list[int]:
+        asked.append(problem)
+        time.sleep(0.3)
+        return [0] * 5
+
+    answers = Speedup(shape.schema, solver=slow, prove=False, call_limit=0.2).predict(batch)
+    assert len(asked) == 1
+    assert answers.has(Status.NO_TIME).tolist() == [False, True, True, True]

@@ -13,6 +13,8 @@ from typing import Any
 
 from numba.core import event
 
+from hasten.support.locks import renew_after_fork
+
 log = logging.getLogger("hasten")
 KEPT = "hasten is compiling its kernels for this machine, once; they are kept for later."
 NOT_KEPT = "hasten is compiling its kernels for this process; there is no place to keep them."
@@ -27,6 +29,11 @@ class Notices(event.Listener):  # type: ignore[misc]
         self.kept = True  # what is compiled; false where there is no place for it
         self.warned = False  # that it is not
         self.spinner: Any = None
+        self.renew_locks()
+        renew_after_fork(self)
+
+    def renew_locks(self) -> None:
+        """Makes a new lock, in a forked child."""
         self.lock = threading.RLock()
 
     def on_start(self, event: Any) -> None:

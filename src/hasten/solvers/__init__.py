@@ -22,7 +22,7 @@ from hasten.errors import SolverError, SolverMissing
 from hasten.model.batch import Batch, as_batch
 from hasten.model.problem import Problem
 from hasten.model.solution import Solution, Solutions, Status
-from hasten.solvers.failures import OnError, failed
+from hasten.solvers.failures import OnError, failed, not_asked
 
 Progress = Callable[[int, int], object]  # how many are done, of how many
 
@@ -152,15 +152,16 @@ def solve_all(
     """Solves many problems, one after the other, and tells `progress` of each.
 
     Where the solver fails, the answer has the status `FAILED` and a reason, unless `on_error` says to raise the error.
-    A solver of ours has `time_limit` seconds for each, and `call_limit` for all; None is no limit.
+    A solver of ours has `time_limit` seconds for each, and `call_limit` for all; None is no limit. Once time is up,
+    what is left is not asked: its status is `NO_TIME`.
     """
     batch, each = as_batch(problems).resolved(), math.inf if time_limit is None else time_limit
     deadline = math.inf if call_limit is None else time.monotonic() + call_limit
     answers = []
     for p in range(len(batch)):
-        problem = batch[p]
+        problem, left = batch[p], deadline - time.monotonic()
         try:
-            answers.append(solve_within(solver, problem, max(0.0, min(each, deadline - time.monotonic()))))
+            answers.append(not_asked(problem) if left <= 0 else solve_within(solver, problem, min(each, left)))
         except Exception as error:
             if on_error is OnError.RAISE:
                 raise

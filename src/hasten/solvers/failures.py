@@ -37,8 +37,13 @@ def failed(problem: Problem, error: Exception, found: Solution | None = None) ->
     reason = str(error) if isinstance(error, HastenError) and str(error) else f"{type(error).__name__}: {error}"
     if found is not None:
         return replace(found, status=Status.FAILED, reason=reason)
+    return replace(not_asked(problem), status=Status.FAILED, reason=reason)
+
+
+def not_asked(problem: Problem) -> Solution:
+    """Returns the answer to a problem that there was no time for."""
     n_costs = problem.n_variables
-    return Solution(problem, Status.FAILED, Source.SOLVER, None, math.inf, -math.inf, False, n_costs, reason)
+    return Solution(problem, Status.NO_TIME, Source.SOLVER, None, math.inf, -math.inf, False, n_costs)
 
 
 def warn_of_failures(answers: Solutions) -> None:

@@ -21,7 +21,7 @@ from hasten.model.solution import Solution, Solutions, Status
 from hasten.proof.certifier import Certifier
 from hasten.solvers import Progress, Solver, UserSolver, solve_within
 from hasten.solvers.failures import OnError, failed
-from hasten.speedup.budget import Budget, budget_of
+from hasten.speedup.budget import ACCOUNTS, Budget
 
 CHUNK = 4096  # problems between two reports of progress
 REMEDIES = (
@@ -103,7 +103,7 @@ def solve_open(
             solved.append(out_of_time(found))
             continue
         asked = solver()
-        budget = budget_of(found.problem.structure.compiled, asked.name)
+        budget = ACCOUNTS.of(found.problem.structure.compiled, asked.name)
         if harder and (n_nodes := budget.n_nodes()):
             found = try_harder(found, n_nodes, seconds, budget)
             seconds = min(limits[0], limits[1] - time.monotonic())

@@ -14,6 +14,7 @@ from weakref import WeakKeyDictionary
 
 from hasten.model.structure import Compiled
 from hasten.proof.certifier import MAX_NODES
+from hasten.support.locks import renew_after_fork
 
 START = 2.0  # what an account starts with, in calls of the solver
 MOST = 8.0  # and what it holds at most
@@ -59,11 +60,25 @@ def _mean(before: float, now: float) -> float:
     return before + WEIGHT * (now - before) if before else now
 
 
-_BUDGETS: WeakKeyDictionary[Compiled, dict[str, Budget]] = WeakKeyDictionary()
-_LOCK = Lock()
+class Accounts:
+    """All accounts; those of a structure end with it."""
+
+    def __init__(self) -> None:
+        self._held: WeakKeyDictionary[Compiled, dict[str, Budget]] = WeakKeyDictionary()
+        self.renew_locks()
+        renew_after_fork(self)
+
+    def renew_locks(self) -> None:
+        """Makes a new lock, in a forked child."""
+        self._lock = Lock()
+
+    def of(self, compiled: Compiled, solver: str) -> Budget:
+        """Returns the account of a structure with a solver, by its name."""
+        with self._lock:
+            return self._held.setdefault(compiled, {}).setdefault(solver, Budget())
+
+    def __len__(self) -> int:
+        return len(self._held)
 
 
-def budget_of(compiled: Compiled, solver: str) -> Budget:
-    """Returns the account of a structure with a solver, by its name."""
-    with _LOCK:
-        return _BUDGETS.setdefault(compiled, {}).setdefault(solver, Budget())
+ACCOUNTS = Accounts()

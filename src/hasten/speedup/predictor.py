@@ -444,7 +444,7 @@ class Speedup(Estimator):
         try:
             exact, calls = self._answered(batch, progress)
             if self._compares and self._proves and time.monotonic() < deadline:
-                calls += self._compare(exact)
+                calls += self._compare(exact, None if self.call_limit is None else deadline - time.monotonic())
         except SolverDisagrees as dispute:
             if self.on_disagreement == OnDisagreement.RAISE or not self._compares:
                 raise
@@ -473,14 +473,17 @@ class Speedup(Estimator):
             on_error=on_error,
         )
 
-    def _compare(self, exact: Solutions) -> int:
-        """Compares some proofs with a solver of the user's own; returns how many. One dispute is an error."""
+    def _compare(self, exact: Solutions, seconds: float | None) -> int:
+        """Compares some proofs with a solver of the user's own; returns how many. One dispute is an error.
+
+        Once `seconds` are over, it is asked no more.
+        """
         proved = np.flatnonzero(exact.proved)
         with self._lock:
             drawn = proved[self._memory.draw_proofs(proved.size, self.audit)]
         if not drawn.size:
             return 0
-        agreed, disputed = compare(exact, drawn, self._solver(), OnError(self.on_error))
+        agreed, disputed = compare(exact, drawn, self._solver(), OnError(self.on_error), seconds)
         with self._lock:
             self._memory.count(Counters(audits=agreed.size, disagreements=int((~agreed).sum())))
         if disputed is not None:
