@@ -194,15 +194,7 @@ def test_what_is_left_costs_the_least_over_what_is_gone(problem: Problem, max_jo
         assert left_cost(reduction, work, kept_cost, kept) + constant == pytest.approx(least)
         if least < INF:
             whole = np.full(len(sizes), -1)
-            restore(
-                plan,
-                problem.graph.first,
-                problem.cost,
-                problem.table,
-                work,
-                np.array(kept, dtype=np.int64),
-                whole,
-            )
+            restore(plan, problem.cost, problem.table, work, np.array(kept, dtype=np.int64), whole)
             assert all(whole[v] == i for v, i in zip(plan.keep, kept, strict=True))
             assert naive.cost(problem, tuple(whole.tolist())) == pytest.approx(least)
 
@@ -224,9 +216,9 @@ def test_the_variables_of_rows_and_the_rows_are_left(problem: Problem, max_join:
 @given(small_problems(), st.sampled_from([1, 4, 16, 1024]))
 def test_no_step_takes_more_sums_than_allowed(problem: Problem, max_join: int) -> None:
     plan = reduce(problem.structure.compiled, max_join).plan
-    for n in range(len(plan.variable)):
-        sums = plan.combo_first[plan.out_first[n + 1]] - plan.combo_first[plan.out_first[n]]
-        assert sums <= max_join
+    for n, m in enumerate(plan.form.tolist()):
+        n_out = plan.out_first[n + 1] - plan.out_first[n]
+        assert plan.sum_first[plan.entry_at[m] + n_out] <= max_join
 
 
 def test_every_join_gives_the_same_optimum() -> None:

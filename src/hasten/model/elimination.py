@@ -39,13 +39,17 @@ from hasten.model.structure import Compiled, Structure
 from hasten.support.arrays import BoolArray, IntArray, ints, offsets, ranges, sizes_of, strides
 from hasten.support.cache import Cache
 
-MAX_JOIN = 768  # how many sums eliminating one variable may take
+FEW_SUMS = 768  # that eliminating a variable may always take, unless a limit is given
+SWEEPS = 16  # what leaving it costs at least: so many sweeps over the tuples of its tables
+MOST_ENTRIES = 2**22  # labellings to look through for those that tables allow
+SKIPPED = -1  # the price of a variable that was not worth its price
 MAX_SCOPE = 32  # how many variables these may range over
 MAX_JOINS = 32 * 2**20  # bytes of joins that are kept for other structures
 NO_STEPS: Fields = {
-    **dict.fromkeys(("variable", "partner", "read_at", "n_static", "n_derived", "scope", "stride"), NO_INTS),
-    **dict.fromkeys(("combo_label", "combo_partner", "reads"), NO_INTS),
-    **dict.fromkeys(("out_first", "scope_first", "combo_first"), offsets(())),
+    **dict.fromkeys(("variable", "partner", "label_at", "partner_at", "scope", "stride", "base", "form"), NO_INTS),
+    **dict.fromkeys(("n_static", "n_derived", "entry_at", "sum_first", "sum_at", "sum_label", "sum_partner"), NO_INTS),
+    **dict.fromkeys(("read_at", "reads", "joint", "joint_out", "joint_in"), NO_INTS),
+    **dict.fromkeys(("out_first", "scope_first", "base_first"), offsets(())),
 }
 
 
@@ -77,14 +81,17 @@ class Reduction:
         return len(graph.cell_first) + int(tuples.sum()) + len(graph.cell_row)
 
 
-def addresses(structures: Iterable[Structure], max_join: int) -> IntArray:
+def addresses(structures: Iterable[Structure], max_join: int | None) -> IntArray:
     """Returns for each structure the addresses of its plan and of the graph that it leaves, for kernels."""
     none = np.zeros((0, 2), dtype=np.int64)
     return np.concatenate([none, *(reduce(structure.compiled, max_join).addresses for structure in structures)])
 
 
-def reduce(compiled: Compiled, max_join: int = MAX_JOIN) -> Reduction:
-    """Plans the elimination of every variable that costs at most `max_join` sums; made once."""
+def reduce(compiled: Compiled, max_join: int | None = None) -> Reduction:
+    """Plans the elimination of every variable that takes at most `max_join` sums; made once.
+
+    None eliminates what is cheaper to eliminate than to leave.
+    """
     reduction = compiled.reductions.get(max_join)
     if reduction is None:
         reduction = compiled.reductions[max_join] = _reduce(compiled.graph, max_join)
@@ -93,7 +100,7 @@ def reduce(compiled: Compiled, max_join: int = MAX_JOIN) -> Reduction:
     return reduction
 
 
-def _reduce(graph: Graph, max_join: int) -> Reduction:
+def _reduce(graph: Graph, max_join: int | None) -> Reduction:
     in_rows = np.zeros(len(graph.order), dtype=bool)
     in_rows[graph.row_variable] = True
     if in_rows.all() and (graph.table_at >= 0).all():
@@ -136,6 +143,7 @@ class _Pattern:
     def __init__(self, allowed: BoolArray) -> None:
         self.allowed = allowed  # an axis per slot
         self.size = allowed.size
+        self.n_tuples = int(np.count_nonzero(allowed))
         self.stride = strides(allowed.shape)
         self.label_first = offsets(allowed.shape)[:-1]  # where the labels of each slot start
 
@@ -217,9 +225,14 @@ class _Join:
         return entries.ravel()
 
     @cached_property
-    def columns(self) -> IntArray:
-        """Which of the tables each of the reads is of."""
-        return np.tile(np.arange(len(self.order)), self.n_combos)
+    def joint(self) -> tuple[int, int, int]:
+        """Which of the tables read is over the variable and its only neighbour, and its strides, if all is allowed."""
+        over_both = [column for column, i in enumerate(self.order) if len(self.parts[i][1]) == 2]
+        if len(self.shape) != 2 or self.n_inside != 1 or self.n_combos < math.prod(self.shape) or len(over_both) != 1:
+            return -1, 0, 0
+        pattern, axes, _ = self.parts[self.order[over_both[0]]]
+        outside, inside = pattern.stride[list(np.argsort(axes))].tolist()
+        return over_both[0], outside, inside
 
     @cached_property
     def out(self) -> _Pattern:
@@ -253,9 +266,10 @@ class _Step(NamedTuple):
 class _Elimination:
     """The variables and tables that are left, and the steps so far."""
 
-    def __init__(self, graph: Graph, max_join: int) -> None:
+    def __init__(self, graph: Graph, max_join: int | None) -> None:
         self.graph = graph
         self.max_join = max_join
+        self.limit = MOST_ENTRIES if max_join is None else max_join
         self.sizes: list[int] = sizes_of(graph.first).tolist()
         self.tables: dict[int, _Table] = {}
         self.n_tables = 0  # so far; they are numbered as they come
@@ -290,9 +304,12 @@ class _Elimination:
             join, v = heapq.heappop(queue)
             if join != price.get(v):
                 continue  # it is gone, or a later entry has its price
-            if join > self.max_join:
+            if join > self.limit:
                 break
-            step = self._with_partner(v)
+            step = self._with_partner(v) if self._is_worth_a_look(v, join) else None
+            if step is None:
+                price[v] = SKIPPED  # until a neighbour goes
+                continue
             for u in step.group:
                 del price[u]
             self._take(step)
@@ -304,16 +321,28 @@ class _Elimination:
                         heapq.heappush(queue, (join, u))
         return self._finish()
 
-    def _with_partner(self, v: int) -> _Step:
+    def _is_worth_a_look(self, v: int, join: int) -> bool:
+        """Whether eliminating a variable may pay: if it takes few sums, or leaves no more than it takes away."""
+        if self.max_join is not None or join <= FEW_SUMS:
+            return True
+        return join // self.sizes[v] <= sum([self.tables[f].pattern.size for f in self.touching[v]])
+
+    def _pays(self, step: _Step) -> bool:
+        """Whether a step takes no more sums than leaving its variables would."""
+        if self.max_join is not None or step.join.n_combos <= FEW_SUMS:
+            return True
+        return step.join.n_combos <= SWEEPS * sum([self.tables[f].pattern.n_tuples for f in step.tables])
+
+    def _with_partner(self, v: int) -> _Step | None:
         """Returns the step that eliminates `v`, with a neighbour where that takes fewer sums than two steps.
 
-        It does where tables forbid much, as with the two relations of one pair of entities.
+        It does where tables forbid much, as with the two relations of one pair of entities. None if it does not pay.
         """
         near = {v}.union(*[self.tables[f].scope for f in self.touching[v]])
         around = sorted(near - {v})
         alone = best = self._step((v,), around)
-        if math.prod([self.sizes[u] for u in near]) > 4 * self.max_join:
-            return alone
+        if math.prod([self.sizes[u] for u in near]) > 4 * self.limit:
+            return alone if self._pays(alone) else None
         fewest = math.inf
         for u in around:
             if u in self.in_rows or not all(near.issuperset(self.tables[f].scope) for f in self.touching[u]):
@@ -322,7 +351,7 @@ class _Elimination:
             n_combos = together.join.n_combos
             if n_combos < min(alone.join.n_combos + together.join.n_after, fewest):
                 best, fewest = together, n_combos
-        return best
+        return best if self._pays(best) else None
 
     def _step(self, group: tuple[int, ...], around: list[int]) -> _Step:
         """Returns the step that eliminates a group, given all its neighbours."""
@@ -349,8 +378,8 @@ class _Elimination:
                 if u not in seen:
                     seen.add(u)
                     size *= self.sizes[u]
-            if size > self.max_join or len(seen) > MAX_SCOPE:
-                return self.max_join + 1
+            if size > self.limit or len(seen) > MAX_SCOPE:
+                return self.limit + 1
         return size
 
     def _put(self, table: _Table) -> None:
@@ -398,34 +427,38 @@ class _Elimination:
 
     def _step_fields(self) -> Fields:
         """Returns the fields of a plan that say what to add up."""
-        steps, joins = self.steps, [step.join for step in self.steps]
-        first = self.graph.first
+        steps, first = self.steps, self.graph.first
+        numbers: dict[_Join, int] = {}
+        form = ints(numbers.setdefault(step.join, len(numbers)) for step in steps)
+        forms = list(numbers)
         variable = ints(step.group[-1] for step in steps)
         partner = ints(step.group[0] if len(step.group) > 1 else -1 for step in steps)
-        n_combos = ints(join.n_combos for join in joins)
-        n_tables = ints(len(step.at) for step in steps)
-        n_reads = n_combos * n_tables
-        at = ints(place for step in steps for place in step.at)
-        column = _chained([join.columns for join in joins])
-        column += offsets(n_tables)[:-1].repeat(n_reads)
-        reads = _chained([join.reads for join in joins])
-        reads += at[column]
-        n_static = ints(join.n_static for join in joins)
+        joint, joint_out, joint_in = np.array([join.joint for join in forms]).T
+        n_combos = ints(join.n_combos for join in forms)
         return {
             "variable": variable,
             "partner": partner,
-            "out_first": offsets(join.n_out for join in joins),
-            "read_at": offsets(n_reads)[:-1],
-            "n_static": n_static,
-            "n_derived": n_tables - n_static,
+            "label_at": first[variable],
+            "partner_at": np.where(partner >= 0, first[partner], 0),
+            "out_first": offsets(step.join.n_out for step in steps),
             "scope_first": offsets(len(step.around) for step in steps),
             "scope": ints(v for step in steps for v in step.around),
             "stride": _chained([step.join.out.stride for step in steps if step.around]),
-            "combo_first": offsets(_chained([join.counts for join in joins])),
-            "combo_label": _chained([join.labels[-1] for join in joins]) + first[variable].repeat(n_combos),
-            "combo_partner": _chained([join.partner_label for join in joins])
-            + np.where(partner >= 0, first[partner], 0).repeat(n_combos),
-            "reads": reads,
+            "base_first": offsets(len(step.at) for step in steps),
+            "base": ints(place for step in steps for place in step.at),
+            "form": form,
+            "n_static": ints(join.n_static for join in forms),
+            "n_derived": ints(len(join.order) - join.n_static for join in forms),
+            "entry_at": offsets(join.n_out + 1 for join in forms)[:-1],
+            "sum_first": _chained([offsets(join.counts) for join in forms]),
+            "sum_at": offsets(n_combos)[:-1],
+            "sum_label": _chained([join.labels[-1] for join in forms]),
+            "sum_partner": _chained([join.partner_label for join in forms]),
+            "read_at": offsets(join.n_combos * len(join.order) for join in forms)[:-1],
+            "reads": _chained([join.reads for join in forms]),
+            "joint": joint,
+            "joint_out": joint_out,
+            "joint_in": joint_in,
         }
 
     def _kept_factors(self, variables: Fields, number: IntArray, tables: Sequence[_Table]) -> Fields:

@@ -54,7 +54,7 @@ class Compiled:
     def __init__(self, graph: Graph, row_names: tuple[str, ...]) -> None:
         self.graph = graph
         self.row_names = row_names
-        self.reductions: dict[int, Reduction] = {}  # by `max_join`: see hasten.model.elimination
+        self.reductions: dict[int | None, Reduction] = {}  # by `max_join`: see hasten.model.elimination
         self.n_bytes = graph.buffer.nbytes
 
     def __reduce__(self) -> tuple[type[Compiled], tuple[Graph, tuple[str, ...]]]:

@@ -22,7 +22,7 @@ from hasten.kernels.proof.certify import Effort, Messages, certify_some, elimina
 from hasten.kernels.proof.look import look_at_some
 from hasten.kernels.proof.outcome import BEST, LABELS_BY, N_NODES, N_SWEEPS, OPEN, OUTCOME, STEP, Proofs
 from hasten.model.batch import ONLY, Batch, arrays_of, as_batch
-from hasten.model.elimination import MAX_JOIN, reduce
+from hasten.model.elimination import reduce
 from hasten.model.problem import Problem
 from hasten.model.solution import SOURCES, STATUSES, Solution, Solutions, Source, Status, numbered
 from hasten.model.structure import Structure
@@ -50,8 +50,8 @@ class Certifier:
     Effort, step by step (looking and mending have no settings):
 
     max_join
-        The most sums that eliminating one variable may take. 0 eliminates nothing. The default, 768, is
-        enough for all relations of the paper's task.
+        The most sums that eliminating one variable may take. 0 eliminates nothing. None, the default, eliminates
+        what is cheaper to eliminate than to leave.
     max_sweeps
         The most sweeps that raise the bound. At least 1; they end early once they gain too little to matter.
     max_nodes
@@ -72,7 +72,7 @@ class Certifier:
         How long all problems of a call may take together. None, the default, is no limit.
     """
 
-    max_join: int = MAX_JOIN
+    max_join: int | None = None
     max_sweeps: int = 100
     max_nodes: int | None = None
     messages: FloatArray | None = None
@@ -80,14 +80,15 @@ class Certifier:
     call_limit: float | None = None
 
     def __post_init__(self) -> None:
-        check_whole("max_join", self.max_join)
+        if self.max_join is not None:
+            check_whole("max_join", self.max_join)
         check_whole("max_sweeps", self.max_sweeps, least=1)
         if self.max_nodes is not None:
             check_whole("max_nodes", self.max_nodes)
         check_limit("time_limit", self.time_limit)
         check_limit("call_limit", self.call_limit)
         if self.messages is not None:
-            if self.max_join:
+            if self.max_join != 0:
                 raise ProblemError("Learned messages speak of the factors as declared: use them with max_join=0.")
             object.__setattr__(self, "messages", check_vector("Starting messages", self.messages))
 
@@ -119,7 +120,7 @@ class Certifier:
 
     def learn_messages(self, batch: Batch) -> FloatArray:
         """Returns starting messages: the averages, by factor kind and role, over the problems it proves by sweeping."""
-        if self.max_join:
+        if self.max_join != 0:
             raise ProblemError("Messages speak of the factors as declared: learn them with max_join=0.")
         structures = _used(batch)
         if len({structure.schema.digest for structure in structures}) > 1:

@@ -10,7 +10,7 @@ import numpy as np
 from hasten.kernels import search as beam
 from hasten.kernels.search import reduced
 from hasten.model.batch import Batch
-from hasten.model.elimination import MAX_JOIN, addresses
+from hasten.model.elimination import addresses
 from hasten.model.solution import Solutions
 from hasten.search.searcher import Searcher
 from hasten.support.checks import check_width
@@ -30,12 +30,13 @@ class ReducedSearch(Searcher):
         Whether to add the least that unassigned variables must still cost. On by default: it needs no
         learning, and few variables are left to look at.
     max_join
-        The most sums that eliminating one variable may take, as in `Certifier`. 0 eliminates nothing.
+        The most sums that eliminating one variable may take, as in `Certifier`. 0 eliminates nothing; None, the
+        default, what is cheaper to eliminate than to leave.
     """
 
     width: int = 2
     look_ahead: bool = True
-    max_join: int = MAX_JOIN
+    max_join: int | None = None
 
     def __post_init__(self) -> None:
         check_width(self.width)

@@ -167,7 +167,7 @@ def put_back(
     best_cost: float,
 ) -> float:
     """Completes the best labelling of what is left; returns the cost of the better of that and the one given."""
-    restore(plan, graph.first, cost, table, work, kept, restored)
+    restore(plan, cost, table, work, kept, restored)
     found = total_cost(graph, cost, table, restored)
     if found < best_cost:
         d.copy_labels(restored, labels)

@@ -7,7 +7,7 @@ import numpy as np
 from hasten.jit import driver, keep, part, split
 from hasten.kernels import search as beam
 from hasten.kernels.eliminate import eliminate, plan_at, restore
-from hasten.kernels.layout import BatchArrays, costs_of, graph_at, graph_of, labels_of, tables_of
+from hasten.kernels.layout import BatchArrays, costs_of, graph_at, labels_of, tables_of
 from hasten.support.arrays import BoolArray, IntArray
 
 
@@ -35,7 +35,7 @@ def search_some(
     work, kept_cost = split(values, (n_work, n_kept))
     for x in range(problems.size):
         p = problems[x]
-        graph, cost, table = graph_of(batch, p), costs_of(batch, p), tables_of(batch, p)
+        cost, table = costs_of(batch, p), tables_of(batch, p)
         plan, small, mine = plan_at(reduced[x, 0]), graph_at(reduced[x, 1]), labels_of(batch, labels, p)
         possible = eliminate(plan, cost, table, work, kept_cost) < np.inf
         if possible:
@@ -48,7 +48,7 @@ def search_some(
         if possible:
             for v in range(small.order.size):
                 kept_labels[v] = nodes.labels[0, v]
-            restore(plan, graph.first, cost, table, work, kept_labels, mine)
+            restore(plan, cost, table, work, kept_labels, mine)
         else:
             for v in range(mine.size):
                 mine[v] = -1
