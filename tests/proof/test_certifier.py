@@ -6,7 +6,7 @@ Both are checked in exact arithmetic, against enumeration: what rounding does is
 from __future__ import annotations
 
 import math
-from itertools import product
+from itertools import pairwise, product
 from typing import Any
 
 import exact
@@ -26,7 +26,7 @@ from hasten.model.batch import Batch
 from hasten.model.problem import Problem
 from hasten.model.schema import Schema
 from hasten.model.solution import Source, Status
-from hasten.proof.certifier import Certifier
+from hasten.proof.certifier import Certifier, Step
 from hasten.search.beam import BeamSearch
 
 d = OpenedModule(dual)
@@ -71,7 +71,7 @@ def messages_for(problem: Problem, size: float, seed: int) -> np.ndarray:
 @st.composite
 def certifiers(draw: Any, problem: Problem) -> Certifier:
     """Draws any settings, with starting messages of any size where there may be some."""
-    join = draw(st.sampled_from([0, 16, 1024]))
+    join = draw(st.sampled_from([None, 0, 16, 1024]))
     sweeps, nodes = draw(st.sampled_from([1, 3, 100])), draw(st.sampled_from([0, 1, 5, 20_000]))
     size = draw(st.sampled_from([0.0, 1.0, 1e3, 1e8, 1e12, 1e15, 1e20, 1e300])) if join == 0 else 0.0
     messages = messages_for(problem, size, draw(st.integers(0, 99))) if size else None
@@ -672,3 +672,32 @@ def test_a_variable_may_have_many_neighbours() -> None:
     for _ in range(70):
         shape.connect(pair, x=hub, y=shape.add(one))
     assert Certifier()(shape.problem(np.array([0.0, 1.0] + [0.0] * 70))).cost == 1.0
+
+
+@given(small_problems(max_factors=3), st.sampled_from(MAGNITUDES), st.integers(0, 99))
+def test_rules_that_do_not_bind_change_nothing(problem: Problem, magnitude: str, seed: int) -> None:
+    problem = rescaled(problem, magnitude, seed)
+    alone, (together, _) = Certifier()(problem), Certifier()([problem, problem])
+    assert_sound(alone, exact.optimum(problem))
+    assert (alone.status, alone.cost, alone.bound) == (together.status, together.cost, together.bound)
+    assert alone.values is None or np.array_equal(alone.values, together.values)
+
+
+def test_a_chain_whose_rules_do_not_bind_is_proved_by_eliminating() -> None:
+    rng = np.random.default_rng(0)
+    schema = Schema()
+    tag = schema.variable("tag", ["noun", "verb", "other"])
+    follow = schema.factor("follow", before=tag, after=tag).set_table(rng.normal(size=(3, 3)))
+    shape = schema.structure()
+    words = [shape.add(tag) for _ in range(12)]
+    for before, after in pairwise(words):
+        shape.connect(follow, before=before, after=after)
+    shape.rule("a verb", [(word, "verb") for word in words], at_least=1)
+    shape.rule("few nouns", [(word, "noun") for word in words], at_most=8)
+    batch = shape.batch(rng.normal(size=(50, 36)))
+    report = Certifier().report(batch)
+    strict = Certifier(max_join=1024).report(batch)
+    assert report.solutions.proved.all()
+    assert np.array_equal(report.solutions.labels, strict.solutions.labels)
+    assert report.proved_by[Step.ELIMINATE] > 40
+    assert strict.proved_by[Step.ELIMINATE] == 0

@@ -55,6 +55,7 @@ class Compiled:
         self.graph = graph
         self.row_names = row_names
         self.reductions: dict[int | None, Reduction] = {}  # by `max_join`: see hasten.model.elimination
+        self.relaxed: Reduction | None = None  # see there, too
         self.n_bytes = graph.buffer.nbytes
 
     def __reduce__(self) -> tuple[type[Compiled], tuple[Graph, tuple[str, ...]]]:

@@ -22,7 +22,7 @@ from hasten.kernels.proof.certify import Effort, Messages, certify_some, elimina
 from hasten.kernels.proof.look import look_at_some
 from hasten.kernels.proof.outcome import BEST, LABELS_BY, N_NODES, N_SWEEPS, OPEN, OUTCOME, STEP, Proofs
 from hasten.model.batch import ONLY, Batch, arrays_of, as_batch
-from hasten.model.elimination import reduce
+from hasten.model.elimination import reduce, relax
 from hasten.model.problem import Problem
 from hasten.model.solution import SOURCES, STATUSES, Solution, Solutions, Source, Status, numbered
 from hasten.model.structure import Structure
@@ -33,12 +33,13 @@ from hasten.support.parallel import in_parallel
 
 Sums = tuple[FloatArray, IntArray]
 NOTHING = np.zeros(0)
+NOWHERE = np.zeros((1, 2), dtype=np.int64)  # the addresses of no plan
 NO_SUMS: Sums = (NOTHING, np.zeros(0, dtype=np.int64))
 FIRST_SWEEPS, ROW_SWEEPS = 2, 32  # before the first dive, without and with rows; more where that runs out of nodes
 NODE_SWEEPS = 2  # at each split
 DIVE_NODES = 2000
 MAX_NODES, ROW_NODES = 20_000, 500  # by default, and where rows are left at least
-ROW_WORK = 2_000_000  # labels, tuples and cells that nodes may go through where rows are left: about two milliseconds
+ROW_WORK = 2_000_000  # labels and cells that nodes may go through where rows are left: a few milliseconds
 SPEED = 1e-9  # seconds that a node, or a sweep, takes at most for each label, tuple and cell: measured, rounded up
 LARGEST = 1e100  # of the starting messages: any are correct that do not overflow
 
@@ -55,7 +56,7 @@ class Certifier:
     max_sweeps
         The most sweeps that raise the bound. At least 1; they end early once they gain too little to matter.
     max_nodes
-        The most nodes of the branching. 0 does not branch. None allows 20,000, but only what takes about two
+        The most nodes of the branching. 0 does not branch. None allows 20,000, but only what takes a few
         milliseconds (and 500 at least) where rules are left, which solvers may be better at.
 
     Where the bound starts:
@@ -141,6 +142,10 @@ class Certifier:
         values[BEST] = np.inf
         proofs = Proofs(labels, values, facts)
         look_at_some(arrays, ONLY, proofs)
+        if facts[OUTCOME, 0] == OPEN and self.max_join is None:
+            relaxed = relax(structure.compiled)
+            if relaxed is not None:
+                eliminate_some(arrays, relaxed.addresses, ONLY, proofs)
         if facts[OUTCOME, 0] == OPEN:
             clock, reduction = self._clock(1), reduce(structure.compiled, self.max_join)
             if reduction.complete:
@@ -184,7 +189,7 @@ class Certifier:
             look_at_some(batch.arrays, batch.order[begin_at:end_at], proofs)
 
         in_parallel(look, len(batch), n_jobs)
-        left = batch.order[proofs.facts[OUTCOME, batch.order] == OPEN]
+        left = self._without_rules(batch, proofs, n_jobs)
         if left.size:
             used, numbers = np.unique(batch.structure[left], return_inverse=True)  # others need no plan
             reductions = [reduce(batch.structures[s].compiled, self.max_join) for s in used.tolist()]
@@ -207,6 +212,26 @@ class Certifier:
                 seconds = float(sizes[numbers[hard]].sum()) * _seconds(effort)
                 clock.run(lambda: in_parallel(certify, hard.size, n_jobs), seconds)
         return Report(_solutions(batch, proofs), *proofs.facts[[STEP, N_SWEEPS, N_NODES]])
+
+    def _without_rules(self, batch: Batch, proofs: Proofs, n_jobs: int) -> IntArray:
+        """Proves what keeps its rules unasked; returns the problems that are open then, in the batch's order."""
+        left: IntArray = batch.order[proofs.facts[OUTCOME, batch.order] == OPEN]
+        if self.max_join is not None or not left.size:
+            return left
+        used, numbers = np.unique(batch.structure[left], return_inverse=True)
+        relaxed = [relax(batch.structures[s].compiled) for s in used.tolist()]
+        if not any(relaxed):
+            return left
+        places = np.concatenate([NOWHERE if each is None else each.addresses for each in relaxed])
+        tried = np.flatnonzero(places[numbers, 0])
+
+        def eliminate(begin_at: int, end_at: int) -> None:
+            some = tried[begin_at:end_at]
+            eliminate_some(batch.arrays, places[numbers[some]], left[some], proofs)
+
+        in_parallel(eliminate, tried.size, n_jobs)
+        open_still: IntArray = left[proofs.facts[OUTCOME, left] == OPEN]
+        return open_still
 
     def _checked_messages(self, structures: Iterable[Structure]) -> FloatArray:
         if self.messages is None:

@@ -48,7 +48,7 @@ class Effort(NamedTuple):
     max_sweeps: int
     max_nodes: int  # 0: do not branch
     row_nodes: int  # the least of them to allow where rows are left
-    row_work: int  # and as many as this makes, each being as much work as what is left is large
+    row_work: int  # and as many as this makes, each going through all labels and cells that are left
     node_sweeps: int  # sweeps at each split
     dive_nodes: int  # nodes of each dive
 
@@ -149,7 +149,7 @@ def certify(
 @kernel
 def nodes_with_rows(graph: Graph, effort: Effort) -> int:
     """Returns how many nodes to allow where rows are left: on many of them a solver's linear program does better."""
-    work = 1 + graph.first[graph.order.size] + graph.list_entry.size + graph.cell_row.size
+    work = 1 + graph.first[graph.order.size] + graph.cell_row.size
     nodes: int = min(effort.max_nodes, max(effort.row_nodes, effort.row_work // work))
     return nodes
 
@@ -188,7 +188,8 @@ def settle(
 def eliminate_some(batch: BatchArrays, reduced: IntArray, problems: IntArray, proofs: Proofs) -> None:
     """Certifies some problems of which elimination leaves nothing; `reduced` is as for `certify_some`.
 
-    A driver of its own: most problems need no other, and it is compiled in a fraction of the time.
+    Plans may ignore rows (`hasten.model.elimination.relax`): what breaks one is left open. A driver of its own: most
+    problems need no other, and it is compiled in a fraction of the time.
     """
     n_work, n_variables = 0, 0
     for x in range(problems.size):
@@ -206,12 +207,16 @@ def eliminate_some(batch: BatchArrays, reduced: IntArray, problems: IntArray, pr
         outcome, best, bound = OPEN, given, -np.inf
         if size < np.inf:  # else sums may overflow
             constant = eliminate(plan, cost, table, work, nothing)
-            if constant == np.inf or not rows_hold(graph, none):
+            restore(plan, cost, table, work, none, restored)
+            fits = constant < np.inf and rows_hold(graph, restored)
+            if constant == np.inf or (not fits and not graph.row_label.size):
                 outcome, best, bound = INFEASIBLE, np.inf, np.inf
             else:
-                mine = labels_of(batch, proofs.labels, p)
-                best = put_back(graph, plan, cost, table, work, none, restored, mine, given)
-                outcome, best, bound, _, _, _ = settle(best, constant - rounding(graph, size), size, ELIMINATE, 0, 0)
+                found = total_cost(graph, cost, table, restored) if fits else np.inf
+                if found < given:
+                    d.copy_labels(restored, labels_of(batch, proofs.labels, p))
+                best, bound = min(found, given), constant - rounding(graph, size)
+                outcome, best, bound, _, _, _ = settle(best, bound, size, ELIMINATE, 0, 0)
         facts[OUTCOME, p], values[BEST, p], values[BOUND, p], facts[STEP, p] = outcome, best, bound, ELIMINATE
         facts[LABELS_BY, p] = ELIMINATE if best != given or given == np.inf else GIVEN
     keep((floats, ints))
