@@ -142,7 +142,7 @@ def test_what_is_too_large_is_answered_by_highs_and_said_so(monkeypatch):
     assert made[0].asked == [4, 9, 4]  # it is asked once for what it refuses
     problems = [batch[p] for p in range(5)]
     assert ilps.count_answers(ilp, problems) == {"small": 2, "highs": 3}
-    assert ilps.in_words({"small": 2, "highs": 3}) == "small answered 2, highs 3 that its licence does not allow"
+    assert ilps.in_words({"small": 2, "highs": 3}) == "small answered 2, highs 3 that are too large for it"
     assert ilps.in_words({"small": 5}) == ""
     passes = Passes(ilp)
     passes.ready(batch)()

@@ -48,7 +48,7 @@ class Experiment:
     task: EntityRelationTask = field(default_factory=EntityRelationTask)
     black_box: str = Training.STRUCTURED
     solver: str = "highs"
-    runs: int = 5
+    runs: int = 5  # of each measurement, shared by the seeds; each has one at least
     seed: int = 0
     seeds: int = 1  # how many, from `seed` on
     epochs: int = 5  # of learning
@@ -91,6 +91,11 @@ class Experiment:
                         "the corpus: --induce on the command line, induce=True in Python."
                     )
 
+    @property
+    def runs_each(self) -> int:
+        """How often each seed measures a time."""
+        return max(1, round(self.runs / self.seeds))
+
     @cached_property
     def text(self) -> Text:
         """The unlabeled text as numbers: they depend on no black box, so all seeds share them."""
@@ -129,7 +134,7 @@ class Experiment:
             model,
             [self.labelled[n] for n in test],
             solver=self.solver,
-            runs=self.runs,
+            runs=self.runs_each,
             seed=seed,
             tell=tell,
         )
@@ -169,7 +174,7 @@ class Experiment:
             "solver": self.solver,
             "solver_version": package_version(package_of(self.solver) or "hasten"),
             "answered_by": trial.answered_by,
-            "runs": self.runs,
+            "runs": self.runs_each * self.seeds,
             "seed": self.seed,
             "seeds": self.seeds,
             "split": list(self.split.files) if self.split else [],

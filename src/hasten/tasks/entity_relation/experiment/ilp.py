@@ -118,4 +118,4 @@ def in_words(answered: Mapping[str, int]) -> str:
         return ""
     first, *others = answered.items()
     rest = ", ".join(f"{name} {n:,}" for name, n in others)
-    return f"{first[0]} answered {first[1]:,}, {rest} that its licence does not allow"
+    return f"{first[0]} answered {first[1]:,}, {rest} that are too large for it"

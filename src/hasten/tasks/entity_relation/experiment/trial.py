@@ -173,8 +173,6 @@ class Trial:
     def measure(self, contenders: Sequence[Contender], stage: str, *, rounds: int = ROUNDS) -> list[Measured]:
         """Returns a row for each contender, all timed in turns."""
         self.tell(stage, 0.0)
-        for each in contenders[:1]:
-            each.ready(self.as_they_come)()  # whoever is first must not pay for a cold cache
         tried = [
             (each.answers, each.first) if each.answers is not None else timed(each.ready(self.as_they_come))
             for each in contenders

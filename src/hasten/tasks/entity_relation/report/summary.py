@@ -18,7 +18,7 @@ COLUMNS = {  # and their widths
     "b": 1, "θ": 6, "entity\nF1": 6, "rel.\nF1": 5, "rel.F1\nto ILP": 6, "valid": 5, "exact": 5, "costs": 5,
     "CPU\nms": 5, "times\nfaster": 6,
 }  # fmt: skip
-SPREADS = {"b": 1, "θ": 6, "entity F1\n± std": 10, "relation F1\n± std, 95%": 19, "to the ILP\n± std, 95%": 19}
+SPREADS = {"b": 1, "θ": 6, "entity\nF1": 10, "relation\nF1": 19, "relation F1\nto the ILP": 19}
 TABLES = {
     "1": "Table 1 of the paper: every cost computed",
     "2": "Table 2 of the paper: costs skipped by θ",
@@ -35,11 +35,11 @@ CAPTION = (
 def show_results(results: Entry, console: Console) -> None:
     """Prints every row, the paper's figures below those that are its own, and how sure the figures are."""
     about, rows, paper = results["about"], results["rows"], results.get("paper") or ()
-    what = "synthetic sentences" if about["synthetic"] else "sentences"
+    what = counted(about["n_test"], "synthetic test sentence" if about["synthetic"] else "test sentence")
     answered = about.get("answered_by") or {about["solver"]: about["n_test"]}
     solvers = " and ".join(f"{name} ({n:,})" if len(answered) > 1 else str(name) for name, n in answered.items())
     console.print(
-        f"{about['n_test']:,} test {what}, {about['black_box']} black box, ILP by {solvers}",
+        f"{what}, {about['black_box']} black box, ILP by {solvers}",
         style="bold", highlight=False, markup=False,
     )  # fmt: skip
     for key, title in TABLES.items():
@@ -60,8 +60,9 @@ def show_results(results: Entry, console: Console) -> None:
 
 def show_spreads(rows: Sequence[Entry], about: Entry, console: Console) -> None:
     """Prints how far each F1 can be trusted: its standard deviation over seeds, and its interval."""
-    seeds = about.get("seeds") or 1
-    table = _table(f"How sure: deviation over {counted(seeds, 'seed')}, 95% interval by resampling sentences", SPREADS)
+    n_seeds = number(about.get("seeds")) or 1
+    deviation = f"± deviation over {counted(n_seeds, 'seed')}, " if n_seeds > 1 else ""
+    table = _table(f"How sure: {deviation}95% interval by resampling sentences", SPREADS)
     for row in rows:
         entity, *relations = SCORES
         table.add_row(
