@@ -249,7 +249,7 @@ def test_deviations_and_intervals_stand_by_each_f1():
     for each in results["rows"]:
         each["std"] = {"relation_f1_gold": 0.0123}
     text = Page(report.render(results)).text
-    assert "0.500 ± 0.012 0.41 to 0.59" in text
+    assert "0.500 ± 0.012 0.41–0.59" in text
 
 
 def test_rows_say_who_answered():

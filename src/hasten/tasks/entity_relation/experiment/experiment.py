@@ -122,6 +122,7 @@ class Experiment:
         resamples = Resamples.of([np.array(test) for test in tests], self.seed)
         rows = [over_seeds(each, resamples) for each in zip(*measured, strict=True)]
         compare_with_greedy(found["calibration"], rows)
+        found["about"]["answered_by"] = dict(rows[0].answered_by)
         return found | {"rows": [row.as_dict() for row in rows]}
 
     def trial(self, seed: int, tell: Tell) -> tuple[Trial, Lessons, list[int]]:
@@ -173,7 +174,6 @@ class Experiment:
             "black_box": self.black_box,
             "solver": self.solver,
             "solver_version": package_version(package_of(self.solver) or "hasten"),
-            "answered_by": trial.answered_by,
             "runs": self.runs_each * self.seeds,
             "seed": self.seed,
             "seeds": self.seeds,

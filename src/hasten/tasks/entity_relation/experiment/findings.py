@@ -69,7 +69,7 @@ def theta_sweep(trial: Trial, lessons: Lessons) -> list[dict[str, Any]]:
         )
         for paper, width, theta in product((True, False), PAPER_WIDTHS, thetas)
     ]
-    return [found.row.as_dict() for found in trial.measure(every, "Sweeping theta", rounds=2)]
+    return [found.row.as_dict() for found in trial.measure(every, "Sweeping theta", rounds=5)]
 
 
 def learning_curve(trial: Trial, lessons: Lessons) -> list[dict[str, Any]]:

@@ -44,7 +44,7 @@ class Row:
     building_ms: float | None = None  # of models, before inference; no part of the time
     table: str = "ours"  # where the paper has it: "1", "2", or it is ours
     note: str = ""
-    answered_by: Mapping[str, float] = field(default_factory=dict)  # sentences by solver, where one was asked
+    answered_by: Mapping[str, float] = field(default_factory=dict)  # sentences by solver, of all seeds
     solving_ms: Mapping[str, float] = field(default_factory=dict)  # and their time
     interval: Mapping[str, tuple[float, float]] = field(default_factory=dict)  # of each F1
     std: Mapping[str, float] = field(default_factory=dict)  # over seeds, where there are several
@@ -146,7 +146,7 @@ def over_seeds(measured: Sequence[Measured], resamples: Resamples) -> Row:
     values = {key: [getattr(row, key) for row in rows] for key in (*SCORES, *SHARES, *TIMES)}
     known = {key: each for key, each in values.items() if None not in each}
     std = {key: float(np.std(each, ddof=1)) for key, each in known.items()}
-    notes = {row.note for row in rows}
+    notes = list(dict.fromkeys(row.note for row in rows))
     thetas = sorted(math.inf if row.theta is None else row.theta for row in rows)
     means: dict[str, Any] = {key: float(np.mean(each)) for key, each in known.items()}
     return replace(
@@ -154,14 +154,14 @@ def over_seeds(measured: Sequence[Measured], resamples: Resamples) -> Row:
         **means,
         theta=finite(thetas[(len(thetas) - 1) // 2]),
         time_ms_std=std["time_ms"],
-        note=rows[0].note if len(notes) == 1 else f"with the first seed: {rows[0].note}",
-        answered_by=_means([row.answered_by for row in rows]),
-        solving_ms=_means([row.solving_ms for row in rows]),
+        note=notes[0] if len(notes) == 1 else f"with one seed: {max(notes, key=bool)}",
+        answered_by=_totals([row.answered_by for row in rows]),
+        solving_ms={name: ms / len(rows) for name, ms in _totals([row.solving_ms for row in rows]).items()},
         interval=interval,
         std={key: std[key] for key in std if key not in TIMES},
     )
 
 
-def _means(each: Sequence[Mapping[str, float]]) -> dict[str, float]:
+def _totals(each: Sequence[Mapping[str, float]]) -> dict[str, float]:
     names = dict.fromkeys(name for one in each for name in one)
-    return {name: float(np.mean([one.get(name, 0.0) for one in each])) for name in names}
+    return {name: sum(one.get(name, 0) for one in each) for name in names}

@@ -61,14 +61,13 @@ def _of_table_1(rows: Sequence[Entry], paper: Sequence[Entry]) -> Iterable[Point
         "alone is enough. The paper does not say how many passes it made, what its step was, nor whether it averaged.",
     )
     low, high = number(one.get("relation_f1_gold")), number(greedy.get("relation_f1_gold"))
-    if low is not None and high is not None:
-        word = "below" if low < high else "above"
+    if low is not None and high is not None and low < high:
         yield (
-            f"Here the preset at b=1 is {word} greedy search ({low:.3f}, {high:.3f}); in the paper above it "
+            f"The preset at b=1 is below greedy search ({low:.3f}, {high:.3f}), in the paper above it "
             f"({_gold(their_one)}, {_gold(theirs[Model.GREEDY])})",
-            "A step of 1 is added to weights that are compared with path costs. Against the costs of the structured "
-            "black box, in the tens, it is small; against log-probabilities of independent classifiers it drowns the "
-            "model. The paper does not tell the scale of its costs.",
+            "A step of 1 is added to weights that are compared with path costs. Against costs in the tens, as those of "
+            "the structured black box, it is small; against the log-probabilities of independent classifiers it drowns "
+            "the model. The paper does not tell the scale of its costs.",
         )
 
 

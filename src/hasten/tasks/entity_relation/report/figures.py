@@ -257,9 +257,10 @@ def _figure(
 ) -> str:
     """Returns a chart with its legend and caption; it is drawn twice, for the style to choose by the room there is."""
     sizes = ((1000, 440), (380, 520)) if wide else ((460, 300), (340, 270))
+    kind = '"wide numbered"' if below else "wide" if wide else ""
     broad, narrow = (draw(title, x, y, series, width=w, height=h) for w, h in sizes)
     return (
-        f"<figure{' class=wide' if wide else ''}><h3>{escape(title)}</h3>{'' if below else legend(series)}"
+        f"<figure{' class=' + kind if kind else ''}><h3>{escape(title)}</h3>{'' if below else legend(series)}"
         f'<div class="broad">{broad}</div><div class="narrow">{narrow}</div>{below}'
         f"<figcaption>{escape(caption)}</figcaption></figure>"
     )

@@ -51,13 +51,13 @@ def spread(row: Entry) -> str:
 
 
 def scored(row: Entry, key: str) -> str:
-    """Returns an F1 with its standard deviation over seeds, if there are several, and its interval below."""
+    """Returns an F1 and, below it, its standard deviation over seeds, if there are several, and its interval."""
     mean = fixed(row.get(key), 3)
     std = number((row.get("std") or {}).get(key))
     limits = [number(limit) for limit in (row.get("interval") or {}).get(key) or ()]
-    more = "" if std is None else f' <span class="std">± {std:.3f}</span>'
+    more = "" if std is None else f'<span class="below">± {std:.3f}</span>'
     known = len(limits) == 2 and None not in limits
-    below = f'<span class="interval">{limits[0]:.2f} to {limits[1]:.2f}</span>' if known else ""
+    below = f'<span class="below">{limits[0]:.2f}–{limits[1]:.2f}</span>' if known else ""
     return f"{mean}{more}{below}"
 
 
