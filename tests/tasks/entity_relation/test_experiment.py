@@ -10,10 +10,12 @@ import numpy as np
 import pytest
 
 from hasten.errors import CorpusError, ModelError, ProblemError, WriteError
+from hasten.model.solution import Solutions
 from hasten.search.beam import FORCED
 from hasten.solvers import make_solver, solve_all
 from hasten.speedup.black_box import prove_or_solve
 from hasten.speedup.calibration import Calibration, Candidate
+from hasten.support.progress import tell_nobody
 from hasten.support.tensors import load_tensors, save_tensors
 from hasten.tasks.entity_relation.data.corpora import Corpora
 from hasten.tasks.entity_relation.data.corpus import Sentence
@@ -22,6 +24,8 @@ from hasten.tasks.entity_relation.data.synthetic import generate
 from hasten.tasks.entity_relation.experiment.experiment import Experiment
 from hasten.tasks.entity_relation.experiment.measure import Reference, Row
 from hasten.tasks.entity_relation.experiment.paper import PAPER_ROWS, PAPER_THETAS
+from hasten.tasks.entity_relation.experiment.trial import Trial
+from hasten.tasks.entity_relation.scoring.training import train_black_box
 from hasten.tasks.entity_relation.tagger import FORMAT, Tagger, explain_theta, in_words
 from hasten.tasks.entity_relation.task import EntityRelationTask
 
@@ -150,6 +154,20 @@ def test_several_seeds_give_means_and_deviations(sentences):
             gold = [each["relation_f1_gold"] for each in values]
             assert row["relation_f1_gold"] == pytest.approx(np.mean(gold))
             assert row["std"]["relation_f1_gold"] == pytest.approx(np.std(gold, ddof=1))
+
+
+def test_what_is_not_proved_is_solved_and_said_by_whom(sentences, monkeypatch):
+    def hardly(batch, solver, on_error):
+        found = [solver().solve(batch[p]) for p in range(len(batch))]
+        return Solutions.of(batch, found), len(found)
+
+    task = EntityRelationTask()
+    model = train_black_box("independent", sentences[:40], task, seed=0, tell=tell_nobody)
+    trial = Trial.of(task, model, sentences[40:50], solver="highs", runs=1, tell=tell_nobody)
+    monkeypatch.setattr("hasten.tasks.entity_relation.experiment.trial.prove_or_solve", hardly)
+    row = trial.measure([trial.certified()], "Measuring", rounds=1)[0].row
+    assert (row.proved, row.exact_match, row.solver_calls) == (0.0, 1.0, 10)
+    assert row.answered_by == {"highs": 10}
 
 
 def test_labels_that_the_task_lacks_are_refused_with_the_remedy(sentences):

@@ -263,7 +263,7 @@ def test_rows_say_who_answered():
     text = Page(report.render(results)).text
     assert "certified, against gurobi (30 sentences) and highs (10 sentences), costs given" in text
     assert (
-        "highs 10 that its licence does not allow; gurobi 12 ms, highs 788 ms, its models built before, in 41 ms"
+        "highs 10 that its licence does not allow; gurobi 12 ms, highs 788 ms, its models made before, in 41.0 ms"
         in text
     )
     assert "ILP (gurobi)" in text

@@ -41,7 +41,7 @@ class Row:
     features_ms: float | None  # None where features and inference are one
     inference_ms: float | None
     relative_theta: float | None = None  # theta as the paper prints it, where it is the paper's
-    building_ms: float | None = None  # of models, before inference; no part of the time
+    building_ms: float | None = None  # of models, or plans of proofs, before inference; no part of the time
     table: str = "ours"  # where the paper has it: "1", "2", or it is ours
     note: str = ""
     answered_by: Mapping[str, float] = field(default_factory=dict)  # sentences by solver, of all seeds

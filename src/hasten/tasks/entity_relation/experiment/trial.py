@@ -143,8 +143,9 @@ class Trial:
 
     def certified(self, **about: Any) -> Contender:
         """Returns the contender that proves its answers, and asks the ILP solver where it cannot."""
-        found, first = timed(lambda: self._prove(self.lean_batch(self.as_they_come), self.ilp))
-        (answers, n_calls), asked = found, [self.batch[p] for p in np.flatnonzero(~found[0].proved).tolist()]
+        (answers, n_calls), first = timed(lambda: self._prove(self.lean_batch(self.as_they_come), self.ilp))
+        again = timed(lambda: self._prove(self.lean_batch(self.as_they_come), self.ilp))[1]  # no shape is new any more
+        asked = [self.batch[p] for p in np.flatnonzero(~answers.proved).tolist()]
 
         def ready(deal: Deal) -> Callable[[], Any]:
             ilp = self.ilp.fresh() if asked else self.ilp
@@ -152,7 +153,8 @@ class Trial:
             return lambda: self._prove(self.lean_batch(deal), ilp)
 
         about |= {"solver_calls": n_calls, "answered_by": ilps.count_answers(self.ilp, asked)}
-        return Contender(Model.CERTIFIED, ready, answers, first, about=about)
+        about["building_ms"] = max(0.0, first - again)
+        return Contender(Model.CERTIFIED, ready, answers, again, about=about)
 
     def eager(
         self, model: Model, search: Callable[[Batch], Solutions], *, learned: bool = False, **about: Any

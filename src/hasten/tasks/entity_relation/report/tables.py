@@ -116,7 +116,8 @@ def solving(row: Entry) -> str:
     by = row.get("solving_ms") or {}
     parts = [f"{name} {fixed(ms, 0)} ms" for name, ms in by.items()] if len(by) > 1 else []
     if number(row.get("building_ms")) is not None:
-        parts.append(f"its models built before, in {fixed(row.get('building_ms'), 0)} ms")
+        what = "models" if row.get("model") == Model.ILP else "plans"
+        parts.append(f"its {what} made before, in {fixed(row.get('building_ms'), 1)} ms")
     return ", ".join(parts)
 
 
