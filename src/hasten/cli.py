@@ -75,7 +75,7 @@ def reproduce(
     out: Out,
     unlabeled: Unlabeled = None,
     solver: Annotated[str, typer.Option(help="The ILP solver: highs, gurobi, toulbar2 or cpsat.")] = "highs",
-    runs: Annotated[int, typer.Option(min=1, help="How often each time is measured.")] = 5,
+    runs: Annotated[int, typer.Option(min=1, help="How often each time is measured; the seeds share them.")] = 5,
     seed: Seed = 0,
     seeds: Annotated[
         int, typer.Option(min=1, help="Do all of it so often, with splits and learners of their own: mean ± deviation.")

@@ -226,6 +226,8 @@ def _label(
                 best, least = (mx, my, away), covers
         if least == 0.0:
             break
+    if least == math.inf:  # there is no room at all
+        return ""
     mx, my, away = best
     taken.append((mx - wide / 2, my - 6, mx + wide / 2, my + 6))
     lead = f'<path class="lead-to" d="M{x:.1f} {y:.1f}L{mx:.1f} {my:.1f}"/>' if away > 11.0 else ""

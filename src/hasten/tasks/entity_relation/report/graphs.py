@@ -89,14 +89,15 @@ def draw_example(example: Mapping[str, Any], colours: Mapping[str, str]) -> str:
 def type_colours(types: Iterable[str]) -> dict[str, str]:
     """Returns a colour of its own for every type; grey for none.
 
-    Four have the hues of the figures. More have hues evenly spread, every other one darker, so that neighbours differ.
+    Four have the hues of the figures. More have hues evenly spread, but for orange, which warns; every other one is
+    darker, so that neighbours differ.
     """
     known = list(dict.fromkeys(types))
     named = [name for name in known if name != NOTHING]
     if len(named) <= len(TYPE_COLOURS):
         chosen = dict(zip(named, TYPE_COLOURS, strict=False))
     else:
-        hues = [round(360 * i / len(named), 1) for i in range(len(named))]
+        hues = [round((50 + 320 * i / len(named)) % 360, 1) for i in range(len(named))]
         chosen = {
             name: f"hsl({hue} 65% var(--{'deep' if i % 2 else 'light'}))"
             for i, (name, hue) in enumerate(zip(named, hues, strict=True))

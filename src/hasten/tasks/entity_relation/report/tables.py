@@ -107,8 +107,8 @@ def tables(rows: Sequence[Entry], paper: Sequence[Entry], about: Entry, calibrat
 
 def find_paper(row: Entry, paper: Iterable[Entry]) -> Entry | None:
     """Returns the paper's row for one of ours: the same table, model and beam, and theta as it is printed."""
-    same = ("table", "model", "beam", "relative_theta")
-    return next((theirs for theirs in paper if all(theirs.get(key) == row.get(key) for key in same)), None)
+    same = ("table", "model", "beam", "relative_theta")  # an older version's rows lack the last
+    return next((theirs for theirs in paper if all(theirs.get(key, "") == row.get(key) for key in same)), None)
 
 
 def solving(row: Entry) -> str:
