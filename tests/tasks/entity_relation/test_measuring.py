@@ -2,11 +2,14 @@
 
 import numpy as np
 import pytest
+from sentences import installed
 
 from hasten.errors import SolverTooSmall
 from hasten.model.solution import Solutions
 from hasten.search.beam import FORCED
 from hasten.solvers import make_solver
+from hasten.tasks.entity_relation.data.corpora import Corpora
+from hasten.tasks.entity_relation.data.split import Split
 from hasten.tasks.entity_relation.data.synthetic import generate
 from hasten.tasks.entity_relation.experiment import ilp as ilps
 from hasten.tasks.entity_relation.experiment.ilp import Ilp, Passes
@@ -197,3 +200,14 @@ def test_only_the_papers_corpus_is_taken_for_it():
     assert sum(PAPER_RELATIONS.values()) == 2048
     assert sum(PAPER_TYPES.values()) == 5349
     assert not is_papers_corpus(made_up * (PAPER_SENTENCES // len(made_up)))
+
+
+@pytest.mark.corpus
+def test_the_papers_corpus_is_known_and_so_is_its_published_split():
+    labelled = Corpora.read(installed("conll04/conll04.corp.gz")).labelled
+    assert is_papers_corpus(labelled)
+    assert not is_papers_corpus(labelled[1:])
+    lists = [installed(f"conll04/split_{part}.ids") for part in ("train", "dev", "test")]
+    train, test = Split.read([str(path) for path in lists]).apply(labelled)
+    assert (len(train), len(test)) == (910, 288)
+    assert not set(train) & set(test)
