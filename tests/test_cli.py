@@ -75,7 +75,7 @@ def test_demo_leaves_results_and_a_report(tmp_path):
     assert "<html" in (tmp_path / "demo" / "report.html").read_text()
     told = done.stderr.splitlines()
     assert told[0] == "Training the black box"
-    assert "Measuring the paper's Table 1" in told
+    assert "Measuring all rows in turns" in told
     assert len(told) == len(set(told)) > 8  # a line for each stage, where there is no terminal
 
 
@@ -83,10 +83,21 @@ def test_reproduce_reads_a_corpus(tmp_path):
     corpus, text = tmp_path / "gold.jsonl", tmp_path / "text.jsonl"
     write_jsonl(corpus, generate(80, 0))
     write_jsonl(text, generate(80, 1, labelled=False))
+    ids = [sentence.id for sentence in read_jsonl(corpus) if sentence.relations]
+    (tmp_path / "test.ids").write_text("\n".join(ids[:30]))
     arguments = ["--corpus", str(corpus), "--unlabeled", str(text), "--runs", "1", "--black-box", "independent"]
+    arguments += ["--split", str(tmp_path / "test.ids"), "--epochs", "2", "--seeds", "2"]
     done = run(cli.app, ["reproduce", *arguments, "--out", str(tmp_path / "out")])
     assert done.exit_code == 0, done.output
-    assert not json.loads((tmp_path / "out" / "results.json").read_text())["about"]["synthetic"]
+    assert max(map(len, done.output.split("Wrote")[0].splitlines())) <= 80
+    about = json.loads((tmp_path / "out" / "results.json").read_text())["about"]
+    assert not about["synthetic"]
+    assert (about["n_test"], about["n_train"]) == (30, len(ids) - 30)
+    assert (about["epochs"], about["seeds"], about["split"]) == (2, 2, ["test: test.ids"])
+    assert "in the paper" not in done.output
+    (tmp_path / "test.ids").write_text("nobody")
+    done = run(cli.app, ["reproduce", *arguments, "--out", str(tmp_path / "out")])
+    assert "test.ids, line 1: No labelled sentence of the corpus has the id 'nobody'" in str(done.exception)
 
 
 ERRORS = [

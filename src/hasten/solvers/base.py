@@ -224,6 +224,12 @@ class ModelSolver(BaseSolver, Generic[Model]):
             return answer(problem, status, outcome.labels, value, bound, self.name)
         return answer(problem, Status.INFEASIBLE)
 
+    def prepare(self, problem: Problem) -> None:
+        """Builds the model of a problem's structure now, if there is none, so that `solve` need not."""
+        with self._lock:
+            if problem.n_variables:
+                self._model(problem)
+
     def _model(self, problem: Problem) -> tuple[Layout, Model]:
         compiled = problem.structure.compiled
         if compiled not in self._models:

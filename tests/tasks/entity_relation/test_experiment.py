@@ -10,17 +10,22 @@ import numpy as np
 import pytest
 
 from hasten.errors import CorpusError, ModelError, ProblemError, WriteError
+from hasten.model.solution import Solutions
 from hasten.search.beam import FORCED
 from hasten.solvers import make_solver, solve_all
 from hasten.speedup.black_box import prove_or_solve
 from hasten.speedup.calibration import Calibration, Candidate
+from hasten.support.progress import tell_nobody
 from hasten.support.tensors import load_tensors, save_tensors
+from hasten.tasks.entity_relation.data.corpora import Corpora
 from hasten.tasks.entity_relation.data.corpus import Sentence
 from hasten.tasks.entity_relation.data.formats.jsonl import to_json
 from hasten.tasks.entity_relation.data.synthetic import generate
 from hasten.tasks.entity_relation.experiment.experiment import Experiment
-from hasten.tasks.entity_relation.experiment.measure import Reference, Row, Timing, timed
+from hasten.tasks.entity_relation.experiment.measure import Reference, Row
 from hasten.tasks.entity_relation.experiment.paper import PAPER_ROWS, PAPER_THETAS
+from hasten.tasks.entity_relation.experiment.trial import Trial
+from hasten.tasks.entity_relation.scoring.training import train_black_box
 from hasten.tasks.entity_relation.tagger import FORMAT, Tagger, explain_theta, in_words
 from hasten.tasks.entity_relation.task import EntityRelationTask
 
@@ -41,6 +46,10 @@ KEYS = [
     "time_ms_std",
     "features_ms",
     "inference_ms",
+    "relative_theta",
+    "building_ms",
+    "interval",
+    "std",
 ]
 
 
@@ -75,10 +84,14 @@ def test_the_experiment_measures_every_row(sentences, black_box):
         known = [share for share in of_stage if share is not None]
         assert known == sorted(known)
         assert all(0 <= share <= 1 for share in known)
-    assert max(shares["Measuring our rows"]) == 1
+    assert max(shares["Measuring all rows in turns"]) == 1
     rows = results["rows"]
     assert all(key in row for row in rows for key in KEYS)
-    by_name = {(row["model"], row["beam"]): row for row in rows}
+    for row in rows:
+        for key, (low, high) in row["interval"].items():
+            assert 0 <= low <= row[key] <= high <= 1
+        assert row["std"] == {}
+    by_name = {(row["model"], row["beam"]): row for row in rows if row["table"] != "2"}
     ilp, certified = by_name["ILP", None], by_name["certified", None]
     for row in (ilp, certified):
         assert row["exact_match"] == row["validity"] == row["relation_f1_ilp"] == 1.0
@@ -86,23 +99,82 @@ def test_the_experiment_measures_every_row(sentences, black_box):
     assert certified["proved"] == 1.0
     assert certified["solver_calls"] == 0
     assert ilp["solver_calls"] == results["about"]["n_test"]
+    assert ilp["answered_by"] == {"highs": results["about"]["n_test"]}
+    assert ilp["building_ms"] > 0
     assert by_name["search", None]["exact_match"] < 1.0
     assert by_name["reduced beam", 2]["validity"] == 1.0
     for each in results["calibration"]:
-        assert 0.0 <= each["changed_test"] <= 1.0
-        if each["theta"] is None or (each["theta"] == FORCED and each["enforce"]):  # skips nothing that matters
-            assert each["changed_test"] == 0.0
+        assert each["too_little"]  # to calibrate on
+        assert each["theta"] is each["changed"] is each["changed_test"] is each["limit"] is None
     blind = next(row for row in rows if row["theta"] == 0.0)
     assert blind["costs_computed"] == 0.0
     assert {row["beam"] for row in results["theta_sweep"]} == {1, 2}
-    assert results["paper"] == [dict(row) for row in PAPER_ROWS]
+    assert results["paper"] == []  # this is not its corpus
+    assert not results["about"]["papers_corpus"]
     assert results["structures"]["distinct"] <= 250
     for example in results["examples"]:
         assert example["violations"]["ilp"] == []
 
 
 def test_the_papers_thetas_are_those_of_its_tables():
-    assert {row["theta"] for row in PAPER_ROWS} == {None, *PAPER_THETAS}
+    assert {row["relative_theta"] for row in PAPER_ROWS} == {None, *PAPER_THETAS}
+
+
+def test_both_tables_have_the_papers_algorithm_and_ours(sentences):
+    results = Experiment(sentences[:60], list(generate(100, 1, labelled=False)), runs=1, epochs=1).run()
+    for table, n in (("1", 2), ("2", 6)):
+        for model in ("speedup, Algorithm 1", "speedup, averaged"):
+            assert len([row for row in results["rows"] if (row["table"], row["model"]) == (table, model)]) == n
+    wanted = {(row["table"], row["model"], row["beam"], row["relative_theta"]) for row in PAPER_ROWS}
+    assert wanted <= {(row["table"], row["model"], row["beam"], row["relative_theta"]) for row in results["rows"]}
+    for row in results["rows"]:
+        if row["relative_theta"] is not None:
+            assert row["theta"] == row["relative_theta"] * results["about"]["cost_scale"]
+    assert results["as_printed"]["whole_weights"]["1"]
+    printed = {(row["beam"], row["theta"]): row for row in results["as_printed"]["rows"]}
+    assert printed[1, 0.25]["relation_f1_gold"] == printed[1, 0.5]["relation_f1_gold"]
+
+
+def test_several_seeds_give_means_and_deviations(sentences):
+    text = list(generate(100, 1, labelled=False))
+    alone = [Experiment(sentences[:60], text, runs=1, epochs=1, seed=seed).run() for seed in (3, 4)]
+    told = []
+    both = Experiment(sentences[:60], text, runs=1, epochs=1, seed=3, seeds=2).run(
+        lambda what, share, *_: told.append(what)
+    )
+    assert told[0].startswith("Seed 1 of 2: ")
+    assert told[-1].startswith("Seed 2 of 2: ")
+    first, mean = alone[0]["rows"], both["rows"]
+    assert both["about"]["seeds"] == 2
+    for one, row in zip(first, mean, strict=True):
+        assert (row["model"], row["beam"], row["table"]) == (one["model"], one["beam"], one["table"])
+        assert row["std"].keys() >= {"relation_f1_gold", "validity"}
+        if row["model"] in ("ILP", "search", "certified"):  # what does not learn from the order of the text
+            values = [next(r for r in each["rows"] if r["model"] == row["model"]) for each in alone]
+            gold = [each["relation_f1_gold"] for each in values]
+            assert row["relation_f1_gold"] == pytest.approx(np.mean(gold))
+            assert row["std"]["relation_f1_gold"] == pytest.approx(np.std(gold, ddof=1))
+
+
+def test_what_is_not_proved_is_solved_and_said_by_whom(sentences, monkeypatch):
+    def hardly(batch, solver, on_error):
+        found = [solver().solve(batch[p]) for p in range(len(batch))]
+        return Solutions.of(batch, found), len(found)
+
+    task = EntityRelationTask()
+    model = train_black_box("independent", sentences[:40], task, seed=0, tell=tell_nobody)
+    trial = Trial.of(task, model, sentences[40:50], solver="highs", runs=1, tell=tell_nobody)
+    monkeypatch.setattr("hasten.tasks.entity_relation.experiment.trial.prove_or_solve", hardly)
+    row = trial.measure([trial.certified()], "Measuring", rounds=1)[0].row
+    assert (row.proved, row.exact_match, row.solver_calls) == (0.0, 1.0, 10)
+    assert row.answered_by == {"highs": 10}
+
+
+def test_labels_that_the_task_lacks_are_refused_with_the_remedy(sentences):
+    odd = [replace(sentences[0], types=("Method",) * len(sentences[0].spans)), *sentences[1:20]]
+    with pytest.raises(CorpusError, match=r"has the label 'Method', which the task lacks.*--induce"):
+        Experiment(odd, sentences)
+    assert "Method" in Experiment.on(Corpora(odd, sentences, "odd"), induce=True).task.entity_labels
 
 
 def test_too_little_text_is_an_error(sentences):
@@ -112,6 +184,8 @@ def test_too_little_text_is_an_error(sentences):
         Experiment(sentences, [])
     with pytest.raises(CorpusError, match="'structured' or 'independent'"):
         Experiment(sentences, sentences, black_box="neural")
+    with pytest.raises(CorpusError, match="at least one seed, not 0"):
+        Experiment(sentences, sentences, seeds=0)
 
 
 def test_f1_does_not_count_nothing():
@@ -122,13 +196,7 @@ def test_f1_does_not_count_nothing():
     assert reference.f1(np.array([-1, -1, -1, -1]), reference.gold) == (0.0, 0.0)
 
 
-def test_times_add_up():
-    assert (Timing((1.0, 2.0)) + Timing((3.0, 5.0))).runs == (4.0, 7.0)
-    assert Timing((1.0,)).std == 0.0
-    calls = []
-    result, timing = timed(lambda: calls.append(1) or len(calls), 3, 2)
-    assert result == 7
-    assert len(timing.runs) == 3
+def test_every_key_is_a_field_of_a_row():
     assert set(KEYS) <= set(Row.__dataclass_fields__)
 
 

@@ -11,8 +11,11 @@ import random
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from itertools import pairwise
+from typing import TypeVar
 
 from hasten.errors import CorpusError
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,11 +71,11 @@ def induce_arguments(sentences: Iterable[Sentence]) -> dict[str, set[tuple[str, 
     return arguments
 
 
-def split(sentences: Iterable[Sentence], fraction: float, seed: int = 0) -> tuple[list[Sentence], list[Sentence]]:
-    """Shuffles, and returns the first `fraction` and the rest; the same seed gives the same split."""
+def split(things: Iterable[T], fraction: float, seed: int = 0) -> tuple[list[T], list[T]]:
+    """Shuffles sentences, or their numbers, and returns the first `fraction` and the rest, always so by the seed."""
     if not 0 <= fraction <= 1:
         raise CorpusError(f"Cannot split off a fraction of {fraction}. Give a number from 0 to 1.")
-    shuffled = list(sentences)
+    shuffled = list(things)
     random.Random(seed).shuffle(shuffled)
     cut = round(fraction * len(shuffled))
     return shuffled[:cut], shuffled[cut:]

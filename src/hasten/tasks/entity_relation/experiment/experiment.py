@@ -1,41 +1,42 @@
 """The paper's experiment (§5), whole: train a black box, let it label unlabeled text, learn, compare.
 
-70% of the labelled sentences train the black box, 30% test (`Trial`). Its answers on the unlabeled sentences,
-found by proof and where that fails by the solver, teach the speedup classifier (`Lessons`). Every row of the
-results is measured on the test sentences: accuracy against gold labels and against the black box, validity, and
-CPU time in one thread with features included. `results.json` is what `run` returns; `report.py` draws it.
+70% of the labelled sentences train the black box, 30% test (`Trial`), or as published lists say (`Split`). Its answers
+on the unlabeled sentences, found by proof and where that fails by the solver, teach the speedup classifier
+(`Lessons`). Every row of the results is measured on the test sentences: accuracy against gold labels and against the
+black box, validity, and CPU time in one thread with features included (`contenders`). With several seeds all of this is
+done for each: another split, another training, another order of the unlabeled text. `results.json` is what `run`
+returns; `report.py` draws it.
 """
 
 from __future__ import annotations
 
 import platform
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
-from functools import partial
-from itertools import product
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
+import numpy as np
+
 from hasten.errors import CorpusError
-from hasten.model.batch import Batch
-from hasten.model.solution import Solutions
-from hasten.search.beam import BeamSearch, greedy
-from hasten.search.constrained import ConstrainedSearch
-from hasten.search.reduced import ReducedSearch
 from hasten.solvers import package_of
-from hasten.solvers.failures import OnError
-from hasten.speedup.black_box import prove_or_solve
 from hasten.support.environment import package_version, processor
-from hasten.support.progress import Tell, steps, tell_nobody
+from hasten.support.progress import Tell, tell_nobody
 from hasten.tasks.entity_relation.data.corpora import Corpora
-from hasten.tasks.entity_relation.data.corpus import Sentence, split
-from hasten.tasks.entity_relation.experiment import findings
+from hasten.tasks.entity_relation.data.corpus import Sentence
+from hasten.tasks.entity_relation.data.split import Split, parts_of
+from hasten.tasks.entity_relation.experiment import contenders, findings
 from hasten.tasks.entity_relation.experiment.lessons import Lessons
-from hasten.tasks.entity_relation.experiment.measure import Row, finite
-from hasten.tasks.entity_relation.experiment.paper import PAPER_ROWS, PAPER_THETAS
+from hasten.tasks.entity_relation.experiment.measure import Measured, Row, over_seeds
+from hasten.tasks.entity_relation.experiment.paper import PAPER_ROWS, is_papers_corpus
+from hasten.tasks.entity_relation.experiment.resampling import Resamples
 from hasten.tasks.entity_relation.experiment.trial import Trial
 from hasten.tasks.entity_relation.names import Model, Training
+from hasten.tasks.entity_relation.scoring.text import Text, intern
 from hasten.tasks.entity_relation.scoring.training import train_black_box
 from hasten.tasks.entity_relation.task import EntityRelationTask
+
+LEAST = 10  # sentences of each kind
 
 
 @dataclass(frozen=True)
@@ -47,44 +48,112 @@ class Experiment:
     task: EntityRelationTask = field(default_factory=EntityRelationTask)
     black_box: str = Training.STRUCTURED
     solver: str = "highs"
-    runs: int = 5
+    runs: int = 5  # of each measurement, shared by the seeds; each has one at least
     seed: int = 0
-    epochs: int = 5
+    seeds: int = 1  # how many, from `seed` on
+    epochs: int = 5  # of learning
+    split: Split | None = None  # as published; drawn if None
     source: str = ""  # what the corpora are called in the report
     synthetic: bool = False
 
     def __post_init__(self) -> None:
         if self.black_box not in list(Training):
             raise CorpusError(f"A black box is {Training.choices()}, not {self.black_box!r}.")
-        if self.runs < 1 or self.epochs < 1:
-            raise CorpusError(f"Give at least one run and one epoch, not {self.runs} and {self.epochs}.")
-        for what, sentences, least in (("labelled", self.labelled, 10), ("unlabeled", self.unlabeled, 10)):
-            if len(sentences) < least:
+        for what, n in (("run", self.runs), ("epoch", self.epochs), ("seed", self.seeds)):
+            if n < 1:
+                raise CorpusError(f"Give at least one {what}, not {n}.")
+        for what, sentences in (("labelled", self.labelled), ("unlabeled", self.unlabeled)):
+            if len(sentences) < LEAST:
                 raise CorpusError(
-                    f"Got {len(sentences)} {what} sentences that can be used; the experiment needs {least}. "
+                    f"Got {len(sentences)} {what} sentences that can be used; the experiment needs {LEAST}. "
                     "Labelled ones have types and a relation, unlabeled ones two spans or more."
                 )
+        self._check_labels()
+        if self.split is not None:
+            self.split.apply(self.labelled)  # ids that are not there are refused now
 
     @classmethod
-    def on(cls, corpora: Corpora, **settings: Any) -> Experiment:
-        """Returns the experiment on these corpora."""
+    def on(cls, corpora: Corpora, *, induce: bool = False, **settings: Any) -> Experiment:
+        """Returns the experiment on these corpora; with `induce`, the task has their labels and argument types."""
+        if induce:
+            settings["task"] = EntityRelationTask.induced(corpora.labelled)
         return cls(corpora.labelled, corpora.unlabeled, source=corpora.source, synthetic=corpora.synthetic, **settings)
 
+    def _check_labels(self) -> None:
+        """Refuses labels that the task does not have."""
+        known = {*self.task.entity_labels, *self.task.relation_labels}
+        for sentence in self.labelled:
+            for name in (*(sentence.types or ()), *(name for _, _, name in sentence.relations or ())):
+                if name not in known:
+                    raise CorpusError(
+                        f"Sentence {sentence.id!r} has the label {name!r}, which the task lacks: it has "
+                        f"{', '.join((*self.task.entity_labels, *self.task.relation_labels))}. To take the labels from "
+                        "the corpus: --induce on the command line, induce=True in Python."
+                    )
+
+    @property
+    def runs_each(self) -> int:
+        """How often each seed measures a time."""
+        return max(1, round(self.runs / self.seeds))
+
+    @cached_property
+    def text(self) -> Text:
+        """The unlabeled text as numbers: they depend on no black box, so all seeds share them."""
+        return intern(self.unlabeled)
+
     def run(self, tell: Tell = tell_nobody) -> dict[str, Any]:
-        """Runs everything and returns what `results.json` holds."""
-        train, test = split(self.labelled, 0.7, self.seed)
-        model = train_black_box(self.black_box, train, self.task, seed=self.seed, tell=tell)
-        trial = Trial.of(self.task, model, test, solver=self.solver, runs=self.runs, tell=tell)
-        lessons = Lessons.of(self.task, model, self.unlabeled, epochs=self.epochs, seed=self.seed, tell=tell)
-        rows = measure_table_1(trial, lessons) + measure_ours(trial, lessons)
-        table_2, calibrations = measure_table_2(trial, lessons)
+        """Runs everything and returns what `results.json` holds. Curves, sizes and examples are of the first seed."""
+        measured: list[list[Measured]] = []
+        tests: list[list[int]] = []
+        found: dict[str, Any] = {}
+        for seed in range(self.seed, self.seed + self.seeds):
+            trial, lessons, test = self.trial(seed, _for_seed(tell, seed - self.seed, self.seeds))
+            chosen = contenders.calibrate_all(trial, lessons)
+            every = [
+                *contenders.table_1(trial, lessons),
+                *contenders.table_2(trial, lessons),
+                *contenders.calibrated(trial, chosen),
+                *contenders.ours(trial),
+            ]
+            measured.append(trial.measure(every, "Measuring all rows in turns"))
+            tests.append(test)
+            if seed == self.seed:
+                found = self.findings(trial, lessons) | {"calibration": [each.as_dict() for each in chosen]}
+        resamples = Resamples.of([np.array(test) for test in tests], self.seed)
+        rows = [over_seeds(each, resamples) for each in zip(*measured, strict=True)]
+        compare_with_greedy(found["calibration"], rows)
+        found["about"]["answered_by"] = dict(rows[0].answered_by)
+        return found | {"rows": [row.as_dict() for row in rows]}
+
+    def trial(self, seed: int, tell: Tell) -> tuple[Trial, Lessons, list[int]]:
+        """Trains a black box; returns the test sentences, what is learned, and the numbers of these sentences."""
+        train, test = parts_of(self.labelled, self.split, seed)
+        sentences = [self.labelled[n] for n in train]
+        model = train_black_box(self.black_box, sentences, self.task, seed=seed, tell=tell)
+        trial = Trial.of(
+            self.task,
+            model,
+            [self.labelled[n] for n in test],
+            solver=self.solver,
+            runs=self.runs_each,
+            seed=seed,
+            tell=tell,
+        )
+        order = None if seed == self.seed else np.random.default_rng(seed).permutation(len(self.unlabeled))
+        tell("Scoring the unlabeled text", None)
+        lessons = Lessons.of(self.task, model, self.text, epochs=self.epochs, seed=seed, tell=tell, order=order)
+        return trial, lessons, test
+
+    def findings(self, trial: Trial, lessons: Lessons) -> dict[str, Any]:
+        """Returns what the report shows beyond its tables."""
+        papers = not self.synthetic and is_papers_corpus(self.labelled)
         return {
-            "about": self.about(trial, lessons),
-            "rows": [row.as_dict() for row in rows + table_2],
-            "paper": list(PAPER_ROWS),
-            "calibration": calibrations,
+            "about": self.about(trial, lessons) | {"papers_corpus": papers},
+            "paper": [dict(row) for row in PAPER_ROWS] if papers else [],
+            "as_printed": findings.as_printed(trial, lessons),
             "theta_sweep": findings.theta_sweep(trial, lessons),
             "learning_curve": findings.learning_curve(trial, lessons),
+            "baselines": findings.baselines(trial),
             "by_size": findings.by_size(trial),
             "proofs": findings.proofs(trial, lessons),
             "structures": findings.structures(lessons),
@@ -93,8 +162,9 @@ class Experiment:
         }
 
     def about(self, trial: Trial, lessons: Lessons) -> dict[str, Any]:
-        """Says what was run, on what."""
+        """Says what was run, on what; what is measured here is of the first seed."""
         n_entities = trial.text.n_entities
+        n_train, n_test = (len(part) for part in parts_of(self.labelled, self.split, self.seed))
         return {
             "hasten": package_version("hasten"),
             "python": platform.python_version(),
@@ -104,106 +174,40 @@ class Experiment:
             "black_box": self.black_box,
             "solver": self.solver,
             "solver_version": package_version(package_of(self.solver) or "hasten"),
-            "n_learned": lessons.n_learned,
-            "runs": self.runs,
+            "runs": self.runs_each * self.seeds,
             "seed": self.seed,
-            "n_train": len(self.labelled) - len(trial.sentences),
-            "n_test": len(trial.sentences),
+            "seeds": self.seeds,
+            "split": list(self.split.files) if self.split else [],
+            "epochs": self.epochs,
+            "n_train": n_train,
+            "n_test": n_test,
+            "n_left_out": len(self.labelled) - n_train - n_test,
             "n_unlabeled": len(self.unlabeled),
+            "n_learned": lessons.n_learned,
             "entities_per_sentence": float(n_entities.mean()),
             "max_entities": int(n_entities.max()),
             "entity_labels": list(self.task.entity_labels),
             "relation_labels": list(self.task.relation_labels),
             "cost_scale": trial.scale,
             "proved_unlabeled": float(lessons.answers.proved.mean()),
-            "label_unlabeled_ms": lessons.proving.mean,
-            "too_large_for_solver": trial.n_too_large,
+            "label_unlabeled_ms": lessons.proving_ms,
         }
 
 
-def measure_table_1(trial: Trial, lessons: Lessons) -> list[Row]:
-    """The paper's Table 1, with its algorithm as listed."""
-
-    def speedup(width: int) -> Row:
-        search, note = lessons.speedup(width, paper=True), "Algorithm 1: step 1, last weights"
-        return trial.measure(Model.PAPER_SPEEDUP, search, learned=True, beam=width, table="1", note=note)
-
-    return _measured(
-        trial,
-        "Measuring the paper's Table 1",
-        lambda: trial.measure_ilp(table="1"),
-        lambda: trial.measure(Model.GREEDY, greedy(), table="1", note="greedy, constraints ignored"),
-        lambda: trial.measure(Model.CONSTRAINED, ConstrainedSearch(), table="1", note="arc consistency"),
-        *(partial(speedup, width) for width in (1, 2)),
-    )
+def compare_with_greedy(calibrations: Sequence[dict[str, Any]], rows: Sequence[Row]) -> None:
+    """Adds how many times as fast as greedy search each calibrated search is: by their rows, which took turns."""
+    times = {(row.model, row.beam): row.time_ms for row in rows if row.table != "2" or row.relative_theta is None}
+    for each in calibrations:
+        mine = times[Model.calibrated(each["enforce"]), each["width"]]
+        each["times_faster_than_greedy"] = times[Model.GREEDY, None] / mine if mine else None
 
 
-def measure_ours(trial: Trial, lessons: Lessons) -> list[Row]:
-    """Our rows: better learning, enforced tables, look-ahead, elimination, proof."""
+def _for_seed(tell: Tell, n: int, of: int) -> Tell:
+    """Returns what tells, before each stage, which seed it is of, where there are several."""
+    if of == 1:
+        return tell
 
-    def speedup(width: int) -> Row:
-        search, note = lessons.speedup(width), "averaged weights, step from the costs"
-        return trial.measure(Model.SPEEDUP, search, learned=True, beam=width, note=note)
+    def tell_which(stage: str, share: float | None, note: str = "", /) -> None:
+        tell(f"Seed {n + 1} of {of}: {stage}", share, note)
 
-    def enforced(width: int) -> Row:
-        return trial.measure(Model.ENFORCED, BeamSearch(width), beam=width, note="forbidden tuples left out")
-
-    def reduced(width: int) -> Row:
-        return trial.measure(Model.REDUCED, ReducedSearch(width), beam=width, note="over what elimination leaves")
-
-    def certified() -> Row:
-        calls: list[int] = []
-
-        def search(batch: Batch) -> Solutions:
-            answers, n_calls = prove_or_solve(batch, lambda: trial.solver, on_error=OnError.RAISE)
-            calls.append(n_calls)
-            return answers
-
-        row = trial.measure(Model.CERTIFIED, search, note="proved, or solved")
-        return replace(row, solver_calls=calls[-1])
-
-    return _measured(
-        trial,
-        "Measuring our rows",
-        *(partial(speedup, width) for width in (1, 2)),
-        *(partial(enforced, width) for width in (1, 2, 4)),
-        lambda: trial.measure(Model.LOOK_AHEAD, BeamSearch(2, look_ahead=True), beam=2),
-        *(partial(reduced, width) for width in (1, 2)),
-        certified,
-    )
-
-
-def _measured(trial: Trial, stage: str, *rows: Callable[[], Row]) -> list[Row]:
-    return [measure() for measure in steps(trial.tell, stage, rows)]
-
-
-def measure_table_2(trial: Trial, lessons: Lessons) -> tuple[list[Row], list[dict[str, Any]]]:
-    """The paper's Table 2, costs skipped by theta: the paper's, scaled to our costs, and ours; and how ours was chosen.
-
-    Enforced tables already say what learned weights would, so such a search has none.
-    """
-    rows, calibrations = [], []
-    for width, theta in steps(trial.tell, "Measuring the paper's Table 2", list(product((1, 2), PAPER_THETAS))):
-        search = replace(lessons.speedup(width), theta=theta * trial.scale)
-        note = f"theta {theta:g} of the paper times the cost scale"
-        rows.append(trial.measure_lazily(Model.SPEEDUP, search, table="2", note=note))
-    for width, enforce in steps(trial.tell, "Calibrating theta", list(product((1, 2, 4), (False, True)))):
-        search = BeamSearch(width, enforce=True) if enforce else lessons.speedup(width)
-        chosen = lessons.calibrate(search)
-        search = replace(search, theta=chosen.theta)
-        changed_test = trial.changed(search)
-        note = f"θ changed {chosen.changed:.1%} of unlabeled answers, {changed_test:.1%} here"
-        rows.append(trial.measure_lazily(Model.calibrated(enforce), search, table="2", note=note))
-        calibrations.append(
-            {
-                "width": width,
-                "enforce": enforce,
-                "theta": finite(chosen.theta),
-                "changed": chosen.changed,
-                "changed_test": changed_test,
-                "limit": chosen.limit,
-                "share": chosen.share,
-                "times_faster_than_greedy": trial.times_faster_than_greedy(search),
-            }
-        )
-    return rows, calibrations
+    return tell_which

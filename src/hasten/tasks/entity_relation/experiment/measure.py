@@ -1,24 +1,23 @@
-"""How answers are measured: F1 against a reference, validity, exact match, and CPU time."""
+"""How answers are measured: F1 against a reference, validity, exact match; one row for all seeds."""
 
 from __future__ import annotations
 
 import math
-import time
-from collections.abc import Callable
-from dataclasses import asdict, dataclass
-from typing import TypeVar
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
+from typing import Any
 
 import numpy as np
 
-from hasten.errors import SolverTooSmall
-from hasten.model.batch import Batch
-from hasten.model.solution import Solution, Solutions
-from hasten.solvers import Solver
-from hasten.support.arrays import BoolArray, IntArray
+from hasten.model.solution import Solutions
+from hasten.support.arrays import BoolArray, FloatArray, IntArray
+from hasten.tasks.entity_relation.experiment.resampling import Resamples, f1_of
+from hasten.tasks.entity_relation.experiment.timing import Timing
 from hasten.tasks.entity_relation.names import Model
 
-T = TypeVar("T")
-REPEATS = 10  # of what takes milliseconds, so that one run is not all noise
+SCORES = ("entity_f1_gold", "relation_f1_gold", "entity_f1_ilp", "relation_f1_ilp")
+SHARES = ("validity", "exact_match", "proved", "solver_calls", "costs_computed")
+TIMES = ("time_ms", "features_ms", "inference_ms", "building_ms")
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,85 +34,34 @@ class Row:
     validity: float
     exact_match: float
     proved: float
-    solver_calls: int
+    solver_calls: float
     costs_computed: float
     time_ms: float
     time_ms_std: float
     features_ms: float | None  # None where features and inference are one
     inference_ms: float | None
+    relative_theta: float | None = None  # theta as the paper prints it, where it is the paper's
+    building_ms: float | None = None  # of models, or plans of proofs, before inference; no part of the time
     table: str = "ours"  # where the paper has it: "1", "2", or it is ours
     note: str = ""
+    answered_by: Mapping[str, float] = field(default_factory=dict)  # sentences by solver, of all seeds
+    solving_ms: Mapping[str, float] = field(default_factory=dict)  # and their time
+    interval: Mapping[str, tuple[float, float]] = field(default_factory=dict)  # of each F1
+    std: Mapping[str, float] = field(default_factory=dict)  # over seeds, where there are several
 
-    def as_dict(self) -> dict[str, object]:
+    def as_dict(self) -> dict[str, Any]:
         """Returns the row for JSON."""
-        return asdict(self)
+        found = asdict(self)
+        found["interval"] = {key: list(limits) for key, limits in self.interval.items()}
+        return found
 
 
-@dataclass(frozen=True, slots=True)
-class Timing:
-    """CPU milliseconds of repeated runs."""
+@dataclass(frozen=True, slots=True, eq=False)
+class Measured:
+    """A row of one seed, and what resampling needs: counts of each test sentence for each of `SCORES`."""
 
-    runs: tuple[float, ...]
-
-    @property
-    def mean(self) -> float:
-        """Their mean."""
-        return float(np.mean(self.runs))
-
-    @property
-    def std(self) -> float:
-        """Their standard deviation."""
-        return float(np.std(self.runs, ddof=1)) if len(self.runs) > 1 else 0.0
-
-    def __add__(self, other: Timing) -> Timing:
-        return Timing(tuple(a + b for a, b in zip(self.runs, other.runs, strict=True)))
-
-
-def timed(run: Callable[[], T], n_runs: int, repeats: int = REPEATS) -> tuple[T, Timing]:
-    """Runs something once to warm up and then measures its CPU time `n_runs` times, each the mean of some repeats."""
-    result = run()
-    times = []
-    for _ in range(n_runs):
-        begin = time.process_time()
-        for _ in range(repeats):
-            result = run()
-        times.append(1000.0 * (time.process_time() - begin) / repeats)
-    return result, Timing(tuple(times))
-
-
-def times_faster(ours: Callable[[], object], theirs: Callable[[], object], n: int) -> float:
-    """Returns how many times faster ours is than theirs: the median of `n` ratios, run in turns on a busy machine."""
-    ratios = []
-    for _ in range(n):
-        begin = time.process_time()
-        ours()
-        middle = time.process_time()
-        theirs()
-        ratios.append((time.process_time() - middle) / max(middle - begin, 1e-9))
-    return float(np.median(ratios))
-
-
-def solve_in_turn(
-    solver: Solver, large: Solver, batch: Batch, progress: Callable[[float], None] = lambda share: None
-) -> tuple[Solutions, float, int]:
-    """Solves problem after problem; those that are too large for the solver's licence go to another, `large`.
-
-    Returns the answers, CPU milliseconds, and how many were too large.
-    """
-    answers: list[Solution] = []
-    n_too_large = 0
-    problems = [batch[p] for p in range(len(batch))]
-    begin = time.process_time()
-    for n, problem in enumerate(problems):
-        try:
-            answers.append(solver.solve(problem))
-        except SolverTooSmall:
-            answers.append(large.solve(problem))
-            n_too_large += 1
-        if n % 50 == 0:
-            progress(n / len(problems))
-    elapsed = 1000.0 * (time.process_time() - begin)
-    return Solutions.of(batch, answers), elapsed, n_too_large
+    row: Row
+    counts: FloatArray  # (n_test, 4, 2): see `f1_of`
 
 
 def finite(theta: float) -> float | None:
@@ -133,13 +81,26 @@ class Reference:
 
     def f1(self, labels: IntArray, against: IntArray) -> tuple[float, float]:
         """Returns the micro F1 of entities and of relations, the labels for "nothing" not counted."""
-        scores = []
-        for chosen, nothing in ((self.is_entity, self.no_entity), (~self.is_entity, self.no_relation)):
-            ours, theirs = labels[chosen], against[chosen]
-            right = np.count_nonzero((ours == theirs) & (theirs != nothing))
-            named = np.count_nonzero((ours != nothing) & (ours >= 0)) + np.count_nonzero(theirs != nothing)
-            scores.append(2.0 * right / named if named else 1.0)
-        return scores[0], scores[1]
+        entity, relation = f1_of(self._named(labels, against).sum(axis=0)).tolist()
+        return entity, relation
+
+    def _named(self, labels: IntArray, against: IntArray) -> FloatArray:
+        """Returns, for each variable, what it adds to the counts of entities and of relations: (variables, 2, 2)."""
+        counts = np.zeros((len(labels), 2, 2))
+        for kind, nothing in enumerate((self.no_entity, self.no_relation)):
+            mine = self.is_entity if kind == 0 else ~self.is_entity
+            named = mine & (against != nothing)
+            counts[:, kind, 0] = named & (labels == against)
+            counts[:, kind, 1] = named.astype(int) + (mine & (labels != nothing) & (labels >= 0))
+        return counts
+
+    def counts(self, labels: IntArray) -> FloatArray:
+        """Returns the counts (n_test, 4, 2) of each sentence, for each of `SCORES`."""
+        at = self.ilp.batch.variable_at
+        each = np.concatenate([self._named(labels, against) for against in (self.gold, self.ilp.labels)], axis=1)
+        totals = np.concatenate([np.zeros((1, *each.shape[1:])), np.cumsum(each, axis=0)])
+        found: FloatArray = totals[at[1:]] - totals[at[:-1]]
+        return found
 
     def exact(self, found: Solutions) -> BoolArray:
         """Which answers are the black box's: the same labels, or as good ones."""
@@ -149,33 +110,58 @@ class Reference:
             close = np.abs(found.cost - self.ilp.cost) <= 1e-6 * np.maximum(1.0, np.abs(self.ilp.cost))
         return same | (found.valid & close)
 
-    def row(
-        self,
-        model: Model,
-        found: Solutions,
-        features: Timing | None,
-        inference: Timing,
-        *,
-        beam: int | None = None,
-        theta: float | None = None,
-        solver_calls: int = 0,
-        table: str = "ours",
-        note: str = "",
-    ) -> Row:
-        """Measures answers; `features` None means that the time of inference holds both."""
+    def measured(
+        self, model: Model, found: Solutions, features: Timing | None, inference: Timing, **about: Any
+    ) -> Measured:
+        """Measures answers; `features` None: inference holds both. `about` are fields of `Row`."""
         total = inference if features is None else features + inference
-        gold, ilp = self.f1(found.labels, self.gold), self.f1(found.labels, self.ilp.labels)
-        return Row(
-            model, beam, theta, *gold, *ilp,
-            validity=float(found.valid.mean()),
-            exact_match=float(self.exact(found).mean()),
-            proved=float(found.proved.mean()),
-            solver_calls=solver_calls,
-            costs_computed=float(found.n_costs.sum() / max(1, found.batch.variable_at[-1])),
-            time_ms=total.mean,
-            time_ms_std=total.std,
-            features_ms=None if features is None else features.mean,
-            inference_ms=None if features is None else inference.mean,
-            table=table,
-            note=note,
-        )  # fmt: skip
+        counts = self.counts(found.labels)
+        values: dict[str, Any] = dict(zip(SCORES, f1_of(counts.sum(axis=0)).tolist(), strict=True)) | {
+            "beam": None,
+            "theta": None,
+            "validity": float(found.valid.mean()),
+            "exact_match": float(self.exact(found).mean()),
+            "proved": float(found.proved.mean()),
+            "solver_calls": 0,
+            "costs_computed": float(found.n_costs.sum() / max(1, found.batch.variable_at[-1])),
+            "time_ms": total.mean,
+            "time_ms_std": total.std,
+            "features_ms": None if features is None else features.mean,
+            "inference_ms": None if features is None else inference.mean,
+        }
+        return Measured(Row(model, **(values | about)), counts)
+
+
+def over_seeds(measured: Sequence[Measured], resamples: Resamples) -> Row:
+    """Returns one row for the same method with several seeds: means, standard deviations and intervals.
+
+    With one seed, the standard deviation of the time is that of its runs. Theta is the median of those chosen, inf the
+    largest, and the lower one of two.
+    """
+    rows = [each.row for each in measured]
+    limits = resamples.intervals([each.counts for each in measured])
+    interval = {key: (float(low), float(high)) for key, (low, high) in zip(SCORES, limits, strict=True)}
+    if len(rows) == 1:
+        return replace(rows[0], interval=interval)
+    values = {key: [getattr(row, key) for row in rows] for key in (*SCORES, *SHARES, *TIMES)}
+    known = {key: each for key, each in values.items() if None not in each}
+    std = {key: float(np.std(each, ddof=1)) for key, each in known.items()}
+    notes = list(dict.fromkeys(row.note for row in rows))
+    thetas = sorted(math.inf if row.theta is None else row.theta for row in rows)
+    means: dict[str, Any] = {key: float(np.mean(each)) for key, each in known.items()}
+    return replace(
+        rows[0],
+        **means,
+        theta=finite(thetas[(len(thetas) - 1) // 2]),
+        time_ms_std=std["time_ms"],
+        note=notes[0] if len(notes) == 1 else f"with one seed: {max(notes, key=bool)}",
+        answered_by=_totals([row.answered_by for row in rows]),
+        solving_ms={name: ms / len(rows) for name, ms in _totals([row.solving_ms for row in rows]).items()},
+        interval=interval,
+        std={key: std[key] for key in std if key not in TIMES},
+    )
+
+
+def _totals(each: Sequence[Mapping[str, float]]) -> dict[str, float]:
+    names = dict.fromkeys(name for one in each for name in one)
+    return {name: sum(one.get(name, 0) for one in each) for name in names}

@@ -1,15 +1,17 @@
-"""The test sentences, and what any search makes of them: a row of a results table each (paper §5).
+"""The test sentences, and what any method makes of them: a row of a results table each (paper §5).
 
-The ILP solver answers them first; every row is compared with its answers and with gold labels. A search either
+The ILP solver answers them first; every row is compared with its answers and with gold labels. A method either
 starts from all costs, and its time is that of the features plus its own; or it computes the costs that it
-asks for, and one time holds both. All times are CPU time in one thread.
+asks for, and one time holds both. All times are CPU time in one thread, taken in turns (`timing`).
+
+A `Contender` is a method that wants a row. `contenders` lists them; another row is another entry there.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
@@ -17,44 +19,60 @@ import numpy as np
 
 from hasten.model.batch import Batch
 from hasten.model.solution import Solutions
-from hasten.search.beam import BeamSearch, greedy
-from hasten.solvers import Solver, make_solver
+from hasten.search.beam import BeamSearch
+from hasten.solvers.failures import OnError
+from hasten.speedup.black_box import prove_or_solve
 from hasten.speedup.calibration import relabelled
+from hasten.support.arrays import FloatArray
 from hasten.support.progress import Tell
 from hasten.tasks.entity_relation.data.corpus import Sentence
-from hasten.tasks.entity_relation.experiment.measure import (
-    Reference,
-    Row,
-    Timing,
-    finite,
-    solve_in_turn,
-    timed,
-    times_faster,
-)
+from hasten.tasks.entity_relation.experiment import ilp as ilps
+from hasten.tasks.entity_relation.experiment.ilp import Ilp, Passes
+from hasten.tasks.entity_relation.experiment.measure import Measured, Reference, finite
+from hasten.tasks.entity_relation.experiment.timing import ROUNDS, Timing, time_in_turns, timed
 from hasten.tasks.entity_relation.names import Model
 from hasten.tasks.entity_relation.scoring import native
 from hasten.tasks.entity_relation.scoring.black_box import LinearScorer
-from hasten.tasks.entity_relation.scoring.text import Text, intern
+from hasten.tasks.entity_relation.scoring.text import Text, Vocabulary
 from hasten.tasks.entity_relation.scoring.training import gold
 from hasten.tasks.entity_relation.task import EntityRelationTask
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class Deal:
+    """The test sentences in some order: their text, and all their costs."""
+
+    text: Text
+    cost: FloatArray  # flat
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Contender:
+    """A method that wants a row: what it does with a deal before the clock starts, and what it then does is timed."""
+
+    model: Model
+    ready: Callable[[Deal], Callable[[], Any]]
+    answers: Solutions | None = None  # to the test sentences in their own order, where they are known
+    first: float = 0.0  # milliseconds that these took
+    lazy: bool = False  # it computes its own costs, so that features are part of its time
+    about: dict[str, Any] = field(default_factory=dict)  # fields of `Row`
+    after: Callable[[], dict[str, Any]] = dict  # those that are known when all is timed
+
+
 @dataclass(frozen=True, eq=False)
 class Trial:
-    """Test sentences with all their costs and the answers to compare with; how long features and solving took."""
+    """Test sentences with all their costs and the answers to compare with."""
 
     task: EntityRelationTask
     model: LinearScorer
     sentences: Sequence[Sentence]
+    words: Vocabulary
     text: Text
     batch: Batch
-    features: Timing
-    solver: Solver
-    large: Solver  # answers what is too large for it
+    ilp: Ilp
     reference: Reference
-    solving: Timing
-    n_too_large: int
     runs: int
+    seed: int
     tell: Tell
 
     @classmethod
@@ -67,30 +85,20 @@ class Trial:
         solver: str,
         runs: int,
         tell: Tell,
+        seed: int = 0,
     ) -> Trial:
         """Computes the costs of the sentences, and lets the ILP solver answer them."""
         tell("Scoring the test sentences", None)
-        text, ilp = intern(sentences), make_solver(solver, interruptible=False)
-        # HiGHS cannot share a process with cpsat.
-        large = ilp if solver == "cpsat" else make_solver("highs", interruptible=False)
-        costs, features = timed(lambda: model.costs(text)[0], runs)
-        batch = task.batch(text.n_entities, costs)
-        times: list[float] = []
-        for run in range(runs + 1):  # the first builds the solver's models
-
-            def progress(share: float, run: int = run) -> None:
-                tell(f"Solving by {ilp.name}", (run + share) / (runs + 1))
-
-            answers, elapsed, n_too_large = solve_in_turn(ilp, large, batch, progress)
-            times.append(elapsed)
+        words, ilp = Vocabulary(), Ilp(solver)
+        text = words.intern(sentences)
+        batch = task.batch(text.n_entities, model.costs(text)[0])
+        stage = f"Solving by {ilp.name}"
+        answers = ilp.answer(batch, lambda done, of: tell(stage, done / of))
         labels = np.concatenate([gold(sentence, task.entity_labels, task.relation_labels) for sentence in sentences])
         is_entity = np.concatenate([np.arange(n * n) < n for n in text.n_entities.tolist()])
         no_entity = task.entity_labels.index("none") if "none" in task.entity_labels else -1
         reference = Reference(labels, answers, is_entity, no_entity, len(task.relation_labels) - 1)
-        solving = Timing(tuple(times[1:]))
-        return cls(
-            task, model, sentences, text, batch, features, ilp, large, reference, solving, n_too_large, runs, tell
-        )
+        return cls(task, model, sentences, words, text, batch, ilp, reference, runs, seed, tell)
 
     @cached_property
     def scale(self) -> float:
@@ -103,39 +111,109 @@ class Trial:
                 gaps.append(two[1] - two[0])
         return float(np.median(gaps))
 
-    def measure_ilp(self, **about: Any) -> Row:
-        """Returns the row of the ILP solver itself."""
-        answers = self.reference.ilp
-        return self.reference.row(Model.ILP, answers, self.features, self.solving, solver_calls=len(answers), **about)
+    @cached_property
+    def as_they_come(self) -> Deal:
+        """The test sentences in their own order."""
+        return Deal(self.text, self.batch.cost)
 
-    def measure(
+    @cached_property
+    def answered_by(self) -> dict[str, int]:
+        """How many of the sentences each ILP solver answers."""
+        return ilps.count_answers(self.ilp, [self.batch[p] for p in range(len(self.batch))])
+
+    def deal(self, rng: np.random.Generator) -> Deal:
+        """Returns the test sentences in a fresh order."""
+        order = rng.permutation(len(self.sentences))
+        return Deal(self.words.intern([self.sentences[p] for p in order]), self.batch.select(order).cost)
+
+    def by_ilp(self, **about: Any) -> Contender:
+        """Returns the ILP solver itself as a contender: each pass has new models, built before the clock starts."""
+        passes, answers = Passes(self.ilp), self.reference.ilp
+        note = ilps.in_words(self.answered_by)
+
+        def after() -> dict[str, Any]:
+            solving = {name: float(np.mean(each)) for name, each in passes.solving.items()}
+            return {"building_ms": float(np.mean(passes.building)), "solving_ms": solving}
+
+        about |= {"solver_calls": len(answers), "answered_by": self.answered_by, **({"note": note} if note else {})}
+        first = math.inf  # long enough to be timed once a run
+        return Contender(
+            Model.ILP, lambda deal: passes.ready(self.lean_batch(deal)), answers, first, about=about, after=after
+        )
+
+    def certified(self, **about: Any) -> Contender:
+        """Returns the contender that proves its answers, and asks the ILP solver where it cannot."""
+        (answers, n_calls), first = timed(lambda: self._prove(self.lean_batch(self.as_they_come), self.ilp))
+        again = timed(lambda: self._prove(self.lean_batch(self.as_they_come), self.ilp))[1]  # no shape is new any more
+        asked = [self.batch[p] for p in np.flatnonzero(~answers.proved).tolist()]
+
+        def ready(deal: Deal) -> Callable[[], Any]:
+            ilp = self.ilp.fresh() if asked else self.ilp
+            ilp.prepare(asked)
+            return lambda: self._prove(self.lean_batch(deal), ilp)
+
+        about |= {"solver_calls": n_calls, "answered_by": ilps.count_answers(self.ilp, asked)}
+        about["building_ms"] = max(0.0, first - again)
+        return Contender(Model.CERTIFIED, ready, answers, again, about=about)
+
+    def eager(
         self, model: Model, search: Callable[[Batch], Solutions], *, learned: bool = False, **about: Any
-    ) -> Row:
-        """Returns the row of a search that starts from all costs; `learned` where it reads the learned features."""
+    ) -> Contender:
+        """Returns a contender that starts from all costs; `learned` where it reads the learned features."""
         task = self.task if learned else self.task.lean  # features that nobody reads cost time
-        found, inference = timed(lambda: search(task.batch(self.text.n_entities, self.batch.cost)), self.runs)
-        return self.reference.row(model, found, self.features, inference, **about)
 
-    def measure_lazily(self, model: Model, search: BeamSearch, **about: Any) -> Row:
-        """Returns the row of a search that computes the costs it needs."""
-        found, timing = timed(lambda: self.search_lazily(search), self.runs)
-        return self.reference.row(model, found, None, timing, beam=search.width, theta=finite(search.theta), **about)
+        def ready(deal: Deal) -> Callable[[], Solutions]:
+            return lambda: search(task.batch(deal.text.n_entities, deal.cost))
 
-    def search_lazily(self, search: BeamSearch) -> Solutions:
-        """Searches the test sentences, computing the costs that the search asks for."""
+        return Contender(model, ready, about=about)
+
+    def lazily(self, model: Model, search: BeamSearch, **about: Any) -> Contender:
+        """Returns a contender that computes the costs it needs."""
+        about = {"beam": search.width, "theta": finite(search.theta)} | about
+        return Contender(model, lambda deal: lambda: self.search_lazily(search, deal), lazy=True, about=about)
+
+    def measure(self, contenders: Sequence[Contender], stage: str, *, rounds: int = ROUNDS) -> list[Measured]:
+        """Returns a row for each contender, all timed in turns."""
+        self.tell(stage, 0.0)
+        tried = [
+            (each.answers, each.first) if each.answers is not None else timed(each.ready(self.as_they_come))
+            for each in contenders
+        ]
+        features, *times = time_in_turns(
+            [lambda deal: lambda: self.model.costs(deal.text), *(each.ready for each in contenders)],
+            self.deal,
+            [0.0, *(first for _, first in tried)],
+            runs=self.runs,
+            rounds=rounds,
+            seed=self.seed,
+            progress=lambda share: self.tell(stage, share),
+        )
+        self.tell(stage, 1.0)
+        return [
+            self._measured(each, answers, None if each.lazy else features, timing)
+            for each, (answers, _), timing in zip(contenders, tried, times, strict=True)
+        ]
+
+    def _measured(self, contender: Contender, answers: Solutions, features: Timing | None, timing: Timing) -> Measured:
+        return self.reference.measured(
+            contender.model, answers, features, timing, **(contender.about | contender.after())
+        )
+
+    def search_lazily(self, search: BeamSearch, deal: Deal | None = None) -> Solutions:
+        """Searches sentences, by default as they come, computing the costs that the search asks for."""
+        text = (deal or self.as_they_come).text
         weights = None if search.weights is None else self.task.folded(search.weights)
-        batch = self.task.lean.batch(self.text.n_entities, np.zeros(self.batch.cost_at[-1]))
-        return native.search(self.model, self.text, batch, replace(search, weights=weights))
+        batch = self.task.lean.batch(text.n_entities, np.zeros(self.batch.cost_at[-1]))
+        return native.search(self.model, text, batch, replace(search, weights=weights))
 
     def changed(self, search: BeamSearch) -> float:
         """Returns the share of test sentences to which theta gives another answer than the search with every cost."""
         with_every_cost = self.search_lazily(replace(search, theta=math.inf))
         return float(relabelled(self.search_lazily(search), with_every_cost).mean())
 
-    def times_faster_than_greedy(self, search: BeamSearch) -> float:
-        """Returns how many times faster a lazy search is, end to end, than greedy search, which computes every cost."""
+    def lean_batch(self, deal: Deal) -> Batch:
+        """Returns the sentences of a deal with all their costs, and no features that nobody reads."""
+        return self.task.lean.batch(deal.text.n_entities, deal.cost)
 
-        def search_greedily() -> Solutions:
-            return greedy()(self.task.lean.batch(self.text.n_entities, self.model.costs(self.text)[0]))
-
-        return times_faster(lambda: self.search_lazily(search), search_greedily, 20 * self.runs)
+    def _prove(self, batch: Batch, ilp: Ilp) -> tuple[Solutions, int]:
+        return prove_or_solve(batch, lambda: ilp, on_error=OnError.RAISE)

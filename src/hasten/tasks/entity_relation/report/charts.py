@@ -32,12 +32,18 @@ class Point:
 
 @dataclass(frozen=True, slots=True)
 class Series:
-    """Points of one colour (1 to 6) and one marker, joined by a line or not."""
+    """Points of one colour (1 to 6) and its marker, filled or hollow, joined by a line, whole or dashed, or by none.
+
+    A series without marks is a line to compare others with.
+    """
 
     name: str
     points: Sequence[Point]
     colour: int = 1
     line: bool = True
+    hollow: bool = False
+    dashed: bool = False
+    marks: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,34 +134,43 @@ def draw(title: str, x: Axis, y: Axis, series: Sequence[Series], *, width: int =
     taken: list[tuple[float, float, float, float]] = []
     for each in series:
         at = [(across(point.x), up(point.y)) for point in each.points]
-        taken += [(px - 5, py - 5, px + 5, py + 5) for px, py in at]
+        taken += [(px - 5, py - 5, px + 5, py + 5) for px, py in at if each.marks]
         if each.line and len(at) > 1:
             joined = [px_py for px_py, p in zip(at, each.points, strict=True) if x.kind != "log" or p.x > 0.0]
             path = " ".join(f"{px:.1f},{py:.1f}" for px, py in joined)
-            parts.append(f'<polyline class="line" style="stroke:var(--c{each.colour})" points="{path}"/>')
+            kind = "line dashed" if each.dashed else "line"
+            parts.append(f'<polyline class="{kind}" style="stroke:var(--c{each.colour})" points="{path}"/>')
+    marks, names = [], []
     for each in series:
-        for point in each.points:
+        for point in each.points if each.marks else ():
             px, py = across(point.x), up(point.y)
-            parts.append(f"<g><title>{escape(point.title)}</title>{marker(each.colour, px, py)}</g>")
+            marks.append(f"<g><title>{escape(point.title)}</title>{marker(each.colour, px, py, each.hollow)}</g>")
             if point.label:
-                parts.append(_label(point.label, px, py, taken, right, bottom))
+                names.append(_label(point.label, px, py, taken, right, bottom))
+    parts += [*names, *marks]  # marks cover the lines that lead to them
     return "".join([*parts, "</svg>"])
 
 
 def legend(series: Iterable[Series]) -> str:
     """Returns the names of series with their markers."""
     items = (
-        f'<li><svg class="key" viewBox="0 0 14 14" aria-hidden="true">{marker(each.colour, 7, 7)}</svg>'
-        f"{escape(each.name)}</li>"
+        f'<li><svg class="key" viewBox="0 0 26 14" aria-hidden="true">{_sample(each)}</svg>{escape(each.name)}</li>'
         for each in series
         if each.points
     )
     return f'<ul class="legend">{"".join(items)}</ul>'
 
 
-def marker(colour: int, x: float, y: float) -> str:
+def _sample(series: Series) -> str:
+    kind = "line dashed" if series.dashed else "line"
+    line = f'<path class="{kind}" style="stroke:var(--c{series.colour})" d="M1 7H25"/>' if series.line else ""
+    return line + (marker(series.colour, 13, 7, series.hollow) if series.marks else "")
+
+
+def marker(colour: int, x: float, y: float, hollow: bool = False) -> str:
     """Returns the marker of a colour: each has its own shape."""
-    style = f'class="mark" style="fill:var(--c{colour})"'
+    paint = f"fill:var(--card);stroke:var(--c{colour})" if hollow else f"fill:var(--c{colour})"
+    style = f'class="mark" style="{paint}"'
     shapes = {
         2: f'<rect {style} x="{x - 4:.1f}" y="{y - 4:.1f}" width="8" height="8"/>',
         3: f'<path {style} d="M{x:.1f} {y - 5.2:.1f}l5 9h-10z"/>',
@@ -196,13 +211,31 @@ def _grid(across: Scale, up: Scale, right: float, bottom: float) -> list[str]:
 def _label(
     text: str, x: float, y: float, taken: list[tuple[float, float, float, float]], right: float, bottom: float
 ) -> str:
-    """Places a label where it covers nothing; without such a place, hovering must do."""
-    long = LETTER * len(text)
-    for left, middle in ((x + 9, y), (x - 9 - long, y), (x - long / 2, y - 13), (x - long / 2, y + 14)):
-        box = left, middle - 6, left + long, middle + 6
-        if box[0] < LEFT + 2 or box[2] > right or box[1] < TOP - 8 or box[3] > bottom:
-            continue
-        if all(box[2] < b[0] or b[2] < box[0] or box[3] < b[1] or b[3] < box[1] for b in taken):
-            taken.append(box)
-            return f'<text class="name" x="{left:.1f}" y="{middle + 4:.1f}">{escape(text)}</text>'
-    return ""
+    """Places a label near its point where it covers as little as can be; further away, a line leads to the point."""
+    wide = LETTER * len(text) + 2
+    best, least = (0.0, 0.0, 0.0), math.inf
+    for away in (11.0, 18.0, 26.0, 36.0, 48.0, 62.0):
+        for turn in range(16):
+            angle = math.pi * turn / 8
+            mx, my = x + (away + wide / 2 - 4) * math.cos(angle), y - away * math.sin(angle)
+            box = mx - wide / 2, my - 6, mx + wide / 2, my + 6
+            if box[0] < LEFT + 2 or box[2] > right or box[1] < TOP - 8 or box[3] > bottom:
+                continue
+            covers = sum(_overlap(box, other) for other in taken)
+            if covers < least:
+                best, least = (mx, my, away), covers
+        if least == 0.0:
+            break
+    if least == math.inf:  # there is no room at all
+        return ""
+    mx, my, away = best
+    taken.append((mx - wide / 2, my - 6, mx + wide / 2, my + 6))
+    lead = f'<path class="lead-to" d="M{x:.1f} {y:.1f}L{mx:.1f} {my:.1f}"/>' if away > 11.0 else ""
+    return f'{lead}<text class="name" x="{mx:.1f}" y="{my + 4:.1f}">{escape(text)}</text>'
+
+
+def _overlap(one: tuple[float, float, float, float], other: tuple[float, float, float, float]) -> float:
+    """Returns the area that two boxes share."""
+    across = min(one[2], other[2]) - max(one[0], other[0])
+    up = min(one[3], other[3]) - max(one[1], other[1])
+    return across * up if across > 0 and up > 0 else 0.0

@@ -4,30 +4,32 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from html import escape
 from typing import Any
 
 from hasten.tasks.entity_relation.names import BySize, Model
-from hasten.tasks.entity_relation.report.charts import Axis, Point, Series, draw, drawable, legend
+from hasten.tasks.entity_relation.report.charts import Axis, Point, Series, draw, drawable, legend, marker
 from hasten.tasks.entity_relation.report.formatting import Entry, number, text
 
-WIDTHS = (1, 2)  # beam widths of the curves; each its own colour
+WIDTHS = (1, 2)  # beam widths of the curves; the first has hollow marks and dashed lines
 WRITABLE = 0.06  # a bar's part of at least this share has room for a number
 FAMILIES: Mapping[str, int] = {  # with their colours
-    Model.ILP: 5,
-    Model.CERTIFIED: 1,
+    "the ILP and the paper’s baselines": 5,
+    "certified": 1,
     "constraints within the search": 3,
-    "learned speedup": 4,
-    "costs skipped": 6,
-    "the paper’s searches": 2,
+    "Algorithm 1 as listed": 2,
+    "our learning": 4,
+    "calibrated theta": 6,
 }
+PAPER = "the same in the paper"
 
 
 def draw_figures(results: Entry) -> str:
     """Returns every figure whose numbers there are, as HTML."""
     sections: tuple[tuple[str, Callable[[Any], str]], ...] = (
-        ("rows", time_against_accuracy),
-        ("learning_curve", learning_curve),
+        ("rows", lambda rows: time_against_accuracy(rows, results.get("paper") or ())),
+        ("learning_curve", lambda curve: learning_curve(curve, results.get("baselines") or ())),
         ("theta_sweep", theta_sweep),
         ("by_size", time_by_size),
         ("structures", distinct_outputs),
@@ -37,22 +39,26 @@ def draw_figures(results: Entry) -> str:
     return f'<div class="figures">{shown}</div>' if shown else '<p class="empty">Nothing to draw.</p>'
 
 
-def time_against_accuracy(rows: Sequence[Entry]) -> str:
-    """Every row: how long it takes, and how near it comes to the ILP."""
-    points: dict[str, list[Point]] = {name: [] for name in FAMILIES}
+def time_against_accuracy(rows: Sequence[Entry], paper: Sequence[Entry] = ()) -> str:
+    """Every row: how long it takes, and how near it comes to the ILP; numbered, with the names below."""
+    groups: dict[str, list[Entry]] = {name: [] for name in FAMILIES}
     for row in rows:
-        name = f"{row.get('model')} {row.get('beam') or ''}".strip()
-        said = f"{name}: {{x:.1f}} ms, relation F1 {{y:.3f}}"
-        label = "" if row.get("table") == "2" else name
-        points[family(row)].append(_point(row.get("time_ms"), row.get("relation_f1_ilp"), said, label))
-    series = [Series(name, points[name], colour, line=False) for name, colour in FAMILIES.items()]
+        groups[family(row)].append(row)
+    drawn = [(name, groups[name], colour, False) for name, colour in FAMILIES.items()] + [(PAPER, paper, 5, True)]
+    series, key, n = [], "", 1
+    for name, mine, colour, hollow in drawn:
+        points = [_of_row(row, str(n + i)) for i, row in enumerate(mine)]
+        key += _key(mine, n, marker(colour, 7, 7, hollow), ", in the paper" if hollow else "")
+        series.append(Series(name, points, colour, line=False, hollow=hollow))
+        n += len(mine)
     return _figure(
         "Time against accuracy",
         Axis("CPU ms of the whole test set, features included (log)", "log"),
         Axis("relation F1 against the ILP", "near one"),
         series,
-        "Up and to the left is better. The upright axis is stretched towards 1, where methods differ. Numbers "
-        "after names are beam widths; points without a name say theirs when hovered over.",
+        "Up and to the left is better. The upright axis is stretched towards 1, where methods differ."
+        + (" The paper’s times are of another machine." if paper else ""),
+        below=f'<ul class="points">{key}</ul>',
         wide=True,
     )
 
@@ -60,25 +66,68 @@ def time_against_accuracy(rows: Sequence[Entry]) -> str:
 def family(row: Entry) -> str:
     """Returns the family that a row is drawn with."""
     model = str(row.get("model"))
-    if model in (Model.ILP, Model.CERTIFIED):
-        return model
-    if row.get("table") == "2":
-        return "costs skipped"
-    if row.get("table") == "1":
-        return "the paper’s searches"
-    return "learned speedup" if model in (Model.SPEEDUP, Model.PAPER_SPEEDUP) else "constraints within the search"
+    if model in (Model.ILP, Model.GREEDY, Model.CONSTRAINED):
+        return "the ILP and the paper’s baselines"
+    if model == Model.CERTIFIED:
+        return "certified"
+    if model in (Model.CALIBRATED, Model.CALIBRATED_ENFORCED):
+        return "calibrated theta"
+    if model == Model.PAPER_SPEEDUP:
+        return "Algorithm 1 as listed"
+    return "our learning" if model == Model.SPEEDUP else "constraints within the search"
 
 
-def learning_curve(curve: Sequence[Entry]) -> str:
-    """What more unlabeled sentences teach."""
-    x = Axis("unlabeled sentences learned from (log)", "log")
+def row_name(row: Entry) -> str:
+    """Returns what tells a row from the others: its model, beam and theta."""
+    return f"{row.get('model')} {_settings(row)}".rstrip()
+
+
+def _settings(row: Entry) -> str:
+    beam, printed = number(row.get("beam")), number(row.get("relative_theta"))
+    return " ".join(["" if beam is None else f"b={beam:.0f}", "" if printed is None else f"θ={printed:g}"]).strip()
+
+
+def _of_row(row: Entry, label: str) -> Point:
+    said = f"{label}: {row_name(row)}".replace("{", "{{").replace("}", "}}")
+    return _point(row.get("time_ms"), row.get("relation_f1_ilp"), f"{said}, {{x:.1f}} ms, F1 {{y:.3f}}", label)
+
+
+def _key(rows: Sequence[Entry], n: int, mark: str, more: str) -> str:
+    """Returns what the numbers of points, from `n` on, stand for: an item for each model."""
+    items: dict[str, list[str]] = {}
+    for i, row in enumerate(rows):
+        items.setdefault(str(row.get("model")), []).append(f"<b>{n + i}</b> {escape(_settings(row))}".strip())
+    key = f'<svg class="key" viewBox="0 0 14 14" aria-hidden="true">{mark}</svg>'
     return "".join(
-        _figure(f"Learning curve: {name}", x, Axis(name), _by_width(curve, "n", key), caption)
+        f"<li>{key}<span>{escape(model)}{more}: {', '.join(points)}</span></li>" for model, points in items.items()
+    )
+
+
+def learning_curve(curve: Sequence[Entry], baselines: Sequence[Entry] = ()) -> str:
+    """What more unlabeled sentences teach, and what searches reach that learn nothing."""
+    x, flat = Axis("unlabeled sentences learned from (log)", "log"), partial(_flat, baselines)
+    return "".join(
+        _figure(f"Learning curve: {name}", x, Axis(name), _by_width(curve, "n", key) + flat(curve, key), caption)
         for key, name, caption in (
-            ("exact_match", "exact match with the ILP", "No gold label is used: the solver’s answers teach."),
+            ("exact_match", "exact match with the ILP", "No gold label is used: the solver’s answers teach. Lines "
+             "without marks learn nothing."),
             ("relation_f1_ilp", "relation F1 against the ILP", "The same runs, measured by relations."),
         )
-    )
+    )  # fmt: skip
+
+
+def _flat(baselines: Sequence[Entry], curve: Sequence[Entry], key: str) -> list[Series]:
+    """Returns a line across the figure for each search that learns nothing."""
+    known = [float(row["n"]) for row in curve if drawable(Axis("", "log"), row.get("n"))]
+    if not known:
+        return []
+    series = []
+    for row in baselines:
+        model, beam = str(row.get("model")), row.get("beam")
+        points = [_point(n, row.get(key), "") for n in (min(known), max(known))]
+        colour = 5 if model == Model.GREEDY else 3
+        series.append(Series(row_name(row), points, colour, dashed=beam == WIDTHS[0], marks=False))
+    return series
 
 
 def theta_sweep(sweep: Sequence[Entry]) -> str:
@@ -96,20 +145,22 @@ def theta_sweep(sweep: Sequence[Entry]) -> str:
 
 
 def time_by_size(sizes: Sequence[Entry]) -> str:
-    """How time grows with the number of entities."""
+    """How time grows with the number of entities; the ILP has a line for each solver that answered."""
     colours: Mapping[str, int] = {BySize.ILP: 5, BySize.GREEDY: 2, BySize.BEAM: 3, BySize.CERTIFIED: 1}
-    names_shown: Mapping[str, str] = {BySize.ILP: "ILP", BySize.GREEDY: "greedy search"}
-    names = list(dict.fromkeys(key for row in sizes for key in row if key not in ("entities", "sentences")))
+    by = list(dict.fromkeys(str(row.get("ilp_by") or "") for row in sizes))
     series = []
-    for name in names:
-        shown = names_shown.get(name, name)
-        points = []
-        for row in sizes:
-            said = f"{shown}, {{x:.0f}} entities: {{y:,.1f}} µs (mean of {row.get('sentences')} sentences)"
-            points.append(_point(row.get("entities"), row.get(name), said))
-        series.append(Series(shown, points, colours.get(name, 4)))
+    for key in dict.fromkeys(key for row in sizes for key in row if key not in ("entities", "sentences", "ilp_by")):
+        for solver in by if key == BySize.ILP else ("",):
+            mine = [row for row in sizes if key != BySize.ILP or str(row.get("ilp_by") or "") == solver]
+            ilp = f"ILP ({solver})" if solver else "ILP"
+            name = ilp if key == BySize.ILP else "greedy search" if key == BySize.GREEDY else key
+            points = []
+            for row in mine:
+                said = f"{name}, {{x:.0f}} entities: {{y:,.1f}} µs (mean of {row.get('sentences')} sentences)"
+                points.append(_point(row.get("entities"), row.get(key), said))
+            series.append(Series(name, points, colours.get(key, 4), hollow=bool(solver) and solver != by[0]))
     y = Axis("µs per sentence, inference (log)", "log")
-    caption = "Inference from given costs. Large sentences are few: hover for how many."
+    caption = "Inference from given costs, models built before. Large sentences are few."
     return _figure("Time against size", Axis("entities in the sentence"), y, series, caption)
 
 
@@ -182,18 +233,16 @@ def in_words(row: Entry) -> str:
 
 
 def _by_width(rows: Sequence[Entry], x: str, y: str) -> list[Series]:
-    return [
-        Series(
-            f"beam {beam}",
-            [
-                _point(row.get(x), row.get(y), f"beam {beam} at {{x:,.4g}}: {{y:.3f}}")
-                for row in rows
-                if row.get("beam") == beam
-            ],
-            colour,
-        )
-        for colour, beam in enumerate(WIDTHS, 1)
-    ]
+    """Returns a line for each model and beam: models differ in colour, beams in their marks."""
+    colours: Mapping[str, int] = {Model.PAPER_SPEEDUP: 2, Model.SPEEDUP: 4}
+    series = []
+    for model, beam in dict.fromkeys((str(row.get("model") or Model.SPEEDUP), row.get("beam")) for row in rows):
+        mine = [row for row in rows if (str(row.get("model") or Model.SPEEDUP), row.get("beam")) == (model, beam)]
+        name = row_name({"model": model, "beam": beam})
+        said = name.replace("{", "{{").replace("}", "}}")
+        points = [_point(row.get(x), row.get(y), f"{said} at {{x:,.4g}}: {{y:.3f}}") for row in mine]
+        series.append(Series(name, points, colours.get(model, 1), hollow=beam == WIDTHS[0], dashed=beam == WIDTHS[0]))
+    return series
 
 
 def _point(x: Any, y: Any, title: str, label: str = "") -> Point:
@@ -203,14 +252,15 @@ def _point(x: Any, y: Any, title: str, label: str = "") -> Point:
     return Point(float(x), float(y), title.format(x=x, y=y), label)
 
 
-def _figure(title: str, x: Axis, y: Axis, series: Sequence[Series], caption: str, *, wide: bool = False) -> str:
-    """Returns a chart with its legend and caption; a wide one is drawn twice, for the style to choose by the room."""
-    if wide:
-        broad, narrow = (draw(title, x, y, series, width=w, height=h) for w, h in ((1000, 440), (380, 460)))
-        chart = f'<div class="broad">{broad}</div><div class="narrow">{narrow}</div>'
-    else:
-        chart = draw(title, x, y, series)
+def _figure(
+    title: str, x: Axis, y: Axis, series: Sequence[Series], caption: str, *, below: str = "", wide: bool = False
+) -> str:
+    """Returns a chart with its legend and caption; it is drawn twice, for the style to choose by the room there is."""
+    sizes = ((1000, 440), (380, 520)) if wide else ((460, 300), (340, 270))
+    kind = '"wide numbered"' if below else "wide" if wide else ""
+    broad, narrow = (draw(title, x, y, series, width=w, height=h) for w, h in sizes)
     return (
-        f"<figure{' class=wide' if wide else ''}><h3>{escape(title)}</h3>{legend(series)}{chart}"
+        f"<figure{' class=' + kind if kind else ''}><h3>{escape(title)}</h3>{'' if below else legend(series)}"
+        f'<div class="broad">{broad}</div><div class="narrow">{narrow}</div>{below}'
         f"<figcaption>{escape(caption)}</figcaption></figure>"
     )

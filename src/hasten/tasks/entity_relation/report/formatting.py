@@ -50,6 +50,30 @@ def spread(row: Entry) -> str:
     return f"{mean:,.{digits}f}{more}"
 
 
+def scored(row: Entry, key: str) -> str:
+    """Returns an F1 and, below it, its standard deviation over seeds, if there are several, and its interval."""
+    mean = fixed(row.get(key), 3)
+    std = number((row.get("std") or {}).get(key))
+    limits = [number(limit) for limit in (row.get("interval") or {}).get(key) or ()]
+    more = "" if std is None else f'<span class="below">± {std:.3f}</span>'
+    known = len(limits) == 2 and None not in limits
+    below = f'<span class="below">{limits[0]:.2f}–{limits[1]:.2f}</span>' if known else ""
+    return f"{mean}{more}{below}"
+
+
+def counted(n: object, thing: str) -> str:
+    """Returns how many things there are, as one says it."""
+    return f"{whole(n)} {thing}" if number(n) == 1 else f"{whole(n)} {thing}s"
+
+
+def solvers_of(about: Entry) -> str:
+    """Returns who answered for the ILP: the solver, and how many sentences another had to answer in its place."""
+    answered = about.get("answered_by") or {}
+    if len(answered) < 2:
+        return text(next(iter(answered), about.get("solver")))
+    return " and ".join(f"{text(name)} ({whole(n)} sentences)" for name, n in answered.items())
+
+
 def ratio(slow: Entry, fast: Entry, key: str) -> str:
     """Returns how many times faster one row is than another."""
     above, below = number(slow.get(key)), number(fast.get(key))

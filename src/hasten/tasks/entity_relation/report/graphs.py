@@ -22,7 +22,8 @@ NAMES: Mapping[str, str] = {
 }
 REFERENCE = Labeller.ILP
 NOTHING = "none"  # the type of a span that is not an entity
-TYPE_COLOURS = (1, 3, 4, 6)  # of the page's style; 5 is for NOTHING, 2 warns
+TYPE_COLOURS = ("var(--c1)", "var(--c3)", "var(--c4)", "var(--c6)")  # of the page's style; --c2 warns
+GREY = "var(--c5)"  # for NOTHING
 PAD, GAP, STEP, WORD, BELOW = 7.0, 5.0, 21.0, 26.0, 22.0
 
 
@@ -58,13 +59,13 @@ def draw_examples(examples: Sequence[Mapping[str, Any]], types: Iterable[str]) -
             known += [str(name) for name in labelling.get("types") or ()]
     colours = type_colours(known)
     key = "".join(
-        f'<li><span class="swatch" style="--tint:var(--c{colour})"></span>{escape(name)}</li>'
+        f'<li><span class="swatch" style="--tint:{colour}"></span>{escape(name)}</li>'
         for name, colour in colours.items()
     )
     return f'<ul class="legend">{key}</ul>' + "".join(draw_example(each, colours) for each in examples)
 
 
-def draw_example(example: Mapping[str, Any], colours: Mapping[str, int]) -> str:
+def draw_example(example: Mapping[str, Any], colours: Mapping[str, str]) -> str:
     """Returns one sentence with all its labellings, as HTML."""
     tokens = [str(token) for token in example.get("tokens") or ()]
     spans = [(int(first), int(last)) for first, last in example.get("spans") or ()]
@@ -85,12 +86,23 @@ def draw_example(example: Mapping[str, Any], colours: Mapping[str, int]) -> str:
     return f'<article class="sentence"><div class="panels {columns}">{"".join(panels)}</div></article>'
 
 
-def type_colours(types: Iterable[str]) -> dict[str, int]:
-    """Returns a colour for every type; grey for none."""
+def type_colours(types: Iterable[str]) -> dict[str, str]:
+    """Returns a colour of its own for every type; grey for none.
+
+    Four have the hues of the figures. More have hues evenly spread, but for orange, which warns; every other one is
+    darker, so that neighbours differ.
+    """
     known = list(dict.fromkeys(types))
     named = [name for name in known if name != NOTHING]
-    chosen = {name: TYPE_COLOURS[i % len(TYPE_COLOURS)] for i, name in enumerate(named)}
-    return chosen | {name: 5 for name in known if name == NOTHING}
+    if len(named) <= len(TYPE_COLOURS):
+        chosen = dict(zip(named, TYPE_COLOURS, strict=False))
+    else:
+        hues = [round((50 + 320 * i / len(named)) % 360, 1) for i in range(len(named))]
+        chosen = {
+            name: f"hsl({hue} 65% var(--{'deep' if i % 2 else 'light'}))"
+            for i, (name, hue) in enumerate(zip(named, hues, strict=True))
+        }
+    return chosen | {name: GREY for name in known if name == NOTHING}
 
 
 def lay_out(
@@ -157,7 +169,7 @@ def draw_labelling(
     reference: Mapping[str, Any] | None,
     arcs: Sequence[Arc],
     tallest: int,
-    colours: Mapping[str, int],
+    colours: Mapping[str, str],
 ) -> str:
     """Returns the words of a sentence with one labelling, as an SVG element."""
     base = STEP * tallest + 16
@@ -170,13 +182,13 @@ def draw_labelling(
     wanted = types if reference is None else list(reference.get("types") or ())
     for i, (left, right) in enumerate(layout.spans):
         name = str(types[i]) if i < len(types) else ""
-        colour = colours.get(name, 5)
+        colour = colours.get(name, GREY)
         other = " other" if i < len(wanted) and wanted[i] != name else ""
         parts.append(
             f'<rect class="span{other}" x="{left:.1f}" y="{base:.1f}" width="{right - left:.1f}" '
-            f'height="{WORD}" rx="6" style="--tint:var(--c{colour})"/>'
+            f'height="{WORD}" rx="6" style="--tint:{colour}"/>'
             f'<text class="type{other}" x="{(left + right) / 2:.1f}" y="{base + WORD + 15:.1f}" '
-            f'style="--tint:var(--c{colour})">{escape(name)}</text>'
+            f'style="--tint:{colour}">{escape(name)}</text>'
         )
     parts += [
         f'<text class="word" x="{left:.1f}" y="{base + 18:.1f}" textLength="{width:.1f}" '

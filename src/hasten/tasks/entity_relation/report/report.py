@@ -15,8 +15,20 @@ from pathlib import Path
 
 from hasten.support.files import write_whole
 from hasten.tasks.entity_relation.names import Model, Training
+from hasten.tasks.entity_relation.report.differs import why_ours_differs
 from hasten.tasks.entity_relation.report.figures import draw_figures, draw_weights
-from hasten.tasks.entity_relation.report.formatting import DASH, Entry, fixed, number, percent, ratio, text, whole
+from hasten.tasks.entity_relation.report.formatting import (
+    DASH,
+    Entry,
+    counted,
+    fixed,
+    number,
+    percent,
+    ratio,
+    solvers_of,
+    text,
+    whole,
+)
 from hasten.tasks.entity_relation.report.graphs import draw_examples
 from hasten.tasks.entity_relation.report.tables import calibration, find, tables
 
@@ -42,13 +54,14 @@ def render(results: Entry) -> str:
     calibrations: list[Entry] = list(results.get("calibration") or ())
     sections = (
         ("Tables", tables(rows, list(results.get("paper") or ()), about, calibrations) + calibration(results)),
+        ("Why ours differs", why_ours_differs(results)),
         ("Figures", draw_figures(results)),
         ("Learned weights", weights(results.get("weights") or ())),
         ("Sentences", sentences(results.get("examples") or (), about)),
         ("What was run", what_was_run(about)),
     )
     style = files("hasten.tasks.entity_relation.report").joinpath("report.css").read_text(encoding="utf-8")
-    names = [(name, name.lower().replace(" ", "-"), body) for name, body in sections]
+    names = [(name, name.lower().replace(" ", "-"), body) for name, body in sections if body]
     links = "".join(f'<a href="#{key}">{name}</a>' for name, key, _ in names)
     bodies = "".join(f'<section id="{key}"><h2>{name}</h2>{body}</section>' for name, key, body in names)
     return (
@@ -65,7 +78,7 @@ def render(results: Entry) -> str:
 def headline(rows: Sequence[Entry], about: Entry) -> str:
     """The few numbers that matter, and on what they were measured."""
     ilp, certified, speedup = find(rows, Model.ILP), find(rows, Model.CERTIFIED), find(rows, Model.SPEEDUP, 2)
-    n_test, solver = about.get("n_test"), text(about.get("solver"))
+    n_test, solver = about.get("n_test"), solvers_of(about)
     tiles = (
         (fixed(certified.get("exact_match"), 3), "exact match", "certified answers that are the ILP’s"),
         (fixed(certified.get("validity"), 3), "validity", "certified answers that break no constraint"),
@@ -79,21 +92,27 @@ def headline(rows: Sequence[Entry], about: Entry) -> str:
         (
             fixed(speedup.get("relation_f1_ilp"), 3),
             "relation F1 against the ILP",
-            "the learned search alone, beam 2",
+            "the learned search alone, averaged weights, beam 2",
         ),
     )
     shown = "".join(
         f'<li><b>{value}</b><span class="what">{what}</span><span class="how">{how}</span></li>'
         for value, what, how in tiles
     )
+    calibrates = (number(about.get("n_unlabeled")) or 0) - (number(about.get("n_learned")) or 0)
+    learned = f"a speedup learned from its answers to {whole(about.get('n_learned'))} sentences without labels"
+    learned += f" ({whole(calibrates)} more calibrate θ)" if calibrates > 0 else ""
+    n_seeds = number(about.get("seeds")) or 1
+    seeds = f" All of it was done {whole(n_seeds)} times, with other seeds each time." if n_seeds > 1 else ""
+    n_runs = number(about.get("runs"))
+    runs = "of one run" if n_runs == 1 else f"the mean of {whole(n_runs)} runs"
     black_box = BLACK_BOXES.get(str(about.get("black_box")), f"a black box ({text(about.get('black_box'))})")
     return (
         '<header><p class="eyebrow">hasten · learning to speed up structured prediction</p>'
         f"<h1>Joint entities and relations</h1>{SYNTHETIC if about.get('synthetic') else ''}"
         f'<p class="lead">{text(about.get("source") or "A corpus without a name")}: {black_box} on '
-        f"{whole(about.get('n_train'))} sentences, a speedup learned from {whole(about.get('n_unlabeled'))} "
-        f"unlabeled ones, both tested on {whole(n_test)}. Times are CPU time of the whole test set in one "
-        f'thread, the mean of {whole(about.get("runs"))} runs.</p><ul class="tiles">{shown}</ul></header>'
+        f"{counted(about.get('n_train'), 'labelled sentence')}, {learned}, both tested on {whole(n_test)}.{seeds} "
+        f'Times are CPU time of the whole test set in one thread, {runs}.</p><ul class="tiles">{shown}</ul></header>'
     )
 
 
@@ -146,6 +165,11 @@ def _any(value: object) -> str:
     return text(value)
 
 
+def _counts(value: object) -> str:
+    known = value if isinstance(value, Mapping) else {}
+    return ", ".join(f"{text(name)} {whole(n)}" for name, n in known.items()) or DASH
+
+
 def _milliseconds(value: object) -> str:
     known = fixed(value, 1)
     return known if known == DASH else f"{known} ms"
@@ -160,9 +184,15 @@ KNOWN: dict[str, tuple[str, Callable[[object], str]]] = {  # what `about` holds:
     "black_box": ("black box", text),
     "solver": ("ILP solver", text),
     "solver_version": ("version of the solver’s package", text),
-    "n_learned": ("unlabeled sentences learned from", whole),
+    "answered_by": ("test sentences answered, by solver", _counts),
     "runs": ("runs of each measurement", whole),
-    "seed": ("seed", text),
+    "seed": ("first seed", text),
+    "seeds": ("seeds", whole),
+    "split": ("lists of ids that say who trains and tests", lambda value: _any(value) or "none: drawn"),
+    "epochs": ("passes over the text learned from, at most", whole),
+    "n_left_out": ("labelled sentences set aside", whole),
+    "n_learned": ("unlabeled sentences learned from", whole),
+    "papers_corpus": ("the paper’s own corpus", _any),
     "n_train": ("labelled sentences to train on", whole),
     "n_test": ("labelled sentences to test on", whole),
     "n_unlabeled": ("unlabeled sentences", whole),
@@ -173,5 +203,4 @@ KNOWN: dict[str, tuple[str, Callable[[object], str]]] = {  # what `about` holds:
     "cost_scale": ("scale of the costs: median gap of the two best labels", lambda value: fixed(value, 2)),
     "proved_unlabeled": ("unlabeled sentences proved without a solver", percent),
     "label_unlabeled_ms": ("time to prove them all, costs given", _milliseconds),
-    "too_large_for_solver": ("test sentences too large for the solver’s licence", whole),
 }

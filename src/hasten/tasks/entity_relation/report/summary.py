@@ -2,64 +2,126 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from rich.console import Console
+from rich.markup import escape
 from rich.table import Table
 
 from hasten.speedup.calibration import theta_in_words
 from hasten.tasks.entity_relation.names import Model
-from hasten.tasks.entity_relation.report.formatting import Entry
+from hasten.tasks.entity_relation.report.formatting import Entry, counted, number
+from hasten.tasks.entity_relation.report.tables import find, find_paper
 
-NUMBERS = ("entity\nF1", "rel.\nF1", "rel.F1\nto ILP", "valid", "exact", "costs", "CPU\nms", "times\nfaster")
+SCORES = ("entity_f1_gold", "relation_f1_gold", "relation_f1_ilp")
+COLUMNS = {  # and their widths
+    "b": 1, "θ": 6, "entity\nF1": 6, "rel.\nF1": 5, "rel.F1\nto ILP": 6, "valid": 5, "exact": 5, "costs": 5,
+    "CPU\nms": 5, "times\nfaster": 6,
+}  # fmt: skip
+SPREADS = {"b": 1, "θ": 6, "entity\nF1": 10, "relation\nF1": 19, "relation F1\nto the ILP": 19}
+TABLES = {
+    "1": "Table 1 of the paper: every cost computed",
+    "2": "Table 2 of the paper: costs skipped by θ",
+    "ours": "Our own: constraints within the search, and proof",
+}
+CAPTION = (
+    "b: beam width; θ: gap above which costs are skipped, forced: only where there is no choice; F1 against gold and "
+    "against the ILP; valid, exact: share of sentences that break no constraint, that have the ILP's answer; costs: "
+    "share computed; CPU ms: of the whole test set in one thread, features included, all rows timed in turns; times "
+    "faster than the ILP. Algorithm 1: the paper's preset, step 1 and last weights. Averaged: our learning."
+)
 
 
 def show_results(results: Entry, console: Console) -> None:
-    """Prints every row, and how the calibrated searches compare with greedy search."""
-    about = results["about"]
-    what = "synthetic sentences" if about["synthetic"] else "sentences"
-    table = Table(
-        title=f"{about['n_test']:,} test {what}, {about['black_box']} black box, ILP by {about['solver']}",
-        caption="b: beam width; θ: gap above which costs are skipped, forced: only where there is no choice; F1 "
-        "against gold and against the ILP; valid, exact: share of sentences that break no constraint, that have the "
-        "ILP's answer; costs: share computed; CPU ms: of the whole test set in one thread, features included; times "
-        "faster than the ILP",
-        caption_justify="left",
-        box=None,
-        padding=(0, 1, 0, 0),
-        pad_edge=False,
-        header_style="bold",
-    )
-    table.add_column("model", no_wrap=True, vertical="bottom")
-    for name in ("b", "θ", *NUMBERS):
-        table.add_column(name, justify="right", no_wrap=True, vertical="bottom")
-    ilp = results["rows"][0]["time_ms"]
-    for row in results["rows"]:
+    """Prints every row, the paper's figures below those that are its own, and how sure the figures are."""
+    about, rows, paper = results["about"], results["rows"], results.get("paper") or ()
+    what = counted(about["n_test"], "synthetic test sentence" if about["synthetic"] else "test sentence")
+    answered = about.get("answered_by") or {about["solver"]: about["n_test"]}
+    solvers = " and ".join(f"{name} ({n:,})" if len(answered) > 1 else str(name) for name, n in answered.items())
+    console.print(
+        f"{what}, {about['black_box']} black box, ILP by {solvers}",
+        style="bold", highlight=False, markup=False,
+    )  # fmt: skip
+    for key, title in TABLES.items():
+        table = _table(title, COLUMNS)
+        for row in (row for row in rows if row["table"] == key):
+            table.add_row(*_cells(row, rows[0]), style="bold" if row["model"] == Model.CERTIFIED else None)
+            theirs = find_paper(row, paper)
+            if theirs is not None:
+                named = {**theirs, "model": "  in the paper", "beam": None}
+                table.add_row(*_cells(named, find(paper, Model.ILP)), style="dim italic")
+        if table.rows:
+            console.print(table)
+    console.print(CAPTION, style="dim", highlight=False)
+    show_spreads(rows, about, console)
+    for line in side_by_side(results):
+        console.print(line, highlight=False, markup=False)
+
+
+def show_spreads(rows: Sequence[Entry], about: Entry, console: Console) -> None:
+    """Prints how far each F1 can be trusted: its standard deviation over seeds, and its interval."""
+    n_seeds = number(about.get("seeds")) or 1
+    deviation = f"± deviation over {counted(n_seeds, 'seed')}, " if n_seeds > 1 else ""
+    table = _table(f"How sure: {deviation}95% interval by resampling sentences", SPREADS)
+    for row in rows:
+        entity, *relations = SCORES
         table.add_row(
-            row["model"],
-            "" if row["beam"] is None else str(row["beam"]),
-            "" if row["theta"] is None else theta_in_words(row["theta"], digits=3),
-            *(f"{row[key]:.3f}" for key in ("entity_f1_gold", "relation_f1_gold", "relation_f1_ilp")),
-            f"{row['validity']:.2f}",
-            f"{row['exact_match']:.3f}",
-            f"{row['costs_computed']:.0%}",
-            _short(row["time_ms"]),
-            _short(ilp / row["time_ms"]) if row["time_ms"] else "",
-            style="bold" if row["model"] == Model.CERTIFIED else None,
+            *_names(row), _spread(row, entity), *(f"{_spread(row, key)} {_interval(row, key)}" for key in relations)
         )
     console.print(table)
-    for line in side_by_side(results):
-        console.print(line, highlight=False)
+
+
+def _table(title: str, columns: dict[str, int]) -> Table:
+    table = Table(
+        title=escape(title), title_justify="left", title_style="italic", box=None, padding=(0, 1, 0, 0), pad_edge=False,
+        header_style="bold",
+    )  # fmt: skip
+    table.add_column("model", no_wrap=True, vertical="bottom", width=20)
+    for name, width in columns.items():
+        table.add_column(name, justify="right", no_wrap=True, vertical="bottom", width=width)
+    return table
+
+
+def _names(row: Entry) -> tuple[str, str, str]:
+    """Returns model, beam and theta: the paper's as printed, ours in words where it is not a number."""
+    theta = row["theta"] if "theta" in row else row.get("relative_theta")
+    beam = row.get("beam")
+    return row["model"], "" if beam is None else str(beam), "" if theta is None else theta_in_words(theta, digits=3)
+
+
+def _cells(row: Entry, ilp: Entry) -> list[str]:
+    """Returns the cells of a row; those that the paper does not report stay empty."""
+    shown = {key: number(row.get(key)) for key in (*SCORES, "validity", "exact_match", "costs_computed", "time_ms")}
+    digits = {"validity": ".2f", "costs_computed": ".0%"}
+    scores = ["" if value is None else f"{value:{digits.get(key, '.3f')}}" for key, value in shown.items()][:-1]
+    took, slowest = shown["time_ms"], number(ilp.get("time_ms"))
+    return [
+        *_names(row), *scores, "" if took is None else _short(took), _short(slowest / took) if took and slowest else "",
+    ]  # fmt: skip
+
+
+def _spread(row: Entry, key: str) -> str:
+    std = number((row.get("std") or {}).get(key))
+    return f"{row[key]:.3f}" + ("" if std is None else f"±{std:.3f}".replace("±0.", "±."))
+
+
+def _interval(row: Entry, key: str) -> str:
+    low, high = (row.get("interval") or {}).get(key) or (row[key], row[key])
+    return f"{low:.2f}–{high:.2f}".replace("0.", ".").replace("1.00", "1")
 
 
 def side_by_side(results: Entry) -> Iterator[str]:
-    """Says how many times as fast as greedy search the searches are that skip costs by calibration, run in turns."""
-    yield "Times as fast as greedy search, end to end, both run in turns:"
+    """Says how many times as fast as greedy search the calibrated searches are, by their rows."""
+    yield "Times as fast as greedy search, end to end, by the rows above:"
     for enforce in (False, True):
         chosen = [each for each in results["calibration"] if each["enforce"] == enforce]
         yield f"  {Model.calibrated(enforce)}: " + ", ".join(
             f"{each['times_faster_than_greedy']:.2f} (b={each['width']})" for each in chosen
         )
+    few = [each for each in results["calibration"] if each.get("too_little")]
+    if few:
+        held_out = counted(few[0]["n_held_out"], "sentence")
+        yield f"Too little text to calibrate θ: {held_out} held out. Nothing is skipped."
 
 
 def _short(value: float) -> str:

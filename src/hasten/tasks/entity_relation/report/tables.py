@@ -1,8 +1,7 @@
-"""The tables of the report: the paper's two with its figures under ours, our own rows, and how theta was chosen."""
+"""The tables of the report: the paper's two, its figures below its own methods; our rows; how theta was chosen."""
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from html import escape
@@ -13,10 +12,12 @@ from hasten.tasks.entity_relation.names import Model
 from hasten.tasks.entity_relation.report.formatting import (
     DASH,
     Entry,
+    counted,
     fixed,
     number,
     percent,
     ratio,
+    scored,
     spread,
     text,
     times,
@@ -24,6 +25,11 @@ from hasten.tasks.entity_relation.report.formatting import (
 )
 
 BEST = ' class="best"'
+FIGURES = (
+    "The paper’s figures stand below the rows that are its own methods: the ILP, its two searches, and Algorithm 1 as "
+    "listed. Its times are of another machine and of other software: compare ratios, which are to its own ILP."
+)
+NO_FIGURES = "The paper’s figures are left out: they are of another corpus."
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,15 +46,19 @@ def _number(key: str, digits: int = 3) -> Callable[[Entry, Entry], str]:
     return lambda row, ilp: fixed(row.get(key), digits)
 
 
+def _score(key: str) -> Callable[[Entry, Entry], str]:
+    return lambda row, ilp: scored(row, key)
+
+
 GOLD, ILP, SENTENCES, TIME, FASTER = "F1 against gold", "F1 against ILP", "Sentences", "CPU ms", "Times faster"
 COLUMNS = (
     Column(GOLD, "entity", "Micro F1 of entity types against the annotators; “none” does not count.",
-           _number("entity_f1_gold")),
+           _score("entity_f1_gold")),
     Column(GOLD, "relation", "Micro F1 of relations against the annotators; “no relation” does not count.",
-           _number("relation_f1_gold")),
+           _score("relation_f1_gold")),
     Column(ILP, "entity", "F1 of entity types against the ILP’s answers: what speed costs.",
-           _number("entity_f1_ilp")),
-    Column(ILP, "relation", "F1 of relations against the ILP’s answers.", _number("relation_f1_ilp")),
+           _score("entity_f1_ilp")),
+    Column(ILP, "relation", "F1 of relations against the ILP’s answers.", _score("relation_f1_ilp")),
     Column(SENTENCES, "valid", "Share of sentences whose answer breaks no constraint.", _number("validity")),
     Column(SENTENCES, "exact", "Share of sentences with the ILP’s answer, or one that costs the same.",
            _number("exact_match")),
@@ -63,7 +73,7 @@ COLUMNS = (
     Column(TIME, "features", "Feature extraction and scoring alone; no figure where costs are computed on demand.",
            _number("features_ms", 2)),
     Column(TIME, "inference", "Inference alone, costs given.", _number("inference_ms", 2)),
-    Column(FASTER, "overall", "The ILP’s total time over this row’s; in the paper’s rows, over the paper’s ILP.",
+    Column(FASTER, "overall", "The ILP’s total time over this row’s.",
            lambda row, ilp: ratio(ilp, row, "time_ms")),
     Column(FASTER, "inference", "The ILP’s inference time over this row’s.",
            lambda row, ilp: ratio(ilp, row, "inference_ms")),
@@ -83,31 +93,47 @@ def tables(rows: Sequence[Entry], paper: Sequence[Entry], about: Entry, calibrat
         f"<div><dt>{column.group}, {column.head}</dt><dd>{column.meaning}</dd></div>" for column in COLUMNS
     )
     return (
-        _table("Table 1: every cost computed", "The paper’s searches, with its algorithm as listed.", first,
-               paper, rows, scale)
+        (f"<p>{FIGURES if paper else NO_FIGURES} {how_sure(about)}</p>")
+        + _table("Table 1: every cost computed", "The paper’s searches; its algorithm as listed, and ours.", first,
+                 paper, rows, scale)
         + _table("Table 2: costs skipped", "Where the gap between the heuristic’s candidates exceeds θ, costs are "
                  f"not computed. The paper’s θ is multiplied by the scale of our costs, {fixed(scale, 2)}; ours is "
                  f"calibrated on unlabeled sentences. {fastest(rows, calibrations)}", second, paper, rows, scale)
-        + _table("Our rows", "Better learning, constraints within the search, and proof. Every cost computed.",
+        + _table("Our rows", "Constraints within the search, and proof. Every cost computed.",
                  reference + ours if ours else [], (), rows, scale)
         + f'<h3>What the columns say</h3><dl class="columns">{meanings}</dl>'
     )  # fmt: skip
 
 
-def find_paper(row: Entry, paper: Iterable[Entry], scale: float) -> Entry | None:
-    """Returns the paper's row for one of ours: the same table, model and beam, and theta up to the scale."""
-    model = row.get("model")
-    wanted = row.get("table"), Model(model).in_paper if model in list(Model) else model, row.get("beam")
-    ours = number(row.get("theta"))
-    for theirs in paper:
-        if (theirs.get("table"), theirs.get("model"), theirs.get("beam")) == wanted:
-            theta = number(theirs.get("theta"))
-            if theta is None or ours is None:
-                if theta is ours:
-                    return theirs
-            elif math.isclose(ours, theta * scale, rel_tol=1e-6, abs_tol=1e-12):
-                return theirs
-    return None
+def find_paper(row: Entry, paper: Iterable[Entry]) -> Entry | None:
+    """Returns the paper's row for one of ours: the same table, model and beam, and theta as it is printed."""
+    same = ("table", "model", "beam", "relative_theta")  # an older version's rows lack the last
+    return next((theirs for theirs in paper if all(theirs.get(key, "") == row.get(key) for key in same)), None)
+
+
+def solving(row: Entry) -> str:
+    """Says how long each solver took, where there were several, and that building models was timed apart."""
+    by = row.get("solving_ms") or {}
+    parts = [f"{name} {fixed(ms, 0)} ms" for name, ms in by.items()] if len(by) > 1 else []
+    if number(row.get("building_ms")) is not None:
+        what = "models" if row.get("model") == Model.ILP else "plans"
+        parts.append(f"its {what} made before, in {fixed(row.get('building_ms'), 1)} ms")
+    return ", ".join(parts)
+
+
+def how_sure(about: Entry) -> str:
+    """Says what the spreads and the intervals of the tables are."""
+    seeds = number(about.get("seeds")) or 1
+    of_seeds = (
+        f"Figures are means over {counted(seeds, 'seed')} (splits, training and order of the text), ± their standard "
+        "deviation; theta is the median. "
+        if seeds > 1
+        else ""
+    )
+    return (
+        f"{of_seeds}Below each F1 is its 95% interval: sentences drawn anew with replacement, 1,000 times. "
+        "All rows were timed in turns, each sentence once in a fresh order."
+    )
 
 
 def _table(
@@ -125,15 +151,15 @@ def _table(
     with_theta = any("theta" in row and row["theta"] is not None for row in chosen)
     bodies, last = [], ("", "")
     for row in chosen:
-        note = str(row.get("note") or "")
+        note = "; ".join(each for each in (str(row.get("note") or ""), solving(row)) if each)
         here = str(row.get("model")), note
         shown = f'<span class="note">{text(note)}</span>' if note and here != last else ""
         cells = [whole(row.get("beam")), *([theta_of(row, scale)] if with_theta else [])]
         cells += [column.cell(row, ilp) for column in columns]
         lines, last = _line(f"{text(row.get('model'))}{shown}", cells), here
-        theirs = find_paper(row, paper, scale)
+        theirs = find_paper(row, paper)
         if theirs is not None:
-            cells = ["", *([fixed(theirs.get("theta"), 2)] if with_theta else [])]
+            cells = ["", *([fixed(theirs.get("relative_theta"), 2)] if with_theta else [])]
             cells += [column.cell(theirs, theirs_ilp) for column in columns]
             lines += _line("in the paper", cells, "paper")
         bodies.append(f"<tbody{BEST if row.get('model') == Model.CERTIFIED else ''}>{lines}</tbody>")
@@ -168,7 +194,9 @@ def find(rows: Iterable[Entry], model: str, beam: int | None = None) -> Entry:
 
 def theta_of(row: Entry, scale: float) -> str:
     """Returns theta, in words where it is not a plain number."""
-    theta = number(row.get("theta"))
+    theta, printed = number(row.get("theta")), number(row.get("relative_theta"))
+    if theta is not None and printed is not None:
+        return f'<span title="The paper’s {printed:g} times the scale of the costs">{theta:.2f}</span>'
     if theta is None:
         return '<span title="Every cost is computed">all</span>'
     if theta == FORCED:
@@ -177,37 +205,22 @@ def theta_of(row: Entry, scale: float) -> str:
 
 
 def fastest(rows: Sequence[Entry], calibrations: Sequence[Entry]) -> str:
-    """Says how the fastest calibrated search compares with greedy search: the paper's headline.
-
-    Measured side by side, where that was done: their rows, timed one after the other, may tell another ratio.
-    """
+    """Says how the fastest calibrated search compares with greedy search, by their rows: the paper's headline."""
     greedy, ilp = find(rows, Model.GREEDY), find(rows, Model.ILP)
-    calibrated = Model.calibrated(False), Model.calibrated(True)
-    timed = [row for row in rows if row.get("model") in calibrated and number(row.get("time_ms"))]
+    skipping = {
+        (Model.calibrated(bool(each.get("enforce"))), each.get("width"))
+        for each in calibrations
+        if number(each.get("theta")) is not None
+    }
+    timed = [row for row in rows if (row.get("model"), row.get("beam")) in skipping and number(row.get("time_ms"))]
     if not timed or not greedy or not ilp:
         return ""
-    known = {
-        (Model.calibrated(bool(each.get("enforce"))), each.get("width")): number(each.get("times_faster_than_greedy"))
-        for each in calibrations
-    }
-    ratios = [known.get((row["model"], row.get("beam"))) or 0.0 for row in timed]
-    if any(ratios):
-        best, value = max(zip(timed, ratios, strict=True), key=lambda each: each[1])
-        said = (
-            f"{text(best.get('model'))} at beam {whole(best.get('beam'))}, is {times(value)} as fast as unconstrained "
-            "greedy search, end to end, both run in turns."
-        )
-    else:
-        best = min(timed, key=lambda row: float(row["time_ms"]))
-        said = (
-            f"{text(best.get('model'))} at beam {whole(best.get('beam'))}, takes {fixed(best.get('time_ms'), 1)} ms; "
-            f"unconstrained greedy search takes {fixed(greedy.get('time_ms'), 1)} ms, "
-            f"{ratio(greedy, best, 'time_ms')} as long."
-        )
+    best = min(timed, key=lambda row: float(row["time_ms"]))
     return (
-        f"The fastest calibrated search, {said} Their relation F1 against gold: "
-        f"{fixed(best.get('relation_f1_gold'), 3)} and {fixed(greedy.get('relation_f1_gold'), 3)}; the ILP’s: "
-        f"{fixed(ilp.get('relation_f1_gold'), 3)}."
+        f"The fastest calibrated search, {text(best.get('model'))} at beam {whole(best.get('beam'))}, is "
+        f"{ratio(greedy, best, 'time_ms')} as fast as unconstrained greedy search, end to end. Their relation F1 "
+        f"against gold: {fixed(best.get('relation_f1_gold'), 3)} and {fixed(greedy.get('relation_f1_gold'), 3)}; the "
+        f"ILP’s: {fixed(ilp.get('relation_f1_gold'), 3)}."
     )
 
 
@@ -229,18 +242,21 @@ def calibration(results: Entry) -> str:
     heads = "".join(f"<th>{head}</th>" for head, _ in shown)
     lines = "".join(f"<tr>{''.join(f'<td>{cell(row)}</td>' for _, cell in shown)}</tr>" for row in rows)
     forced = theta_in_words(FORCED).capitalize()
-    side_by_side = (
-        " The last column, end to end on the test set, is the median of many runs in turns: on a busy machine it is "
-        "steadier than the ratio of two rows’ times."
+    few = [row for row in rows if row.get("too_little")]
+    too_little = (
+        f"<p>There was too little text to calibrate on: {counted(few[0].get('n_held_out'), 'sentence')} held out. So "
+        "every cost is computed in these rows.</p>"
+        if few
+        else ""
     )
     return (
-        "<h3>How θ was calibrated</h3><p>On unlabeled sentences: the smallest θ that changes few answers of the "
-        f"same search with every cost, with confidence. “{forced}” skips a cost only where the "
-        "constraints leave no choice. The upper limit, at 95% confidence, is for sentences like those that θ was "
+        "<h3>How θ was calibrated</h3><p>On unlabeled sentences that nothing was learned from: the smallest θ that "
+        f"changes few answers of the same search with every cost, with confidence. “{forced}” skips a cost only where "
+        "the constraints leave no choice. The upper limit, at 95% confidence, is for sentences like those that θ was "
         "chosen on. The test sentences are not quite like them: each has a relation, which unlabeled ones need not "
-        "have, so that θ may change more of their answers."
-        f"{side_by_side if shown and shown[-1] == columns[-1] else ''}</p>"
-        f'<div class="scroll"><table class="plain"><thead><tr>{heads}</tr></thead>'
+        "have, so that θ may change more of their answers. A dash: nothing is skipped, and nothing can change. With "
+        "several seeds, this is the first.</p>"
+        f'{too_little}<div class="scroll"><table class="plain"><thead><tr>{heads}</tr></thead>'
         f"<tbody>{lines}</tbody></table></div>"
         if rows
         else ""

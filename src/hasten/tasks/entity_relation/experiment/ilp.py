@@ -1,0 +1,121 @@
+"""The ILP solver of the experiment, and who answers what is too large for its licence.
+
+The rows that are named after a solver must be its own. Where its licence refuses a sentence for its size, HiGHS answers
+it, and the row says so. Which sizes that is, is found out before anything is timed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from functools import cached_property
+
+from hasten.errors import SolverTooSmall
+from hasten.model.batch import Batch
+from hasten.model.problem import Problem
+from hasten.model.solution import Solution, Solutions
+from hasten.solvers import Progress, Solver, make_solver
+from hasten.tasks.entity_relation.experiment.timing import timed
+
+LARGE = "highs"  # has no licence, and no limit
+
+
+class Ilp:
+    """A solver by name; problems with a number of variables that is `too_large` for its licence go to HiGHS."""
+
+    def __init__(self, solver: str, too_large: Iterable[int] = ()) -> None:
+        self.solver = make_solver(solver, interruptible=False)
+        self.too_large = set(too_large)
+
+    @property
+    def name(self) -> str:
+        """What it is called."""
+        return self.solver.name
+
+    @cached_property
+    def large(self) -> Solver:
+        """Who answers what is too large."""
+        return make_solver(LARGE, interruptible=False)
+
+    def whose(self, problem: Problem) -> Solver:
+        """Returns who answers a problem."""
+        return self.large if problem.n_variables in self.too_large else self.solver
+
+    def solve(self, problem: Problem) -> Solution:
+        """Solves one problem."""
+        try:
+            return self.whose(problem).solve(problem)
+        except SolverTooSmall:
+            if self.name in (LARGE, "cpsat"):  # HiGHS cannot share a process with cpsat
+                raise
+            self.too_large.add(problem.n_variables)
+            return self.large.solve(problem)
+
+    def prepare(self, problems: Iterable[Problem]) -> None:
+        """Builds the models of problems, where a solver has any, so that to solve them is all that is left."""
+        for problem in {problem.n_variables: problem for problem in problems}.values():
+            prepare = getattr(self.whose(problem), "prepare", None)
+            if prepare is not None:
+                prepare(problem)
+
+    def answer(self, batch: Batch, progress: Progress = lambda done, of: None) -> Solutions:
+        """Solves all problems, one after the other."""
+        answers = []
+        for p in range(len(batch)):
+            answers.append(self.solve(batch[p]))
+            progress(p + 1, len(batch))
+        return Solutions.of(batch, answers)
+
+    def fresh(self) -> Ilp:
+        """Returns one that has solved nothing yet, but knows what is too large."""
+        return Ilp(self.name, self.too_large)
+
+
+def count_answers(ilp: Ilp, problems: Iterable[Problem]) -> dict[str, int]:
+    """Returns how many of the problems each solver answers."""
+    counts: dict[str, int] = {}
+    for problem in problems:
+        name = ilp.whose(problem).name
+        counts[name] = counts.get(name, 0) + 1
+    return counts
+
+
+class Passes:
+    """Passes over the test sentences, each by new solvers whose models were built before the clock started."""
+
+    def __init__(self, ilp: Ilp) -> None:
+        self.ilp = ilp
+        self.building: list[float] = []  # milliseconds, of each pass
+        self.solving: dict[str, list[float]] = {}  # likewise, by who answered
+
+    def ready(self, batch: Batch) -> Pass:
+        """Builds the models, and returns the pass that solves every problem once."""
+        ilp, problems = self.ilp.fresh(), [batch[p] for p in range(len(batch))]
+        _, elapsed = timed(lambda: ilp.prepare(problems))
+        self.building.append(elapsed)
+        return Pass(self, ilp, problems)
+
+
+class Pass:
+    """One pass: called, it solves its problems, those of each solver together, and keeps the time of each."""
+
+    def __init__(self, passes: Passes, ilp: Ilp, problems: list[Problem]) -> None:
+        self.passes = passes
+        self.mine: dict[str, tuple[Solver, list[Problem]]] = {}
+        for problem in problems:
+            solver = ilp.whose(problem)
+            self.mine.setdefault(solver.name, (solver, []))[1].append(problem)
+
+    def __call__(self) -> None:
+        """Solves them."""
+        for name, (solver, problems) in self.mine.items():
+            _, elapsed = timed(lambda solver=solver, problems=problems: [solver.solve(each) for each in problems])  # type: ignore[misc]
+            self.passes.solving.setdefault(name, []).append(elapsed)
+
+
+def in_words(answered: Mapping[str, int]) -> str:
+    """Says who answered how many sentences, where that was not one solver alone; "" where it was."""
+    if len(answered) < 2:
+        return ""
+    first, *others = answered.items()
+    rest = ", ".join(f"{name} {n:,}" for name, n in others)
+    return f"{first[0]} answered {first[1]:,}, {rest} that are too large for it"

@@ -1,0 +1,213 @@
+"""Intervals are those of a plain bootstrap; times are taken in turns; who answered is known."""
+
+import numpy as np
+import pytest
+from sentences import installed
+
+from hasten.errors import SolverTooSmall
+from hasten.model.solution import Solutions
+from hasten.search.beam import FORCED
+from hasten.solvers import make_solver
+from hasten.tasks.entity_relation.data.corpora import Corpora
+from hasten.tasks.entity_relation.data.split import Split
+from hasten.tasks.entity_relation.data.synthetic import generate
+from hasten.tasks.entity_relation.experiment import ilp as ilps
+from hasten.tasks.entity_relation.experiment.ilp import Ilp, Passes
+from hasten.tasks.entity_relation.experiment.measure import SCORES, Measured, Reference, Row, over_seeds
+from hasten.tasks.entity_relation.experiment.paper import (
+    PAPER_RELATIONS,
+    PAPER_SENTENCES,
+    PAPER_TYPES,
+    is_papers_corpus,
+)
+from hasten.tasks.entity_relation.experiment.resampling import Resamples, f1_of
+from hasten.tasks.entity_relation.experiment.timing import LONG, Timing, time_in_turns, timed
+from hasten.tasks.entity_relation.names import Model
+from hasten.tasks.entity_relation.task import EntityRelationTask
+
+
+def some_counts(rng, n):
+    named = rng.integers(0, 6, (n, 2))
+    return np.stack([rng.integers(0, named // 2 + 1), named], axis=-1).astype(float)
+
+
+def test_intervals_are_those_of_resampling_sentence_by_sentence():
+    rng = np.random.default_rng(0)
+    counts = some_counts(rng, 40)
+    resamples = Resamples.of([np.arange(40)], seed=1, n=300)
+    drawn = resamples.drawn[0]
+    assert (drawn.sum(axis=1) == 40).all()
+    slow = []
+    for row in drawn.astype(int):
+        chosen = np.repeat(np.arange(40), row)
+        right, named = counts[chosen].sum(axis=0).T
+        slow.append([2 * r / n if n else 1.0 for r, n in zip(right, named, strict=True)])
+    expected = np.percentile(slow, [2.5, 97.5], axis=0).T
+    assert resamples.intervals([counts]) == pytest.approx(expected)
+    assert (Resamples.of([np.arange(40)], seed=1, n=300).drawn[0] == drawn).all()
+    assert (Resamples.of([np.arange(40)], seed=2, n=300).drawn[0] != drawn).any()
+
+
+def test_a_sentence_is_drawn_equally_often_for_all_seeds():
+    resamples = Resamples.of([np.array([7, 3, 5]), np.array([5, 9, 7])], seed=0, n=50)
+    first, second = resamples.drawn
+    assert (first[:, 0] == second[:, 2]).all()
+    assert (first[:, 2] == second[:, 0]).all()
+    together = np.column_stack([first, second[:, 1]]).sum(axis=1)
+    assert (together == 4).all()  # as many as there are
+
+
+def test_seeds_are_summed_up_honestly():
+    base = dict.fromkeys((*SCORES, "validity", "exact_match", "proved", "solver_calls", "costs_computed"), 0.5)
+    base |= {"time_ms": 4.0, "time_ms_std": 9.0, "features_ms": None, "inference_ms": None, "beam": 1}
+    counts = np.ones((3, 4, 2))
+    rows = [
+        Row(Model.ILP, theta=theta, **(base | {"time_ms": ms}), note=note, answered_by=by, solving_ms=by)
+        for theta, ms, note, by in (
+            (2.0, 4.0, "", {"gurobi": 3}),
+            (None, 6.0, "highs 1", {"gurobi": 2, "highs": 1}),
+            (FORCED, 8.0, "", {"gurobi": 3}),
+        )
+    ]
+    resamples = Resamples.of([np.arange(3)] * 3)
+    row = over_seeds([Measured(each, counts) for each in rows], resamples)
+    assert (row.time_ms, row.time_ms_std) == (6.0, 2.0)
+    assert row.theta == FORCED  # the median: inf is the largest
+    assert row.note == "with one seed: highs 1"
+    assert row.answered_by == {"gurobi": 8, "highs": 1}
+    assert row.solving_ms == {"gurobi": pytest.approx(8 / 3), "highs": pytest.approx(1 / 3)}
+    assert row.std["validity"] == 0.0
+    assert row.features_ms is None
+    alone = over_seeds([Measured(rows[0], counts)], Resamples.of([np.arange(3)]))
+    assert alone.time_ms_std == 9.0  # of its runs
+    assert alone.std == {}
+
+
+def test_an_interval_is_wide_where_there_is_little_and_holds_the_truth_often():
+    rng = np.random.default_rng(3)
+    held, width = 0, {}
+    for n in (30, 300):
+        truth = f1_of(some_counts(np.random.default_rng(9), 20_000).sum(axis=0))[0]
+        for _ in range(60):
+            low, high = Resamples.of([np.arange(n)], seed=0, n=400).intervals([some_counts(rng, n)])[0]
+            held += low <= truth <= high
+            width[n] = high - low
+    assert held >= 105  # of 120
+    assert width[30] > 2 * width[300]
+
+
+def test_f1_of_nothing_is_one():
+    assert f1_of(np.array([[0.0, 0.0], [1.0, 2.0], [0.0, 3.0]])).tolist() == [1.0, 1.0, 0.0]
+
+
+def test_counts_of_sentences_add_up_to_the_f1_of_all():
+    task = EntityRelationTask()
+    rng = np.random.default_rng(0)
+    batch = task.batch(np.array([2, 3, 1]), rng.normal(size=2 * 4 + 2 * 6 + 3 * 4 + 6 * 6 + 4))
+    ilp = Solutions.of(batch, [make_solver("brute").solve(batch[p]) for p in range(3)])
+    is_entity = np.concatenate([np.arange(n * n) < n for n in (2, 3, 1)])
+    gold, found = (np.where(is_entity, rng.integers(0, 4, 14), rng.integers(0, 6, 14)) for _ in range(2))
+    reference = Reference(gold, ilp, is_entity, 3, 5)
+    counts = reference.counts(found)
+    assert counts.shape == (3, 4, 2)
+    scores = f1_of(counts.sum(axis=0))
+    assert tuple(scores[:2]) == reference.f1(found, gold)
+    assert tuple(scores[2:]) == reference.f1(found, ilp.labels)
+    assert counts[2, 1].tolist() == [0.0, 0.0]  # one entity, no pair
+
+
+def test_everybody_takes_turns_on_the_same_deal_in_a_fresh_order():
+    log = []
+
+    def contender(name):
+        return lambda deal: lambda: log.append((name, tuple(deal)))
+
+    first = [0.0, LONG * 2, LONG / 2]
+    times = time_in_turns([contender(n) for n in "abc"], lambda rng: rng.permutation(5), first, runs=2, rounds=4)
+    assert [len(each.runs) for each in times] == [2, 2, 2]
+    by_name = {name: [deal for who, deal in log if who == name] for name in "abc"}
+    assert [len(by_name[name]) for name in "abc"] == [8, 2, 4]  # who takes long takes part in fewer rounds
+    assert len(set(by_name["a"])) > 4  # orders are fresh
+    assert set(by_name["b"]) | set(by_name["c"]) <= set(by_name["a"])
+    assert log.index(("b", by_name["b"][0])) < 3  # in the first round, not at the end
+
+
+def test_times_add_up():
+    assert (Timing((1.0, 2.0)) + Timing((3.0, 5.0))).runs == (4.0, 7.0)
+    assert Timing((1.0,)).std == 0.0
+    result, took = timed(lambda: sum(range(200_000)))
+    assert result == 19_999_900_000
+    assert took > 0
+
+
+class Small:
+    """A solver whose licence allows few variables."""
+
+    name = "small"
+
+    def __init__(self):
+        self.asked, self.solver = [], make_solver("brute")
+
+    def solve(self, problem):
+        self.asked.append(problem.n_variables)
+        if problem.n_variables > 4:
+            raise SolverTooSmall("too large")
+        return self.solver.solve(problem)
+
+
+def test_what_is_too_large_is_answered_by_highs_and_said_so(monkeypatch):
+    made = []
+
+    def make(name, **options):
+        made.append(Small() if name == "small" else make_solver(name, **options))
+        return made[-1]
+
+    monkeypatch.setattr(ilps, "make_solver", make)
+    task, rng = EntityRelationTask(), np.random.default_rng(0)
+    sizes = np.array([2, 3, 2, 3, 3])
+    batch = task.batch(sizes, rng.normal(size=int((sizes * 4 + sizes * (sizes - 1) * 6).sum())))
+    ilp = Ilp("small")
+    answers = ilp.answer(batch)
+    assert answers.valid.all()
+    assert made[0].asked == [4, 9, 4]  # it is asked once for what it refuses
+    problems = [batch[p] for p in range(5)]
+    assert ilps.count_answers(ilp, problems) == {"small": 2, "highs": 3}
+    assert ilps.in_words({"small": 2, "highs": 3}) == "small answered 2, highs 3 that are too large for it"
+    assert ilps.in_words({"small": 5}) == ""
+    passes = Passes(ilp)
+    passes.ready(batch)()
+    assert {name: len(each) for name, each in passes.solving.items()} == {"small": 1, "highs": 1}
+    fresh = next(each for each in made if isinstance(each, Small) and each is not made[0])
+    assert fresh.asked == [4, 4]  # each once, and none that it would refuse
+
+
+def test_models_are_built_before_a_pass_and_each_problem_is_solved_once():
+    task, rng = EntityRelationTask(), np.random.default_rng(0)
+    batch = task.batch(np.array([2, 3, 2]), rng.normal(size=2 * (8 + 12) + 12 + 36))
+    passes = Passes(Ilp("highs"))
+    ready = passes.ready(batch)
+    ((solver, problems),) = ready.mine.values()
+    assert solver.n_built == 2
+    ready()
+    assert solver.n_built == 2
+    assert len(problems) == 3
+    assert len(passes.building) == len(passes.solving["highs"]) == 1
+
+
+def test_only_the_papers_corpus_is_taken_for_it():
+    made_up = [sentence for sentence in generate(300, 0) if sentence.relations]
+    assert not is_papers_corpus(made_up)
+    assert sum(PAPER_RELATIONS.values()) == 2048
+    assert sum(PAPER_TYPES.values()) == 5349
+    assert not is_papers_corpus(made_up * (PAPER_SENTENCES // len(made_up)))
+
+
+@pytest.mark.corpus
+def test_the_papers_corpus_is_known_and_so_is_its_published_split():
+    labelled = Corpora.read(installed("conll04/conll04.corp.gz")).labelled
+    assert is_papers_corpus(labelled)
+    assert not is_papers_corpus(labelled[1:])
+    lists = [installed(f"conll04/split_{part}.ids") for part in ("train", "dev", "test")]
+    train, test = Split.read([str(path) for path in lists]).apply(labelled)
+    assert (len(train), len(test)) == (910, 288)
+    assert not set(train) & set(test)
