@@ -12,7 +12,7 @@ from numpy.random import Generator
 
 import hasten
 from hasten.errors import ProblemError
-from hasten.learning.mining import Evidence
+from hasten.learning.mining import Evidence, chances
 from hasten.learning.perceptron import Pace, Perceptron, seconds
 from hasten.learning.tables import Changing, LearnedTables
 from hasten.model.batch import Batch
@@ -146,14 +146,22 @@ def test_mining_finds_what_is_forbidden_and_nothing_else() -> None:
 
 
 def test_confidence_is_what_the_rate_and_the_opportunities_say() -> None:
-    evidence = Evidence(np.array([30, 0, 0, 0]), np.array([10, 0, 1, 3]))
+    evidence = Evidence(np.array([30, 0, 0, 0]), np.array([10.0, 0.0, 1.0, 3.0]), np.array([9.0, 0.0, 0.0, 1.0]))
     assert evidence.rate == 0.75
-    assert evidence.confidence == pytest.approx([0.0, 0.0, 0.75, 1 - 0.25**3])
+    assert evidence.confidence == pytest.approx([0.0, 0.0, 0.75, 1 - 0.25**3 * np.exp(-1)])
     assert evidence.forbidden(0.0).tolist() == [False, True, True, True]
     assert evidence.forbidden(0.9).tolist() == [False, False, False, True]
-    nothing = Evidence(np.zeros(2, dtype=np.int64), np.array([0, 5]))
+    nothing = Evidence(np.zeros(2, dtype=np.int64), np.array([0.0, 5.0]), np.zeros(2))
     assert nothing.rate == 0.0
     assert nothing.confidence.tolist() == [0.0, 0.0]
+
+
+def test_chance_is_that_of_labels_drawn_one_by_one() -> None:
+    schema = hasten.Schema()
+    a = schema.variable("a", ["x", "y"])
+    schema.factor("pair", left=a, right=a)
+    assert chances(schema, np.array([6, 2, 1, 1])).tolist() == pytest.approx([5.6, 2.4, 1.4, 0.6])
+    assert chances(schema, np.zeros(4, dtype=np.int64)).tolist() == [0.0] * 4
 
 
 def test_what_the_schema_forbids_anyway_is_no_opportunity() -> None:
@@ -167,7 +175,7 @@ def test_what_the_schema_forbids_anyway_is_no_opportunity() -> None:
 def test_costs_are_learned_until_no_answer_differs() -> None:
     batch, labels = answers_of(forbid=False, n=80)
     none = np.zeros(9, dtype=bool)
-    perceptron = Perceptron(batch, labels, none, Pace(1.0, 0.0))
+    perceptron = Perceptron(Changing(batch, none), batch, labels, Pace(1.0, 0.0))
     tables = perceptron.learn(np.arange(80), 200, np.random.default_rng(0))
     assert perceptron.run(np.arange(80)) == 0
     assert (hasten.Certifier()(tables.added_to(batch)).labels == labels).mean() > 0.95
@@ -183,13 +191,14 @@ def test_an_update_only_levels_the_answer_with_what_was_found() -> None:
     shape = schema.structure()
     shape.connect(schema.factors["lone"], of=shape.add(tag))
     batch, labels = shape.batch(np.array([[0.0, 3.0]])), np.array([1])
-    level = Perceptron(batch, labels, np.zeros(2, dtype=bool), Pace(100.0, 0.0))
+    changing = Changing(batch, np.zeros(2, dtype=bool))
+    level = Perceptron(changing, batch, labels, Pace(100.0, 0.0))
     assert level.run(np.array([0])) == 1
     assert level.learned.w.tolist() == [-1.5, 1.5]
-    small = Perceptron(batch, labels, np.zeros(2, dtype=bool), Pace(0.25, 0.0))
+    small = Perceptron(changing, batch, labels, Pace(0.25, 0.0))
     small.run(np.array([0]))
     assert small.learned.w.tolist() == [-0.25, 0.25]
-    clear = Perceptron(batch, labels, np.zeros(2, dtype=bool), Pace(100.0, 1.0))
+    clear = Perceptron(changing, batch, labels, Pace(100.0, 1.0))
     clear.run(np.array([0]))
     assert clear.learned.w.tolist() == [-2.0, 2.0]
     assert batch.cost.tolist() == [0.0, 3.0]

@@ -22,13 +22,17 @@ from hasten.kernels.learning.algorithm_1 import Weights
 from hasten.kernels.learning.tables import WRONG, learn_from_found
 from hasten.learning.tables import Changing, LearnedTables
 from hasten.model.batch import Batch
-from hasten.proof.certifier import SPEED, Certifier
-from hasten.support.arrays import BoolArray, FloatArray, IntArray
+from hasten.model.structure import Structure
+from hasten.proof.certifier import Certifier
+from hasten.support.arrays import FloatArray, IntArray
 
 TOGETHER = 32  # problems that are proved with the same weights
-SWEEPS, NODES = 10, 100  # how hard to look for ŷ
 MOST_PASSES = 40
-OVERHEAD = 3e-5  # seconds for each problem of a pass, beside the search for ŷ
+SWEEPS = 30  # at most, to look for ŷ
+NODES, FEW_NODES = 1000, 50  # the same, for small problems and for large ones
+LARGE = 2e6  # labels and tuples, times nodes
+SPEED = 5e-8  # seconds to find ŷ, for each label and tuple: measured on small problems, rounded up
+OVERHEAD = 3e-5  # seconds for each problem of a pass, beside that
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,20 +46,15 @@ class Pace:
 class Perceptron:
     """Weights of label tuples on their way, for some problems and their flat answers.
 
-    `forbidden` are the tuples that no labelling may have; an answer that has one is left out.
+    Several may share their problems under tables that change (`Changing`): those forbid what no labelling may have.
     """
 
-    def __init__(self, batch: Batch, labels: IntArray, forbidden: BoolArray, pace: Pace, n_jobs: int = 1) -> None:
-        n = len(forbidden)
-        self.batch, self.labels, self.forbidden, self.pace = (
-            _dearer(batch, labels, pace.margin),
-            labels,
-            forbidden,
-            pace,
-        )
-        self.changing = Changing(self.batch, forbidden)
+    def __init__(self, changing: Changing, batch: Batch, labels: IntArray, pace: Pace, n_jobs: int = 1) -> None:
+        n = batch.structures[0].schema.n_weights
+        self.changing, self.labels, self.pace = changing, labels, pace
+        self.batch = _dearer(batch, labels, pace.margin)
         self.found = labels.copy()
-        self.certifier, self.n_jobs = Certifier(max_sweeps=SWEEPS, max_nodes=NODES), n_jobs
+        self.certifier, self.n_jobs = Certifier(max_sweeps=SWEEPS, max_nodes=nodes_for(batch)), n_jobs
         self.learned = Weights(
             np.zeros(n), np.zeros(n), np.zeros(1, dtype=np.int64), np.zeros(1, dtype=np.int64), np.zeros(2)
         )
@@ -78,7 +77,8 @@ class Perceptron:
         mistakes = 0
         for at in range(0, len(problems), TOGETHER):
             some = problems[at : at + TOGETHER]
-            found = self.certifier(self.changing.some(some, self.learned.w), n_jobs=self.n_jobs)
+            problem = self.changing.some(some, self.learned.w, self.batch.cost)
+            found = self.certifier(problem, n_jobs=self.n_jobs)
             self.found[self.batch.places(some)] = found.labels
             some = some[found.valid]
             outcome = np.zeros(len(some), dtype=np.int64)
@@ -90,7 +90,8 @@ class Perceptron:
     def tables(self) -> LearnedTables:
         """What was learned so far."""
         average: FloatArray = self.learned.w - self.learned.drift / max(1, int(self.learned.n_examples[0]))
-        return LearnedTables(self.batch.structures[0].schema, self.forbidden, np.where(self.forbidden, 0.0, -average))
+        forbidden = self.changing.forbidden
+        return LearnedTables(self.batch.structures[0].schema, forbidden, np.where(forbidden, 0.0, -average))
 
     def _begin_average(self) -> None:
         self.learned.drift[:] = 0.0
@@ -98,19 +99,26 @@ class Perceptron:
 
 
 def seconds(batch: Batch, problems: IntArray) -> float:
-    """Returns about how long one pass over some problems takes, by the size of what elimination leaves of each.
+    """Returns about how long one pass over some problems takes, by their sizes.
 
     Counted, not measured, so that what is learned does not depend on what else the machine does.
     """
     used, times = np.unique(batch.structure[problems], return_counts=True)
-    sizes = np.array([_size(batch, s) for s in used.tolist()])
-    return float((sizes * times).sum()) * SPEED * (SWEEPS + NODES) + OVERHEAD * len(problems)
+    sizes = np.array([size_of(batch.structures[s]) for s in used.tolist()])
+    return float((sizes * times).sum()) * SPEED + OVERHEAD * len(problems)
 
 
-def _size(batch: Batch, s: int) -> int:
+def nodes_for(batch: Batch, large: float = LARGE, most: int = NODES) -> int:
+    """Returns how far to branch on the largest of some problems, so that it takes about as long as others."""
+    largest = max((size_of(batch.structures[s]) for s in np.unique(batch.structure).tolist()), default=1)
+    return int(min(max(large / largest, FEW_NODES), most))
+
+
+def size_of(structure: Structure) -> int:
     """Returns how many labels and tuples a sweep goes through, if every declared factor has a table."""
-    structure = batch.structures[s]
-    return structure.n_labels + sum(factor.kind.size for factor in structure.factors)
+    graph = structure.graph
+    slots = graph.scope_first[:-1]
+    return structure.n_labels + int((graph.stride[slots] * np.diff(graph.first)[graph.scope[slots]]).sum())
 
 
 def _dearer(batch: Batch, labels: IntArray, margin: float) -> Batch:

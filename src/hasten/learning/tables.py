@@ -21,7 +21,7 @@ from hasten.errors import ProblemError
 from hasten.model.batch import Batch
 from hasten.model.schema import FactorKind, Schema
 from hasten.model.structure import Structure
-from hasten.support.arrays import BoolArray, FloatArray, IntArray, ints
+from hasten.support.arrays import BoolArray, FloatArray, IntArray, ints, offsets, ranges, sizes_of
 
 
 @dataclass(frozen=True, eq=False)
@@ -110,17 +110,23 @@ class Changing:
         hard = LearnedTables(schema, forbidden, np.zeros(schema.n_weights))
         tables = {kind.name: hard._table(kind) for kind in schema.factors.values() if kind.learned}
         changing = schema.with_tables(tables, changing=True)
+        self.forbidden = forbidden
         self.batch, weight_of = _under(batch, changing, WeakKeyDictionary(), np.where(forbidden, np.inf, 0.0))
         self.there = np.flatnonzero(weight_of >= 0)
         self.weight_of = weight_of[self.there]
         self.known = self.batch.table[self.there]
 
-    def some(self, problems: IntArray, weights: FloatArray) -> Batch:
-        """Returns some of the problems, each tuple costing minus its weight."""
-        chosen = self.batch.select(problems)
-        table = self.batch.table.copy()
+    def some(self, problems: IntArray, weights: FloatArray, cost: FloatArray | None = None) -> Batch:
+        """Returns some of the problems, each tuple costing minus its weight; `cost` is in place of all their costs."""
+        whole = self.batch
+        used, numbers = np.unique(whole.structure[problems], return_inverse=True)
+        table = whole.table.copy()
         table[self.there] = self.known - weights[self.weight_of]
-        return Batch(chosen.structures, chosen.structure, chosen.cost, chosen.cost_at, table, chosen.table_at)
+        cost_at = offsets(np.diff(whole.cost_at)[problems])
+        source = ranges(whole.cost_at[problems], sizes_of(cost_at))
+        structures = tuple([whole.structures[s] for s in used.tolist()])
+        chosen = (whole.cost if cost is None else cost)[source]
+        return Batch(structures, numbers, chosen, cost_at, table, whole.table_at[problems])
 
 
 Twins = WeakKeyDictionary[Structure, Structure]

@@ -1,8 +1,10 @@
-"""Learning what the declared factors cost: counts of label tuples, and Algorithm 1 with an exact search.
+"""Learning what the declared factors cost: evidence about label tuples, and Algorithm 1 with an exact search.
 
-*Counting.* An answer `y` of the black box shows the tuples that it has. It also refuses some: where another label of
-one variable would make `y` cheaper, and break nothing that is known, the tuples that this label would make are what
-the costs wanted and the black box did not give.
+*Evidence.* An answer `y` of the black box shows the tuples that it has. It also refuses some: where another label of
+one variable would make `y` cheaper, and break nothing that is known, the costs wanted this label and the black box did
+not give it. One of the tuples that the label would make is to blame: one that is known to be forbidden, if there is
+any; else one of those that no answer shows, each with an equal share of the blame. Where answers show all of them,
+there is another reason: a cost, or what the declared factors cannot tell.
 
 *Updating.* With an unbounded beam Algorithm 1 is the structured perceptron: `w += step * (phi(y) - phi(ŷ))`, where ŷ
 is the cheapest labelling if each tuple costs minus its weight. An update is never larger than what puts `y` level with
@@ -13,31 +15,38 @@ from __future__ import annotations
 
 import numpy as np
 
-from hasten.jit import driver, keep, split
-from hasten.kernels.layout import BatchArrays, costs_of, graph_of, labels_of, tables_of
+from hasten.jit import driver, keep, kernel, split
+from hasten.kernels.layout import BatchArrays, Graph, costs_of, graph_of, labels_of, tables_of
 from hasten.kernels.learning.algorithm_1 import Weights
 from hasten.kernels.rows import rows_hold
 from hasten.kernels.score import entry, total_cost
-from hasten.support.arrays import IntArray
+from hasten.support.arrays import FloatArray, IntArray
 
 CORRECT, WRONG, BLIND = 0, 1, 2
+UNSEEN, SHOWN, FORBIDDEN = 0, 1, 2  # what is known of a tuple
 
 
 @driver
-def count_tuples(
-    batch: BatchArrays, answers: IntArray, problems: IntArray, least: float, shown: IntArray, refused: IntArray
-) -> None:
-    """Counts for each tuple how often some answers show it, and how often they refuse it.
+def count_shown(batch: BatchArrays, answers: IntArray, problems: IntArray, shown: IntArray) -> None:
+    """Counts for each tuple how often some answers show it."""
+    for p in problems:
+        graph, mine = graph_of(batch, p), labels_of(batch, answers, p)
+        for f in range(graph.weight_at.size):
+            if graph.weight_at[f] >= 0:
+                shown[graph.weight_at[f] + entry(graph, f, mine)] += 1
 
-    A label that would save no more than `least` counts as refused by nobody. Labels are changed on the way, and put
-    back.
+
+@driver
+def count_refused(
+    batch: BatchArrays, answers: IntArray, problems: IntArray, least: float, known: IntArray, refused: FloatArray
+) -> None:
+    """Adds up for each tuple how often some answers refuse it, given what is known of each.
+
+    Only labels that would save more than `least` count. Answers are changed on the way, and put back.
     """
     for p in problems:
         graph, cost, table = graph_of(batch, p), costs_of(batch, p), tables_of(batch, p)
         mine = labels_of(batch, answers, p)
-        for f in range(graph.weight_at.size):
-            if graph.weight_at[f] >= 0:
-                shown[graph.weight_at[f] + entry(graph, f, mine)] += 1
         for v in range(graph.order.size):
             given = mine[v]
             for label in range(graph.first[v + 1] - graph.first[v]):
@@ -54,11 +63,30 @@ def count_tuples(
                     continue
                 mine[v] = label
                 if rows_hold(graph, mine):
-                    for x in range(graph.touch_first[v], graph.touch_first[v + 1]):
-                        f = graph.factor_of[graph.touch[x]]
-                        if graph.weight_at[f] >= 0:
-                            refused[graph.weight_at[f] + entry(graph, f, mine)] += 1
+                    blame(graph, v, mine, known, refused)
                 mine[v] = given
+
+
+@kernel
+def blame(graph: Graph, v: int, labels: IntArray, known: IntArray, refused: FloatArray) -> None:
+    """Shares the blame for a label that was refused among the tuples that it would make."""
+    kind, count = SHOWN, 0
+    for x in range(graph.touch_first[v], graph.touch_first[v + 1]):
+        f = graph.factor_of[graph.touch[x]]
+        if graph.weight_at[f] >= 0:
+            state = known[graph.weight_at[f] + entry(graph, f, labels)]
+            if state == FORBIDDEN and kind != FORBIDDEN:
+                kind, count = FORBIDDEN, 0
+            if state == UNSEEN and kind == SHOWN:
+                kind, count = UNSEEN, 0
+            if state == kind:
+                count += 1
+    for x in range(graph.touch_first[v], graph.touch_first[v + 1]):
+        f = graph.factor_of[graph.touch[x]]
+        if graph.weight_at[f] >= 0:
+            at = graph.weight_at[f] + entry(graph, f, labels)
+            if known[at] == kind:
+                refused[at] += 1.0 / count
 
 
 @driver
