@@ -16,7 +16,7 @@ from rich.markup import escape
 
 import hasten
 from hasten.errors import HastenError
-from hasten.speedup.mode import Mode
+from hasten.speedup.mode import TextMode
 from hasten.support.files import output_directory
 from hasten.support.progress import show_progress
 from hasten.support.terminal import all_printed, printable
@@ -162,7 +162,7 @@ def predict(
     model: Annotated[Path, typer.Argument(help="What `hasten train` wrote.")],
     source: Annotated[str, typer.Argument(help="Sentences with spans, in any format; - for standard input.")],
     target: Annotated[str, typer.Argument(help="Where labelled JSON lines go; - for standard output.")],
-    mode: Annotated[Mode, typer.Option(help="Prove every answer, or trust the search.")] = Mode.CERTIFIED,
+    mode: Annotated[TextMode, typer.Option(help="Prove every answer, or trust the search.")] = TextMode.CERTIFIED,
     solver: Annotated[str, typer.Option(help="Who is asked where nothing is proved.")] = "highs",
     time_limit: Annotated[
         float | None, typer.Option(min=0.0, help="Seconds that a sentence may take; then the best found has to do.")

@@ -20,7 +20,7 @@ from hasten.search.constrained import ConstrainedSearch
 from hasten.search.reduced import ReducedSearch
 from hasten.solvers import make_solver
 from hasten.speedup.calibration import calibrate
-from hasten.speedup.mode import Mode
+from hasten.speedup.mode import TextMode
 from hasten.support.arrays import FloatArray, IntArray
 from hasten.support.progress import Tell, tell_nobody
 from hasten.tasks.entity_relation.data.synthetic import generate
@@ -78,5 +78,5 @@ def _label_text() -> None:
     sentences = list(generate(20, seed=0))
     for training in Training:
         tagger = Tagger.train(sentences, black_box=training)
-        for mode in Mode:
+        for mode in TextMode:
             list(replace(tagger, mode=mode).label(sentences))

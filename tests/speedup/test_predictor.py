@@ -818,7 +818,7 @@ def test_misuse_is_explained():
     batch = batch_of(0, 5)
     with pytest.raises(NotFittedError, match="mode='certified'"):
         Speedup(news(), mode="search").predict(batch)
-    with pytest.raises(ProblemError, match="'certified' or 'search'"):
+    with pytest.raises(ProblemError, match="'certified' or 'learned' or 'search'"):
         Speedup(news(), mode="fast").predict(batch)
     with pytest.raises(ProblemError, match="audit must be"):
         Speedup(news(), audit=2).predict(batch)

@@ -94,7 +94,7 @@ class TableLayout:
 class Moulds:
     """What factors have in common with others of their kind, for all kinds of a schema: factors are cast in these."""
 
-    def __init__(self, kinds: Iterable[FactorKind]) -> None:
+    def __init__(self, kinds: Iterable[FactorKind], changing: bool = False) -> None:
         self.kinds = list(kinds)
         self.arity = ints(len(kind.roles) for kind in self.kinds)
         self.slot_first = offsets(self.arity)
@@ -103,7 +103,7 @@ class Moulds:
             [NO_INTS, *[kind.message_at + offsets(kind.shape)[:-1] for kind in self.kinds]]
         )  # where the starting messages of each role start
         self.weight_at = ints(kind.weight_at for kind in self.kinds)
-        self.tables = [_table_of(kind) for kind in self.kinds]
+        self.tables = [_table_of(kind, changing and kind.learned) for kind in self.kinds]
         self.layouts = Cache[tuple[int, ...], TableLayout](MAX_LAYOUTS)  # by the kinds in the order of their first use
 
     def cast(self, kind_of: IntArray, scope: IntArray, own: Sequence[int] = ()) -> Factors:
@@ -127,8 +127,10 @@ class Moulds:
         )
 
 
-def _table_of(kind: FactorKind) -> Table | None:
+def _table_of(kind: FactorKind, changing: bool) -> Table | None:
     values = kind.table
+    if changing:  # problems may bring others that forbid the same
+        return Table.of(np.zeros(kind.shape) if values is None else values, soft=True)
     return None if values is None else Table.of(values, soft=bool(values[np.isfinite(values)].any()))
 
 

@@ -195,6 +195,7 @@ class Schema:
         self.n_weights = 0
         self.n_messages = 0
         self._closed = False
+        self._changing = False  # whether problems bring other costs in the tables of learned factors
         self._compiled: WeakValueDictionary[object, Compiled] = WeakValueDictionary()  # by shape; see `Compiled`
 
     def variable(self, name: str, labels: Sequence[str]) -> VariableKind:
@@ -298,6 +299,26 @@ class Schema:
         self._closed = True
         return Structure(self)
 
+    def with_tables(self, tables: Mapping[str, FloatArray], changing: bool = False) -> Schema:
+        """Returns a schema of the same kinds and rules in which some factors, by name, have other tables.
+
+        With `changing`, problems may bring other costs in the tables of learned factors, but forbid the same tuples.
+        """
+        other = Schema()
+        for kind in self.variables.values():
+            other.variable(kind.name, kind.labels)
+        for name, factor in self.factors.items():
+            roles = {role: other.variables[of.name] for role, of in factor.roles.items()}
+            table = tables.get(name, factor.table)
+            like = other.factors[name] = FactorKind(
+                other, name, roles, factor.learned, factor.index, factor.weight_at, factor.message_at
+            )
+            if table is not None:
+                like.set_table(table)
+        other.rules, other.n_weights, other.n_messages = self.rules, self.n_weights, self.n_messages
+        other._changing = changing
+        return other
+
     @property
     def digest(self) -> str:
         """A fingerprint of all that is declared, so that saved weights know their schema."""
@@ -323,7 +344,7 @@ class Schema:
         """What compiling needs of the factor kinds; only once the schema is closed."""
         from hasten.model.compile import Moulds
 
-        return Moulds(self.factors.values())
+        return Moulds(self.factors.values(), self._changing)
 
     def _check_open(self) -> None:
         if self._closed:

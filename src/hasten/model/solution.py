@@ -30,6 +30,8 @@ class Status(StrEnum):
     TIME_LIMIT = "Ran out of time; this is the best labelling that was found, not proved optimal."
     NO_TIME = "Ran out of time before a labelling was found. Give it more."
     WITHIN_GAP = "The solver stopped within the gap that its options allow; not proved optimal."
+    LEARNED = "Optimal for the learned tables; only the black box can tell whether it agrees."
+    RULED_OUT = "The learned tables rule out every labelling. Ask the solver, or learn from more answers."
     FAILED = "The solver failed on this problem; the answer's reason says why. A labelling, if any, is not its own."
 
     @property
@@ -45,9 +47,12 @@ class Source(StrEnum):
     BOUND = "bound"
     BRANCH = "branch"
     SOLVER = "solver"
+    LEARNED = "learned tables"
 
 
-WITHOUT_ANSWER = (Status.OPEN, Status.DEAD_END, Status.INFEASIBLE, Status.NO_TIME, Status.FAILED)  # unless it is valid
+WITHOUT_ANSWER = (  # unless it is valid
+    *(Status.OPEN, Status.DEAD_END, Status.INFEASIBLE, Status.NO_TIME, Status.RULED_OUT, Status.FAILED),
+)
 STATUSES = tuple(Status)
 SOURCES = tuple(Source)
 _NUMBER: dict[Status | Source, int] = {
@@ -292,6 +297,14 @@ class Solutions(Sequence[Solution]):
         from hasten.model.display import of_solutions
 
         return of_solutions(self)
+
+
+def same_labels(batch: Batch, labels: IntArray, others: IntArray) -> BoolArray:
+    """Tells for which problems two flat labellings are the same."""
+    if not len(batch):
+        return np.zeros(0, dtype=bool)
+    differs = np.concatenate([[0], np.cumsum(labels != others)])
+    return np.asarray(differs[batch.variable_at[1:]] == differs[batch.variable_at[:-1]])
 
 
 _EACH = ("cost", "bound", "valid", "status", "source", "n_costs")  # what there is one of for each problem, in order

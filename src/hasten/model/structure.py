@@ -313,6 +313,13 @@ class Structure:
         copy._closed = True  # it shares its variables and factors
         return copy
 
+    def under(self, schema: Schema) -> Structure:
+        """Returns this structure under a schema that differs in its tables alone (`Schema.with_tables`)."""
+        self._closed = schema._closed = True
+        copy = self._copy()
+        copy.schema, copy._own_tables, copy._closed = schema, self._own_tables, True
+        return copy
+
     def _copy(self) -> Structure:
         """Returns a structure of the same rules that shares its variables and factors."""
         copy = Structure(self.schema)

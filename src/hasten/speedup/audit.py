@@ -105,11 +105,12 @@ class Audit:
 class Counters:
     """What a speedup did so far."""
 
-    problems: int = 0  # answered: the sum of the next four
+    problems: int = 0  # answered: the sum of the next five
     by_search: int = 0
     by_bound: int = 0
     by_branch: int = 0
     by_solver: int = 0
+    by_learned: int = 0
     proved: int = 0  # without the solver, optimal or infeasible
     infeasible: int = 0
     solver_calls: int = 0  # for answers, audits and learning
@@ -140,6 +141,7 @@ class Counters:
             by_bound=n * (source is Source.BOUND),
             by_branch=n * (source is Source.BRANCH),
             by_solver=n * (source is Source.SOLVER),
+            by_learned=n * (source is Source.LEARNED),
             proved=n * proved,
             infeasible=n * infeasible,
             costs=n_variables,
@@ -157,8 +159,9 @@ class Counters:
 
     def __str__(self) -> str:
         share = self.costs / self.variables if self.variables else 1.0
+        learned = f"{self.by_learned} by learned tables, " if self.by_learned else ""
         return (
-            f"{self.problems} problems: {self.by_search} by search, {self.by_bound} by bound, "
+            f"{self.problems} problems: {learned}{self.by_search} by search, {self.by_bound} by bound, "
             f"{self.by_branch} by branching, {self.by_solver} by the solver; {share:.1%} of the costs "
             f"computed; {self.disagreements} of {self.audits} audits disagreed; {self.updates} updates"
         )

@@ -20,8 +20,10 @@ def of_speedup(speedup: Speedup) -> str:
         return card(title, sentence("Not used yet."), *parts)
     counts = {name: n for name, n in asdict(memory.counters).items() if n}
     parts.append(table(["counter", "count"], ([name.replace("_", " "), n] for name, n in counts.items()), len(counts)))
+    if memory.choice is not None:
+        parts.append(sentence(str(memory.choice)))
     if memory.audit.agreement.n:
         parts.append(sentence(f"Agrees with the black box: {memory.audit.agreement}."))
     if not memory.audit.trusted:
-        parts.append(sentence(f"Its search is not trusted: agreement was {memory.audit.distrust}."))
+        parts.append(sentence(f"It is not trusted for now: agreement was {memory.audit.distrust}."))
     return card(title, *parts)

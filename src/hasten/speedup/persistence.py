@@ -1,6 +1,6 @@
 """Keeping a speedup in a file, so that it goes on as if it had never stopped.
 
-A file is safetensors with a digest of all it holds (settings, weights, counters, audits, random state),
+A file is safetensors with a digest of all it holds (settings, weights, tables, counters, audits, random state),
 written whole or not at all (`hasten.support.files`). One that was cut short, changed, or made for
 another schema is refused; so is one that holds what no speedup ever was, though its digest be right.
 """
@@ -26,6 +26,7 @@ from hasten.model.problem import Problem
 from hasten.model.schema import Schema
 from hasten.solvers import Solver, check_solver
 from hasten.speedup.audit import Agreement, Counters
+from hasten.speedup.keeping import CHOICE, HISTORY, choice_of, history_of, of_choice, of_history, tensor_forms
 from hasten.speedup.state import Memory
 from hasten.support import forms
 from hasten.support.tensors import Tensors, load_tensors, reading, save_tensors
@@ -33,7 +34,7 @@ from hasten.support.tensors import Tensors, load_tensors, reading, save_tensors
 if TYPE_CHECKING:
     from hasten.speedup.predictor import Speedup
 
-FORMAT = "hasten.speedup/1"
+FORMAT = "hasten.speedup/2"
 OWN = "a solver of your own"  # stands for one that a file cannot hold
 
 
@@ -56,10 +57,13 @@ def save(speedup: Speedup, path: Path) -> None:
         "follows": memory.follows,
         "rng": memory.rng.bit_generator.state,
         "learned": None,
+        "history": of_history(memory.history),
     }
+    state["choice"], tables = of_choice(memory.choice)
     tensors: dict[str, Any] = {
         "recent": memory.audit.recent.astype(np.uint8),
         "counters": np.array(memory.counters.values, dtype=np.int64),
+        **tables,
     }
     learner = memory.learned
     if learner is not None and learner.state.weights is not None:
@@ -88,7 +92,7 @@ def load(
     with reading(path):
         state = forms.read_json(about.get("state", ""), "its state")
         _state_form(cls)(state, "its state")
-        forms.check_tensors(tensors, _tensor_forms(schema, learned=state["learned"] is not None))
+        forms.check_tensors(tensors, _tensor_forms(schema, state))
     if solver is not None:
         check_solver(solver)
     elif state["own_solver"]:
@@ -124,6 +128,9 @@ def _made(
         memory.audit.distrust = distrust = Agreement(*state["distrust"])
         if state["trusted"] or not distrust.low <= distrust.estimate <= distrust.high:
             raise forms.Misfit(f"it says that the trust in its search ended with an agreement of {distrust}")
+    memory.choice, memory.history = choice_of(state["choice"], tensors, schema), history_of(state["history"])
+    if memory.choice is not None:
+        memory.lessons.learned(memory.choice.n_answers)
     memory.n_compared, memory.follows = state.get("compared", 0), state.get("follows", False)
     speedup._kept = memory
     return speedup
@@ -159,12 +166,14 @@ def _rng(kept: Any) -> np.random.Generator:
 # -- what a file may hold ------------------------------------------------------------------------------------
 
 
-def _tensor_forms(schema: Schema, learned: bool) -> dict[str, forms.Array]:
+def _tensor_forms(schema: Schema, state: dict[str, Any]) -> dict[str, forms.Array]:
     found = {
         "recent": forms.Array("uint8", (None,), 0, 1),
         "counters": forms.Array("int64", (len(fields(Counters)),), 0, forms.COUNT),
     }
-    if learned:
+    if state["choice"] is not None:
+        found |= tensor_forms(schema)
+    if state["learned"] is not None:
         found |= {
             "learned/w": forms.Array("float64", (schema.n_weights,)),
             "learned/drift": forms.Array("float64", (schema.n_weights,)),
@@ -193,6 +202,8 @@ def _state_form(cls: type[Speedup]) -> forms.Form:
             "follows": forms.switch,
             "rng": _RNG,
             "learned": forms.or_none(_LEARNED),
+            "choice": forms.or_none(CHOICE),
+            "history": HISTORY,
         },
         optional=("distrust", "compared", "follows"),
     )

@@ -1,10 +1,14 @@
 """The product: a predictor that gives the black box's answers, faster, and keeps watch over itself.
 
-Two modes. *Certified*: each answer is proved (`hasten.proof.certifier`), or else the solver's; always the solver's
-objective. *Search*: the learned beam search is trusted (the paper's speedup), may leave costs uncomputed, and
-is audited: a share of its answers is compared with the black box's. While agreement is surely too low, all
-answers are certified and the search is tried in their shadow, until it has recovered (`hasten.speedup.audit`). With
-`learn`, every answer of the black box teaches the heuristic.
+Three modes. *Certified*: each answer is proved (`hasten.proof.certifier`), or else the solver's; always the solver's
+objective. *Learned*: what the declared factors cost is learned from the black box's answers, and problems are proved
+with these tables, or answered in another way, if that agreed with the black box more often (`hasten.speedup.choosing`).
+*Search*: the learned beam search is trusted (the paper's speedup), and may leave costs uncomputed.
+
+The last two are audited: a share of their answers is compared with the black box's. While agreement is surely too low,
+the black box answers everything and they are tried in its shadow, until they have recovered (`hasten.speedup.audit`).
+With `learn`, every answer of the black box teaches; in learned mode the black box is then also asked where tables
+learned from different answers disagree, which is where it teaches most.
 
 The black box's answer is an optimum: proved where we can, the solver's elsewhere. For a solver that is exact
 that is the same. One that is not, on purpose, is asked every time if `prove` is off.
@@ -21,15 +25,16 @@ from pathlib import Path
 from typing import Any, overload
 
 import numpy as np
+from rich.console import Console
 
 from hasten.errors import NotFittedError, ProblemError, SchemaError, SolverDisagrees
 from hasten.learning.heuristic import Heuristic
 from hasten.learning.learner import Learner
-from hasten.learning.targets import Answers
+from hasten.learning.targets import Answers, read_answers
 from hasten.model.batch import Batch, as_batch
 from hasten.model.problem import Problem
 from hasten.model.schema import Schema
-from hasten.model.solution import Solution, Solutions, Status
+from hasten.model.solution import Solution, Solutions, Status, same_labels
 from hasten.model.structure import Structure
 from hasten.proof.certifier import Certifier
 from hasten.search.beam import BeamSearch
@@ -41,14 +46,19 @@ from hasten.speedup.agreeing import OnDisagreement, compare
 from hasten.speedup.audit import Agreement, Audit, Counters
 from hasten.speedup.black_box import prove_or_solve
 from hasten.speedup.calibration import Calibration, calibrate, disagreeing
+from hasten.speedup.choosing import Choice, Ways, answer, choose, doubted
 from hasten.speedup.estimator import Estimator, not_fitted
 from hasten.speedup.guidance import ENOUGH, learn_and_try
+from hasten.speedup.history import History
+from hasten.speedup.lessons import AFRESH
 from hasten.speedup.mode import Mode
 from hasten.speedup.state import Memory
-from hasten.support.arrays import BoolArray, FloatArray
+from hasten.support.arrays import BoolArray, FloatArray, IntArray
 from hasten.support.checks import check_limit, check_number, check_switch, check_whole
+from hasten.support.progress import show_progress
 
 log = logging.getLogger(__name__)
+PART, TRUSTED_PART = 64, 1024  # problems that learned mode takes at a time while it learns: not trusted, trusted
 SWITCHES = ("prove", "enforce", "look_ahead", "reduce", "search_first", "repair", "learn", "progress")
 
 
@@ -82,9 +92,10 @@ class Speedup(Estimator):
     How to answer:
 
     mode
-        "certified", the default, proves or solves every answer; "search" trusts the search, as the paper does.
+        "certified", the default, proves or solves every answer; "learned" learns what the declared factors cost, and
+        proves with that; "search" trusts the search, as the paper does.
     repair
-        Whether, in search mode, the black box answers what the search leaves invalid. On by default.
+        Whether, in the other modes, the black box answers what they leave invalid. On by default.
 
     The search (`BeamSearch`):
 
@@ -102,9 +113,10 @@ class Speedup(Estimator):
     learner
         How to learn: a `Learner`. None, the default, learns for the search as set here.
     learn
-        Whether every answer of the black box teaches the heuristic. Off by default: `predict` then changes no weights.
+        Whether every answer of the black box teaches: the heuristic or, in learned mode, the tables. Off by default:
+        `predict` then changes nothing that was learned.
 
-    Trust in the search:
+    Trust in what was learned, and in the search:
 
     audit
         The share, from 0 to 1, of unproved answers that is compared with the black box's. 0.02 by default.
@@ -206,13 +218,16 @@ class Speedup(Estimator):
         return cls(schema, width=width, **(preset | settings))
 
     def fit(self, problems: Batch | Iterable[Problem], answers: Answers | None = None) -> Speedup:
-        """Learns the heuristic from scratch, from the black box's answers, and forgets all it counted.
+        """Learns from scratch, from the black box's answers, and forgets all it counted.
 
-        The problems need no labels. `answers` are the black box's, if they are there already: for each problem
+        It learns the heuristic or, in learned mode, tables: `choice` says how it answers since then, and why. The
+        problems need no labels. `answers` are the black box's, if they are there already: for each problem
         a `Solution`, its labels by number or name, or None; or one flat array of numbers (`Learner.fit`).
         """
         batch = self._checked(problems, learning=True).resolved()
         answers, calls = self._label(batch, answers)
+        if self.mode == Mode.LEARNED:
+            return self._fit_tables(batch, answers, calls)
         learner, guided = self._new_learner(), not self.enforce
         if self.guided is None and len(batch) >= ENOUGH:
             guided = learn_and_try(learner, batch, answers, self._search_by, seed=self.seed, n_jobs=self.n_jobs)
@@ -231,7 +246,10 @@ class Speedup(Estimator):
         answers, calls = self._label(batch, answers)
         with self._lock:
             self._memory.count(Counters(solver_calls=calls))
-            self._memory.teach(batch, answers, self._new_learner)
+            if self.mode != Mode.LEARNED:
+                self._memory.teach(batch, answers, self._new_learner)
+        if self.mode == Mode.LEARNED:
+            self._learn_tables(batch, answers, now=True)
         return self
 
     @overload
@@ -239,18 +257,26 @@ class Speedup(Estimator):
     @overload
     def predict(self, problems: Batch | Iterable[Problem]) -> Solutions: ...
     def predict(self, problems: Problem | Batch | Iterable[Problem]) -> Solution | Solutions:
-        """Answers one problem or many. Trust and weights change between calls, never within one."""
+        """Answers one problem or many.
+
+        Trust and what was learned change between calls, never within one; but learned mode with `learn` takes a large
+        batch in parts, each of which is such a call.
+        """
         if isinstance(problems, Problem) and self._proves_alone():
             answer = self._prove_one(problems)
             if answer is not None:
                 return answer
         batch = self._checked(problems)
-        answers = self._by_search(batch) if self.mode == Mode.SEARCH and self.trusted else self._by_proof(batch)
+        if self.mode == Mode.LEARNED:
+            answers = self._in_parts(batch)
+        else:
+            answers = self._by_search(batch) if self.mode == Mode.SEARCH and self.trusted else self._by_proof(batch)
         return answers.only(problems) if isinstance(problems, Problem) else answers
 
     def score(self, problems: Batch | Iterable[Problem], answers: Answers | None = None) -> float:
         """Returns the share of problems whose answer, in this mode, costs what the black box's answer costs.
 
+        In learned mode it must be the same labelling: what it costs the black box, the costs alone do not tell.
         It looks at the mode's own answers, trusted or not, and leaves no trace: it neither counts nor learns.
         `answers` is there for scikit-learn, and ignored: there are no gold labels.
         """
@@ -258,8 +284,8 @@ class Speedup(Estimator):
         exact, _ = self._answered(batch)
         if self.mode == Mode.CERTIFIED:
             return float(self._judges(exact).mean()) if len(batch) else 1.0
-        found = self._search(batch)
-        wrong = disagreeing(found, exact) & (found.valid | (not self.repair))
+        found = self._found(batch)
+        wrong = ~self._agrees(found, exact) & (found.valid | (not self.repair))
         return float(1 - wrong.mean()) if len(batch) else 1.0
 
     def calibrate(
@@ -298,8 +324,8 @@ class Speedup(Estimator):
             seed=self.seed,
             n_jobs=self.n_jobs,
         )
-        if self.mode == Mode.CERTIFIED:
-            unused = "mode='certified' computes every cost whatever theta is; theta is for mode='search'."
+        if self.mode != Mode.SEARCH:
+            unused = f"mode={str(self.mode)!r} computes every cost whatever theta is; theta is for mode='search'."
             chosen = replace(chosen, note=f"{unused} {chosen.note}".rstrip())
         with self._lock:
             self.theta, self.width = chosen.theta, chosen.width
@@ -313,25 +339,43 @@ class Speedup(Estimator):
 
     @property
     def agreement(self) -> Agreement:
-        """How often the search, where its answers were given unproved, agreed with the black box of late.
+        """How often what was learned, or the search, agreed with the black box of late, where its answers were given.
 
         To agree is to cost what the black box's answer costs: the optimum, or without `prove` the solver's own
-        answer (or less, where that ran out of time). When trust ends the count begins anew.
+        answer (or less, where that ran out of time); in learned mode, to be the same labelling. When trust ends the
+        count begins anew.
         """
         with self._lock:
             return self._memory.audit.agreement
 
     @property
     def trusted(self) -> bool:
-        """Whether search mode answers by search; if not, it has gone back to the black box for now."""
+        """Whether search mode answers by search, and learned mode by what it learned; if not, the black box answers."""
         with self._lock:
-            return self._memory.audit.trusted
+            learned = self.mode != Mode.LEARNED or self._memory.choice is not None
+            return self._memory.audit.trusted and learned
 
     @property
     def distrust(self) -> Agreement | None:
         """The agreement that ended the trust in the search; None while it is trusted."""
         with self._lock:
             return self._memory.audit.distrust
+
+    @property
+    def choice(self) -> Choice:
+        """How learned mode answers, and why: what each way agreed on. `str` says it in a sentence."""
+        with self._lock:
+            if self._memory.choice is None:
+                raise NotFittedError(
+                    "This speedup has learned no tables yet. Call fit with mode='learned', or let it learn as it works."
+                )
+            return self._memory.choice
+
+    @property
+    def history(self) -> History:
+        """What became of it so far: calls of the black box, agreement, shares proved and learned; `plot` draws it."""
+        with self._lock:
+            return self._memory.history
 
     @property
     def heuristic(self) -> Heuristic:
@@ -372,10 +416,11 @@ class Speedup(Estimator):
         return self._kept
 
     def _requires_fit(self) -> bool:
-        return self.mode == Mode.SEARCH and not self.learn
+        return self.mode != Mode.CERTIFIED and not self.learn
 
     def __sklearn_is_fitted__(self) -> bool:
-        return not self._requires_fit() or self._memory.learned is not None
+        learned = self._memory.choice if self.mode == Mode.LEARNED else self._memory.learned
+        return not self._requires_fit() or learned is not None
 
     def __getstate__(self) -> dict[str, Any]:
         return super().__getstate__() | {"_made": None}  # a solver at work stays in its process
@@ -387,10 +432,23 @@ class Speedup(Estimator):
 
     # -- how answers come about -------------------------------------------------------------------------
 
+    def _in_parts(self, batch: Batch) -> Solutions:
+        """Answers by what was learned; while that goes on, some problems at a time."""
+        parts: list[Solutions] = []
+        at = 0
+        while at < len(batch) or not parts:
+            trusted = self.trusted
+            n = len(batch) if not self.learn else TRUSTED_PART if trusted else PART
+            some = batch if at == 0 and n >= len(batch) else batch.select(range(at, min(at + n, len(batch))))
+            parts.append(self._by_search(some) if trusted else self._by_proof(some))
+            at += max(n, 1)
+        return parts[0] if len(parts) == 1 else Solutions.joined(batch, parts)
+
     def _by_search(self, batch: Batch) -> Solutions:
-        """Trusts the search; hands what is invalid, and what is drawn for an audit, to the black box."""
-        found = self._search(batch)
-        given = found.valid if self.repair else np.ones(len(batch), dtype=bool)
+        """Trusts the search, or what was learned; asks the black box where that is invalid, doubted or audited."""
+        found = self._found(batch)
+        doubt = self._doubted(found)
+        given = (found.valid | (not self.repair)) & ~doubt
         audited = np.zeros(len(batch), dtype=bool)
         with self._lock:
             audited[given] = self._memory.draw(int(given.sum()), self.audit)
@@ -398,22 +456,24 @@ class Speedup(Estimator):
         if not asked.size:
             with self._lock:
                 self._memory.count(Counters.of(found))
+                self._memory.note()
             return found
         mine = found.select(asked).resolved()
         exact, calls = self._exact(mine.batch)
         judged = audited[asked] & self._judges(exact)
         kept = self._outdone(exact, mine)
         answers = found.replace(asked, exact.replace(kept, mine.select(kept)) if kept.any() else exact)
-        self._remember(Counters.of(answers, calls), ~disagreeing(mine, exact)[judged], mine.batch, exact)
+        self._remember(Counters.of(answers, calls), self._agrees(mine, exact)[judged], mine.batch, exact)
         return answers
 
     def _by_proof(self, batch: Batch) -> Solutions:
-        """Proves or solves everything; where search mode is not trusted, tries the search in the shadow."""
+        """Proves or solves everything; where the mode's own answers are not trusted, tries them in the shadow."""
         batch = batch.resolved()
         exact, calls = self._exact(batch)
         agreed = np.zeros(0, dtype=bool)
-        if self.mode == Mode.SEARCH:
-            agreed = ~disagreeing(self._search(batch), exact)[self._judges(exact)]
+        if self.mode == Mode.SEARCH or (self.mode == Mode.LEARNED and self._memory.choice is not None):
+            found = self._found(batch)
+            agreed = self._agrees(found, exact)[self._judges(exact) & ~self._doubted(found)]
         self._remember(Counters.of(exact, calls), agreed, batch, exact)
         return exact
 
@@ -523,9 +583,101 @@ class Speedup(Estimator):
         """Keeps what there is to know of some answers, and learns from those of the black box."""
         with self._lock:
             self._memory.count(counters)
-            self._memory.observe(agreed, self.min_agreement)
-            if self.learn:
+            self._memory.observe(agreed, self.min_agreement, "search" if self.mode == Mode.SEARCH else "learned way")
+            self._memory.note()
+            if self.learn and self.mode != Mode.LEARNED:
                 self._memory.teach(batch, exact, self._new_learner)
+        if self.learn and self.mode == Mode.LEARNED:
+            self._learn_tables(batch, exact)
+
+    # -- learned mode -----------------------------------------------------------------------------------
+
+    def _fit_tables(self, batch: Batch, answers: Answers, calls: int) -> Speedup:
+        """Chooses how to answer, from some answers, and begins anew with that."""
+        labels, usable = read_answers(batch, answers)
+        choice, learner = self._chosen(batch, labels, usable)
+        new = Memory(np.random.default_rng(self.seed), guided=not self.enforce)
+        new.count(Counters(solver_calls=calls, labelled=len(usable)))
+        new.adopt(choice, learner, None)
+        if self.learn:
+            new.lessons.add(batch, labels)
+            new.lessons.learned(len(usable))
+        held = choice.agreement.get(choice.way)
+        if held is not None and self.min_agreement is not None and held.high < self.min_agreement:
+            log.warning(
+                "What was learned agrees with the black box on %s, surely less than min_agreement=%g: audits will end "
+                "the trust in it. Learn from more answers, declare more factors, or lower min_agreement.",
+                held, self.min_agreement,
+            )  # fmt: skip
+        with self._lock:
+            new.n_compared, new.follows = self._memory.n_compared, self._memory.follows
+            self._kept = new
+        return self
+
+    def _learn_tables(self, batch: Batch, answers: Answers, now: bool = False) -> None:
+        """Keeps answers to learn from, and chooses anew how to answer when there are enough new ones, or now."""
+        with self._lock:
+            memory = self._memory
+            memory.count(Counters(labelled=memory.lessons.add(batch, answers)))
+            if not (now or memory.lessons.due):
+                return
+            since, memory.lessons.n_since = memory.lessons.n_since, None
+            afresh = since if since is not None and since >= AFRESH and since < len(memory.lessons.kept) else None
+            lessons, labels = memory.lessons.taken()
+            recent = None if afresh is None or memory.choice is None else memory.lessons.taken(afresh)
+            memory.lessons.learned(len(lessons))
+            before = memory.choice
+        if recent is not None and before is not None and self._is_better_afresh(before, *recent):
+            with self._lock:
+                memory.lessons.forget(len(recent[0]))
+                memory.note(
+                    f"The black box seems to have changed: all but its last {len(recent[0])} answers are forgotten."
+                )
+                log.info("%s", memory.history.notes[-1])
+            lessons, labels = recent
+        choice, learner = self._chosen(lessons, labels, np.arange(len(lessons)))
+        with self._lock:
+            memory.adopt(choice, learner, self.min_agreement)
+
+    def _is_better_afresh(self, before: Choice, batch: Batch, labels: IntArray) -> bool:
+        """Whether learning from recent answers alone agrees with them better than what was learned before them."""
+        found = answer(before, self._memory.weights, batch, self._ways)
+        n_before = int(same_labels(batch, found.labels, labels).sum())
+        choice, _ = self._chosen(batch, labels, np.arange(len(batch)))
+        held = choice.agreement.get(choice.way)
+        return held is not None and held.estimate * held.n > n_before + 1
+
+    def _chosen(self, batch: Batch, labels: IntArray, usable: IntArray) -> tuple[Choice, Learner | None]:
+        ways = self._ways._replace(time_limit=None, call_limit=None)  # what is learned must not depend on the clock
+        with show_progress(Console(stderr=True), quiet=not self.progress) as tell:
+            return choose(self.schema, batch, labels, usable, ways, seed=self.seed, tell=tell)
+
+    @property
+    def _ways(self) -> Ways:
+        return Ways(self._search_by, self._quiet_learner, self.max_nodes, self.n_jobs, self.time_limit, self.call_limit)
+
+    def _quiet_learner(self) -> Learner:
+        return replace(self._new_learner(), progress=False)
+
+    def _found(self, batch: Batch) -> Solutions:
+        """Answers in the mode's own way, trusted or not: by search, or by what was learned."""
+        if self.mode != Mode.LEARNED:
+            return self._search(batch)
+        with self._lock:
+            choice, weights = self.choice, self._memory.weights
+        return answer(choice, weights, batch.resolved(), self._ways)
+
+    def _doubted(self, found: Solutions) -> BoolArray:
+        """Tells where the black box would teach most: what was learned from other answers says something else."""
+        if self.mode != Mode.LEARNED or not self.learn:
+            return np.zeros(len(found), dtype=bool)
+        return doubted(self.choice, found, self._ways)
+
+    def _agrees(self, found: Solutions, exact: Solutions) -> BoolArray:
+        """Tells which answers are the black box's: of the same cost or, in learned mode, the same labellings."""
+        if self.mode == Mode.LEARNED:
+            return same_labels(found.batch, found.labels, exact.labels)
+        return ~disagreeing(found, exact)
 
     # -- what the settings say --------------------------------------------------------------------------
 
@@ -574,7 +726,7 @@ class Speedup(Estimator):
         self._settle()
         if not (learning or self.__sklearn_is_fitted__()):
             raise not_fitted(
-                "This speedup has not learned to search yet. Call fit, set learn=True to let it learn as it "
+                "This speedup has not learned anything yet. Call fit, set learn=True to let it learn as it "
                 "works, or use mode='certified', which needs no learning."
             )
         batch = as_batch(problems)

@@ -16,7 +16,10 @@ from hasten.learning.targets import Answers
 from hasten.model.batch import Batch
 from hasten.model.solution import Solution, Solutions, Source, Status
 from hasten.speedup.agreeing import FIRST
-from hasten.speedup.audit import Audit, Counters
+from hasten.speedup.audit import Agreement, Audit, Counters
+from hasten.speedup.choosing import Choice
+from hasten.speedup.history import History
+from hasten.speedup.lessons import Lessons
 from hasten.support.arrays import BoolArray, FloatArray
 
 log = logging.getLogger(__name__)
@@ -31,6 +34,9 @@ class Memory:
     learned: Learner | None = None
     counted: Counters = field(default_factory=Counters)
     audit: Audit = field(default_factory=Audit)
+    choice: Choice | None = None  # how learned mode answers, once it has learned
+    lessons: Lessons = field(default_factory=Lessons)
+    history: History = field(default_factory=History)
     n_compared: int = 0  # proofs compared with a solver of the user's own
     follows: bool = False  # whether that disagreed, and is asked every time since
     single: dict[tuple[Status, Source], list[int]] = field(default_factory=dict)  # problems and variables, yet to count
@@ -71,7 +77,7 @@ class Memory:
         kept[0] += 1
         kept[1] += answer.n_costs
 
-    def observe(self, agreed: BoolArray, level: float | None) -> None:
+    def observe(self, agreed: BoolArray, level: float | None, what: str = "search") -> None:
         """Takes in audits; where they end the trust in the search, what it learns from now on weighs more."""
         if not agreed.size:
             return
@@ -79,14 +85,33 @@ class Memory:
         self.audit.level = level
         changed = self.audit.observe(agreed)
         if changed and self.audit.distrust is not None:
-            log.warning("The search is not trusted any more: its agreement is %s.", self.audit.distrust)
+            log.warning("The %s is not trusted any more: its agreement is %s.", what, self.audit.distrust)
+            self.note(f"The {what} is not trusted any more: its agreement is {self.audit.distrust}.")
+            self.lessons.n_since = 0
         elif changed:
-            log.info("The search is trusted again: its agreement is %s.", self.audit.agreement)
+            log.info("The %s is trusted again: its agreement is %s.", what, self.audit.agreement)
+            self.note(f"The {what} is trusted again: its agreement is {self.audit.agreement}.")
+            self.lessons.n_since = None
         if changed and not self.audit.trusted and self.learned is not None:
             learned = self.learned.state.weights
             if learned is not None:  # an average over what no longer holds would keep it from adapting
                 learned.drift[:] = 0.0
                 learned.n_examples[0] = 0
+
+    def note(self, note: str = "") -> None:
+        """Records how things stand, and what changed, if anything did."""
+        self.history.record(self.counters, self.audit.agreement, note)
+
+    def adopt(self, choice: Choice, learner: Learner | None, level: float | None) -> None:
+        """Answers by what was learned from now on; at first only if it surely agrees often enough."""
+        first, self.choice = self.choice is None, choice
+        if learner is not None:
+            self.learned, self.weights = learner, learner.weights
+        held = choice.agreement.get(choice.way)
+        if first and level is not None and (held is None or held.low < level):
+            self.audit.trusted, self.audit.distrust = False, held or Agreement.of(0, 0)
+        self.lessons.learned(choice.n_answers)
+        self.note(str(choice))
 
     def teach(self, batch: Batch, answers: Answers, new_learner: Callable[[], Learner]) -> None:
         """Learns from the black box's answers, at first with a new learner."""

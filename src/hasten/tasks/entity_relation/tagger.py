@@ -23,7 +23,7 @@ from hasten.solvers import make_solver
 from hasten.solvers.failures import warn_of_failures
 from hasten.speedup.black_box import prove_or_solve
 from hasten.speedup.calibration import Calibration, calibrate, problems_needed, theta_in_words
-from hasten.speedup.mode import Mode
+from hasten.speedup.mode import TextMode
 from hasten.support import forms
 from hasten.support.arrays import IntArray
 from hasten.support.checks import check_limit, check_number, check_width
@@ -70,7 +70,7 @@ class Tagger:
     heuristic: Heuristic
     width: int = 2
     theta: float = math.inf
-    mode: str = Mode.CERTIFIED
+    mode: str = TextMode.CERTIFIED
     solver: str = "highs"
     time_limit: float | None = field(default=None, compare=False)  # seconds for a sentence; not saved
     about_theta: str = field(default="", compare=False, repr=False)  # what theta rests on, in words; not saved
@@ -79,8 +79,8 @@ class Tagger:
         check_width(self.width)
         check_number("theta", self.theta)
         check_limit("time_limit", self.time_limit)
-        if self.mode not in list(Mode):
-            raise ProblemError(f"A tagger's mode is {Mode.choices()}, not {self.mode!r}.")
+        if self.mode not in list(TextMode):
+            raise ProblemError(f"A tagger's mode is {TextMode.choices()}, not {self.mode!r}.")
         for ours, theirs in (
             (self.task.entity_labels, self.scorer.entity_labels),
             (self.task.relation_labels, self.scorer.relation_labels),
@@ -141,7 +141,7 @@ class Tagger:
             if len(vocabulary) > MAX_WORDS:
                 vocabulary = Vocabulary()
             text = vocabulary.intern(chunk)
-            if self.mode == Mode.SEARCH:
+            if self.mode == TextMode.SEARCH:
                 found = self._search(text)
             else:
                 batch = self.task.batch(text.n_entities, self.scorer.costs(text)[0])

@@ -1,0 +1,132 @@
+"""Learning what label tuples cost: Algorithm 1 with an exact search in place of the beam.
+
+For each problem, with the black box's answer y, let ŷ be the cheapest labelling if each tuple costs minus its weight
+and each label of y costs `margin` more than it does. Where ŷ is not y: `w += step * (phi(y) - phi(ŷ))`, or less, if
+less puts y level with ŷ. Without a margin that is Algorithm 1 with an unbounded beam; with one, y must win clearly,
+which carries over better to other problems. The certifier finds ŷ; where its effort does not suffice, the best
+labelling so far serves.
+
+Problems are taken some at a time, so that the certifier proves them together; their updates come one by one. The
+result is the average of the weights after each example. It begins anew after 1, 2, 4, … passes: the first weights are
+poor.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from hasten.kernels.learning.algorithm_1 import Weights
+from hasten.kernels.learning.tables import WRONG, learn_from_found
+from hasten.learning.tables import Changing, LearnedTables
+from hasten.model.batch import Batch
+from hasten.model.structure import Structure
+from hasten.proof.certifier import Certifier
+from hasten.support.arrays import FloatArray, IntArray
+
+TOGETHER = 32  # problems that are proved with the same weights
+MOST_PASSES = 40
+SWEEPS = 30  # at most, to look for ŷ
+NODES, FEW_NODES = 1000, 50  # the same, for small problems and for large ones
+LARGE = 2e6  # labels and tuples, times nodes
+SPEED = 5e-8  # seconds to find ŷ, for each label and tuple: measured on small problems, rounded up
+OVERHEAD = 3e-5  # seconds for each problem of a pass, beside that
+
+
+@dataclass(frozen=True, slots=True)
+class Pace:
+    """How weights change: what a mistake adds to them at most, and by how much answers must win; both in costs."""
+
+    step: float
+    margin: float
+
+
+class Perceptron:
+    """Weights of label tuples on their way, for some problems and their flat answers.
+
+    Several may share their problems under tables that change (`Changing`): those forbid what no labelling may have.
+    """
+
+    def __init__(self, changing: Changing, batch: Batch, labels: IntArray, pace: Pace, n_jobs: int = 1) -> None:
+        n = batch.structures[0].schema.n_weights
+        self.changing, self.labels, self.pace = changing, labels, pace
+        self.batch = _dearer(batch, labels, pace.margin)
+        self.found = labels.copy()
+        self.certifier, self.n_jobs = Certifier(max_sweeps=SWEEPS, max_nodes=nodes_for(batch)), n_jobs
+        self.learned = Weights(
+            np.zeros(n), np.zeros(n), np.zeros(1, dtype=np.int64), np.zeros(1, dtype=np.int64), np.zeros(2)
+        )
+
+    def learn(
+        self, problems: IntArray, passes: int, rng: np.random.Generator, tell: Callable[[], None] | None = None
+    ) -> LearnedTables:
+        """Runs over some problems, each time in another order, until a pass makes no mistake."""
+        for n in range(passes):
+            if n & (n - 1) == 0:
+                self._begin_average()
+            if not self.run(rng.permutation(problems)):
+                break
+            if tell is not None:
+                tell()
+        return self.tables
+
+    def run(self, problems: IntArray) -> int:
+        """Runs once over some problems, in their order; returns how many mistakes that made."""
+        mistakes = 0
+        for at in range(0, len(problems), TOGETHER):
+            some = problems[at : at + TOGETHER]
+            problem = self.changing.some(some, self.learned.w, self.batch.cost)
+            found = self.certifier(problem, n_jobs=self.n_jobs)
+            self.found[self.batch.places(some)] = found.labels
+            some = some[found.valid]
+            outcome = np.zeros(len(some), dtype=np.int64)
+            learn_from_found(self.batch.arrays, self.labels, self.found, self.pace.step, some, self.learned, outcome)
+            mistakes += int((outcome == WRONG).sum())
+        return mistakes
+
+    @property
+    def tables(self) -> LearnedTables:
+        """What was learned so far."""
+        average: FloatArray = self.learned.w - self.learned.drift / max(1, int(self.learned.n_examples[0]))
+        forbidden = self.changing.forbidden
+        return LearnedTables(self.batch.structures[0].schema, forbidden, np.where(forbidden, 0.0, -average))
+
+    def _begin_average(self) -> None:
+        self.learned.drift[:] = 0.0
+        self.learned.n_examples[0] = 0
+
+
+def seconds(batch: Batch, problems: IntArray) -> float:
+    """Returns about how long one pass over some problems takes, by their sizes.
+
+    Counted, not measured, so that what is learned does not depend on what else the machine does.
+    """
+    used, times = np.unique(batch.structure[problems], return_counts=True)
+    sizes = np.array([size_of(batch.structures[s]) for s in used.tolist()])
+    return float((sizes * times).sum()) * SPEED + OVERHEAD * len(problems)
+
+
+def nodes_for(batch: Batch, large: float = LARGE, most: int = NODES) -> int:
+    """Returns how far to branch on the largest of some problems, so that it takes about as long as others."""
+    largest = max((size_of(batch.structures[s]) for s in np.unique(batch.structure).tolist()), default=1)
+    return int(min(max(large / largest, FEW_NODES), most))
+
+
+def size_of(structure: Structure) -> int:
+    """Returns how many labels and tuples a sweep goes through, if every declared factor has a table."""
+    graph = structure.graph
+    slots = graph.scope_first[:-1]
+    return structure.n_labels + int((graph.stride[slots] * np.diff(graph.first)[graph.scope[slots]]).sum())
+
+
+def _dearer(batch: Batch, labels: IntArray, margin: float) -> Batch:
+    """Returns problems in which each label of an answer costs `margin` more."""
+    if not margin:
+        return batch
+    owner = np.repeat(np.arange(len(batch)), batch.n_variables)
+    first, _ = batch.label_ranges(owner, np.arange(len(labels)) - batch.variable_at[owner])
+    there, cost = labels >= 0, batch.cost.copy()
+    cost[(batch.cost_at[owner] + first + labels)[there]] += margin
+    return Batch(batch.structures, batch.structure, cost, batch.cost_at, batch.table, batch.table_at)

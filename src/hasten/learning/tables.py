@@ -1,0 +1,212 @@
+"""What the declared factors cost, as learned from a black box's answers: a value that problems can be proved with.
+
+A factor of a schema names a scope. What its label tuples cost may be known (its table), or only to the black box.
+Learned tables say for each tuple of each learned factor kind whether it is forbidden, and what it costs on top of what
+the schema says. With them added, a problem is an ordinary problem, so the certifier finds its optimum and proves it.
+That is an optimum *for the learned tables*: how often it is the black box's answer, only comparing them can tell.
+
+Tables belong to kinds of factors, not to structures: what was learned on small inputs holds on larger ones.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+from weakref import WeakKeyDictionary
+
+import numpy as np
+
+from hasten.errors import ProblemError
+from hasten.model.batch import Batch
+from hasten.model.schema import FactorKind, Schema
+from hasten.model.structure import Structure
+from hasten.support.arrays import BoolArray, FloatArray, IntArray, ints, offsets, ranges, sizes_of
+
+
+@dataclass(frozen=True, eq=False)
+class LearnedTables:
+    """For each label tuple of each learned factor kind: whether it is forbidden, and what it costs."""
+
+    schema: Schema
+    forbidden: BoolArray  # (n_weights,)
+    cost: FloatArray  # (n_weights,) finite
+
+    def __post_init__(self) -> None:
+        n = self.schema.n_weights
+        if self.forbidden.shape != (n,) or self.cost.shape != (n,):
+            raise ProblemError(
+                f"Learned tables of shapes {self.forbidden.shape} and {self.cost.shape} for a schema with {n} label "
+                "tuples of learned factors. Use tables that were learned with this schema."
+            )
+        if not np.isfinite(self.cost).all():
+            raise ProblemError("Learned costs must be finite. What is forbidden is said apart from them.")
+
+    @classmethod
+    def none(cls, schema: Schema) -> LearnedTables:
+        """Returns the tables that say no more than the schema does."""
+        return cls(schema, np.zeros(schema.n_weights, dtype=bool), np.zeros(schema.n_weights))
+
+    @property
+    def n_forbidden(self) -> int:
+        """How many tuples are forbidden."""
+        return int(self.forbidden.sum())
+
+    @property
+    def n_costly(self) -> int:
+        """How many tuples that are allowed cost something, more or less than nothing."""
+        return int(np.count_nonzero(self.cost[~self.forbidden]))
+
+    def table(self, name: str) -> FloatArray:
+        """Returns what the tuples of a factor kind cost, the schema's own table included: an axis per role."""
+        kind = self.schema.factors.get(name)
+        if kind is None:
+            raise ProblemError(f"There is no factor {name!r}. There are {', '.join(self.schema.factors) or 'none'}.")
+        return self._table(kind)
+
+    def _table(self, kind: FactorKind) -> FloatArray:
+        known = np.zeros(kind.shape) if kind.table is None else kind.table
+        if not kind.learned:
+            return known
+        mine = slice(kind.weight_at, kind.weight_at + kind.size)
+        added: FloatArray = np.where(self.forbidden[mine], np.inf, self.cost[mine]).reshape(kind.shape)
+        return known + added
+
+    def adds(self, kind: FactorKind) -> bool:
+        """Whether anything was learned of a factor kind."""
+        mine = slice(kind.weight_at, kind.weight_at + kind.size)
+        return kind.learned and bool(self.forbidden[mine].any() or self.cost[mine].any())
+
+    def added_to(self, batch: Batch) -> Batch:
+        """Returns problems with these tables added to their own."""
+        if not (self.forbidden.any() or self.cost.any()):
+            return batch.resolved()
+        learned = np.where(self.forbidden, np.inf, self.cost)
+        return _under(batch.resolved(), self._schema, self._twins, learned)[0]
+
+    @cached_property
+    def _schema(self) -> Schema:
+        """The schema with these tables."""
+        kinds = self.schema.factors.values()
+        return self.schema.with_tables({kind.name: self._table(kind) for kind in kinds if self.adds(kind)})
+
+    @cached_property
+    def _twins(self) -> Twins:
+        """The structures of problems under that schema."""
+        return WeakKeyDictionary()
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {"schema": self.schema, "forbidden": self.forbidden, "cost": self.cost}
+
+    def __repr__(self) -> str:
+        return f"LearnedTables({self.n_forbidden} tuples forbidden, {self.n_costly} with a cost)"
+
+
+class Changing:
+    """Some problems under tables that forbid the same tuples for good, and whose costs are still being learned."""
+
+    def __init__(self, batch: Batch, forbidden: BoolArray) -> None:
+        schema = batch.structures[0].schema
+        hard = LearnedTables(schema, forbidden, np.zeros(schema.n_weights))
+        tables = {kind.name: hard._table(kind) for kind in schema.factors.values() if kind.learned}
+        changing = schema.with_tables(tables, changing=True)
+        self.forbidden = forbidden
+        self.batch, weight_of = _under(batch, changing, WeakKeyDictionary(), np.where(forbidden, np.inf, 0.0))
+        self.there = np.flatnonzero(weight_of >= 0)
+        self.weight_of = weight_of[self.there]
+        self.known = self.batch.table[self.there]
+
+    def some(self, problems: IntArray, weights: FloatArray, cost: FloatArray | None = None) -> Batch:
+        """Returns some of the problems, each tuple costing minus its weight; `cost` is in place of all their costs."""
+        whole = self.batch
+        used, numbers = np.unique(whole.structure[problems], return_inverse=True)
+        table = whole.table.copy()
+        table[self.there] = self.known - weights[self.weight_of]
+        cost_at = offsets(np.diff(whole.cost_at)[problems])
+        source = ranges(whole.cost_at[problems], sizes_of(cost_at))
+        structures = tuple([whole.structures[s] for s in used.tolist()])
+        chosen = (whole.cost if cost is None else cost)[source]
+        return Batch(structures, numbers, chosen, cost_at, table, whole.table_at[problems])
+
+
+Twins = WeakKeyDictionary[Structure, Structure]
+
+
+def _under(batch: Batch, schema: Schema, twins: Twins, learned: FloatArray) -> tuple[Batch, IntArray]:
+    """Returns problems under a schema with other tables; and the number of each table entry's tuple, -1 for others.
+
+    Where problems bring tables of their own, `learned` is added to those.
+    """
+    structures, blocks = list(batch.structures), _Blocks()
+    table_at = np.zeros(len(batch), dtype=np.int64)
+    for s in np.unique(batch.structure).tolist():
+        given = structures[s]
+        if given not in twins:
+            twins[given] = given.under(schema)
+        structures[s] = twin = twins[given]
+        mine = np.flatnonzero(batch.structure == s)
+        if not twin._own_tables:
+            table_at[mine] = blocks.put(twin.graph.table, twin)
+            continue
+        for p in mine.tolist():
+            table = _with_own(batch.table[batch.table_at[p] :], given, twin, learned)
+            table_at[p] = blocks.add(table, twin)
+    under = Batch(tuple(structures), batch.structure, batch.cost, batch.cost_at, blocks.table, table_at)
+    return under, blocks.weight_of
+
+
+class _Blocks:
+    """The tables of some problems, one after the other, those that are alike once."""
+
+    def __init__(self) -> None:
+        self.tables: list[FloatArray] = []
+        self.weights: list[IntArray] = []
+        self.starts: dict[tuple[bytes, bytes], int] = {}
+        self.size = 0
+
+    def put(self, table: FloatArray, structure: Structure) -> int:
+        """Adds the tables of a structure, unless they are there; returns where they start."""
+        weights = _tuples_of(structure)
+        key = table.tobytes(), weights.tobytes()
+        if key not in self.starts:
+            self.starts[key] = self.add(table, structure, weights)
+        return self.starts[key]
+
+    def add(self, table: FloatArray, structure: Structure, weights: IntArray | None = None) -> int:
+        """Adds some tables; returns where they start."""
+        at, self.size = self.size, self.size + len(table)
+        self.tables.append(table)
+        self.weights.append(_tuples_of(structure) if weights is None else weights)
+        return at
+
+    @property
+    def table(self) -> FloatArray:
+        """All of them."""
+        return np.concatenate([np.zeros(0), *self.tables])
+
+    @property
+    def weight_of(self) -> IntArray:
+        """The number of the tuple that each entry is of; -1 if it is not learned."""
+        return np.concatenate([ints(()), *self.weights])
+
+
+def _tuples_of(structure: Structure) -> IntArray:
+    """Returns for each entry of a structure's tables the number of its tuple; -1 if it is not learned."""
+    graph, found = structure.graph, np.full(len(structure.graph.table), -1)
+    with_table = np.flatnonzero((graph.table_at >= 0) & (graph.weight_at >= 0))
+    _, once = np.unique(graph.table_at[with_table], return_index=True)
+    for f in with_table[once].tolist():
+        size, at = structure.factors[f].kind.size, int(graph.table_at[f])
+        found[at : at + size] = np.arange(graph.weight_at[f], graph.weight_at[f] + size)
+    return found
+
+
+def _with_own(own: FloatArray, given: Structure, twin: Structure, learned: FloatArray) -> FloatArray:
+    """Returns the tables of a problem that brings some of its own, with what was learned added to these."""
+    table = twin.graph.table.copy()
+    for f in twin._own_tables:
+        kind, at, was = twin.factors[f].kind, int(twin.graph.table_at[f]), int(given.graph.table_at[f])
+        table[at : at + kind.size] = own[was : was + kind.size]
+        if kind.learned:
+            table[at : at + kind.size] += learned[kind.weight_at : kind.weight_at + kind.size]
+    return table
