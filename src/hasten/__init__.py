@@ -15,6 +15,7 @@ from hasten.errors import (
     NoAnswerError,
     NotFittedError,
     ProblemError,
+    ProgramError,
     SchemaError,
     SolverError,
     SolverMissing,
@@ -30,6 +31,10 @@ from hasten.model.schema import FactorKind, Schema, VariableKind
 from hasten.model.solution import SOURCES, STATUSES, Solution, Solutions, Source, Status
 from hasten.model.structure import Rule, Structure
 from hasten.model.violations import Check, Violation
+from hasten.programs.adopting import adopt, adopt_all
+from hasten.programs.answer import Answer
+from hasten.programs.program import Program
+from hasten.programs.reading import read, read_all
 from hasten.proof.certifier import Certifier
 from hasten.search.beam import FORCED, BeamSearch, greedy
 from hasten.search.constrained import ConstrainedSearch
@@ -44,6 +49,7 @@ __all__ = [
     "FORCED",
     "SOURCES",
     "STATUSES",
+    "Answer",
     "Batch",
     "BeamSearch",
     "Calibration",
@@ -60,6 +66,8 @@ __all__ = [
     "NotFittedError",
     "Problem",
     "ProblemError",
+    "Program",
+    "ProgramError",
     "ReducedSearch",
     "Rule",
     "Schema",
@@ -79,9 +87,13 @@ __all__ = [
     "VariableKind",
     "Violation",
     "WriteError",
+    "adopt",
+    "adopt_all",
     "available_solvers",
     "greedy",
     "make_solver",
+    "read",
+    "read_all",
 ]
 
 

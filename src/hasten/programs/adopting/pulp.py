@@ -1,0 +1,43 @@
+"""Models of PuLP."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from hasten.errors import ProgramError
+from hasten.programs.statement import Builder, Statement
+from hasten.support.arrays import FloatArray
+
+
+def state(model: Any) -> Statement:
+    """Returns what a model states."""
+    import pulp
+
+    if model.sos1 or model.sos2:
+        raise ProgramError("The model has special ordered sets, which cannot be adopted. Use model.solve().")
+    objective = model.objective if model.objective is not None else pulp.LpAffineExpression()
+    build = Builder(name=model.name, maximize=model.sense == pulp.LpMaximize, constant=float(objective.constant))
+    place = {}
+    for variable in model.variables():
+        low = -math.inf if variable.lowBound is None else variable.lowBound
+        high = math.inf if variable.upBound is None else variable.upBound
+        whole = variable.cat == pulp.LpInteger
+        place[variable] = build.column(variable.name, low, high, whole, float(objective.get(variable, 0.0)))
+    for name, row in model.constraints.items():
+        if row.__class__.__name__.startswith("FractionElastic"):
+            raise ProgramError(f"The constraint {name!r} is elastic, which cannot be adopted.")
+        limit = -float(row.constant)
+        low = -math.inf if row.sense == pulp.LpConstraintLE else limit
+        high = math.inf if row.sense == pulp.LpConstraintGE else limit
+        build.row([place[variable] for variable in row], [float(w) for w in row.values()], low, high, name)
+    return build.statement()
+
+
+def write(model: Any, x: FloatArray) -> None:
+    """Sets the variables' values and the model's status, as if PuLP had solved it."""
+    import pulp
+
+    for variable, value in zip(model.variables(), x.tolist(), strict=True):
+        variable.varValue = value
+    model.assignStatus(pulp.LpStatusOptimal)
