@@ -15,13 +15,13 @@ ODD = ("empty", "free", "twice", "negated", "single")
 KINDS = ROWS + LOGIC + ODD
 
 
-def make(rng: np.random.Generator, n_columns: int = 9, integers: bool = True) -> Statement:
+def make(rng: np.random.Generator, n_columns: int = 9, products: bool = True) -> Statement:
     """Draws a program with a few rows of any kind; most have answers."""
     n = int(rng.integers(2, n_columns + 1))
     build = Builder(name="random", maximize=bool(rng.random() < 0.4), constant=float(np.round(rng.normal() * 3, 1)))
     for j in range(n):
         low, high = 0.0, 1.0
-        if integers and rng.random() < 0.12:
+        if rng.random() < 0.12:
             low = -float(rng.integers(0, 3))
             high = low + float(rng.integers(0, 4))
         elif rng.random() < 0.05:
@@ -29,7 +29,7 @@ def make(rng: np.random.Generator, n_columns: int = 9, integers: bool = True) ->
         build.column(f"x[{j},{'abc'[j % 3]}]", low, high, True, float(np.round(rng.normal(), 2)))
     for _ in range(int(rng.integers(1, 9))):
         add_row(build, str(rng.choice(KINDS)), rng)
-    if rng.random() < 0.2:
+    if products and rng.random() < 0.2:
         for _ in range(int(rng.integers(1, 4))):
             build.product(int(rng.integers(n)), int(rng.integers(n)), float(np.round(rng.normal(), 2)))
     return build.statement()

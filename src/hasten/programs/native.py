@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import sys
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 from weakref import finalize
@@ -13,8 +14,9 @@ import numpy as np
 from hasten.errors import SolverError, SolverTooSmall, SolverWrong
 from hasten.model.solution import Status
 from hasten.programs.highs_process import Elsewhere, HighsProgram
-from hasten.programs.statement import Statement
+from hasten.programs.statement import Statement, slackened
 from hasten.solvers import load
+from hasten.solvers.gurobi import PARAMETERS
 from hasten.support.arrays import FloatArray
 
 NATIVE = ("highs", "gurobi")  # solvers that take a program as it is
@@ -50,7 +52,7 @@ class NativeHighs:
     """HiGHS, in a process of its own where it must."""
 
     def __init__(self, program: Statement) -> None:
-        self._program = program
+        self._checked = Checker(program, "HiGHS")
         self._here: HighsProgram | None = None
         self._elsewhere: Elsewhere | None = None
         arrays = {name: getattr(program, name) for name in _FIELDS}
@@ -80,7 +82,7 @@ class NativeHighs:
             return Said(Status.FAILED, reason=f"HiGHS says: {word}.")
         if said["x"] is None:
             return Said(Status.NO_TIME, bound=said["bound"])
-        x = checked(self._program, np.array(said["x"]), "HiGHS")
+        x = self._checked(said["x"])
         return Said(Status.SOLVED if word == "optimal" else Status.TIME_LIMIT, x, said["bound"])
 
 
@@ -91,17 +93,15 @@ class NativeGurobi:
         load("gurobi")
         import gurobipy
 
-        from hasten.solvers.gurobi import PARAMETERS
-
-        self._program, self._gurobi = program, gurobipy
+        self._checked, self._gurobi, self._limit = Checker(program, "Gurobi"), gurobipy, math.inf
         environment = gurobipy.Env(empty=True)
         environment.setParam("OutputFlag", 0)
         try:
             environment.start()
         except gurobipy.GurobiError as error:
             raise SolverError(f'Gurobi does not start: {error}. Use solver="highs" instead.') from None
-        for parameter, value in PARAMETERS.items():
-            environment.setParam(parameter, value)
+        environment.setParam("Threads", 1)
+        environment.setParam("MIPGap", 0.0)
         self._model = model = gurobipy.Model(env=environment)
         n, first = program.n_columns, program.row_first
         self._columns = list(model.addVars(n, lb=program.low.tolist(), ub=program.high.tolist()).values())
@@ -121,12 +121,21 @@ class NativeGurobi:
             if high < math.inf:
                 model.addLConstr(row, "<", high)
         model.update()
+        self._strict = False
+
+    def _be_strict(self) -> None:
+        """Lowers tolerances, from now on, to those with which hasten uses Gurobi elsewhere."""
+        self._strict = True
+        for parameter, value in PARAMETERS.items():
+            self._model.setParam(parameter, value)
 
     def solve(self, cost: FloatArray, seconds: float) -> Said:
         """Minimises for some costs."""
         model, codes = self._model, self._gurobi.GRB
         model.setAttr("Obj", self._columns, cost.tolist())
-        model.setParam("TimeLimit", codes.INFINITY if math.isinf(seconds) else max(0.0, seconds))
+        if seconds != self._limit:
+            self._limit = seconds
+            model.setParam("TimeLimit", codes.INFINITY if math.isinf(seconds) else max(0.0, seconds))
         try:
             model.optimize()
             if model.Status == codes.INF_OR_UNBD:
@@ -151,15 +160,33 @@ class NativeGurobi:
             return Said(Status.FAILED, reason=f"Gurobi stopped with status {said}.")
         if not model.SolCount:
             return Said(Status.NO_TIME, bound=model.ObjBound)
-        x = checked(self._program, np.array(model.getAttr("X", self._columns)), "Gurobi")
-        return Said(Status.SOLVED if said == codes.OPTIMAL else Status.TIME_LIMIT, x, model.ObjBound)
+        try:
+            x = self._checked(model.getAttr("X", self._columns))
+        except SolverWrong:
+            if self._strict:
+                raise
+            self._be_strict()  # it holds within the solver's tolerance only
+            return self.solve(cost, seconds)
+        if said == codes.OPTIMAL:
+            return Said(Status.SOLVED, x, float(cost @ x))
+        return Said(Status.TIME_LIMIT, x, model.ObjBound)
 
 
-def checked(program: Statement, x: FloatArray, name: str) -> FloatArray:
-    """Returns a solver's values, whole where they must be, or refuses them if they break a row."""
-    x = np.where(program.whole, np.rint(x), x)
-    x = np.clip(x, program.low, program.high) + 0.0
-    broken = program.broken_rows(x)
-    if broken.size:
-        raise SolverWrong(f"{name} returned values that break the row {program.rows[broken[0]]!r}.")
-    return x
+class Checker:
+    """Checks what a solver says of a program."""
+
+    def __init__(self, program: Statement, name: str) -> None:
+        self._program, self._name = program, name
+        self._row = np.arange(program.n_rows).repeat(np.diff(program.row_first))
+        self._least, self._most = slackened(program.row_low, program.row_high)
+
+    def __call__(self, found: Sequence[float]) -> FloatArray:
+        """Returns a solver's values, whole where they must be, or refuses them if they break a row."""
+        program, x = self._program, np.array(found)
+        x = np.clip(np.where(program.whole, np.rint(x), x), program.low, program.high) + 0.0
+        activity = np.bincount(self._row, program.row_weight * x[program.row_column], program.n_rows)
+        broken = (activity < self._least) | (activity > self._most)
+        if broken.any():
+            row = program.rows[int(np.flatnonzero(broken)[0])]
+            raise SolverWrong(f"{self._name} returned values that break the row {row!r}.")
+        return x

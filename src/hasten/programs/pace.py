@@ -1,14 +1,12 @@
-"""Whether proving pays: where it seldom succeeds, and takes as long as the solver, the solver is asked at once."""
+"""Whether proving pays: where it seldom succeeds, and takes long, the solver is asked at once."""
 
 from __future__ import annotations
-
-import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 
 FIRST = 4  # proofs that are tried whatever they take
 AGAIN = 64  # calls after which a proof is tried again
 MEMORY = 0.9  # how much of what was seen before counts, with each new call
+CLEARLY = 0.8  # how much of the time that proofs save they may take: both are measured, and measured badly
+MARGIN = 0.03  # the share of a solver's time that a proof may take where it has hardly ever succeeded
 
 
 class Pace:
@@ -16,35 +14,27 @@ class Pace:
 
     def __init__(self) -> None:
         self._calls = 0
-        self._n_proofs = self._proved = self._proof_time = 0.0
-        self._n_solved = self._solve_time = 0.0
+        self._started = False
+        self._proofs = self._proved = self._proof_time = 0.0
+        self._solved = self._solve_time = 0.0
 
     def proof_pays(self) -> bool:
         """Whether a proof is expected to save more time than it takes."""
         self._calls += 1
-        if (
-            (self._n_proofs < FIRST - 0.5 and self._calls <= 2 * FIRST)
-            or self._calls % AGAIN == 0
-            or not self._n_solved
-        ):
+        if self._calls <= FIRST or self._calls % AGAIN == 0 or not self._solved or not self._proofs:
             return True
-        chance = self._proved / self._n_proofs
-        return self._proof_time / self._n_proofs < chance * self._solve_time / self._n_solved
+        solver = self._solve_time / self._solved
+        return self._proof_time / self._proofs < max(MARGIN, CLEARLY * self._proved / self._proofs) * solver
 
-    @contextmanager
-    def proving(self) -> Iterator[Callable[[bool], None]]:
-        """Times a proof; what it gives is told whether it succeeded."""
-        told: list[bool] = []
-        started = time.perf_counter()
-        yield told.append
-        self._n_proofs = MEMORY * self._n_proofs + 1
-        self._proved = MEMORY * self._proved + any(told)
-        self._proof_time = MEMORY * self._proof_time + time.perf_counter() - started
+    def proved(self, n: int, n_proved: int, seconds: float) -> None:
+        """Takes note of some proofs; not of the first, which loads and plans what others find there."""
+        self._started, started = True, self._started
+        if started:
+            self._proofs = MEMORY * self._proofs + n
+            self._proved = MEMORY * self._proved + n_proved
+            self._proof_time = MEMORY * self._proof_time + seconds
 
-    @contextmanager
-    def solving(self) -> Iterator[None]:
-        """Times a call of the solver."""
-        started = time.perf_counter()
-        yield
-        self._n_solved = MEMORY * self._n_solved + 1
-        self._solve_time = MEMORY * self._solve_time + time.perf_counter() - started
+    def solved(self, seconds: float) -> None:
+        """Takes note of a call of the solver."""
+        self._solved = MEMORY * self._solved + 1
+        self._solve_time = MEMORY * self._solve_time + seconds

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import math
+import sys
 import time
 from functools import cached_property
 from typing import Any
@@ -16,18 +17,16 @@ from hasten.model.problem import Problem
 from hasten.model.schema import Schema
 from hasten.model.solution import Solution, Solutions, Status
 from hasten.model.structure import Structure
-from hasten.programs.answer import Answer
+from hasten.programs.answer import Answer, Answers
+from hasten.programs.answering import Answering
+from hasten.programs.costs import CostMap
 from hasten.programs.describe import describe
 from hasten.programs.kinds import Kinds
 from hasten.programs.libraries import state
-from hasten.programs.native import NATIVE, Native, Said, make_native
-from hasten.programs.pace import Pace
+from hasten.programs.native import NATIVE
 from hasten.programs.recognise import Recognised, recognise
 from hasten.programs.statement import Statement
-from hasten.proof.certifier import Certifier
-from hasten.solvers import Solver, check_solver, make_solver
-from hasten.solvers.base import answer as answer_of
-from hasten.speedup.black_box import better
+from hasten.solvers import Progress, Solver, check_solver
 from hasten.support.arrays import FloatArray, floats
 from hasten.support.checks import check_limit
 
@@ -48,10 +47,15 @@ class Program:
         self._like = like
         self._found: Recognised | str | None = None
         self._kinds: Kinds | None = None
-        self._natives: dict[str, Native] = {}
-        self._solvers: dict[str, Solver] = {}
-        self._pace = Pace()
+        self._last: Kinds | None = None  # those before the constraints changed
+        self._answering = Answering(statement)
+        self._checked: set[str] = set()  # names of solvers that are there
         self._changed = 0  # calls in a row that brought other constraints
+
+    @property
+    def _sign(self) -> float:
+        """What turns the model's objective into costs."""
+        return -1.0 if self.statement.maximize else 1.0
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -87,6 +91,8 @@ class Program:
             parts = self.recognised.parts
             if self._like is not None and self._like.kinds.know(parts):
                 self._kinds = self._like.kinds
+            elif self._last is not None and self._last.know(parts):
+                self._kinds = self._last
             else:
                 if self._like is not None:
                     log.warning("The other program lacks some kinds of this one: nothing learned carries over.")
@@ -96,7 +102,7 @@ class Program:
     def use(self, kinds: Kinds) -> None:
         """Takes kinds that know all parts of this program, in place of its own."""
         self._kinds = kinds
-        self.__dict__.pop("structure", None)
+        self._forget()
 
     @property
     def schema(self) -> Schema:
@@ -111,12 +117,12 @@ class Program:
     def problem(self, objective: Any = None) -> Problem:
         """Returns the program as a problem, under its own objective or another, in the model's order of variables."""
         c = self._objective(objective)
-        return self.structure.problem(self._costs(c[None, :], self.statement.constant)[0])
+        return self.structure.problem(self._map.one(c, self._sign, self.statement.constant))
 
     def batch(self, objectives: Any) -> Batch:
         """Returns many problems at once, from a matrix with an objective in each row."""
         matrix = self._matrix(objectives)
-        return self.structure.batch(self._costs(matrix, self.statement.constant))
+        return self.structure.batch(self._map.many(matrix, self._sign, self.statement.constant))
 
     def values(self, answers: Solution | Solutions) -> FloatArray:
         """Returns the value of each variable of the model, or a row of them for each problem; nan without an answer."""
@@ -160,28 +166,43 @@ class Program:
         time_limit
             Seconds of the wall clock; what runs out of time is the best found so far, and says so.
         """
-        check_limit("time_limit", time_limit)
-        check_solver(solver)
+        self._check(solver, time_limit)
         if model is not None:
             self.renew(model)
-        deadline = math.inf if time_limit is None else time.monotonic() + time_limit
-        c = self._objective(objective)
+        c, seconds = self._objective(objective), math.inf if time_limit is None else time_limit
         if isinstance(self._recognised, str):
-            return self._solve_natively(c, solver, deadline)
-        problem = self.structure.problem(self._costs(c[None, :], 0.0)[0])  # the constant would blur the proof
-        found: Solution | None = None
-        if self._pace.proof_pays():
-            half = None if time_limit is None else time_limit / 2
-            with self._pace.proving() as tell:
-                found = Certifier(time_limit=half)(problem)
-                tell(found.status.optimal)
-        if found is None or not found.status.optimal:
-            with self._pace.solving():
-                found = self._ask(problem, c, found, solver, deadline)
-        shift = self.statement.constant if not self.statement.maximize else -self.statement.constant
-        x = None if found.values is None else self.recognised.space.values(found.values)
-        how = found.status.value if found.reason == "" else found.reason
-        return self._answer(c, found.status, x, found.bound + shift, found.proved, how, found.reason)
+            return self._solve_as_given(c, solver, seconds)
+        problem = self.structure.problem(self._map.one(c, self._sign, 0.0))  # the constant would blur the proof
+        space = self.recognised.space
+        found = self._answering.solve_one(problem, self._sign * c, space, self._available(solver), seconds)
+        x = None if found.values is None else space.values(found.values)
+        bound = found.bound + self._sign * self.statement.constant
+        return self._answer(c, found.status, x, bound, found.proved, found.status.value, found.reason)
+
+    def solve_all(
+        self,
+        objectives: Any,
+        *,
+        solver: str | Solver = "highs",
+        time_limit: float | None = None,
+        progress: Progress | None = None,
+    ) -> Answers:
+        """Returns the best answers under many objectives, a row of a matrix each; settings are those of `solve`.
+
+        `time_limit` is for each of them. `progress` is told how many are done, of how many.
+        """
+        self._check(solver, time_limit)
+        matrix, seconds = self._matrix(objectives), math.inf if time_limit is None else time_limit
+        if isinstance(self._recognised, str) or math.isfinite(self.statement.cutoff):
+            answers = [self.solve(objective=c, solver=solver, time_limit=time_limit) for c in matrix]
+            return Answers.of(self.statement, answers)
+        batch, asked = self.structure.batch(self._map.many(matrix, self._sign, 0.0)), self._available(solver)
+        space, costs = self.recognised.space, self._sign * matrix
+        found = self._answering.solve_many(batch, costs, space, asked, seconds, progress)
+        x = self.values(found)
+        value = self.statement.values_of(x, matrix)
+        bound = self._sign * found.bound + self.statement.constant
+        return Answers(self.statement, found.status, x, value, bound, found.proved, found.reasons)
 
     def renew(self, model: Any) -> None:
         """Takes what a model says now: another objective, or other constraints, which take a new structure."""
@@ -198,67 +219,58 @@ class Program:
             new.name or "The model",
             f" in {self._changed} calls in a row" if self._changed > 1 else "",
         )
-        if self._kinds is not None:
-            last = Program(old)
-            last._kinds = self._kinds
-            self._like = last
-        self._found, self._kinds, self._natives, self._solvers = None, None, {}, {}
-        self.__dict__.pop("structure", None)
+        self._last = self._kinds or self._last
+        self._found, self._kinds, self._answering = None, None, Answering(new)
+        self._forget()
 
     def describe(self) -> str:
         """Returns what was recognised, in words and as a small table."""
         return describe(self)
 
-    def _ask(
-        self, problem: Problem, c: FloatArray, found: Solution | None, solver: str | Solver, deadline: float
-    ) -> Solution:
-        """Asks the solver, and keeps what was found where that is better."""
-        asked = self._solver_for(problem, c, solver)
-        start = found or answer_of(problem, Status.NO_TIME)
-        return better(start, asked, deadline - time.monotonic())
+    def _forget(self) -> None:
+        """Drops what was made of constraints, or kinds, that have changed."""
+        for made in ("structure", "_map"):
+            self.__dict__.pop(made, None)
 
-    def _solver_for(self, problem: Problem, c: FloatArray, solver: str | Solver) -> Solver:
-        plain = not self.statement.tables and not len(self.statement.products.left)
-        if isinstance(solver, str) and solver in NATIVE and plain:
-            return _AsGiven(self, c, solver)
-        if not isinstance(solver, str):
-            return make_solver(solver)
-        if solver not in self._solvers:
-            self._solvers[solver] = make_solver(solver)
-        return self._solvers[solver]
+    def _check(self, solver: str | Solver, time_limit: float | None) -> None:
+        """Refuses what is not a solver, each once, and what is not a limit."""
+        check_limit("time_limit", time_limit)
+        if not isinstance(solver, str) or solver not in self._checked:
+            check_solver(solver)
+            if isinstance(solver, str):
+                self._checked.add(solver)
 
-    def ask_natively(self, c: FloatArray, solver: str, seconds: float) -> Said:
-        """Asks a solver about the program as it was given."""
-        if solver not in self._natives:
-            self._natives[solver] = make_native(self.statement, solver)
-        return self._natives[solver].solve(-c if self.statement.maximize else c, seconds)
+    def _available(self, solver: str | Solver) -> str | Solver:
+        """Returns the solver to ask: OR-Tools' own instead of HiGHS where both cannot be loaded and it can answer."""
+        conflict = solver == "highs" and "ortools" in sys.modules and "highspy" not in sys.modules
+        return "cpsat" if conflict else solver
 
-    def _solve_natively(self, c: FloatArray, solver: str | Solver, deadline: float) -> Answer:
+    def _solve_as_given(self, c: FloatArray, solver: str | Solver, seconds: float) -> Answer:
         if not isinstance(solver, str) or solver not in NATIVE:
             raise ProgramError(f"{self.only_solver} That takes one of the solvers {' and '.join(NATIVE)}.")
         if self.statement.tables or len(self.statement.products.left):
             raise ProgramError(f"{self.only_solver} But no solver here takes tables or products with such variables.")
-        said = self.ask_natively(c, solver, deadline - time.monotonic())
-        how = f"{self.only_solver} {said.status.value}"
-        shift = self.statement.constant if not self.statement.maximize else -self.statement.constant
-        bound = said.bound
+        said = self._answering.ask_as_given(self._sign * c, solver, seconds)
+        bound = said.bound + self._sign * self.statement.constant
         if said.x is not None and said.status is Status.SOLVED:
-            bound = float((-c if self.statement.maximize else c) @ said.x)
-        return self._answer(c, said.status, said.x, bound + shift, False, how, said.reason)
+            bound = self._sign * self.statement.value(said.x, c)
+        return self._answer(
+            c, said.status, said.x, bound, False, f"{self.only_solver} {said.status.value}", said.reason
+        )
 
     def _answer(
         self, c: FloatArray, status: Status, x: FloatArray | None, bound: float, proved: bool, how: str, reason: str
     ) -> Answer:
         """Returns an answer, given a bound on what is minimised."""
         program = self.statement
-        value = -math.inf if program.maximize else math.inf
+        value = self._sign * math.inf
         if x is not None:
             value = program.value(x, c)
             if value >= program.cutoff and not program.maximize:
                 return Answer(
                     program, Status.INFEASIBLE, None, math.inf, math.inf, proved, how, _CUT.format(program.cutoff)
                 )
-        return Answer(program, status, x, value, -bound if program.maximize else bound, proved, how, reason)
+        return Answer(program, status, x, value, self._sign * bound, proved, how, reason)
 
     def _objective(self, objective: Any) -> FloatArray:
         if objective is None:
@@ -291,18 +303,11 @@ class Program:
             raise ProgramError("Some objectives are not finite. Give numbers.")
         return matrix
 
-    def _costs(self, objectives: FloatArray, constant: float) -> FloatArray:
-        """Returns what labels cost under some objectives, a row for each; the constant is with the first variable."""
+    @cached_property
+    def _map(self) -> CostMap:
+        """What labels cost under an objective."""
         found = self.recognised
-        space, sign = found.space, -1.0 if self.statement.maximize else 1.0
-        cost = np.empty((len(objectives), len(space.column)))
-        cost[:] = found.base
-        sets = np.flatnonzero(space.column >= 0)
-        cost[:, sets] += sign * objectives[:, space.column[sets]] * space.value[sets]
-        fixed = np.flatnonzero(space.fixed)
-        shift = found.constant + sign * (constant + objectives[:, fixed] @ space.fixed[fixed])
-        cost[:, : space.first[1]] += shift[:, None]
-        return cost
+        return CostMap(found.space, found.base, found.constant)
 
     def __repr__(self) -> str:
         program = self.statement
@@ -310,22 +315,3 @@ class Program:
 
 
 _CUT = "Every answer costs {:g} or more, which the file rules out."
-
-
-class _AsGiven:
-    """A solver that is asked about a program as it was given."""
-
-    def __init__(self, program: Program, c: FloatArray, name: str) -> None:
-        self.name = name
-        self.interruptible = True  # it keeps time limits
-        self._program, self._c = program, c
-
-    def solve(self, problem: Problem, time_limit: float = math.inf) -> Solution:
-        """Asks it, and checks what it says."""
-        said = self._program.ask_natively(self._c, self.name, time_limit)
-        if said.x is None:
-            if said.status is Status.FAILED:
-                raise ProgramError(said.reason)
-            return answer_of(problem, said.status, bound=said.bound)
-        labels = self._program.recognised.space.labels(said.x)
-        return answer_of(problem, said.status, labels, None, said.bound, self.name)

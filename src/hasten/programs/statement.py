@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 
 from hasten.errors import ProgramError
+from hasten.kernels.tolerance import SLACK
 from hasten.support.arrays import BoolArray, FloatArray, IntArray, floats, offsets
 
 MAX_COLUMNS = MAX_ROWS = 5_000_000
@@ -68,6 +69,10 @@ class Statement:
     products: Products
     tables: tuple[CostTable, ...] = ()
     cutoff: float = math.inf  # an answer must cost less
+    place: dict[str, int] = field(init=False, repr=False)  # of the columns, by name
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "place", {name: j for j, name in enumerate(self.columns)})
 
     @property
     def n_columns(self) -> int:
@@ -89,12 +94,21 @@ class Statement:
             value += float(table.costs[tuple(int(x[j] - self.low[j]) for j in table.scope)])
         return value
 
+    def values_of(self, x: FloatArray, objectives: FloatArray) -> FloatArray:
+        """Returns the objective of each row of values, each under an objective of its own; nan where values are."""
+        value = np.einsum("ij,ij->i", x, objectives) + self.constant
+        if len(self.products.left):
+            value += (self.products.weight * x[:, self.products.left] * x[:, self.products.right]).sum(axis=1)
+        for table in self.tables:
+            at = np.nan_to_num(x[:, list(table.scope)] - self.low[list(table.scope)]).astype(np.int64)
+            value += table.costs[tuple(at.T)]
+        return np.asarray(value)
+
     def broken_rows(self, x: FloatArray) -> IntArray:
-        """Returns the rows that some values break: exactly where all is whole, within a slack of 1e-6 elsewhere."""
+        """Returns the rows that some values break by more than a solver's slack."""
         terms = self.row_weight * x[self.row_column]
-        activity = np.zeros(self.n_rows)
-        np.add.at(activity, np.arange(self.n_rows).repeat(np.diff(self.row_first)), terms)
-        least, most = slackened(self.row_low, self.row_high, np.zeros(self.n_rows, dtype=bool))
+        activity = np.bincount(np.arange(self.n_rows).repeat(np.diff(self.row_first)), terms, self.n_rows)
+        least, most = slackened(self.row_low, self.row_high)
         return np.flatnonzero((activity < least) | (activity > most))
 
     def same_constraints(self, other: Statement) -> bool:
@@ -120,12 +134,9 @@ class Statement:
         return f"Statement({self.name!r}, {self.n_columns} columns, {self.n_rows} rows)"
 
 
-def slackened(low: FloatArray, high: FloatArray, whole: BoolArray) -> tuple[FloatArray, FloatArray]:
-    """Returns the limits of rows that are exact where `whole`, and have a solver's slack of 1e-6 elsewhere."""
-    with np.errstate(invalid="ignore"):
-        least = np.where(whole | np.isinf(low), low, low - 1e-6 * np.maximum(1.0, np.abs(low)))
-        most = np.where(whole | np.isinf(high), high, high + 1e-6 * np.maximum(1.0, np.abs(high)))
-    return least, most
+def slackened(low: FloatArray, high: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Returns the limits of rows with a solver's slack."""
+    return low - SLACK * np.maximum(1.0, np.abs(low)), high + SLACK * np.maximum(1.0, np.abs(high))
 
 
 @dataclass

@@ -24,14 +24,17 @@ def state(model: Any) -> Statement:
         high = math.inf if variable.upBound is None else variable.upBound
         whole = variable.cat == pulp.LpInteger
         place[variable] = build.column(variable.name, low, high, whole, float(objective.get(variable, 0.0)))
-    for name, row in model.constraints.items():
-        if row.__class__.__name__.startswith("FractionElastic"):
-            raise ProgramError(f"The constraint {name!r} is elastic, which cannot be adopted.")
+    for row in _constraints(model):
         limit = -float(row.constant)
         low = -math.inf if row.sense == pulp.LpConstraintLE else limit
         high = math.inf if row.sense == pulp.LpConstraintGE else limit
-        build.row([place[variable] for variable in row], [float(w) for w in row.values()], low, high, name)
+        build.row([place[variable] for variable in row], [float(w) for w in row.values()], low, high, row.name)
     return build.statement()
+
+
+def _constraints(model: Any) -> Any:
+    """Returns the constraints: what is a dictionary in older versions is to be called in later ones."""
+    return model.constraints() if callable(model.constraints) else model.constraints.values()
 
 
 def write(model: Any, x: FloatArray) -> None:
