@@ -236,7 +236,8 @@ def solve(
                 f"[bold]{place}[/]: {escape(str(answer.reason or answer.status))}", highlight=False, soft_wrap=True
             )
         else:
-            line = f"objective {answer.objective:.12g}, bound {answer.bound:.12g}, gap {max(0.0, answer.gap):.3g}"
+            gap = answer.gap if answer.gap > 1e-9 * max(1.0, abs(answer.objective)) else 0.0  # not what rounding leaves
+            line = f"objective {answer.objective:.12g}, bound {answer.bound:.12g}, gap {gap:.3g}"
             console.print(f"[bold]{place}[/]: {line}", highlight=False, soft_wrap=True)
             console.print(escape(answer.how), highlight=False, soft_wrap=True)
             if out is not None:

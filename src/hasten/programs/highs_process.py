@@ -1,7 +1,7 @@
 """HiGHS on a program as it was given: here, or in a process of its own where `ortools` is loaded already.
 
-As a script this file reads requests and writes answers, as lines of JSON: `{"read": path}` returns the arrays of an LP
-file, `{"program": arrays}` and then `{"objective": ...}` solve. It has nothing but highspy and NumPy: it imports
+As a script this file reads requests and writes answers, as lines of JSON: `{"program": arrays}`, and then
+`{"objective": costs, "seconds": limit}`, as often as one likes. It has nothing but highspy and NumPy: it imports
 nothing of hasten.
 """
 
@@ -84,21 +84,6 @@ class HighsProgram:
         return {"status": word, "x": x, "value": value, "bound": bound}
 
 
-def read_with_highs(path: str) -> dict[str, Any]:
-    """Reads a file with HiGHS and returns its arrays, or `{"error": reason}`."""
-    import highspy
-
-    highs = highspy.Highs()
-    highs.setOptionValue("output_flag", False)
-    messages: list[str] = []
-    with suppress(AttributeError, RuntimeError):
-        highs.cbLogging.subscribe(lambda event: messages.append(str(event.message).strip()))
-    said = highs.readModel(path)
-    if said == highspy.HighsStatus.kError:
-        return {"error": " ".join(messages)[:200] or "HiGHS cannot read it"}
-    return arrays_of(highs)
-
-
 def arrays_of(highs: Any) -> dict[str, Any]:
     """Returns the arrays of the model that HiGHS holds."""
     import highspy
@@ -139,11 +124,9 @@ def serve() -> None:
     program: HighsProgram | None = None
     for line in sys.stdin:
         asked = json.loads(line)
-        if "read" in asked:
-            said = read_with_highs(asked["read"])
-        elif "program" in asked:
+        if "program" in asked:
             program = HighsProgram(asked["program"])
-            said = {}
+            said: dict[str, Any] = {}
         else:
             said = cast(HighsProgram, program).solve(asked["objective"], asked["seconds"])
         answers.write(json.dumps(said) + "\n")
