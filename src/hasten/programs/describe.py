@@ -36,7 +36,6 @@ def describe(program: Program) -> str:
         f"{tabled:,} rows became {_many(len(found.tables.table), 'table')}; "
         f"{m - tabled - left:,} say what the variables say already, or always hold; "
         + (f"{_many(left, 'rule')} {'is' if left == 1 else 'are'} left." if left else "no rules are left."),
-        "",
         f"{'kind':40s} {'how many':>9s} {'labels':>7s}",
     ]
     for name, count in counts.most_common(12):
