@@ -137,6 +137,13 @@ def columns(program: Statement) -> list[tuple[str, float, float]]:
     return list(zip(program.columns, program.low.tolist(), program.high.tolist(), strict=True))
 
 
+def vector(program: Statement, answer: Any) -> np.ndarray:
+    """Returns the values of all columns: PuLP drops variables that occur nowhere."""
+    if len(answer) == program.n_columns:
+        return answer.x
+    return np.array([answer.get(f"v{j:02d}", program.low[j]) for j in range(program.n_columns)])
+
+
 def value_of(model: Any, j: int) -> float:
     """Returns the value that was written into a model, of its variable number `j`."""
     package = type(model).__module__.split(".")[0]

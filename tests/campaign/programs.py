@@ -23,7 +23,7 @@ TESTS = Path(__file__).parents[1]
 sys.path.insert(0, str(TESTS))
 
 import random_programs  # noqa: E402
-from front_ends import LIBRARIES, as_arrays  # noqa: E402
+from front_ends import LIBRARIES, as_arrays, vector  # noqa: E402
 
 import hasten  # noqa: E402
 from hasten.programs.native import NativeHighs  # noqa: E402
@@ -49,7 +49,7 @@ def is_right(statement: Statement, program: Program) -> bool:
     if not answer.optimal or not (cost == truth or abs(cost - truth) <= 1e-5):
         return False
     if math.isfinite(truth):
-        random_programs.check(statement, answer.x)
+        random_programs.check(statement, vector(statement, answer))
     return True
 
 

@@ -194,7 +194,7 @@ def quadratic_and_indicator() -> Statement:
         ("small.lp", "^2", "^3", r"line 4: A power other than 2"),
         ("small.lp", "End", "", r"without End"),
         ("small.lp", "Generals", "Generals\n  3", r"line 13: Here should be names"),
-        ("tiny.cfn", "<10", "10", r"'mustbe' is < or >"),
+        ("tiny.cfn", "<10", "10", r"'mustbe' is < and a number"),
     ],
 )
 def test_a_bad_file_is_refused_with_its_line_and_reason(
@@ -236,6 +236,13 @@ def test_a_packed_file_cannot_unpack_to_no_end(tmp_path: Path) -> None:
             file.write(b" " * 1_000_000)
     with pytest.raises(hasten.ProgramError, match=r"more than 5,000,000 bytes, unpacked"):
         hasten.read(path, max_bytes=5_000_000)
+
+
+def test_tables_that_are_never_written_down_cannot_fill_the_memory(tmp_path: Path) -> None:
+    scope = " ".join(map(str, range(19)))
+    text = f"bomb 19 2 999 10\n{'2 ' * 19}\n" + f"19 {scope} 0 0\n" * 999
+    with pytest.raises(hasten.ProgramError, match=r"line 9\d: The tables have more than 50,000,000 entries together"):
+        hasten.read(written(tmp_path, "bomb.wcsp", text))
 
 
 @pytest.mark.parametrize("name", FILES)

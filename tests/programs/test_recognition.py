@@ -13,7 +13,7 @@ from hasten.programs.columns import implied_whole, prepare
 from hasten.programs.grouping import choose_groups, exclusive_rows
 from hasten.programs.labels import clip, make_cells, make_space, rule_out
 from hasten.programs.program import Program
-from hasten.programs.statement import Builder, CostTable, Statement
+from hasten.programs.statement import Builder, Statement
 
 
 def binaries(n: int, name: str = "x[{}]") -> Builder:
@@ -177,8 +177,8 @@ def test_products_and_tables_cost_what_they_say() -> None:
         build.column(name, 0, 2, True)
     build.product(0, 1, -1.0)
     build.product(0, 0, 0.75)
-    build.tables.append(CostTable((0, 1), np.where(np.eye(3) > 0, np.inf, 0.0)))
-    build.tables.append(CostTable((1,), np.array([0.0, 0.25, np.inf])))
+    build.table((0, 1), np.where(np.eye(3) > 0, np.inf, 0.0))
+    build.table((1,), np.array([0.0, 0.25, np.inf]))
     answer = Program(build.statement()).solve()
     truth = min(0.75 * a * a - a * b + (0.25 if b == 1 else 0) for a in range(3) for b in range(2) if a != b)
     assert answer.objective == pytest.approx(truth)

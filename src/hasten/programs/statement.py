@@ -22,7 +22,7 @@ from hasten.kernels.tolerance import SLACK
 from hasten.support.arrays import BoolArray, FloatArray, IntArray, floats, offsets
 
 MAX_COLUMNS = MAX_ROWS = 5_000_000
-MAX_TERMS = 50_000_000
+MAX_ENTRIES = 50_000_000  # of all tables together
 INFINITE = 1e20  # what solvers take for infinity, in bounds and limits
 HUGE = 1e15  # of a coefficient: beyond, no solver takes it
 
@@ -46,6 +46,10 @@ class CostTable:
 
     scope: tuple[int, ...]
     costs: FloatArray
+
+    def equals(self, other: CostTable) -> bool:
+        """Whether another table says the same."""
+        return self.scope == other.scope and np.array_equal(self.costs, other.costs)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -123,7 +127,8 @@ class Statement:
             and self.columns == other.columns
             and all(np.array_equal(getattr(mine, name), getattr(theirs, name)) for name in quadratic)
             and (sign > 0 or not len(mine.left))
-            and self.tables is other.tables
+            and len(self.tables) == len(other.tables)
+            and all(map(CostTable.equals, self.tables, other.tables))
         )
 
     def with_objective(self, objective: FloatArray, constant: float, maximize: bool) -> Statement:
@@ -162,6 +167,7 @@ class Builder:
     product_weight: list[float] = field(default_factory=list)
     tables: list[CostTable] = field(default_factory=list)
     cutoff: float = math.inf
+    n_entries: int = 0  # of all tables
 
     def column(
         self, name: str, low: float = 0.0, high: float = math.inf, whole: bool = False, cost: float = 0.0
@@ -196,6 +202,13 @@ class Builder:
         self.left.append(left)
         self.right.append(right)
         self.product_weight.append(weight)
+
+    def table(self, scope: Sequence[int], costs: FloatArray) -> None:
+        """Adds costs of the values of some columns, an axis for each, from its lower bound on; inf forbids."""
+        self.n_entries += costs.size
+        if self.n_entries > MAX_ENTRIES:
+            raise ProgramError(f"The tables have more than {MAX_ENTRIES:,} entries together.")
+        self.tables.append(CostTable(tuple(scope), costs))
 
     def indicator(
         self,

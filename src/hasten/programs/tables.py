@@ -20,16 +20,18 @@ Scope = tuple[int, ...]
 class Tables:
     """Tables by their scopes, sorted, and the names of what each was made of."""
 
-    table: dict[Scope, FloatArray] = field(default_factory=dict)
+    table: dict[Scope, FloatArray] = field(default_factory=dict)  # equal ones are one array
     name: dict[Scope, str] = field(default_factory=dict)
     n_rows: int = 0  # that became tables
+    _arrays: dict[tuple[Scope, bytes], FloatArray] = field(default_factory=dict)
 
     def add(self, scope: Scope, costs: FloatArray, name: str) -> None:
         """Adds costs to what there is for a scope, whose variables come in any order."""
         order = np.argsort(scope)
         scope, costs = tuple(scope[i] for i in order), costs.transpose(order)
         known = self.table.get(scope)
-        self.table[scope] = np.array(costs) if known is None else known + costs
+        costs = np.ascontiguousarray(costs if known is None else known + costs)
+        self.table[scope] = self._arrays.setdefault((costs.shape, costs.tobytes()), costs.copy())
         self.name.setdefault(scope, name)
 
 

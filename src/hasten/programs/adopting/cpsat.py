@@ -11,7 +11,7 @@ import numpy as np
 
 from hasten.errors import ProgramError
 from hasten.model.schema import MAX_TABLE
-from hasten.programs.statement import Builder, CostTable, Statement
+from hasten.programs.statement import Builder, Statement
 from hasten.support.arrays import BoolArray, FloatArray
 
 LARGEST = 2**62  # beyond, a limit is none
@@ -55,7 +55,7 @@ class _Reader:
             if high - low >= MAX_TABLE:
                 raise ProgramError(f"The domain of {self.build.columns[column]!r} is too large to be adopted.")
             values = np.arange(low, high + 1)
-            self.build.tables.append(CostTable((column,), np.where(_within(values, domain), 0.0, np.inf)))
+            self.build.table((column,), np.where(_within(values, domain), 0.0, np.inf))
 
     def constraint(self, constraint: Any, name: str) -> None:
         """Adds a constraint, or refuses it by its name."""
@@ -187,7 +187,7 @@ class _Reader:
                 column, sign = _signed(variable)
                 total = total + sign * float(weight) * grids[scope.index(column)]
             values.append(total)
-        build.tables.append(CostTable(tuple(scope), np.where(holds(values), 0.0, np.inf)))
+        build.table(scope, np.where(holds(values), 0.0, np.inf))
 
 
 class _Plain:

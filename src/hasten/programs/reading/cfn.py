@@ -16,7 +16,7 @@ from hasten.errors import ProgramError
 from hasten.model.schema import MAX_LABELS, MAX_ROLES
 from hasten.programs.reading.text import Text, shown
 from hasten.programs.reading.wcsp import check_table_size
-from hasten.programs.statement import MAX_COLUMNS, Builder, CostTable, Statement
+from hasten.programs.statement import MAX_COLUMNS, Builder, Statement
 from hasten.support.arrays import FloatArray
 from hasten.support.forms import short
 
@@ -33,8 +33,7 @@ def read_cfn(text: Text) -> Statement:
     about = _part(data, "problem", dict)
     variables, functions = _part(data, "variables", dict), _part(data, "functions", dict | list)
     build = Builder(name=str(about.get("name", "")))
-    sense, top = _must_be(about.get("mustbe", "<inf"))
-    build.maximize = sense == ">"
+    top = _must_be(about.get("mustbe", "<inf"))
     if len(variables) > MAX_COLUMNS:
         raise ProgramError(f"There are more than {MAX_COLUMNS:,} variables.")
     values: list[dict[str, int]] = []
@@ -48,7 +47,6 @@ def read_cfn(text: Text) -> Statement:
     listed = (
         functions.items() if isinstance(functions, dict) else ((f"function {n}", f) for n, f in enumerate(functions))
     )
-    sign = -1.0 if build.maximize else 1.0
     for name, function in listed:
         if not isinstance(function, dict):
             raise ProgramError(f"The function {shown(str(name))} must be an object, not {short(function)}.")
@@ -60,10 +58,7 @@ def read_cfn(text: Text) -> Statement:
         shape = tuple(int(build.high[v]) + 1 for v in scope)
         check_table_size(shape)
         costs = _costs(function, [values[v] for v in scope], shape, str(name))
-        forbidden = sign * costs >= sign * top if math.isfinite(top) else np.isinf(costs)
-        build.tables.append(CostTable(tuple(scope), np.where(forbidden, np.inf, sign * costs) + 0.0))
-    if build.maximize:
-        raise ProgramError("Networks that are maximised (mustbe '>') are not read. Turn the signs of the costs.")
+        build.table(scope, np.where(costs >= top, np.inf, costs))
     build.cutoff = top
     return build.statement()
 
@@ -114,12 +109,15 @@ def _part(data: Any, key: str, kind: Any, what: str = "It") -> Any:
     return data[key]
 
 
-def _must_be(word: Any) -> tuple[str, float]:
+def _must_be(word: Any) -> float:
+    """Returns what every answer must cost less than."""
     text = str(word).strip()
-    if text[:1] not in ("<", ">"):
-        raise ProgramError(f"'mustbe' is < or > and a number, not {shown(text)}.")
+    if text[:1] == ">":
+        raise ProgramError("Networks that are maximised ('mustbe' with >) are not read. Turn the signs of the costs.")
     try:
-        top = float(text[1:]) if text[1:].strip() else math.inf
+        top = float(text[1:]) if text.startswith("<") else math.nan
     except ValueError:
-        raise ProgramError(f"'mustbe' is < or > and a number, not {shown(text)}.") from None
-    return text[0], top
+        top = math.nan
+    if math.isnan(top):
+        raise ProgramError(f"'mustbe' is < and a number, not {shown(text)}.")
+    return top

@@ -14,7 +14,7 @@ from hasten.errors import ProgramError
 from hasten.model.schema import MAX_LABELS, MAX_ROLES
 from hasten.programs.reading.text import Text, Words, shown
 from hasten.programs.reading.wcsp import MAX_FUNCTIONS, check_table_size
-from hasten.programs.statement import MAX_COLUMNS, Builder, CostTable, Statement
+from hasten.programs.statement import MAX_COLUMNS, Builder, Statement
 
 
 def read_uai(text: Text) -> Statement:
@@ -44,7 +44,7 @@ def read_uai(text: Text) -> Statement:
         if not ((values >= 0) & np.isfinite(values)).all():
             raise ProgramError("A probability must be 0 or more, and finite.")
         with np.errstate(divide="ignore"):
-            build.tables.append(CostTable(scope, -np.log(values).reshape(shape) + 0.0))
+            build.table(scope, -np.log(values).reshape(shape) + 0.0)
     words.end()
     text.number = 0
     return build.statement()

@@ -15,7 +15,7 @@ import numpy as np
 from hasten.errors import ProgramError
 from hasten.model.schema import MAX_LABELS, MAX_ROLES, MAX_TABLE
 from hasten.programs.reading.text import Text, Words, shown
-from hasten.programs.statement import MAX_COLUMNS, Builder, CostTable, Statement
+from hasten.programs.statement import MAX_COLUMNS, Builder, Statement
 from hasten.support.arrays import FloatArray
 
 MAX_FUNCTIONS = 10_000_000
@@ -33,7 +33,7 @@ def read_wcsp(text: Text) -> Statement:
     sizes = [words.whole(f"the number of values of variable {v}", 1, MAX_LABELS) for v in range(n)]
     for v, size in enumerate(sizes):
         build.column(f"x{v}", 0.0, size - 1.0, True)
-    shared: list[CostTable] = []
+    shared: list[FloatArray] = []
     for _ in range(n_functions):
         arity = words.whole("the number of variables of a cost function", -MAX_ROLES, MAX_ROLES)
         scope = tuple(words.whole("a variable", 0, n - 1) for _ in range(abs(arity)))
@@ -47,17 +47,17 @@ def read_wcsp(text: Text) -> Statement:
         else:
             n_tuples = words.whole("the number of tuples", -len(shared), math.prod(shape))
             if n_tuples < 0:
-                costs = shared[-n_tuples - 1].costs
+                costs = shared[-n_tuples - 1]
                 if costs.shape != shape:
                     raise ProgramError(
                         f"The shared cost function {-n_tuples} has the shape {costs.shape}, not {shape}."
                     )
             else:
                 costs = _listed(words, shape, default, n_tuples)
-        table = CostTable(scope, np.where(costs >= top, np.inf, costs))
+        costs = np.where(costs >= top, np.inf, costs)
         if arity < 0:
-            shared.append(table)
-        build.tables.append(table)
+            shared.append(costs)
+        build.table(scope, costs)
     words.end()
     build.cutoff = float(top)
     text.number = 0
