@@ -23,6 +23,7 @@ DATA = "tasks.entity_relation.data tasks.entity_relation.data.corpus tasks.entit
 TASK = f"{DATA} tasks.entity_relation.names tasks.entity_relation.task"
 SCORING = f"{TASK} tasks.entity_relation.scoring"
 EXPERIMENT = f"{SCORING} tasks.entity_relation.tagger tasks.entity_relation.experiment"
+PROGRAMS = "programs programs.reading programs.adopting"
 EDGES = f"{EXPERIMENT} tasks.entity_relation.report bench demo warm"
 MAY_IMPORT = {
     "errors": "",
@@ -38,6 +39,9 @@ MAY_IMPORT = {
     "solvers": MODEL,
     "learning": f"{MODEL} kernels.search kernels.learning search proof solvers",
     "speedup": CORE,
+    "programs": CORE,
+    "programs.reading": f"{CORE} programs",
+    "programs.adopting": f"{CORE} programs",
     "tasks": "",
     "tasks.entity_relation": "",
     "tasks.entity_relation.names": "",
@@ -53,8 +57,8 @@ MAY_IMPORT = {
     "bench.peers": CORE,
     "demo": f"{CORE} {TASK}",
     "warm": f"{CORE} {EXPERIMENT} demo",
-    "cli": f"{CORE} {EDGES} hasten",
-    "hasten": CORE,
+    "cli": f"{CORE} {EDGES} {PROGRAMS} hasten",
+    "hasten": f"{CORE} {PROGRAMS}",
     "__main__": "cli",
 }
 

@@ -15,6 +15,7 @@ from hasten.errors import (
     NoAnswerError,
     NotFittedError,
     ProblemError,
+    ProgramError,
     SchemaError,
     SolverError,
     SolverMissing,
@@ -31,6 +32,10 @@ from hasten.model.schema import FactorKind, Schema, VariableKind
 from hasten.model.solution import SOURCES, STATUSES, Solution, Solutions, Source, Status
 from hasten.model.structure import Structure
 from hasten.model.violations import Check, Violation
+from hasten.programs.adopting import adopt, adopt_all
+from hasten.programs.answer import Answer
+from hasten.programs.program import Program
+from hasten.programs.reading import read, read_all
 from hasten.proof.certifier import Certifier
 from hasten.search.beam import FORCED, BeamSearch, greedy
 from hasten.search.constrained import ConstrainedSearch
@@ -45,6 +50,7 @@ __all__ = [
     "FORCED",
     "SOURCES",
     "STATUSES",
+    "Answer",
     "Batch",
     "BeamSearch",
     "Calibration",
@@ -61,6 +67,8 @@ __all__ = [
     "NotFittedError",
     "Problem",
     "ProblemError",
+    "Program",
+    "ProgramError",
     "ReducedSearch",
     "Rule",
     "Schema",
@@ -80,9 +88,13 @@ __all__ = [
     "VariableKind",
     "Violation",
     "WriteError",
+    "adopt",
+    "adopt_all",
     "available_solvers",
     "greedy",
     "make_solver",
+    "read",
+    "read_all",
 ]
 
 

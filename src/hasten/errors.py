@@ -12,6 +12,7 @@
     ├── NotFittedError     a speedup was asked to work before it learned
     ├── ModelError         a saved file is damaged, or belongs to another schema
     ├── CorpusError        a corpus file is malformed
+    ├── ProgramError       a program cannot be read, or cannot be adopted
     └── WriteError         a file cannot be written where it should be
 
 An outcome (infeasible, out of time, a dead end) is never an error: see `hasten.model.solution.Status`.
@@ -66,6 +67,10 @@ class ModelError(HastenError):
 
 class CorpusError(HastenError):
     """A corpus file is malformed."""
+
+
+class ProgramError(HastenError):
+    """A program cannot be read from its file, or cannot be adopted from its library."""
 
 
 class WriteError(HastenError, OSError):

@@ -228,8 +228,8 @@ def compile_rows(variables: Fields, rows: Rows) -> Fields:
         "row_weight": cells.weight,
         "row_low": rows.low,
         "row_high": rows.high,
-        "row_least": _limits(rows.low, whole, -1),
-        "row_most": _limits(rows.high, whole, 1),
+        "row_least": rowrow_limits(rows.low, whole, -1),
+        "row_most": rowrow_limits(rows.high, whole, 1),
         "row_counts": counts.astype(np.int64),
         "cell_first": offsets(np.bincount(cells.label, minlength=n_labels)),
         "cell_row": cells.row[by_label],
@@ -292,7 +292,7 @@ def _margins(row: IntArray, size: FloatArray, whole: BoolArray) -> FloatArray:
     return np.where(whole & (sizes < EXACT), 0.0, 8 * EPS * (n_links + 4) * sizes)
 
 
-def _limits(limits: FloatArray, whole: BoolArray, side: int) -> FloatArray:
+def row_limits(limits: FloatArray, whole: BoolArray, side: int) -> FloatArray:
     """Returns how far rows may go to one side of their limits.
 
     A sum of whole weights stops at the last whole number within the limit, which may be off by what writing it as a

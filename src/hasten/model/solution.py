@@ -103,6 +103,11 @@ class Solution:
         return self.status is Status.PROVED or (self.status is Status.INFEASIBLE and self.source is not Source.SOLVER)
 
     @property
+    def score(self) -> float:
+        """Minus the cost: what is maximised, where scores were given."""
+        return -self.cost
+
+    @property
     def gap(self) -> float:
         """How far the cost may be above the optimum."""
         return self.cost - self.bound if self.values is not None else np.inf
@@ -235,6 +240,11 @@ class Solutions(Sequence[Solution]):
     def by(self, source: Source) -> BoolArray:
         """Tells which answers came from this step."""
         return np.asarray(self.source == _NUMBER[source])
+
+    @property
+    def score(self) -> FloatArray:
+        """Minus the costs: what is maximised, where scores were given."""
+        return -self.cost
 
     @property
     def optimal(self) -> BoolArray:

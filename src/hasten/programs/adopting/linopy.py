@@ -1,0 +1,70 @@
+"""Models of linopy, through the matrices that it exports to solvers."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from hasten.errors import ProgramError
+from hasten.programs.adopting.arrays import rows_of
+from hasten.programs.statement import Statement, make_statement
+from hasten.support.arrays import FloatArray
+
+
+def state(model: Any) -> Statement:
+    """Returns what a model states."""
+    if model.is_quadratic:
+        raise ProgramError("The model has a quadratic objective, which is not read from linopy. Use model.solve().")
+    data = model.matrices
+    kind = np.asarray(data.vtypes, dtype=object)
+    if not np.isin(kind, ("C", "I", "B")).all():
+        raise ProgramError("The model has semicontinuous variables, which cannot be adopted. Use model.solve().")
+    low, high = np.array(data.lb, dtype=np.float64), np.array(data.ub, dtype=np.float64)
+    low[kind == "B"], high[kind == "B"] = np.maximum(low[kind == "B"], 0), np.minimum(high[kind == "B"], 1)
+    n = len(low)
+    sizes, column, weight = rows_of(data.A, n) if data.A is not None else (np.zeros(0, dtype=np.int64), [], [])
+    sense, limit = np.asarray(data.sense, dtype=object), np.asarray(data.b, dtype=np.float64)
+    return make_statement(
+        name=str(getattr(model, "name", "") or ""),
+        columns=_names(model),
+        low=low,
+        high=high,
+        whole=kind != "C",
+        objective=np.asarray(data.c, dtype=np.float64),
+        maximize=model.sense == "max",
+        row_first=np.concatenate([[0], np.cumsum(sizes)]),
+        row_column=column,
+        row_weight=weight,
+        row_low=np.where(sense == "<", -np.inf, limit),
+        row_high=np.where(sense == ">", np.inf, limit),
+    )
+
+
+def _names(model: Any) -> list[str]:
+    """Returns a name for each variable: that of its array, with its coordinates."""
+    from itertools import product
+
+    found: dict[int, str] = {}
+    for name, variable in model.variables.items():
+        labels = variable.labels
+        coordinates = [
+            labels.indexes[axis] if axis in labels.indexes else range(labels.sizes[axis]) for axis in labels.dims
+        ]
+        for number, at in zip(labels.values.ravel().tolist(), product(*coordinates), strict=True):
+            found[number] = f"{name}[{','.join(map(str, at))}]" if at else name
+    return [found[number] for number in np.asarray(model.matrices.vlabels).tolist()]
+
+
+def write(model: Any, x: FloatArray) -> None:
+    """Sets the solution of the model's variables, as if linopy had solved it."""
+    import xarray
+
+    place = {number: at for at, number in enumerate(np.asarray(model.matrices.vlabels).tolist())}
+    for variable in model.variables.data.values():
+        labels = variable.labels
+        values = [x[place[number]] if number in place else np.nan for number in labels.values.ravel().tolist()]
+        variable.solution = xarray.DataArray(np.array(values).reshape(labels.shape), labels.coords, dims=labels.dims)
+    objective = np.asarray(model.matrices.c, dtype=np.float64)
+    model.objective.set_value(float(objective @ x))
+    model.status, model.termination_condition = "ok", "optimal"

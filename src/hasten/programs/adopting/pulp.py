@@ -1,0 +1,46 @@
+"""Models of PuLP."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from hasten.errors import ProgramError
+from hasten.programs.statement import Builder, Statement
+from hasten.support.arrays import FloatArray
+
+
+def state(model: Any) -> Statement:
+    """Returns what a model states."""
+    import pulp
+
+    if model.sos1 or model.sos2:
+        raise ProgramError("The model has special ordered sets, which cannot be adopted. Use model.solve().")
+    objective = model.objective if model.objective is not None else pulp.LpAffineExpression()
+    build = Builder(name=model.name, maximize=model.sense == pulp.LpMaximize, constant=float(objective.constant))
+    place = {}
+    for variable in model.variables():
+        low = -math.inf if variable.lowBound is None else variable.lowBound
+        high = math.inf if variable.upBound is None else variable.upBound
+        whole = variable.cat == pulp.LpInteger
+        place[variable] = build.column(variable.name, low, high, whole, float(objective.get(variable, 0.0)))
+    for row in _constraints(model):
+        limit = -float(row.constant)
+        low = -math.inf if row.sense == pulp.LpConstraintLE else limit
+        high = math.inf if row.sense == pulp.LpConstraintGE else limit
+        build.row([place[variable] for variable in row], [float(w) for w in row.values()], low, high, row.name)
+    return build.statement()
+
+
+def _constraints(model: Any) -> Any:
+    """Returns the constraints: what is a dictionary in older versions is to be called in later ones."""
+    return model.constraints() if callable(model.constraints) else model.constraints.values()
+
+
+def write(model: Any, x: FloatArray) -> None:
+    """Sets the variables' values and the model's status, as if PuLP had solved it."""
+    import pulp
+
+    for variable, value in zip(model.variables(), x.tolist(), strict=True):
+        variable.varValue = value
+    model.assignStatus(pulp.LpStatusOptimal)

@@ -1,0 +1,141 @@
+"""How the answers to a program come about: proved where that pays, the solver's elsewhere.
+
+The solver is given the program as it was stated, where it takes one, and what was recognised elsewhere. Whatever it
+says is checked against both.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+
+import numpy as np
+
+from hasten.errors import ProgramError
+from hasten.model.batch import Batch
+from hasten.model.problem import Problem
+from hasten.model.solution import Solution, Solutions, Status
+from hasten.programs.labels import Space
+from hasten.programs.native import NATIVE, Native, Said, make_native
+from hasten.programs.pace import Pace
+from hasten.programs.statement import Statement
+from hasten.proof.certifier import Certifier
+from hasten.solvers import Progress, Solver, make_solver
+from hasten.solvers.base import answer
+from hasten.speedup.black_box import better
+from hasten.support.arrays import FloatArray
+
+FIRST, MOST = 2, 4096  # problems that are proved at a time, at first and in the end
+
+
+class Answering:
+    """Everything that is kept between calls: solvers with their models, and what proofs took."""
+
+    def __init__(self, statement: Statement) -> None:
+        self.statement = statement
+        self._natives: dict[str, Native] = {}
+        self._solvers: dict[str, Solver] = {}
+        self._pace = Pace()
+
+    def ask_as_given(self, cost: FloatArray, solver: str, seconds: float) -> Said:
+        """Asks a solver about the program as it was given, with costs to minimise."""
+        if solver not in self._natives:
+            self._natives[solver] = make_native(self.statement, solver)
+        return self._natives[solver].solve(cost, seconds)
+
+    def solve_one(
+        self, problem: Problem, cost: FloatArray, space: Space, solver: str | Solver, seconds: float
+    ) -> Solution:
+        """Answers one problem; `cost` is what the columns cost."""
+        deadline = time.monotonic() + seconds
+        found: Solution | None = None
+        if self._pace.proof_pays():
+            started = time.perf_counter()
+            found = Certifier(time_limit=None if math.isinf(seconds) else seconds / 2)(problem)
+            self._pace.proved(1, int(found.status.optimal), time.perf_counter() - started)
+        if found is None or not found.status.optimal:
+            found = self._ask(problem, cost, space, found, solver, deadline)
+        return found
+
+    def solve_many(
+        self,
+        batch: Batch,
+        costs: FloatArray,
+        space: Space,
+        solver: str | Solver,
+        seconds: float,
+        progress: Progress | None = None,
+    ) -> Solutions:
+        """Answers a batch; each problem has so many seconds."""
+        parts, start, size = [], 0, FIRST
+        limit = None if math.isinf(seconds) else seconds / 2
+        while start < len(batch):
+            part = batch.select(range(start, min(start + size, len(batch))))
+            found: Solutions | None = None
+            if self._pace.proof_pays():
+                started = time.perf_counter()
+                found = Certifier(time_limit=limit)(part)
+                self._pace.proved(len(part), int(found.optimal.sum()), time.perf_counter() - started)
+            answers = []
+            for p in range(len(part)) if found is None else np.flatnonzero(~found.optimal).tolist():
+                before = None if found is None else found[p]
+                deadline = time.monotonic() + seconds
+                answers.append(self._ask(part[p], costs[start + p], space, before, solver, deadline))
+                if progress is not None:
+                    progress(start + p + 1, len(batch))
+            if found is None:
+                parts.append(Solutions.of(part, answers))
+            elif answers:
+                left = np.flatnonzero(~found.optimal)
+                parts.append(found.replace(left, Solutions.of(part.select(left), answers)))
+            else:
+                parts.append(found)
+            start += len(part)
+            if progress is not None:
+                progress(start, len(batch))
+            size = min(MOST, 4 * size) if not answers else FIRST  # where the solver is asked, look at the pace often
+        return Solutions.joined(batch, parts)
+
+    def _ask(
+        self,
+        problem: Problem,
+        cost: FloatArray,
+        space: Space,
+        found: Solution | None,
+        solver: str | Solver,
+        deadline: float,
+    ) -> Solution:
+        """Asks the solver, and keeps what was found where that is better."""
+        started = time.perf_counter()
+        asked = self._solver_for(cost, space, solver)
+        best = better(found or answer(problem, Status.NO_TIME), asked, deadline - time.monotonic())
+        self._pace.solved(time.perf_counter() - started)
+        return best
+
+    def _solver_for(self, cost: FloatArray, space: Space, solver: str | Solver) -> Solver:
+        plain = not self.statement.tables and not len(self.statement.products.left)
+        if isinstance(solver, str) and solver in NATIVE and plain:
+            return _AsGiven(self, cost, space, solver)
+        if not isinstance(solver, str):
+            return make_solver(solver)
+        if solver not in self._solvers:
+            self._solvers[solver] = make_solver(solver)
+        return self._solvers[solver]
+
+
+class _AsGiven:
+    """A solver that is asked about a program as it was given."""
+
+    def __init__(self, answering: Answering, cost: FloatArray, space: Space, name: str) -> None:
+        self.name = name
+        self.interruptible = True  # it keeps time limits
+        self._answering, self._cost, self._space = answering, cost, space
+
+    def solve(self, problem: Problem, time_limit: float = math.inf) -> Solution:
+        """Asks it, and checks what it says."""
+        said = self._answering.ask_as_given(self._cost, self.name, time_limit)
+        if said.x is None:
+            if said.status is Status.FAILED:
+                raise ProgramError(said.reason)
+            return answer(problem, said.status, bound=said.bound)
+        return answer(problem, said.status, self._space.labels(said.x), None, said.bound, self.name)

@@ -1,0 +1,102 @@
+"""What can be said of columns before they become labels: tighter bounds, and which are whole though not declared so."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from hasten.programs.statement import Statement
+from hasten.support.arrays import BoolArray, FloatArray, IntArray
+
+ROUNDS = 8  # of tightening: each may make the next one possible
+NOISE = 1e-9  # how far, relatively, a bound may be from the whole number that it stands for
+
+
+def row_numbers(program: Statement) -> IntArray:
+    """Returns the row of each term."""
+    return np.arange(program.n_rows).repeat(np.diff(program.row_first))
+
+
+def prepare(program: Statement) -> Statement:
+    """Returns the program with whole columns told as such, and the bounds of whole columns as tight as is easy."""
+    program = replace(program, whole=program.whole | implied_whole(program))
+    return tighten(program)
+
+
+def implied_whole(program: Statement) -> BoolArray:
+    """Returns which continuous columns are whole in some optimum, whatever the objective.
+
+    Given the others, such a column has an interval with whole ends, and its cost is linear: its bounds are whole, and
+    in each of its rows its weight is 1 or -1 and all else is whole. No row may hold two of them.
+    """
+    row, column = row_numbers(program), program.row_column
+    weight, n = program.row_weight, program.n_columns
+    candidates = ~program.whole & _are_whole(program.low) & _are_whole(program.high)
+    candidates[program.products.left] = candidates[program.products.right] = False
+    if not candidates.any():
+        return candidates
+    n_continuous = np.bincount(row[~program.whole[column]], minlength=program.n_rows)
+    whole_row = (n_continuous == 1) & _are_whole(program.row_low) & _are_whole(program.row_high)
+    whole_row &= np.bincount(row[weight != np.rint(weight)], minlength=program.n_rows) == 0
+    bad = ~program.whole[column] & (~whole_row[row] | (np.abs(weight) != 1.0))
+    whole: BoolArray = candidates & (np.bincount(column[bad], minlength=n) == 0)
+    return whole
+
+
+def tighten(program: Statement) -> Statement:
+    """Returns the program with the bounds that its rows imply for whole columns, each a whole number."""
+    low, high = program.low.copy(), program.high.copy()
+    row, column, weight = row_numbers(program), program.row_column, program.row_weight
+    _round(low, high, program.whole)
+    wide = program.whole & ~((low >= 0) & (high <= 1))  # binaries are left to recognition
+    some = np.isin(row, row[wide[column]])
+    row, column, weight = row[some], column[some], weight[some]
+    for _ in range(ROUNDS if wide.any() else 0):
+        before = low.copy(), high.copy()
+        least, most = _implied(program, row, column, weight, low, high)
+        at = wide[column]
+        np.maximum.at(low, column[at], least[at])
+        np.minimum.at(high, column[at], most[at])
+        _round(low, high, program.whole)
+        if (np.array_equal(before[0], low) and np.array_equal(before[1], high)) or (low > high).any():
+            break
+    return replace(program, low=low, high=high)
+
+
+def _implied(
+    program: Statement, row: IntArray, column: IntArray, weight: FloatArray, low: FloatArray, high: FloatArray
+) -> tuple[FloatArray, FloatArray]:
+    """Returns the bounds that each term's row implies for its column."""
+    up = weight > 0
+    at_least, at_most = (
+        weight * np.where(up, low[column], high[column]),
+        weight * np.where(up, high[column], low[column]),
+    )
+    others = []
+    for each in (at_least, at_most):
+        infinite = np.isinf(each)
+        finite = np.where(infinite, 0.0, each)
+        count = np.bincount(row[infinite], minlength=program.n_rows)
+        total = np.bincount(row, finite, program.n_rows)
+        rest = total[row] - finite
+        others.append(np.where(count[row] - infinite > 0, np.inf, rest))
+    rest_least, rest_most = np.where(others[0] == np.inf, -np.inf, others[0]), others[1]
+    size = np.bincount(row, np.where(np.isinf(at_least), 0.0, np.abs(at_least)), program.n_rows)
+    margin = 1e-6 + 1e-9 * size[row]  # of rounding, and of the slack that rows have
+    with np.errstate(invalid="ignore"):
+        over = (program.row_high[row] - rest_least + margin) / weight
+        under = (program.row_low[row] - rest_most - margin) / weight
+    return np.where(up, under, over), np.where(up, over, under)
+
+
+def _round(low: FloatArray, high: FloatArray, whole: BoolArray) -> None:
+    """Moves the bounds of whole columns to whole numbers, inwards."""
+    size = NOISE * np.maximum(1.0, np.abs(np.where(np.isinf(low), 0.0, low)))
+    low[whole] = np.ceil(low - size)[whole] + 0.0
+    size = NOISE * np.maximum(1.0, np.abs(np.where(np.isinf(high), 0.0, high)))
+    high[whole] = np.floor(high + size)[whole] + 0.0
+
+
+def _are_whole(values: FloatArray) -> BoolArray:
+    return np.asarray(np.isinf(values) | (values == np.rint(values)))

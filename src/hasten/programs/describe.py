@@ -1,0 +1,57 @@
+"""What was recognised of a program, in words and as a small table."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from hasten.programs.recognise import n_binaries
+
+if TYPE_CHECKING:
+    from hasten.programs.program import Program
+
+
+def describe(program: Program) -> str:
+    """Says what became of columns and rows, so that a user sees why a program is fast, or why it is not."""
+    statement = program.statement
+    n, b, m = statement.n_columns, n_binaries(statement), statement.n_rows
+    what = "binaries" if b == n else f"variables ({b:,} of them binary)"
+    head = f"{statement.name or 'The program'}: {n:,} {what}, {m:,} rows"
+    head += f", {len(statement.tables):,} tables." if statement.tables else "."
+    if program.only_solver:
+        return f"{head}\n{program.only_solver}"
+    found = program.recognised
+    if found.infeasible:
+        return f"{head}\nNo answer is possible: some row can hold with no values within the bounds."
+    kinds, structure = program.kinds, program.structure
+    counts = Counter(kinds.variables[key].name for key in found.parts.variables)
+    n_fixed = n - len(set(found.space.column.tolist()) - {-1})
+    left, tabled = found.rules.n_rows, found.tables.n_rows
+    lines = [
+        head,
+        f"{n - n_fixed:,} became {_many(structure.n_variables, 'variable')} of {_many(len(counts), 'kind')}"
+        + (f"; {n_fixed:,} can have one value only." if n_fixed else "."),
+        f"{tabled:,} rows became {_many(len(found.tables.table), 'table')}; "
+        f"{m - tabled - left:,} say what the variables say already, or always hold; "
+        + (f"{_many(left, 'rule')} {'is' if left == 1 else 'are'} left." if left else "no rules are left."),
+        f"{'kind':40s} {'how many':>9s} {'labels':>7s}",
+    ]
+    for name, count in counts.most_common(12):
+        lines.append(f"{name[:40]:40s} {count:9,} {len(program.schema.variables[name]):7,}")
+    if len(counts) > 12:
+        lines.append(f"and {len(counts) - 12:,} more")
+    factors = Counter(kinds.factors[key].name for _, key, _ in found.parts.factors)
+    for name, count in factors.most_common(12):
+        table = program.schema.factors[name]
+        forbidden = 0 if table.table is None else int(np.isinf(table.table).sum())
+        shape = "x".join(map(str, table.shape))
+        lines.append(f"{'table ' + name[:34]:40s} {count:9,} {shape:>7s}  {forbidden:,} of {table.size:,} forbidden")
+    if len(factors) > 12:
+        lines.append(f"and {len(factors) - 12:,} more tables")
+    return "\n".join(lines)
+
+
+def _many(n: int, what: str) -> str:
+    return f"{n:,} {what}{'' if n == 1 else 's'}"

@@ -1,0 +1,50 @@
+"""Which library a model is of, and how its models are read and written: see `hasten.programs.adopting`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from importlib import import_module
+from typing import Any
+
+from hasten.errors import ProgramError
+from hasten.programs.statement import Statement
+from hasten.support.arrays import FloatArray
+
+# By the package, and the class, that a model is of: the module of its front end.
+_LIBRARIES = {
+    ("gurobipy", "Model"): "gurobi",
+    ("highspy", "Highs"): "highs",
+    ("pulp", "LpProblem"): "pulp",
+    ("pyomo", "Block"): "pyomo",
+    ("ortools", "CpModel"): "cpsat",
+    ("ortools", "Solver"): "mpsolver",
+    ("ortools", "Model"): "mathopt",
+    ("linopy", "Model"): "linopy",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class FrontEnd:
+    """What is known of a library: how its models are read, and how values are written into them."""
+
+    state: Callable[[Any], Statement]
+    write: Callable[[Any, FloatArray], None]
+
+
+def state(model: Any) -> Statement:
+    """Returns what a model states."""
+    return front_end(model).state(model)
+
+
+def front_end(model: Any) -> FrontEnd:
+    """Returns the front end of the library that a model is of."""
+    for kind in type(model).__mro__:
+        module = _LIBRARIES.get((kind.__module__.split(".")[0], kind.__name__))
+        if module is not None:
+            end = import_module(f"hasten.programs.adopting.{module}")
+            return FrontEnd(end.state, end.write)
+    raise ProgramError(
+        f"{type(model).__module__}.{type(model).__qualname__} is not a model that can be adopted. Give one of "
+        "gurobipy, highspy, PuLP, Pyomo, OR-Tools or linopy, or SciPy's arrays: adopt(c=..., constraints=..., ...)."
+    )

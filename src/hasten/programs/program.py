@@ -1,0 +1,317 @@
+"""The program that a user brought: problems and batches of it, answers to it, and what was recognised."""
+
+from __future__ import annotations
+
+import logging
+import math
+import sys
+import time
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from hasten.errors import ProgramError
+from hasten.model.batch import Batch
+from hasten.model.problem import Problem
+from hasten.model.schema import Schema
+from hasten.model.solution import Solution, Solutions, Status
+from hasten.model.structure import Structure
+from hasten.programs.answer import Answer, Answers
+from hasten.programs.answering import Answering
+from hasten.programs.costs import CostMap
+from hasten.programs.describe import describe
+from hasten.programs.kinds import Kinds
+from hasten.programs.libraries import state
+from hasten.programs.native import NATIVE
+from hasten.programs.recognise import Recognised, recognise
+from hasten.programs.statement import Statement
+from hasten.solvers import Progress, Solver, check_solver
+from hasten.support.arrays import FloatArray, floats
+from hasten.support.checks import check_limit
+
+log = logging.getLogger(__name__)
+OFTEN = 3  # calls in a row that bring other constraints, after which that is worth a word
+
+
+class Program:
+    """A program that was read or adopted. Made by `hasten.read` and `hasten.adopt`.
+
+    `problem` and `batch` take objectives in the model's order of variables, and go wherever problems and batches go. A
+    solution's `cost` is the model's objective, constant included; where the model maximises, its `score` is. `solve`
+    answers in the model's own words. `describe` says what was recognised.
+    """
+
+    def __init__(self, statement: Statement, like: Program | None = None) -> None:
+        self.statement = statement
+        self._like = like
+        self._found: Recognised | str | None = None
+        self._kinds: Kinds | None = None
+        self._last: Kinds | None = None  # those before the constraints changed
+        self._answering = Answering(statement)
+        self._checked: set[str] = set()  # names of solvers that are there
+        self._changed = 0  # calls in a row that brought other constraints
+
+    @property
+    def _sign(self) -> float:
+        """What turns the model's objective into costs."""
+        return -1.0 if self.statement.maximize else 1.0
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The names of the variables, in the model's order."""
+        return self.statement.columns
+
+    @property
+    def only_solver(self) -> str:
+        """Why only the solver can answer this; "" where that is not so."""
+        found = self._recognised
+        return f"Only the solver can answer this: {found}." if isinstance(found, str) else ""
+
+    @property
+    def _recognised(self) -> Recognised | str:
+        if self._found is None:
+            started = time.monotonic()
+            self._found = recognise(self.statement)
+            log.debug("Recognised %s in %.3f s.", self.statement.name or "a program", time.monotonic() - started)
+        return self._found
+
+    @property
+    def recognised(self) -> Recognised:
+        """What was recognised, or an error that says why nothing was."""
+        found = self._recognised
+        if isinstance(found, str):
+            raise ProgramError(f"{self.only_solver} Use program.solve().")
+        return found
+
+    @property
+    def kinds(self) -> Kinds:
+        """The kinds of its variables and tables: those of the program that it is `like`, if they suffice."""
+        if self._kinds is None:
+            parts = self.recognised.parts
+            if self._like is not None and self._like.kinds.know(parts):
+                self._kinds = self._like.kinds
+            elif self._last is not None and self._last.know(parts):
+                self._kinds = self._last
+            else:
+                if self._like is not None:
+                    log.warning("The other program lacks some kinds of this one: nothing learned carries over.")
+                self._kinds = Kinds([parts])
+        return self._kinds
+
+    def use(self, kinds: Kinds) -> None:
+        """Takes kinds that know all parts of this program, in place of its own."""
+        self._kinds = kinds
+        self._forget()
+
+    @property
+    def schema(self) -> Schema:
+        """The kinds that were recognised, as a schema."""
+        return self.kinds.schema
+
+    @cached_property
+    def structure(self) -> Structure:
+        """The variables, tables and rules that were recognised."""
+        return self.recognised.structure(self.kinds, self.statement.rows)
+
+    def problem(self, objective: Any = None) -> Problem:
+        """Returns the program as a problem, under its own objective or another, in the model's order of variables."""
+        c = self._objective(objective)
+        return self.structure.problem(self._map.one(c, self._sign, self.statement.constant))
+
+    def batch(self, objectives: Any) -> Batch:
+        """Returns many problems at once, from a matrix with an objective in each row."""
+        matrix = self._matrix(objectives)
+        return self.structure.batch(self._map.many(matrix, self._sign, self.statement.constant))
+
+    def values(self, answers: Solution | Solutions) -> FloatArray:
+        """Returns the value of each variable of the model, or a row of them for each problem; nan without an answer."""
+        space = self.recognised.space
+        if isinstance(answers, Solution):
+            return space.values(answers.labels)
+        labels = answers.labels.reshape(len(answers), space.n_variables)
+        chosen = space.first[:-1] + np.maximum(labels, 0)
+        x = np.tile(space.fixed, (len(answers), 1))
+        row, at = np.nonzero(space.column[chosen] >= 0)
+        label = chosen[row, at]
+        x[row, space.column[label]] = space.value[label]
+        x[labels.min(axis=1, initial=0) < 0] = np.nan
+        return x
+
+    def answer(self, solution: Solution, objective: Any = None) -> Answer:
+        """Returns a solution in the model's own words; `objective` is that of its problem, if not the model's own."""
+        c = self._objective(objective)
+        x = None if solution.values is None else self.values(solution)
+        how = f"{solution.status.value} ({solution.source.value})"
+        return self._answer(c, solution.status, x, solution.bound, solution.proved, how, solution.reason)
+
+    def solve(
+        self,
+        model: Any = None,
+        *,
+        objective: Any = None,
+        solver: str | Solver = "highs",
+        time_limit: float | None = None,
+    ) -> Answer:
+        """Returns the best answer: proved where we can, the solver's elsewhere.
+
+        model
+            The model again, after its objective was changed; changed constraints make a new structure. None takes the
+            program as it is.
+        objective
+            Another objective, in the model's order of variables.
+        solver
+            Who is asked where nothing is proved: a name, or a solver of yours. "highs" and "gurobi" are given the model
+            as it is, others what was recognised.
+        time_limit
+            Seconds of the wall clock; what runs out of time is the best found so far, and says so.
+        """
+        self._check(solver, time_limit)
+        if model is not None:
+            self.renew(model)
+        c, seconds = self._objective(objective), math.inf if time_limit is None else time_limit
+        if isinstance(self._recognised, str):
+            return self._solve_as_given(c, solver, seconds)
+        problem = self.structure.problem(self._map.one(c, self._sign, 0.0))  # the constant would blur the proof
+        space = self.recognised.space
+        found = self._answering.solve_one(problem, self._sign * c, space, self._available(solver), seconds)
+        x = None if found.values is None else space.values(found.values)
+        bound = found.bound + self._sign * self.statement.constant
+        return self._answer(c, found.status, x, bound, found.proved, found.status.value, found.reason)
+
+    def solve_all(
+        self,
+        objectives: Any,
+        *,
+        solver: str | Solver = "highs",
+        time_limit: float | None = None,
+        progress: Progress | None = None,
+    ) -> Answers:
+        """Returns the best answers under many objectives, a row of a matrix each; settings are those of `solve`.
+
+        `time_limit` is for each of them. `progress` is told how many are done, of how many.
+        """
+        self._check(solver, time_limit)
+        matrix, seconds = self._matrix(objectives), math.inf if time_limit is None else time_limit
+        if isinstance(self._recognised, str) or math.isfinite(self.statement.cutoff):
+            answers = [self.solve(objective=c, solver=solver, time_limit=time_limit) for c in matrix]
+            return Answers.of(self.statement, answers)
+        batch, asked = self.structure.batch(self._map.many(matrix, self._sign, 0.0)), self._available(solver)
+        space, costs = self.recognised.space, self._sign * matrix
+        found = self._answering.solve_many(batch, costs, space, asked, seconds, progress)
+        x = self.values(found)
+        value = self.statement.values_of(x, matrix)
+        bound = self._sign * found.bound + self.statement.constant
+        return Answers(self.statement, found.status, x, value, bound, found.proved, found.reasons)
+
+    def renew(self, model: Any) -> None:
+        """Takes what a model says now: another objective, or other constraints, which take a new structure."""
+        new = state(model)
+        old, self.statement = self.statement, new
+        if old.same_constraints(new):
+            self._changed = 0
+            return
+        self._changed += 1
+        level = logging.WARNING if self._changed == OFTEN else logging.INFO
+        log.log(
+            level,
+            "%s brings other constraints%s: what was recognised is built anew.",
+            new.name or "The model",
+            f" in {self._changed} calls in a row" if self._changed > 1 else "",
+        )
+        self._last = self._kinds or self._last
+        self._found, self._kinds, self._answering = None, None, Answering(new)
+        self._forget()
+
+    def describe(self) -> str:
+        """Returns what was recognised, in words and as a small table."""
+        return describe(self)
+
+    def _forget(self) -> None:
+        """Drops what was made of constraints, or kinds, that have changed."""
+        for made in ("structure", "_map"):
+            self.__dict__.pop(made, None)
+
+    def _check(self, solver: str | Solver, time_limit: float | None) -> None:
+        """Refuses what is not a solver, each once, and what is not a limit."""
+        check_limit("time_limit", time_limit)
+        if not isinstance(solver, str) or solver not in self._checked:
+            check_solver(solver)
+            if isinstance(solver, str):
+                self._checked.add(solver)
+
+    def _available(self, solver: str | Solver) -> str | Solver:
+        """Returns the solver to ask: OR-Tools' own instead of HiGHS where both cannot be loaded and it can answer."""
+        conflict = solver == "highs" and "ortools" in sys.modules and "highspy" not in sys.modules
+        return "cpsat" if conflict else solver
+
+    def _solve_as_given(self, c: FloatArray, solver: str | Solver, seconds: float) -> Answer:
+        if not isinstance(solver, str) or solver not in NATIVE:
+            raise ProgramError(f"{self.only_solver} That takes one of the solvers {' and '.join(NATIVE)}.")
+        if self.statement.tables or len(self.statement.products.left):
+            raise ProgramError(f"{self.only_solver} But no solver here takes tables or products with such variables.")
+        said = self._answering.ask_as_given(self._sign * c, solver, seconds)
+        bound = said.bound + self._sign * self.statement.constant
+        if said.x is not None and said.status is Status.SOLVED:
+            bound = self._sign * self.statement.value(said.x, c)
+        return self._answer(
+            c, said.status, said.x, bound, False, f"{self.only_solver} {said.status.value}", said.reason
+        )
+
+    def _answer(
+        self, c: FloatArray, status: Status, x: FloatArray | None, bound: float, proved: bool, how: str, reason: str
+    ) -> Answer:
+        """Returns an answer, given a bound on what is minimised."""
+        program = self.statement
+        value = self._sign * math.inf
+        if x is not None:
+            value = program.value(x, c)
+            if value >= program.cutoff and not program.maximize:
+                return Answer(
+                    program, Status.INFEASIBLE, None, math.inf, math.inf, proved, how, _CUT.format(program.cutoff)
+                )
+        return Answer(program, status, x, value, self._sign * bound, proved, how, reason)
+
+    def _objective(self, objective: Any) -> FloatArray:
+        if objective is None:
+            return self.statement.objective
+        try:
+            c = floats(objective)
+        except (TypeError, ValueError) as error:
+            raise ProgramError(f"An objective is a row of numbers ({error}).") from None
+        if c.shape != (self.statement.n_columns,):
+            raise ProgramError(
+                f"Got an objective of shape {c.shape} for {self.statement.n_columns} variables. Give a coefficient for "
+                "each, in the model's order (program.columns)."
+            )
+        if not np.isfinite(c).all():
+            at = int(np.flatnonzero(~np.isfinite(c))[0])
+            raise ProgramError(f"The objective of {self.columns[at]!r} is {c[at]}. Give finite numbers.")
+        return c
+
+    def _matrix(self, objectives: Any) -> FloatArray:
+        try:
+            matrix = floats(objectives)
+        except (TypeError, ValueError) as error:
+            raise ProgramError(f"Objectives are a matrix of numbers ({error}).") from None
+        if matrix.ndim != 2 or matrix.shape[1] != self.statement.n_columns:
+            raise ProgramError(
+                f"Got objectives of shape {matrix.shape}; this needs (problems, {self.statement.n_columns}): a row for "
+                "each problem, with a coefficient for each variable of the model."
+            )
+        if not np.isfinite(matrix).all():
+            raise ProgramError("Some objectives are not finite. Give numbers.")
+        return matrix
+
+    @cached_property
+    def _map(self) -> CostMap:
+        """What labels cost under an objective."""
+        found = self.recognised
+        return CostMap(found.space, found.base, found.constant)
+
+    def __repr__(self) -> str:
+        program = self.statement
+        return f"Program({program.name!r}, {program.n_columns} variables, {program.n_rows} rows)"
+
+
+_CUT = "Every answer costs {:g} or more, which the file rules out."

@@ -1,0 +1,73 @@
+"""Programs in files: `.mps`, `.lp`, `.wcsp`, `.cfn` and `.uai`, plain or gzipped; one format a module.
+
+A reader raises `ProgramError` with the reason alone; `read` puts the file and the line before it.
+
+Imports `hasten.programs` and the rooms below it.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import Any
+
+from hasten.errors import ProgramError
+from hasten.programs.family import share_kinds
+from hasten.programs.program import Program
+from hasten.programs.reading.cfn import read_cfn
+from hasten.programs.reading.lp import read_lp
+from hasten.programs.reading.mps import read_mps
+from hasten.programs.reading.text import MAX_BYTES, Text, open_text
+from hasten.programs.reading.uai import read_uai
+from hasten.programs.reading.wcsp import read_wcsp
+from hasten.programs.statement import Statement
+
+_READERS: dict[str, Callable[[Text], Statement]] = {
+    ".mps": read_mps,
+    ".lp": read_lp,
+    ".wcsp": read_wcsp,
+    ".cfn": read_cfn,
+    ".uai": read_uai,
+}
+FORMATS = tuple(_READERS)
+
+
+def read(path: str | os.PathLike[str], *, like: Program | None = None, max_bytes: int = MAX_BYTES) -> Program:
+    """Returns the program in a file: `.mps`, `.lp`, `.wcsp`, `.cfn` or `.uai`, plain or gzipped.
+
+    like
+        A program whose kinds to use, if they suffice: then what was learned for it applies to this one.
+    max_bytes
+        The most that is read, after unpacking.
+    """
+    return Program(state_file(path, max_bytes), like)
+
+
+def state_file(path: str | os.PathLike[str], max_bytes: int = MAX_BYTES) -> Statement:
+    """Returns what a file states."""
+    kind = format_of(path)
+    text = open_text(path, max_bytes)
+    try:
+        return _READERS[kind](text)
+    except (ProgramError, RecursionError) as error:
+        reason = "It is nested too deep." if isinstance(error, RecursionError) else error
+        where = f"{os.fspath(path)}, line {text.number}" if text.number else os.fspath(path)
+        raise ProgramError(f"{where}: {reason}") from None
+
+
+def format_of(path: str | os.PathLike[str]) -> str:
+    """Returns the ending that says which format a file has."""
+    name = Path(path).name.lower()
+    kind = Path(name.removesuffix(".gz")).suffix
+    if kind not in _READERS:
+        raise ProgramError(
+            f"{os.fspath(path)}: the format is told by the name's ending, one of {', '.join(FORMATS)}, with .gz behind "
+            "it if it is packed. Rename the file."
+        )
+    return kind
+
+
+def read_all(paths: Iterable[Any], max_bytes: int = MAX_BYTES) -> list[Program]:
+    """Returns the programs in several files, of any sizes, with one schema: what is learned on some applies to all."""
+    return share_kinds([Program(state_file(path, max_bytes)) for path in paths])

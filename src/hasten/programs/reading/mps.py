@@ -1,0 +1,266 @@
+"""MPS files, fixed and free, with names without spaces: read here, so that an error can say in which line it is.
+
+Known beyond the classic sections: OBJSENSE, OBJSENSE MAX in one line, QUADOBJ and QMATRIX, INDICATORS, negative bounds
+as solvers read them. Special ordered sets and semicontinuous variables are refused.
+"""
+
+from __future__ import annotations
+
+import math
+
+from hasten.errors import ProgramError
+from hasten.programs.reading.text import Text, as_number, as_whole, shown
+from hasten.programs.statement import INFINITE, MAX_COLUMNS, MAX_ROWS, Builder, Statement
+
+_SECTIONS = {"NAME", "OBJSENSE", "OBJSENSE_MAX", "OBJSENSE_MIN", "ROWS", "COLUMNS", "RHS", "RANGES", "BOUNDS"}
+_MORE = {"QUADOBJ", "QMATRIX", "QSECTION", "INDICATORS", "ENDATA", "OBJNAME"}
+_REFUSED = {
+    "SOS": "special ordered sets",
+    "SOS1": "special ordered sets",
+    "SOS2": "special ordered sets",
+    "QCMATRIX": "quadratic constraints",
+    "CSECTION": "cones",
+    "GENCONS": "general constraints",
+    "PWLOBJ": "piecewise linear objectives",
+    "LAZYCONS": "lazy constraints",
+    "USERCUTS": "user cuts",
+    "SCENARIOS": "scenarios",
+}
+
+
+class _Reader:
+    """What is known after some lines."""
+
+    def __init__(self) -> None:
+        self.build = Builder()
+        self.kind: list[str] = []  # of each row: N, E, L or G
+        self.row: dict[str, int] = {}
+        self.column: dict[str, int] = {}
+        self.objective: str | None = None
+        self.ignored: set[str] = set()  # free rows beyond the objective
+        self.terms: list[list[tuple[int, float]]] = []  # of each row
+        self.rhs: dict[int, float] = {}
+        self.range: dict[int, float] = {}
+        self.bounded: set[int] = set()
+        self.whole = False
+        self.indicators: dict[int, tuple[int, int]] = {}
+
+    # One method a section: each gets the words of a line.
+
+    def rows(self, words: list[str]) -> None:
+        """ROWS: a letter and a name."""
+        kind = words[0].upper()
+        if len(words) != 2 or kind not in ("N", "E", "L", "G"):
+            raise ProgramError("A row is a letter, N, E, L or G, and a name.")
+        name = words[1]
+        if name in self.row or name in self.ignored or name == self.objective:
+            raise ProgramError(f"There is a row {shown(name)} already. Rows have unique names.")
+        if kind == "N":
+            if self.objective is None:
+                self.objective = name
+            else:
+                self.ignored.add(name)
+            return
+        if len(self.kind) >= MAX_ROWS:
+            raise ProgramError(f"There are more than {MAX_ROWS:,} rows.")
+        self.row[name] = len(self.kind)
+        self.kind.append(kind)
+        self.terms.append([])
+
+    def columns(self, words: list[str]) -> None:
+        """COLUMNS: a name, and one or two pairs of a row and a coefficient; or a marker."""
+        if len(words) >= 3 and words[1].strip("'\"").upper() == "MARKER":
+            kind = words[2].strip("'\"").upper()
+            if kind not in ("INTORG", "INTEND"):
+                raise ProgramError(f"A marker is INTORG or INTEND, not {shown(kind)}.")
+            self.whole = kind == "INTORG"
+            return
+        name = words[0]
+        j = self.column.get(name)
+        if j is None:
+            if len(self.column) >= MAX_COLUMNS:
+                raise ProgramError(f"There are more than {MAX_COLUMNS:,} columns.")
+            j = self.column[name] = self.build.column(name, 0.0, 1.0 if self.whole else math.inf, self.whole)
+        for row, value in _pairs(words[1:]):
+            if row == self.objective:
+                self.build.objective[j] += value
+            elif row not in self.ignored:
+                self.terms[self._row(row)].append((j, value))
+
+    def right_sides(self, words: list[str]) -> None:
+        """RHS: a name that may be missing, and pairs of a row and a number."""
+        for row, value in _pairs(words[len(words) % 2 :]):
+            if row == self.objective:
+                self.build.constant = -value
+            elif row not in self.ignored:
+                self.rhs[self._row(row)] = value
+
+    def ranges(self, words: list[str]) -> None:
+        """RANGES: the same as RHS."""
+        for row, value in _pairs(words[len(words) % 2 :]):
+            if row != self.objective and row not in self.ignored:
+                self.range[self._row(row)] = value
+
+    def bounds(self, words: list[str]) -> None:
+        """BOUNDS: a kind, a name that may be missing, a column, and for most kinds a number."""
+        kind, rest = words[0].upper(), words[1:]
+        if kind in ("SC", "SI"):
+            raise ProgramError("Semicontinuous variables are not read. Say it with a binary variable.")
+        if kind not in ("LO", "UP", "FX", "FR", "MI", "PL", "BV", "LI", "UI"):
+            raise ProgramError(f"A bound is LO, UP, FX, FR, MI, PL, BV, LI or UI, not {shown(words[0])}.")
+        valued = kind in ("LO", "UP", "FX", "LI", "UI")
+        if (valued and len(rest) == 2) or (not valued and len(rest) == 1):
+            rest = ["", *rest]
+        elif not valued and len(rest) == 2 and rest[0] in self.column and rest[1] not in self.column:
+            rest = ["", rest[0]]
+        if len(rest) < 3 - (not valued):
+            raise ProgramError("A bound is a kind, the name of the bounds, a column and a number.")
+        j = self._column(rest[1])
+        value = as_number(rest[2], "A bound") if valued else 0.0
+        build = self.build
+        fresh = j not in self.bounded
+        self.bounded.add(j)
+        if fresh and build.whole[j] and kind in ("LO", "UP", "LI", "UI", "MI", "PL"):
+            build.high[j] = math.inf  # a whole column is binary only while nothing is said of its bounds
+        if kind in ("LO", "LI"):
+            build.low[j] = value
+        elif kind in ("UP", "UI"):
+            if value < 0 and build.low[j] == 0.0 and fresh:
+                build.low[j] = -math.inf
+            build.high[j] = value
+        elif kind == "FX":
+            build.low[j] = build.high[j] = value
+        elif kind == "FR":
+            build.low[j], build.high[j] = -math.inf, math.inf
+        elif kind == "MI":
+            build.low[j] = -math.inf
+        elif kind == "PL":
+            build.high[j] = math.inf
+        else:
+            build.low[j], build.high[j] = 0.0, 1.0
+        if kind in ("BV", "LI", "UI"):
+            build.whole[j] = True
+
+    def quadratic(self, words: list[str], both: bool) -> None:
+        """QUADOBJ (each pair once) and QMATRIX (both ways): two columns and a number, of one half of x'Qx."""
+        if len(words) != 3:
+            raise ProgramError("A quadratic term is two columns and a number.")
+        i, j, value = self._column(words[0]), self._column(words[1]), as_number(words[2], "A quadratic term")
+        self.build.product(i, j, value / 2 if both or i == j else value)
+
+    def indicator(self, words: list[str]) -> None:
+        """INDICATORS: IF, a row, a binary column and its value."""
+        if len(words) != 4 or words[0].upper() != "IF":
+            raise ProgramError("An indicator is IF, a row, a column and 0 or 1.")
+        self.indicators[self._row(words[1])] = self._column(words[2]), as_whole(words[3], "An indicator's value", 0, 1)
+
+    def statement(self) -> Statement:
+        """Puts it all together."""
+        if self.objective is None and not self.kind:
+            raise ProgramError("There are no rows. Is this an MPS file?")
+        names = list(self.row)
+        for r, kind in enumerate(self.kind):
+            b = self.rhs.get(r, 0.0)
+            low, high = (-math.inf if kind == "L" else b), (math.inf if kind == "G" else b)
+            if r in self.range:
+                width = self.range[r]
+                if kind == "E":
+                    low, high = (b, b + width) if width >= 0 else (b + width, b)
+                elif kind == "L":
+                    low = high - abs(width)
+                else:
+                    high = low + abs(width)
+            columns, weights = [j for j, _ in self.terms[r]], [w for _, w in self.terms[r]]
+            if len(set(columns)) < len(columns):
+                raise ProgramError(f"The row {shown(names[r])} names a column twice.")
+            if r in self.indicators:
+                self.build.indicator([self.indicators[r]], columns, weights, low, high, names[r])
+            else:
+                self.build.row(columns, weights, low, high, names[r])
+        return self.build.statement()
+
+    def _row(self, name: str) -> int:
+        try:
+            return self.row[name]
+        except KeyError:
+            raise ProgramError(f"There is no row {shown(name)}. Name it under ROWS.") from None
+
+    def _column(self, name: str) -> int:
+        try:
+            return self.column[name]
+        except KeyError:
+            raise ProgramError(f"There is no column {shown(name)}. Name it under COLUMNS.") from None
+
+
+def read_mps(text: Text) -> Statement:
+    """Reads an MPS file."""
+    reader, section = _Reader(), ""
+    for line in text.lines():
+        if line.startswith("*") or not line.strip():
+            continue
+        words = line.split()
+        head = words[0].upper()
+        if not line[0].isspace() and (head in _SECTIONS or head in _MORE or head in _REFUSED):
+            section = _begin(reader, head, words)
+            if section == "ENDATA":
+                break
+            continue
+        if not line[0].isspace() and section not in ("OBJSENSE", "OBJNAME") and len(words) == 1:
+            raise ProgramError(f"There is no section {shown(words[0])}.")
+        _read_line(reader, section, words)
+    else:
+        raise ProgramError("The file ends without ENDATA. Is it whole?")
+    text.number = 0
+    return reader.statement()
+
+
+def _begin(reader: _Reader, head: str, words: list[str]) -> str:
+    if head in _REFUSED:
+        raise ProgramError(f"It has {_REFUSED[head]}, which are not read.")
+    if head == "NAME":
+        reader.build.name = words[1] if len(words) > 1 else ""
+    elif head == "OBJSENSE" and len(words) > 1:
+        _sense(reader, words[1])
+    elif head in ("OBJSENSE_MAX", "OBJSENSE_MIN"):
+        _sense(reader, head[-3:])
+    return head
+
+
+def _sense(reader: _Reader, word: str) -> None:
+    if word.upper() not in ("MAX", "MAXIMIZE", "MIN", "MINIMIZE"):
+        raise ProgramError(f"The sense of the objective is MIN or MAX, not {shown(word)}.")
+    reader.build.maximize = word.upper().startswith("MAX")
+
+
+def _read_line(reader: _Reader, section: str, words: list[str]) -> None:
+    if section == "OBJSENSE":
+        _sense(reader, words[0])
+    elif section == "ROWS":
+        reader.rows(words)
+    elif section == "COLUMNS":
+        reader.columns(words)
+    elif section == "RHS":
+        reader.right_sides(words)
+    elif section == "RANGES":
+        reader.ranges(words)
+    elif section == "BOUNDS":
+        reader.bounds(words)
+    elif section in ("QUADOBJ", "QMATRIX", "QSECTION"):
+        reader.quadratic(words, section == "QMATRIX")
+    elif section == "INDICATORS":
+        reader.indicator(words)
+    else:
+        raise ProgramError(f"{shown(words[0])} stands in no section that could hold it. Is this an MPS file?")
+
+
+def _pairs(words: list[str]) -> list[tuple[str, float]]:
+    """Returns pairs of a name and a number."""
+    if not words or len(words) % 2:
+        raise ProgramError("Here should be pairs of a row and a number; names with spaces are not read.")
+    found = []
+    for name, word in zip(words[::2], words[1::2], strict=True):
+        value = as_number(word, f"The number for {shown(name)}")
+        if not abs(value) <= INFINITE * 1e20:
+            raise ProgramError(f"The number for {shown(name)} is {word}. Give a finite one.")
+        found.append((name, value))
+    return found

@@ -1,0 +1,378 @@
+"""What a program states, as arrays: columns with bounds, rows with limits, an objective, names.
+
+    minimise or maximise   objective · x  +  products  +  tables  +  constant
+    subject to             row_low <= A x <= row_high,   low <= x <= high,   x[whole] whole numbers
+
+Every file format and every library ends here, and everything else begins here. Logical conditions are written as rows
+(`Builder`): recognition finds what they meant. Tables, of cost function networks, are over columns that are whole
+numbers; their entries are costs, inf where forbidden.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+
+from hasten.errors import ProgramError
+from hasten.kernels.tolerance import SLACK
+from hasten.support.arrays import BoolArray, FloatArray, IntArray, floats, offsets
+
+MAX_COLUMNS = MAX_ROWS = 5_000_000
+MAX_ENTRIES = 50_000_000  # of all tables together
+INFINITE = 1e20  # what solvers take for infinity, in bounds and limits
+HUGE = 1e15  # of a coefficient: beyond, no solver takes it
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Products:
+    """Terms `weight * x[left] * x[right]` of an objective."""
+
+    left: IntArray
+    right: IntArray
+    weight: FloatArray
+
+    def value(self, x: FloatArray) -> float:
+        """Returns what they add up to."""
+        return float((self.weight * x[self.left] * x[self.right]).sum())
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class CostTable:
+    """Costs of the values of some columns, an axis for each, from the column's lower bound on; inf forbids."""
+
+    scope: tuple[int, ...]
+    costs: FloatArray
+
+    def equals(self, other: CostTable) -> bool:
+        """Whether another table says the same."""
+        return self.scope == other.scope and np.array_equal(self.costs, other.costs)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Statement:
+    """A program as data. The terms of row `r` are `row_first[r]:row_first[r + 1]`; no column is twice in a row."""
+
+    name: str
+    columns: tuple[str, ...]  # names
+    low: FloatArray  # (n,)
+    high: FloatArray  # (n,)
+    whole: BoolArray  # (n,)
+    objective: FloatArray  # (n,)
+    constant: float
+    maximize: bool
+    rows: tuple[str, ...]  # names
+    row_first: IntArray  # (m + 1,)
+    row_column: IntArray  # (terms,)
+    row_weight: FloatArray  # (terms,)
+    row_low: FloatArray  # (m,)
+    row_high: FloatArray  # (m,)
+    products: Products
+    tables: tuple[CostTable, ...] = ()
+    cutoff: float = math.inf  # an answer must cost less
+    place: dict[str, int] = field(init=False, repr=False)  # of the columns, by name
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "place", {name: j for j, name in enumerate(self.columns)})
+
+    @property
+    def n_columns(self) -> int:
+        """The number of columns."""
+        return len(self.low)
+
+    @property
+    def n_rows(self) -> int:
+        """The number of rows."""
+        return len(self.row_low)
+
+    def value(self, x: FloatArray, objective: FloatArray | None = None) -> float:
+        """Returns the objective of some values, in the model's own sense, the constant included."""
+        c = self.objective if objective is None else objective
+        value = float(c @ x) + self.constant
+        if len(self.products.left):
+            value += self.products.value(x)
+        for table in self.tables:
+            value += float(table.costs[tuple(int(x[j] - self.low[j]) for j in table.scope)])
+        return value
+
+    def values_of(self, x: FloatArray, objectives: FloatArray) -> FloatArray:
+        """Returns the objective of each row of values, each under an objective of its own; nan where values are."""
+        value = np.einsum("ij,ij->i", x, objectives) + self.constant
+        if len(self.products.left):
+            value += (self.products.weight * x[:, self.products.left] * x[:, self.products.right]).sum(axis=1)
+        for table in self.tables:
+            at = np.nan_to_num(x[:, list(table.scope)] - self.low[list(table.scope)]).astype(np.int64)
+            value += table.costs[tuple(at.T)]
+        return np.asarray(value)
+
+    def broken_rows(self, x: FloatArray) -> IntArray:
+        """Returns the rows that some values break by more than a solver's slack."""
+        terms = self.row_weight * x[self.row_column]
+        activity = np.bincount(np.arange(self.n_rows).repeat(np.diff(self.row_first)), terms, self.n_rows)
+        least, most = slackened(self.row_low, self.row_high)
+        return np.flatnonzero((activity < least) | (activity > most))
+
+    def same_constraints(self, other: Statement) -> bool:
+        """Whether another statement differs in its objective, constant and sense at most."""
+        names = ("low", "high", "whole", "row_first", "row_column", "row_weight", "row_low", "row_high")
+        same = all(np.array_equal(getattr(self, name), getattr(other, name)) for name in names)
+        mine, theirs = self.products, other.products
+        quadratic = ("left", "right", "weight")
+        sign = -1.0 if self.maximize != other.maximize else 1.0
+        return (
+            same
+            and self.columns == other.columns
+            and all(np.array_equal(getattr(mine, name), getattr(theirs, name)) for name in quadratic)
+            and (sign > 0 or not len(mine.left))
+            and len(self.tables) == len(other.tables)
+            and all(map(CostTable.equals, self.tables, other.tables))
+        )
+
+    def with_objective(self, objective: FloatArray, constant: float, maximize: bool) -> Statement:
+        """Returns the same constraints under another objective."""
+        return replace(self, objective=objective, constant=constant, maximize=maximize)
+
+    def __repr__(self) -> str:
+        return f"Statement({self.name!r}, {self.n_columns} columns, {self.n_rows} rows)"
+
+
+def slackened(low: FloatArray, high: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Returns the limits of rows with a solver's slack."""
+    return low - SLACK * np.maximum(1.0, np.abs(low)), high + SLACK * np.maximum(1.0, np.abs(high))
+
+
+@dataclass
+class Builder:
+    """Collects a statement piece by piece; what front ends and file formats write to."""
+
+    name: str = ""
+    maximize: bool = False
+    constant: float = 0.0
+    columns: list[str] = field(default_factory=list)
+    low: list[float] = field(default_factory=list)
+    high: list[float] = field(default_factory=list)
+    whole: list[bool] = field(default_factory=list)
+    objective: list[float] = field(default_factory=list)
+    rows: list[str] = field(default_factory=list)
+    row_low: list[float] = field(default_factory=list)
+    row_high: list[float] = field(default_factory=list)
+    row_size: list[int] = field(default_factory=list)
+    row_column: list[int] = field(default_factory=list)
+    row_weight: list[float] = field(default_factory=list)
+    left: list[int] = field(default_factory=list)
+    right: list[int] = field(default_factory=list)
+    product_weight: list[float] = field(default_factory=list)
+    tables: list[CostTable] = field(default_factory=list)
+    cutoff: float = math.inf
+    n_entries: int = 0  # of all tables
+
+    def column(
+        self, name: str, low: float = 0.0, high: float = math.inf, whole: bool = False, cost: float = 0.0
+    ) -> int:
+        """Adds a column and returns its number."""
+        self.columns.append(name)
+        self.low.append(low)
+        self.high.append(high)
+        self.whole.append(whole)
+        self.objective.append(cost)
+        return len(self.columns) - 1
+
+    def row(
+        self,
+        columns: Iterable[int],
+        weights: Iterable[float],
+        low: float = -math.inf,
+        high: float = math.inf,
+        name: str = "",
+    ) -> None:
+        """Adds a row; a column may be named twice."""
+        before = len(self.row_column)
+        self.row_column.extend(columns)
+        self.row_weight.extend(weights)
+        self.row_size.append(len(self.row_column) - before)
+        self.row_low.append(low)
+        self.row_high.append(high)
+        self.rows.append(name)
+
+    def product(self, left: int, right: int, weight: float) -> None:
+        """Adds `weight * x[left] * x[right]` to the objective."""
+        self.left.append(left)
+        self.right.append(right)
+        self.product_weight.append(weight)
+
+    def table(self, scope: Sequence[int], costs: FloatArray) -> None:
+        """Adds costs of the values of some columns, an axis for each, from its lower bound on; inf forbids."""
+        self.n_entries += costs.size
+        if self.n_entries > MAX_ENTRIES:
+            raise ProgramError(f"The tables have more than {MAX_ENTRIES:,} entries together.")
+        self.tables.append(CostTable(tuple(scope), costs))
+
+    def indicator(
+        self,
+        switches: Sequence[tuple[int, int]],
+        columns: Sequence[int],
+        weights: Sequence[float],
+        low: float,
+        high: float,
+        name: str,
+    ) -> None:
+        """Adds a row that must hold where each of some binary columns, the switches, has its value, 0 or 1."""
+        least = sum(w * (self.low[j] if w > 0 else self.high[j]) for j, w in zip(columns, weights, strict=True) if w)
+        most = sum(w * (self.high[j] if w > 0 else self.low[j]) for j, w in zip(columns, weights, strict=True) if w)
+        switched = [column for column, _ in switches]
+        for limit, reach, upper in ((high, most, True), (low, least, False)):
+            large = reach - limit  # how far the row is relaxed while a switch is off
+            if not math.isfinite(limit) or (large <= 0 if upper else large >= 0):
+                continue
+            if not math.isfinite(reach):
+                raise ProgramError(f"The indicator {name!r} is about a sum without a bound. Give its variables bounds.")
+            relaxing = [large if value else -large for _, value in switches]
+            relaxed = limit + large * sum(value for _, value in switches)
+            if upper:
+                self.row([*columns, *switched], [*weights, *relaxing], high=relaxed, name=name)
+            else:
+                self.row([*columns, *switched], [*weights, *relaxing], low=relaxed, name=name)
+
+    def conjunction(self, result: int, parts: Sequence[int], name: str) -> None:
+        """Says that a binary is 1 exactly if all of some binaries are."""
+        for part in parts:
+            self.row([result, part], [1.0, -1.0], high=0.0, name=name)
+        self.row([*parts, result], [*[1.0] * len(parts), -1.0], high=len(parts) - 1.0, name=name)
+
+    def disjunction(self, result: int, parts: Sequence[int], name: str) -> None:
+        """Says that a binary is 1 exactly if one of some binaries is, or more."""
+        for part in parts:
+            self.row([part, result], [1.0, -1.0], high=0.0, name=name)
+        self.row([*parts, result], [*[-1.0] * len(parts), 1.0], high=0.0, name=name)
+
+    def statement(self) -> Statement:
+        """Returns what was collected, checked."""
+        return make_statement(
+            name=self.name,
+            columns=self.columns,
+            low=self.low,
+            high=self.high,
+            whole=self.whole,
+            objective=self.objective,
+            constant=self.constant,
+            maximize=self.maximize,
+            rows=self.rows,
+            row_first=offsets(self.row_size),
+            row_column=self.row_column,
+            row_weight=self.row_weight,
+            row_low=self.row_low,
+            row_high=self.row_high,
+            products=(self.left, self.right, self.product_weight),
+            tables=self.tables,
+            cutoff=self.cutoff,
+        )
+
+
+def make_statement(
+    *,
+    columns: Sequence[str],
+    low: Any,
+    high: Any,
+    whole: Any,
+    objective: Any,
+    row_first: Any,
+    row_column: Any,
+    row_weight: Any,
+    row_low: Any,
+    row_high: Any,
+    rows: Sequence[str] = (),
+    name: str = "",
+    constant: float = 0.0,
+    maximize: bool = False,
+    products: tuple[Any, Any, Any] = ((), (), ()),
+    tables: Sequence[CostTable] = (),
+    cutoff: float = math.inf,
+) -> Statement:
+    """Checks arrays, makes names unique, adds up what a row says twice of a column, and takes 1e20 for infinity."""
+    low, high = _limits(low, "lower bounds"), _limits(high, "upper bounds")
+    row_low, row_high = _limits(row_low, "lower limits"), _limits(row_high, "upper limits")
+    objective, n = _finite(objective, "The objective"), len(low)
+    if not len(high) == len(objective) == len(columns) == len(whole) == n:
+        raise ProgramError(f"There are {n} lower bounds, but {len(objective)} costs and {len(columns)} names.")
+    if not math.isfinite(constant):
+        raise ProgramError(f"The objective's constant must be finite, got {constant}.")
+    first = np.asarray(row_first, dtype=np.int64)
+    row_weight = _finite(row_weight, "The coefficients of the rows")
+    column = np.asarray(row_column, dtype=np.int64)
+    if column.size and not (column.min() >= 0 and column.max() < n):
+        raise ProgramError(f"A row names a column that is not there; there are {n:,}, from 0.")
+    first, column, row_weight = _summed(first, column, row_weight, n)
+    left, right = (np.asarray(each, dtype=np.int64) for each in products[:2])
+    names = unique_names(columns, "x")
+    return Statement(
+        str(name),
+        names,
+        low,
+        high,
+        np.array(whole, dtype=bool),
+        objective,
+        float(constant),
+        bool(maximize),
+        unique_names(rows or [""] * len(row_low), "row"),
+        first,
+        column,
+        row_weight,
+        row_low,
+        row_high,
+        Products(left, right, _finite(products[2], "The products of the objective")),
+        tuple(tables),
+        float(cutoff),
+    )
+
+
+def unique_names(names: Sequence[str], letter: str) -> tuple[str, ...]:
+    """Returns names of which each is there once: those that are missing, or repeated, get a number."""
+    given = [str(name) if name is not None else "" for name in names]
+    if len(set(given)) == len(given) and "" not in given:
+        return tuple(given)
+    taken, found = set(given), []
+    seen: set[str] = set()
+    for n, name in enumerate(given):
+        chosen = name
+        if not name or name in seen:
+            chosen = f"{name or letter}#{n}"
+            while chosen in taken:
+                chosen += "'"
+            taken.add(chosen)
+        seen.add(chosen)
+        found.append(chosen)
+    return tuple(found)
+
+
+def _limits(values: Any, what: str) -> FloatArray:
+    found = floats(values, copy=True)
+    if np.isnan(found).any():
+        raise ProgramError(f"The {what} hold nan. Give numbers, or inf where there is no limit.")
+    found[found >= INFINITE], found[found <= -INFINITE] = math.inf, -math.inf
+    return found
+
+
+def _finite(values: Any, what: str) -> FloatArray:
+    found = floats(values, copy=True)
+    if found.size and not np.abs(found).max() <= HUGE:  # or nan
+        raise ProgramError(f"{what} must be finite numbers of at most {HUGE:g}. Scale the model, or correct it.")
+    return found
+
+
+def _summed(
+    first: IntArray, column: IntArray, weight: FloatArray, n_columns: int
+) -> tuple[IntArray, IntArray, FloatArray]:
+    """Returns the terms of rows sorted by column, those of one column added up, without those that are zero."""
+    n_rows = len(first) - 1
+    row = np.arange(n_rows).repeat(np.diff(first))
+    number = row * max(1, n_columns) + column
+    if number.size and not (number[1:] > number[:-1]).all():
+        number, at = np.unique(number, return_inverse=True)
+        total = np.zeros(len(number))
+        np.add.at(total, at, weight)
+        row, column, weight = number // n_columns, number % n_columns, total
+    some = weight != 0.0
+    return offsets(np.bincount(row[some], minlength=n_rows)), column[some], weight[some]

@@ -1,0 +1,156 @@
+"""Models of every library mean to us what they mean to it, and take our answers back."""
+
+from __future__ import annotations
+
+import math
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import random_programs
+from front_ends import LIBRARIES, as_arrays, as_gurobi, as_pulp, value_of
+
+import hasten
+
+TESTS = Path(__file__).parents[1]
+
+
+def programs(seed: int, count: int) -> list[Any]:
+    rng = np.random.default_rng(seed)
+    return [random_programs.make(rng, 6, products=False) for _ in range(count)]
+
+
+@pytest.mark.parametrize("library", LIBRARIES)
+def test_an_adopted_model_has_the_optimum_of_trying_everything(library: str) -> None:
+    pytest.importorskip(library)
+    feasible = 0
+    for program in programs(11, 8):
+        model = LIBRARIES[library](program)
+        adopted = hasten.adopt(model)
+        answer, truth = adopted.solve(), random_programs.best(program)
+        if library == "linopy":  # which knows no constant
+            truth -= program.constant
+        assert answer.objective == pytest.approx(truth, abs=1e-6)
+        if math.isfinite(truth):
+            feasible += 1
+            random_programs.check(program, answer.x)
+            answer.write_to(model)
+            assert [value_of(model, j) for j in range(program.n_columns)] == answer.x.tolist()
+    assert feasible >= 3
+
+
+def test_scipys_arrays_are_adopted_as_milp_reads_them() -> None:
+    pytest.importorskip("scipy")
+    from scipy.optimize import milp
+
+    for program in programs(12, 8):
+        arrays = as_arrays(program)
+        answer, truth = hasten.adopt(**arrays).solve(), milp(**arrays)
+        assert answer.objective == (pytest.approx(truth.fun, abs=1e-6) if truth.x is not None else math.inf)
+    plain = hasten.adopt(c=[1, -2], integrality=1, bounds=(0, 1), constraints=([[1, 1]], -np.inf, 1))
+    assert dict(plain.solve()) == {"x0": 0, "x1": 1}
+
+
+def test_ortools_models_are_adopted_in_a_process_without_highs() -> None:
+    pytest.importorskip("ortools")
+    script = [sys.executable, str(TESTS / "ortools_models.py"), "8", "0"]
+    ran = subprocess.run(script, capture_output=True, text=True, check=False, cwd=TESTS)
+    assert ran.returncode == 0, ran.stderr
+
+
+def test_gurobis_own_constraints_are_rows() -> None:
+    gurobipy = pytest.importorskip("gurobipy")
+    rng = np.random.default_rng(0)
+    for _ in range(12):
+        model = as_gurobi(random_programs.Builder().statement())
+        x = [model.addVar(vtype="B", name=f"x{i}") for i in range(6)]
+        k = model.addVar(vtype="I", lb=-1, ub=2, name="k")
+        model.addGenConstrAnd(x[0], [x[1], x[2]])
+        model.addGenConstrOr(x[3], [x[4], x[5]])
+        model.addGenConstrIndicator(x[1], bool(rng.integers(2)), x[4] + 2 * k, ">", int(rng.integers(-1, 3)))
+        model.addConstr(gurobipy.quicksum(x) <= 4)
+        weights = rng.normal(size=7)
+        linear = gurobipy.LinExpr(weights.tolist(), [*x, k])
+        model.setObjective(linear + 0.7 * x[0] * x[3] - 0.4 * x[5] * k + 0.3 * k * k + 2, gurobipy.GRB.MAXIMIZE)
+        adopted = hasten.adopt(model)
+        model.optimize()
+        assert adopted.solve().objective == pytest.approx(model.ObjVal, abs=1e-5)
+
+
+@pytest.mark.parametrize("kind", ["sos", "quadratic constraint", "semicontinuous"])
+def test_what_cannot_be_adopted_is_refused_by_name(kind: str) -> None:
+    gurobipy = pytest.importorskip("gurobipy")
+    model = as_gurobi(random_programs.Builder().statement())
+    x = [model.addVar(ub=3, vtype="S" if kind == "semicontinuous" else "I", name="x") for _ in range(2)]
+    if kind == "sos":
+        model.addSOS(gurobipy.GRB.SOS_TYPE1, x)
+    elif kind == "quadratic constraint":
+        model.addConstr(x[0] * x[1] <= 2)
+    with pytest.raises(hasten.ProgramError, match=r"cannot be adopted.*optimize"):
+        hasten.adopt(model)
+
+
+def test_what_is_not_a_model_is_refused() -> None:
+    for thing in (3, "model", object(), np.zeros(3), hasten.Schema()):
+        with pytest.raises(hasten.ProgramError, match="is not a model"):
+            hasten.adopt(thing)
+    with pytest.raises(hasten.ProgramError, match="goes with SciPy"):
+        hasten.adopt(object(), c=[1])
+
+
+def test_a_changed_objective_keeps_the_structure_and_changed_rows_do_not(caplog: pytest.LogCaptureFixture) -> None:
+    pulp = pytest.importorskip("pulp")
+    model = pulp.LpProblem("slots", pulp.LpMaximize)
+    x = model.add_variable_dicts("x", [(c, s) for c in range(3) for s in range(3)], cat="Binary")
+    for c in range(3):
+        model += pulp.lpSum(x[c, s] for s in range(3)) == 1
+    model += x[0, 0] + x[1, 0] <= 1, "apart"
+    model.setObjective(pulp.lpSum((c + s) * x[c, s] for c in range(3) for s in range(3)))
+    program = hasten.adopt(model)
+    structure = program.structure
+    assert program.solve(model).objective == 9
+    model.setObjective(pulp.lpSum((5 - s) * x[c, s] for c in range(3) for s in range(3)) + 2)
+    answer = program.solve(model)
+    assert program.structure is structure
+    assert answer.objective == 16  # two in the first slot, one in the second, and the constant
+    answer.write_to(model)
+    assert pulp.value(model.objective) == 16
+    assert model.status == pulp.LpStatusOptimal
+    with caplog.at_level("INFO", "hasten.programs.program"):
+        for limit in (0, 1, 0, 1):
+            model.get_constraint_by_name("apart").constant = -limit
+            answer = program.solve(model)
+            assert answer.objective == (15 if limit == 0 else 16)
+    assert program.structure is not structure
+    assert caplog.text.count("other constraints") == 4
+    assert [record.levelname for record in caplog.records].count("WARNING") == 1
+
+
+def test_names_that_are_missing_or_repeated_are_told_apart() -> None:
+    pytest.importorskip("gurobipy")
+    model = as_gurobi(random_programs.Builder().statement())
+    for name in ("a", "a", ""):
+        model.addVar(vtype="B", obj=-1.0, name=name)
+    answer = hasten.adopt(model).solve()
+    assert len(set(answer)) == 3
+    assert list(answer.values()) == [1, 1, 1]
+
+
+def test_models_of_several_sizes_share_a_schema() -> None:
+    pytest.importorskip("pulp")
+    first, second = hasten.adopt_all([as_pulp(slots(3)), as_pulp(slots(7))])
+    assert first.schema is second.schema
+    assert first.solve().optimal
+    assert second.solve().optimal
+
+
+def slots(n: int) -> Any:
+    build = random_programs.Builder()
+    for c in range(n):
+        for s in range(3):
+            build.column(f"x[{c},{s}]", 0, 1, True, float(np.sin(c + 5 * s)))
+        build.row(range(3 * c, 3 * c + 3), [1.0] * 3, 1, 1)
+    return build.statement()

@@ -1,0 +1,175 @@
+"""A program is used again and again: objectives come and go, and answers are those of the model."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+
+import numpy as np
+import pytest
+import random_programs
+from typer.testing import CliRunner
+
+import hasten
+from hasten.cli import app
+from hasten.programs.pace import AGAIN, Pace
+from hasten.programs.program import Program
+from hasten.programs.statement import Builder, Statement
+
+
+def slots(n: int = 5, maximize: bool = False, constant: float = 2.5) -> Statement:
+    """Courses in slots, neighbours apart, no more than two in the first slot."""
+    build = Builder(name="slots", maximize=maximize, constant=constant)
+    for c in range(n):
+        for s in range(3):
+            build.column(f"x[{c},{s}]", 0, 1, True, float(np.cos(3 * c + s)))
+        build.row(range(3 * c, 3 * c + 3), [1.0] * 3, 1, 1, f"one[{c}]")
+    for c in range(n - 1):
+        for s in range(3):
+            build.row([3 * c + s, 3 * c + 3 + s], [1.0, 1.0], -math.inf, 1, f"apart[{c},{s}]")
+    build.row(range(0, 3 * n, 3), [1.0] * n, -math.inf, 2, "few")
+    return build.statement()
+
+
+def best(statement: Statement, c: np.ndarray) -> float:
+    return random_programs.best(statement.with_objective(c, statement.constant, statement.maximize))
+
+
+@pytest.fixture(scope="module", params=[False, True], ids=["minimise", "maximise"])
+def program(request: pytest.FixtureRequest) -> Program:
+    return Program(slots(4, request.param))
+
+
+@pytest.fixture(scope="module")
+def objectives() -> np.ndarray:
+    return np.random.default_rng(0).normal(size=(12, 12))
+
+
+def test_an_answers_cost_is_the_models_objective(program: Program, objectives: np.ndarray) -> None:
+    truth = np.array([best(program.statement, c) for c in objectives])
+    sign = -1.0 if program.statement.maximize else 1.0
+    batch = program.batch(objectives)
+    for answers in (hasten.Certifier()(batch), hasten.Speedup(program.schema).predict(batch)):
+        assert sign * answers.cost == pytest.approx(truth)
+        assert (answers.score if sign < 0 else answers.cost) == pytest.approx(truth)
+        for x, c, value in zip(program.values(answers), objectives, truth, strict=True):
+            random_programs.check(program.statement, x)
+            assert program.statement.value(x, c) == pytest.approx(value)
+    for c, value in zip(objectives[:3], truth[:3], strict=True):
+        solution = hasten.Certifier()(program.problem(c))
+        assert sign * solution.cost == pytest.approx(value)
+        assert program.answer(solution, c).objective == pytest.approx(value)
+        assert program.answer(solution, c).bound == pytest.approx(value, abs=1e-5)
+        assert hasten.ReducedSearch(width=64)(program.problem(c)).cost == pytest.approx(sign * value)
+
+
+@pytest.mark.parametrize("solver", ["highs", "gurobi", "brute"])
+def test_all_at_once_is_one_by_one(program: Program, objectives: np.ndarray, solver: str) -> None:
+    answers = program.solve_all(objectives, solver=solver)
+    assert answers.optimal.all()
+    for n, c in enumerate(objectives):
+        one = program.solve(objective=c, solver=solver)
+        assert answers.objective[n] == pytest.approx(one.objective)
+        assert answers[n].x.tolist() == one.x.tolist()
+        assert answers[n].chosen() == one.chosen()
+    assert len(answers[2:5]) == 3
+
+
+def test_where_nothing_is_proved_the_solver_is_asked_about_the_program_as_it_is(
+    monkeypatch: pytest.MonkeyPatch, objectives: np.ndarray
+) -> None:
+    monkeypatch.setattr(Pace, "proof_pays", lambda self: False)
+    for solver in ("highs", "gurobi", "brute"):
+        program = Program(slots(4))
+        answers = program.solve_all(objectives, solver=solver)
+        assert answers.objective == pytest.approx([best(program.statement, c) for c in objectives])
+        assert not answers.proved.any()
+        answer = program.solve(objective=objectives[0], solver=solver)
+        assert (answer.status, answer.proved) == (hasten.Status.SOLVED, False)
+        assert answer.bound == pytest.approx(answer.objective)
+
+
+def test_a_pace_gives_up_proofs_that_do_not_pay_and_tries_them_again() -> None:
+    pace = Pace()
+    for _ in range(10):
+        assert pace.proof_pays() or pace._calls > 4
+        pace.proved(1, 0, 0.010)
+        pace.solved(0.010)
+    assert not pace.proof_pays()
+    assert any(pace.proof_pays() for _ in range(AGAIN))
+    for _ in range(40):
+        pace.proved(1, 1, 0.001)
+    assert pace.proof_pays()
+
+
+def test_a_huge_constant_does_not_blur_a_proof() -> None:
+    statement = slots(4, constant=1e12)
+    answer = Program(statement).solve()
+    assert answer.objective - 1e12 == pytest.approx(random_programs.best(statement) - 1e12, abs=1e-3)
+
+
+@pytest.mark.parametrize("wrong", [[1.0], "words", [math.nan] * 12, [[1.0] * 12], [math.inf] + [0.0] * 11])
+def test_an_objective_that_does_not_fit_is_refused(program: Program, wrong: object) -> None:
+    with pytest.raises(hasten.ProgramError, match=r"[Oo]bjective"):
+        program.problem(wrong)
+    with pytest.raises(hasten.ProgramError, match=r"[Oo]bjectives"):
+        program.batch([wrong, wrong])
+
+
+def test_a_time_limit_is_kept_and_told() -> None:
+    rng = np.random.default_rng(0)
+    build = Builder()
+    for _ in range(60):
+        build.column("", 0, 1, True, -float(rng.integers(20, 60)))
+    for _ in range(12):
+        build.row(range(60), rng.integers(10, 60, 60).astype(float), -math.inf, 700)
+    answer = Program(build.statement()).solve(time_limit=0.4)
+    assert answer.status in (hasten.Status.TIME_LIMIT, hasten.Status.NO_TIME, hasten.Status.SOLVED)
+    assert answer.bound <= answer.objective
+    with pytest.raises(hasten.ProblemError, match="time_limit"):
+        Program(slots(2)).solve(time_limit=-1)
+
+
+def test_an_answer_is_a_mapping_from_names_to_values(program: Program) -> None:
+    answer = program.solve()
+    assert list(answer) == list(program.columns)
+    assert sum(answer.values()) == 4
+    assert answer["x[0,0]"] in (0, 1)
+    assert set(answer.chosen()) == {name for name, value in answer.items() if value}
+    with pytest.raises(KeyError, match="no variable 'y'"):
+        answer["y"]
+
+
+def test_large_programs_are_recognised_in_seconds() -> None:
+    import time
+
+    build, n = Builder(), 4000
+    for c in range(n):
+        for s in range(4):
+            build.column(f"x[{c},{s}]", 0, 1, True)
+        build.row(range(4 * c, 4 * c + 4), [1.0] * 4, 1, 1)
+    for c in range(n - 1):
+        for s in range(4):
+            build.row([4 * c + s, 4 * c + 4 + s], [1.0, 1.0], -math.inf, 1)
+    program = Program(build.statement())
+    started = time.process_time()
+    assert program.structure.n_variables == n
+    assert time.process_time() - started < 8
+    assert program.solve().proved
+
+
+def test_the_command_line_answers_files(tmp_path: Path) -> None:
+    (tmp_path / "a.lp").write_text("Maximize\n 2 x + 3 y\nSubject To\n c: x + y <= 1\nBinaries\n x y\nEnd\n")
+    (tmp_path / "b.uai").write_text("MARKOV\n1\n2\n1\n1 0\n2\n 0.25 0.75\n")
+    run = CliRunner().invoke
+    one = run(app, ["solve", str(tmp_path / "a.lp"), "--out", str(tmp_path / "a.sol"), "--describe"])
+    assert one.exit_code == 0, one.output
+    assert "objective 3, bound 3, gap 0" in one.output
+    assert "Proved optimal without the solver." in one.output
+    assert "2 binaries, 1 rows" in one.output
+    assert (tmp_path / "a.sol").read_text() == "# Objective value = 3\nx 0\ny 1\n"
+    both = run(app, ["solve", str(tmp_path / "a.lp"), str(tmp_path / "b.uai"), "--out", str(tmp_path / "sols")])
+    assert both.exit_code == 0, both.output
+    assert sorted(path.name for path in (tmp_path / "sols").iterdir()) == ["a.lp.sol", "b.uai.sol"]
+    bad = run(app, ["solve", str(tmp_path / "a.sol")])
+    assert isinstance(bad.exception, hasten.ProgramError)

@@ -1,0 +1,267 @@
+"""Files state what their formats say; bad ones are refused with the line and the reason, and nothing crashes."""
+
+from __future__ import annotations
+
+import gzip
+import math
+import random
+from pathlib import Path
+
+import numpy as np
+import pytest
+import random_programs
+from front_ends import as_gurobi, as_highs
+
+import hasten
+from hasten.programs.reading import state_file
+from hasten.programs.statement import Builder, Statement
+
+MPS = """* a comment
+NAME small
+OBJSENSE
+    MAX
+ROWS
+ N value
+ L limit
+ G least
+ E same
+ N unused
+COLUMNS
+ M 'MARKER' 'INTORG'
+ x value 3 limit 2
+ x unused 9
+ y value 2 limit 1
+ y least 1 same 1
+ z value -1 same -1
+ M 'MARKER' 'INTEND'
+RHS
+ rhs limit 4 least 1
+ rhs value -10
+RANGES
+ rng limit 3
+BOUNDS
+ UP bnd x 2
+ BV bnd y
+ LO bnd z -1
+ UP bnd z 5
+ENDATA
+"""
+WCSP = "tiny 3 3 4 10\n2 3 2\n1 0 0 1\n1 4\n2 0 1 0 2\n0 0 10\n1 2 3\n2 1 2 5 2\n0 0 0\n2 1 1\n0 1 0\n"
+CFN = """{"problem": {"name": "tiny", "mustbe": "<10"}, "variables": {"a": 2, "b": ["p", "q", "r"]},
+"functions": {"f": {"scope": ["a", "b"], "costs": [1, 2, 10, 0.5, 3, 4]},
+"g": {"scope": ["b"], "defaultcost": 1, "costs": ["q", 0]}}}"""
+UAI = "MARKOV\n2\n2 3\n2\n1 0\n2 0 1\n2\n 0.25 0.75\n6\n 0.5 0.5 0\n 0.1 0.2 0.7\n"
+LP = """\\ a comment
+Maximize
+  value: 3 x[1,a] + 2 y[-1] - z
+  + [ 2 x[1,a] ^2 + 8 x[1,a] * y[-1] ] / 2 + 10
+Subject To
+  limit: 1 <= 2 x[1,a] + y[-1] <= 4
+  y[-1] - z = 0
+  least: y[-1] = 0 -> y[-1] >= 1
+Bounds
+  x[1,a] <= 2
+  -1 <= z <= 5
+Generals
+  x[1,a] z
+Binaries
+  y[-1]
+End
+"""
+FILES = {"small.mps": MPS, "small.lp": LP, "tiny.wcsp": WCSP, "tiny.cfn": CFN, "tiny.uai": UAI}
+
+
+def written(place: Path, name: str, text: str) -> Path:
+    path = place / name
+    path.write_bytes(gzip.compress(text.encode()) if name.endswith(".gz") else text.encode())
+    return path
+
+
+@pytest.mark.parametrize("packed", ["", ".gz"])
+def test_an_mps_file_states_what_its_sections_say(tmp_path: Path, packed: str) -> None:
+    program = hasten.read(written(tmp_path, f"small.mps{packed}", MPS))
+    statement = program.statement
+    assert (statement.name, statement.columns, statement.rows) == ("small", ("x", "y", "z"), ("limit", "least", "same"))
+    assert (statement.maximize, statement.constant) == (True, 10.0)
+    assert (statement.row_low.tolist(), statement.row_high.tolist()) == ([1, 1, 0], [4, math.inf, 0])
+    assert (statement.low.tolist(), statement.high.tolist()) == ([0, 0, -1], [2, 1, 5])
+    answer = program.solve()
+    assert (answer.objective, dict(answer)) == (14.0, {"x": 1, "y": 1, "z": 1})
+
+
+def test_a_wcsp_file_forbids_what_reaches_its_upper_bound(tmp_path: Path) -> None:
+    answer = hasten.read(written(tmp_path, "tiny.wcsp", WCSP)).solve()
+    costs = {}
+    for a, b, c in np.ndindex(2, 3, 2):
+        first = 5 if a == 1 else 1  # a function of no variables costs 1
+        second = {(0, 0): 10, (1, 2): 3}.get((a, b), 0)
+        third = {(0, 0): 0, (2, 1): 1}.get((b, c), 5)
+        if second < 10:
+            costs[a, b, c] = first + second + third
+    assert answer.objective == min(cost for cost in costs.values() if cost < 10)
+    none = hasten.read(written(tmp_path, "none.wcsp", WCSP.replace("4 10", "4 1", 1))).solve()
+    assert none.status is hasten.Status.INFEASIBLE
+    assert none.values_found is None
+
+
+def test_global_cost_functions_of_small_scopes_are_tables(tmp_path: Path) -> None:
+    text = "apart 3 3 2 100\n3 3 3\n3 0 1 2 -1 salldiff var 7\n3 0 1 2 -1 sgcc var 5 1\n0 1 2\n"
+    program = hasten.read(written(tmp_path, "apart.wcsp", text))
+    for x in np.ndindex(3, 3, 3):
+        twice, zeros = 3 - len(set(x)), x.count(0)
+        expected = 7 * twice + 5 * max(max(0, 1 - zeros), max(0, zeros - 2))
+        assert program.statement.value(np.array(x, dtype=float)) == expected
+    with pytest.raises(hasten.ProgramError, match="line 3: The global cost function 'sregular' is not read"):
+        hasten.read(written(tmp_path, "bad.wcsp", text.replace("salldiff", "sregular")))
+
+
+def test_a_cfn_file_has_names_and_decimals(tmp_path: Path) -> None:
+    answer = hasten.read(written(tmp_path, "tiny.cfn.gz", CFN)).solve()
+    assert (answer.objective, dict(answer)) == (1.5, {"a": 1, "b": 0})
+
+
+def test_a_uai_file_asks_for_the_most_probable(tmp_path: Path) -> None:
+    answer = hasten.read(written(tmp_path, "tiny.uai", UAI)).solve()
+    assert dict(answer) == {"x0": 1, "x1": 2}
+    assert answer.objective == pytest.approx(-math.log(0.75 * 0.7))
+
+
+def test_what_solvers_write_is_read_as_they_meant_it(tmp_path: Path) -> None:
+    rng = np.random.default_rng(2)
+    for n in range(12):
+        program = random_programs.make(rng, 6, products=False)
+        truth = random_programs.best(program)
+        paths = [tmp_path / f"{n}.mps", tmp_path / f"{n}.gurobi.mps"]
+        as_highs(program).writeModel(str(paths[0]))
+        paths.append(tmp_path / f"{n}.highs.lp")
+        as_highs(program).writeModel(str(paths[-1]))
+        model = as_gurobi(program)
+        model.write(str(paths[1]))
+        paths.append(tmp_path / f"{n}.gurobi.lp")
+        model.write(str(paths[-1]))
+        for path in paths:
+            assert hasten.read(path).solve().objective == pytest.approx(truth, abs=1e-6)
+
+
+def test_an_mps_file_may_have_indicators_and_products(tmp_path: Path) -> None:
+    text = MPS.replace("ENDATA", "QUADOBJ\n x x 2\n x y 4\nINDICATORS\n IF least y 0\nENDATA")
+    program = hasten.read(written(tmp_path, "more.mps", text))
+    assert program.solve().objective == pytest.approx(random_programs.best(quadratic_and_indicator()))
+
+
+def quadratic_and_indicator() -> Statement:
+    """Returns what the LP file states."""
+    build = Builder(maximize=True, constant=10.0)
+    for name, low, high, cost in (("x", 0, 2, 3), ("y", 0, 1, 2), ("z", -1, 5, -1)):
+        build.column(name, low, high, True, cost)
+    build.product(0, 0, 1.0)
+    build.product(0, 1, 4.0)
+    build.row([0, 1], [2.0, 1.0], 1, 4)
+    build.row([1, 2], [1.0, -1.0], 0, 0)
+    build.indicator([(1, 0)], [1], [1.0], 1, math.inf, "least")
+    return build.statement()
+
+
+@pytest.mark.parametrize(
+    ("name", "old", "new", "reason"),
+    [
+        ("small.mps", " x value 3 limit 2", " x value 3 limit", r"line 13: .*pairs of a row and a number"),
+        ("small.mps", " x value 3 limit 2", " x value three", r"line 13: The number for 'value' must be a number"),
+        ("small.mps", " y least 1 same 1", " y lest 1", r"line 16: There is no row 'lest'"),
+        ("small.mps", " L limit", " L limit\n L limit", r"line 8: There is a row 'limit' already"),
+        ("small.mps", " L limit", " X limit", r"line 7: A row is a letter"),
+        ("small.mps", " UP bnd x 2", " SC bnd x 2", r"line 25: Semicontinuous"),
+        ("small.mps", " UP bnd x 2", " UP bnd w 2", r"line 25: There is no column 'w'"),
+        ("small.mps", "ENDATA", "SOS1", r"special ordered sets"),
+        ("small.mps", "ENDATA", "", r"without ENDATA"),
+        ("small.mps", " x value 3 limit 2", " x value 1e300 limit 2", r"must be finite|Give a finite one"),
+        ("small.mps", " x value 3 limit 2", " x value nan limit 2", r"not nan"),
+        ("tiny.wcsp", "3 3 4 10", "3 3 400 10", r"the file ends where|The file ends where"),
+        ("tiny.wcsp", "3 3 4 10", "99999999999 3 4 10", r"line 1: the number of variables must be from 0"),
+        ("tiny.wcsp", "2 0 1 0 2", "2 0 7 0 2", r"line 5: a variable must be from 0 to 2"),
+        ("tiny.wcsp", "2 0 1 0 2", "2 0 0 0 2", r"line 5: A cost function names a variable twice"),
+        ("tiny.wcsp", "0 0 10", "0 9 10", r"line 6: a value must be from 0 to 2"),
+        ("tiny.uai", "MARKOV", "MARCOV", r"line 1: A .uai file begins with MARKOV or BAYES"),
+        ("tiny.uai", "0.25 0.75", "0.25 -1", r"A probability must be 0 or more"),
+        ("tiny.uai", "6\n", "7\n", r"the number of entries of a factor must be from 6 to 6"),
+        ("tiny.cfn", '"costs": [1, 2, 10, 0.5, 3, 4]', '"costs": [1, 2]', r"needs 6 costs, not 2"),
+        ("tiny.cfn", '"q", 0', '"t", 0', r"names a value that is not there"),
+        ("tiny.cfn", '"variables"', '"variables', r"line 1: It is not JSON"),
+        ("small.lp", "<= 4", "<= four", r"line 6: Here should be a number, not 'four'"),
+        ("small.lp", "y[-1] - z = 0", "y[-1] - z 0", r"line 8: Here should be"),
+        ("small.lp", "Maximize", "Maximise it", r"line 3"),
+        ("small.lp", "Binaries", "Semi-continuous", r"line 15: It has a section 'Semi-continuous'"),
+        ("small.lp", "^2", "^3", r"line 4: A power other than 2"),
+        ("small.lp", "End", "", r"without End"),
+        ("small.lp", "Generals", "Generals\n  3", r"line 13: Here should be names"),
+        ("tiny.cfn", "<10", "10", r"'mustbe' is < and a number"),
+    ],
+)
+def test_a_bad_file_is_refused_with_its_line_and_reason(
+    tmp_path: Path, name: str, old: str, new: str, reason: str
+) -> None:
+    assert old in FILES[name]
+    path = written(tmp_path, name, FILES[name].replace(old, new, 1))
+    with pytest.raises(hasten.ProgramError, match=reason) as raised:
+        hasten.read(path)
+    assert str(raised.value).startswith(str(path))
+
+
+def test_an_lp_file_says_the_same_as_an_mps_file(tmp_path: Path) -> None:
+    program = hasten.read(written(tmp_path, "small.lp.gz", LP))
+    assert program.columns == ("x[1,a]", "y[-1]", "z")
+    assert program.solve().objective == pytest.approx(random_programs.best(quadratic_and_indicator()))
+
+
+def test_files_that_are_not_there_or_not_text_are_refused(tmp_path: Path) -> None:
+    (tmp_path / "folder.mps").mkdir()
+    (tmp_path / "image.mps").write_bytes(b"\x89PNG\0\0\0")
+    (tmp_path / "cut.mps.gz").write_bytes(gzip.compress(MPS.encode())[:-20])
+    for name, reason in (
+        ("none.mps", "No such file"),
+        ("folder.mps", "this is a directory"),
+        ("image.mps", "not text"),
+        ("cut.mps.gz", "damaged"),
+        ("model.txt", "told by the name's ending"),
+        ("a\0b.mps", "null character"),
+    ):
+        with pytest.raises(hasten.ProgramError, match=reason):
+            hasten.read(tmp_path / name)
+
+
+def test_a_packed_file_cannot_unpack_to_no_end(tmp_path: Path) -> None:
+    path = tmp_path / "bomb.mps.gz"
+    with gzip.open(path, "wb") as file:
+        for _ in range(20):
+            file.write(b" " * 1_000_000)
+    with pytest.raises(hasten.ProgramError, match=r"more than 5,000,000 bytes, unpacked"):
+        hasten.read(path, max_bytes=5_000_000)
+
+
+def test_tables_that_are_never_written_down_cannot_fill_the_memory(tmp_path: Path) -> None:
+    scope = " ".join(map(str, range(19)))
+    text = f"bomb 19 2 999 10\n{'2 ' * 19}\n" + f"19 {scope} 0 0\n" * 999
+    with pytest.raises(hasten.ProgramError, match=r"line 9\d: The tables have more than 50,000,000 entries together"):
+        hasten.read(written(tmp_path, "bomb.wcsp", text))
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_forged_files_are_read_or_refused_and_nothing_else(tmp_path: Path, name: str) -> None:
+    dice, path, refused = random.Random(4), tmp_path / name, 0
+    for _ in range(250):
+        text = list(FILES[name])
+        for _ in range(dice.randint(1, 4)):
+            at = dice.randrange(len(text))
+            kind = dice.random()
+            if kind < 0.4:
+                text[at] = dice.choice("0123456789-+.eE xyzNLG\n'\"{}[],:<")
+            elif kind < 0.7:
+                del text[at : at + dice.randint(1, 12)]
+            else:
+                text[at:at] = text[at : at + dice.randint(1, 40)]
+        path.write_text("".join(text))
+        try:
+            state_file(path)
+        except hasten.ProgramError:
+            refused += 1
+    assert refused > 50

@@ -1,0 +1,273 @@
+"""What is recognised is what was stated: every rule of recognition against trying everything."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+import random_programs
+
+import hasten
+from hasten.programs.columns import implied_whole, prepare
+from hasten.programs.grouping import choose_groups, exclusive_rows
+from hasten.programs.labels import clip, make_cells, make_space, rule_out
+from hasten.programs.program import Program
+from hasten.programs.statement import Builder, Statement
+
+
+def binaries(n: int, name: str = "x[{}]") -> Builder:
+    build = Builder()
+    for j in range(n):
+        build.column(name.format(j), 0, 1, True, float(np.sin(j + 1)))
+    return build
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_the_optimum_is_that_of_trying_everything(seed: int) -> None:
+    rng, feasible = np.random.default_rng(seed), 0
+    for _ in range(40):
+        statement = random_programs.make(rng)
+        answer = Program(statement).solve()
+        truth = random_programs.best(statement)
+        assert answer.optimal
+        assert answer.objective == pytest.approx(truth, abs=1e-6)
+        if math.isfinite(truth):
+            feasible += 1
+            random_programs.check(statement, answer.x)
+            assert answer.bound == pytest.approx(truth, abs=1e-5)
+    assert 15 < feasible < 40
+
+
+@pytest.mark.parametrize("kind", random_programs.KINDS)
+def test_each_kind_of_row_keeps_its_meaning(kind: str) -> None:
+    rng = np.random.default_rng(7)
+    for _ in range(12):
+        build = binaries(6)
+        random_programs.add_row(build, kind, rng)
+        random_programs.add_row(build, kind, rng)
+        statement = build.statement()
+        assert Program(statement).solve().objective == pytest.approx(random_programs.best(statement), abs=1e-6)
+
+
+def test_exclusive_rows_are_those_that_allow_at_most_one() -> None:
+    rng = np.random.default_rng(3)
+    found = 0
+    for _ in range(300):
+        build = binaries(4)
+        weights = rng.integers(1, 5, 4).astype(float) * (-1 if rng.random() < 0.5 else 1)
+        low, high = sorted(rng.integers(-6, 7, 2).astype(float))
+        build.row(range(4), weights, -math.inf if rng.random() < 0.3 else low, math.inf if rng.random() < 0.3 else high)
+        statement = build.statement()
+        points = np.array(np.meshgrid(*[[0, 1]] * 4, indexing="ij")).reshape(4, -1).T
+        held = points[[statement.broken_rows(x.astype(float)).size == 0 for x in points]]
+        groups = exclusive_rows(statement)
+        if groups:
+            found += 1
+            assert held.sum(axis=1).max(initial=0) <= 1
+            assert groups[0].none or held.sum(axis=1).min(initial=1) == 1
+    assert found > 20
+
+
+def test_groups_do_not_overlap_and_cover_an_assignment() -> None:
+    build = binaries(16)
+    for i in range(4):
+        build.row([4 * i + j for j in range(4)], [1.0] * 4, 1, 1)
+        build.row([4 * j + i for j in range(4)], [1.0] * 4, 1, 1)
+    groups = choose_groups(build.statement())
+    assert sorted(np.concatenate([group.columns for group in groups]).tolist()) == list(range(16))
+    assert len(groups) == 4
+
+
+def test_a_part_of_an_overlapping_row_becomes_a_variable_with_none() -> None:
+    build = binaries(7)
+    build.row([0, 1, 2, 3], [1.0] * 4, 1, 1)
+    build.row([3, 4, 5, 6], [1.0] * 4, 1, 1)
+    groups = choose_groups(build.statement())
+    assert [(len(group.columns), group.none) for group in groups] == [(4, False), (3, True)]
+    statement = build.statement()
+    assert Program(statement).solve().objective == pytest.approx(random_programs.best(statement))
+
+
+def test_a_continuous_column_between_whole_ones_is_whole() -> None:
+    build = binaries(2)
+    product = build.column("y", 0, 1, False, -0.4)
+    build.conjunction(product, [0, 1], "y = x0 and x1")
+    loose = build.column("z", 0, 1, False, -0.4)
+    build.row([0, loose], [1.0, 2.0], -math.inf, 2.0)
+    assert implied_whole(build.statement()).tolist() == [False, False, True, False]
+    build.row([product, loose], [1.0, 1.0], -math.inf, 1.0)  # two continuous ones in a row
+    assert not implied_whole(build.statement()).any()
+
+
+def test_bounds_are_tightened_to_whole_numbers_that_lose_nothing() -> None:
+    build = Builder()
+    build.column("a", 0, math.inf, True, -1.0)
+    build.column("b", -math.inf, 2.7, True, 1.0)
+    build.row([0], [2.0], -math.inf, 7.0)
+    build.row([0, 1], [1.0, 1.0], -1.2, math.inf)
+    tight = prepare(build.statement())
+    assert (tight.low.tolist(), tight.high.tolist()) == ([0.0, -4.0], [3.0, 2.0])
+    answer = Program(build.statement()).solve()
+    assert dict(answer) == {"a": 3, "b": -4}
+
+
+def test_ruling_labels_out_keeps_every_answer() -> None:
+    rng = np.random.default_rng(5)
+    dropped = 0
+    for _ in range(60):
+        statement = prepare(random_programs.make(rng, 6))
+        if (statement.low > statement.high).any():
+            continue
+        space = make_space(statement, choose_groups(statement))
+        cells = make_cells(statement, space)
+        found = rule_out(space, cells)
+        truth = random_programs.best(statement)
+        if found is None:
+            assert not math.isfinite(truth)
+            continue
+        dropped += len(space.column) - len(found[0].column)
+        ways = [np.array(way, dtype=np.int64) for way in np.ndindex(*np.diff(found[0].first))]
+        values = [found[0].values(labels) for labels in ways]
+        held = [statement.value(x) for x in values if not statement.broken_rows(x).size]
+        reach = (max if statement.maximize else min)(held, default=-math.inf if statement.maximize else math.inf)
+        assert reach == pytest.approx(truth)
+        for x, labels in zip(values, ways, strict=True):
+            assert found[0].labels(x).tolist() == labels.tolist()
+    assert dropped > 50
+
+
+def test_clipping_makes_a_big_m_small_and_changes_no_row() -> None:
+    build = binaries(4)
+    build.row(range(4), [-1e12, 1.0, 1.0, 1.0], -math.inf, 1.0)
+    statement = build.statement()
+    space = make_space(statement, [])
+    cells = make_cells(statement, space)
+    clipped = clip(space, cells)
+    assert np.abs(clipped.weight).max() == 2.0
+    for x in np.ndindex(2, 2, 2, 2):
+        assert (np.dot(x, [-1e12, 1, 1, 1]) <= 1) == (np.dot(x, [-2, 1, 1, 1]) <= 1)
+
+
+def test_several_rows_of_one_scope_are_one_table() -> None:
+    build = binaries(5)
+    build.row([0, 1, 2], [1.0] * 3, 1, 1)
+    build.row([3, 4], [1.0] * 2, 1, 1)
+    build.row([0, 3], [1.0, -1.0], -math.inf, 0)
+    build.row([1, 4], [1.0, -1.0], -math.inf, 0)
+    build.row([2, 4], [1.0, 1.0], -math.inf, 1)
+    program = Program(build.statement())
+    assert len(program.recognised.tables.table) == 1
+    assert program.recognised.rules.n_rows == 0
+    assert "5 binaries" in program.describe()
+    assert "3 rows became 1 table" in program.describe()
+
+
+def test_decimals_are_as_exact_as_whole_numbers() -> None:
+    build = binaries(3)
+    build.objective[:] = [-1.0, -1.0, -1.0]
+    build.row(range(3), [0.1, 0.2, 0.3], -math.inf, 0.3)
+    answer = Program(build.statement()).solve()
+    assert answer.objective == -2.0  # 0.1 + 0.2 is 0.3, whatever floats say
+
+
+def test_products_and_tables_cost_what_they_say() -> None:
+    build = Builder()
+    for name in "ab":
+        build.column(name, 0, 2, True)
+    build.product(0, 1, -1.0)
+    build.product(0, 0, 0.75)
+    build.table((0, 1), np.where(np.eye(3) > 0, np.inf, 0.0))
+    build.table((1,), np.array([0.0, 0.25, np.inf]))
+    answer = Program(build.statement()).solve()
+    truth = min(0.75 * a * a - a * b + (0.25 if b == 1 else 0) for a in range(3) for b in range(2) if a != b)
+    assert answer.objective == pytest.approx(truth)
+
+
+@pytest.mark.parametrize(
+    ("column", "why", "best"),
+    [
+        (("y", 0.25, 2.5, False, 1.0), "'y' is continuous", 0.5),
+        (("y", 0.0, math.inf, True, 1.0), "'y' has no bounds", 1.0),
+        (("y", -1e6, 1e6, True, 1.0), "'y' takes more than 1,024 values", 1.0),
+    ],
+)
+def test_what_has_no_labels_is_for_the_solver_which_answers(column: tuple, why: str, best: float) -> None:
+    build = binaries(2)
+    build.objective[0] = 2.0
+    j = build.column(*column)
+    build.row([0, j], [1.0, 1.0], 0.5, math.inf)
+    program = Program(build.statement())
+    assert why in program.only_solver
+    assert program.only_solver in program.describe()
+    answer = program.solve()
+    assert answer.status is hasten.Status.SOLVED
+    assert answer["y"] == pytest.approx(best)
+    with pytest.raises(hasten.ProgramError, match="Only the solver"):
+        program.problem()
+
+
+def test_a_program_with_nothing_to_choose_still_has_a_constant() -> None:
+    build = Builder(constant=2.5, maximize=True)
+    build.column("a", 3, 3, True, 2.0)
+    program = Program(build.statement())
+    assert program.solve().objective == 8.5
+    assert hasten.Certifier()(program.problem()).cost == -8.5
+
+
+def test_a_program_without_answers_is_proved_to_have_none() -> None:
+    build = binaries(3)
+    build.row(range(3), [1.0] * 3, 2, math.inf)
+    build.row(range(3), [1.0] * 3, -math.inf, 1)
+    answer = Program(build.statement()).solve()
+    assert (answer.status, answer.proved) == (hasten.Status.INFEASIBLE, True)
+    with pytest.raises(hasten.NoAnswerError, match="No labelling"):
+        _ = answer.x
+
+
+def slot_program(n: int, slots: int, seed: int = 0) -> Statement:
+    """Courses in slots, some of which exclude each other."""
+    rng, build = np.random.default_rng(seed), Builder(name="slots")
+    for c in range(n):
+        for s in range(slots):
+            build.column(f"x[{c},{s}]", 0, 1, True, float(rng.normal()))
+        build.row([c * slots + s for s in range(slots)], [1.0] * slots, 1, 1, f"one[{c}]")
+    for c in range(n - 1):
+        for s in range(slots):
+            build.row([c * slots + s, (c + 1) * slots + s], [1.0] * 2, -math.inf, 1, f"apart[{c},{s}]")
+    return build.statement()
+
+
+def test_kinds_do_not_depend_on_the_size_of_a_program() -> None:
+    small, large = Program(slot_program(4, 3)), Program(slot_program(9, 3, 1))
+    assert len(small.schema.variables) == len(small.schema.factors) == 1
+    other = Program(slot_program(9, 3, 1), like=small)
+    assert other.schema is small.schema
+    assert other.solve().objective == pytest.approx(large.solve().objective)
+    speedup = hasten.Speedup(small.schema, mode="search").fit(
+        small.batch(np.random.default_rng(0).normal(size=(64, 12)))
+    )
+    assert speedup.predict([other.problem()]).valid.all()
+
+
+def test_kinds_that_are_missing_are_told_and_made(caplog: pytest.LogCaptureFixture) -> None:
+    small, other = Program(slot_program(4, 3)), slot_program(4, 4)
+    program = Program(other, like=small)
+    assert program.schema is not small.schema
+    assert "lacks some kinds" in caplog.text
+
+
+def test_where_names_tell_nothing_colours_do() -> None:
+    build = Builder()
+    for j in range(12):
+        build.column(f"x{j}", 0, 1, True)
+    for v in range(4):
+        build.row([3 * v + i for i in range(3)], [1.0] * 3, 1, 1)
+    for i in range(3):
+        build.row([i, 3 + i], [1.0, 1.0], -math.inf, 1)  # the first two differ
+        build.row([6 + i, 9 + i], [1.0, -1.0], 0, 0)  # the last two are equal
+    program = Program(build.statement())
+    keys = program.recognised.parts.variables
+    assert {keys[0][2], keys[1][2]}.isdisjoint({keys[2][2], keys[3][2]})
+    assert {key[1] for key in keys} == {("x# 0", "x# 1", "x# 2")}
+    assert program.solve().optimal
