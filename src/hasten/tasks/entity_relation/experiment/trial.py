@@ -121,6 +121,11 @@ class Trial:
         """How many of the sentences each ILP solver answers."""
         return ilps.count_answers(self.ilp, [self.batch[p] for p in range(len(self.batch))])
 
+    @cached_property
+    def passes(self) -> Passes:
+        """Passes of the ILP solver over the sentences, and what is known of their times."""
+        return Passes(self.ilp)
+
     def deal(self, rng: np.random.Generator) -> Deal:
         """Returns the test sentences in a fresh order."""
         order = rng.permutation(len(self.sentences))
@@ -128,7 +133,7 @@ class Trial:
 
     def by_ilp(self, **about: Any) -> Contender:
         """Returns the ILP solver itself as a contender: each pass has new models, built before the clock starts."""
-        passes, answers = Passes(self.ilp), self.reference.ilp
+        passes, answers = self.passes, self.reference.ilp
         note = ilps.in_words(self.answered_by)
 
         def after() -> dict[str, Any]:
