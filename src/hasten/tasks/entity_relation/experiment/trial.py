@@ -106,10 +106,11 @@ class Trial:
         gaps = []
         for p in range(min(len(self.batch), 200)):
             problem = self.batch[p]
-            for v in range(problem.n_variables):
-                two = np.partition(problem.costs_of(v), 1)[:2]
-                gaps.append(two[1] - two[0])
-        return float(np.median(gaps))
+            for costs in (problem.costs_of(v) for v in range(problem.n_variables)):
+                if len(costs) > 1:
+                    two = np.partition(costs, 1)[:2]
+                    gaps.append(two[1] - two[0])
+        return float(np.median(gaps)) if gaps else 1.0
 
     @cached_property
     def as_they_come(self) -> Deal:
