@@ -174,6 +174,8 @@ def test_labels_that_the_task_lacks_are_refused_with_the_remedy(sentences):
     odd = [replace(sentences[0], types=("Method",) * len(sentences[0].spans)), *sentences[1:20]]
     with pytest.raises(CorpusError, match=r"has the label 'Method', which the task lacks.*--induce"):
         Experiment(odd, sentences)
+    with pytest.raises(CorpusError, match="has the label 'Kill'"):  # a relation is not a type
+        Experiment([replace(sentences[0], types=("Kill",) * len(sentences[0].spans)), *sentences[1:20]], sentences)
     assert "Method" in Experiment.on(Corpora(odd, sentences, "odd"), induce=True).task.entity_labels
 
 

@@ -177,21 +177,30 @@ def test_what_is_too_large_is_answered_by_highs_and_said_so(monkeypatch):
     passes = Passes(ilp)
     passes.ready(batch)()
     assert {name: len(each) for name, each in passes.solving.items()} == {"small": 1, "highs": 1}
+    assert {size: len(each) for size, each in passes.by_size.items()} == {4: 2, 9: 3}
     fresh = next(each for each in made if isinstance(each, Small) and each is not made[0])
     assert fresh.asked == [4, 4]  # each once, and none that it would refuse
 
 
-def test_models_are_built_before_a_pass_and_each_problem_is_solved_once():
+def test_models_are_built_before_a_pass_and_each_problem_is_solved_once(monkeypatch):
+    made = []
+
+    def make(name, **options):
+        made.append(make_solver(name, **options))
+        return made[-1]
+
+    monkeypatch.setattr(ilps, "make_solver", make)
     task, rng = EntityRelationTask(), np.random.default_rng(0)
     batch = task.batch(np.array([2, 3, 2]), rng.normal(size=2 * (8 + 12) + 12 + 36))
     passes = Passes(Ilp("highs"))
     ready = passes.ready(batch)
-    ((solver, problems),) = ready.mine.values()
-    assert solver.n_built == 2
+    assert [solver.n_built for solver in made] == [0, 2]  # a new solver, not the one that answered first
+    assert len(passes.building) == 1
+    assert not passes.solving
     ready()
-    assert solver.n_built == 2
-    assert len(problems) == 3
-    assert len(passes.building) == len(passes.solving["highs"]) == 1
+    assert [solver.n_built for solver in made] == [0, 2]
+    assert len(passes.solving["highs"]) == 1
+    assert {size: len(each) for size, each in passes.by_size.items()} == {4: 2, 9: 1}
 
 
 def test_only_the_papers_corpus_is_taken_for_it():

@@ -81,15 +81,16 @@ class Experiment:
 
     def _check_labels(self) -> None:
         """Refuses labels that the task does not have."""
-        known = {*self.task.entity_labels, *self.task.relation_labels}
+        types, relations = set(self.task.entity_labels), set(self.task.arguments)
         for sentence in self.labelled:
-            for name in (*(sentence.types or ()), *(name for _, _, name in sentence.relations or ())):
-                if name not in known:
-                    raise CorpusError(
-                        f"Sentence {sentence.id!r} has the label {name!r}, which the task lacks: it has "
-                        f"{', '.join((*self.task.entity_labels, *self.task.relation_labels))}. To take the labels from "
-                        "the corpus: --induce on the command line, induce=True in Python."
-                    )
+            unknown = [name for name in sentence.types or () if name not in types]
+            unknown += [name for _, _, name in sentence.relations or () if name not in relations]
+            if unknown:
+                raise CorpusError(
+                    f"Sentence {sentence.id!r} has the label {unknown[0]!r}, which the task lacks: its types are "
+                    f"{', '.join(self.task.entity_labels)}, its relations {', '.join(self.task.arguments)}. To take "
+                    "the labels from the corpus: --induce on the command line, induce=True in Python."
+                )
 
     @property
     def runs_each(self) -> int:

@@ -6,8 +6,8 @@ it, and the row says so. Which sizes that is, is found out before anything is ti
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from functools import cached_property
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import cached_property, partial
 
 from hasten.errors import SolverTooSmall
 from hasten.model.batch import Batch
@@ -86,30 +86,24 @@ class Passes:
         self.ilp = ilp
         self.building: list[float] = []  # milliseconds, of each pass
         self.solving: dict[str, list[float]] = {}  # likewise, by who answered
+        self.by_size: dict[int, list[float]] = {}  # of each problem, by its number of variables
 
-    def ready(self, batch: Batch) -> Pass:
-        """Builds the models, and returns the pass that solves every problem once."""
+    def ready(self, batch: Batch) -> Callable[[], None]:
+        """Builds the models, and returns what solves every problem once, in their order."""
         ilp, problems = self.ilp.fresh(), [batch[p] for p in range(len(batch))]
         _, elapsed = timed(lambda: ilp.prepare(problems))
         self.building.append(elapsed)
-        return Pass(self, ilp, problems)
+        asked = [(problem, ilp.whose(problem)) for problem in problems]
+        return lambda: self._solve(asked)
 
-
-class Pass:
-    """One pass: called, it solves its problems, those of each solver together, and keeps the time of each."""
-
-    def __init__(self, passes: Passes, ilp: Ilp, problems: list[Problem]) -> None:
-        self.passes = passes
-        self.mine: dict[str, tuple[Solver, list[Problem]]] = {}
-        for problem in problems:
-            solver = ilp.whose(problem)
-            self.mine.setdefault(solver.name, (solver, []))[1].append(problem)
-
-    def __call__(self) -> None:
-        """Solves them."""
-        for name, (solver, problems) in self.mine.items():
-            _, elapsed = timed(lambda solver=solver, problems=problems: [solver.solve(each) for each in problems])  # type: ignore[misc]
-            self.passes.solving.setdefault(name, []).append(elapsed)
+    def _solve(self, problems: Sequence[tuple[Problem, Solver]]) -> None:
+        total: dict[str, float] = {}
+        for problem, solver in problems:
+            _, elapsed = timed(partial(solver.solve, problem))
+            total[solver.name] = total.get(solver.name, 0.0) + elapsed
+            self.by_size.setdefault(problem.n_variables, []).append(elapsed)
+        for name, elapsed in total.items():
+            self.solving.setdefault(name, []).append(elapsed)
 
 
 def in_words(answered: Mapping[str, int]) -> str:

@@ -106,10 +106,11 @@ class Trial:
         gaps = []
         for p in range(min(len(self.batch), 200)):
             problem = self.batch[p]
-            for v in range(problem.n_variables):
-                two = np.partition(problem.costs_of(v), 1)[:2]
-                gaps.append(two[1] - two[0])
-        return float(np.median(gaps))
+            for costs in (problem.costs_of(v) for v in range(problem.n_variables)):
+                if len(costs) > 1:
+                    two = np.partition(costs, 1)[:2]
+                    gaps.append(two[1] - two[0])
+        return float(np.median(gaps)) if gaps else 1.0
 
     @cached_property
     def as_they_come(self) -> Deal:
@@ -121,6 +122,11 @@ class Trial:
         """How many of the sentences each ILP solver answers."""
         return ilps.count_answers(self.ilp, [self.batch[p] for p in range(len(self.batch))])
 
+    @cached_property
+    def passes(self) -> Passes:
+        """Passes of the ILP solver over the sentences, and what is known of their times."""
+        return Passes(self.ilp)
+
     def deal(self, rng: np.random.Generator) -> Deal:
         """Returns the test sentences in a fresh order."""
         order = rng.permutation(len(self.sentences))
@@ -128,7 +134,7 @@ class Trial:
 
     def by_ilp(self, **about: Any) -> Contender:
         """Returns the ILP solver itself as a contender: each pass has new models, built before the clock starts."""
-        passes, answers = Passes(self.ilp), self.reference.ilp
+        passes, answers = self.passes, self.reference.ilp
         note = ilps.in_words(self.answered_by)
 
         def after() -> dict[str, Any]:

@@ -36,6 +36,8 @@ def show_results(results: Entry, console: Console) -> None:
     """Prints every row, the paper's figures below those that are its own, and how sure the figures are."""
     about, rows, paper = results["about"], results["rows"], results.get("paper") or ()
     what = counted(about["n_test"], "synthetic test sentence" if about["synthetic"] else "test sentence")
+    n_seeds = number(about.get("seeds")) or 1
+    what += f" with each of {n_seeds:.0f} seeds" if n_seeds > 1 else ""
     answered = about.get("answered_by") or {about["solver"]: about["n_test"]}
     solvers = " and ".join(f"{name} ({n:,})" if len(answered) > 1 else str(name) for name, n in answered.items())
     console.print(
