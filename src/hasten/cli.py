@@ -299,17 +299,13 @@ def compile_all() -> None:
     Kernels are kept beside the package; where that cannot be written, in the user's cache directory. NUMBA_CACHE_DIR
     names another place. What other versions left there is removed.
     """
-    from hasten.jit.compiling import DRIVERS, is_compiled
-    from hasten.jit.keeping import remove_old_files
-    from hasten.warm import compile_kernels
+    from hasten.warm import compile_and_tidy
 
-    n_left = sum(not is_compiled(driver) for driver in DRIVERS)
     with show_progress(errors) as tell:
-        compile_kernels(tell)
-    n_removed = remove_old_files(DRIVERS)
-    console.print(f"{_count(len(DRIVERS), 'driver')} compiled, {n_left} of them now.", highlight=False)
-    if n_removed:
-        console.print(f"Removed {_count(n_removed, 'file')} that other versions left.", highlight=False)
+        done = compile_and_tidy(tell)
+    console.print(f"{_count(done.n_drivers, 'driver')} compiled, {done.n_new} of them now.", highlight=False)
+    if done.n_removed:
+        console.print(f"Removed {_count(done.n_removed, 'file')} that other versions left.", highlight=False)
 
 
 @app.command()

@@ -7,10 +7,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from typing import NamedTuple
 
 import numpy as np
 
 from hasten.demo import running_example
+from hasten.jit.compiling import DRIVERS, is_compiled
+from hasten.jit.keeping import remove_old_files
 from hasten.learning.learner import Learner
 from hasten.model.batch import Batch
 from hasten.model.problem import Problem
@@ -20,12 +23,28 @@ from hasten.search.constrained import ConstrainedSearch
 from hasten.search.reduced import ReducedSearch
 from hasten.solvers import make_solver
 from hasten.speedup.calibration import calibrate
-from hasten.speedup.mode import TextMode
+from hasten.speedup.mode import Mode, TextMode
+from hasten.speedup.predictor import Speedup
 from hasten.support.arrays import FloatArray, IntArray
 from hasten.support.progress import Tell, tell_nobody
 from hasten.tasks.entity_relation.data.synthetic import generate
 from hasten.tasks.entity_relation.names import Training
 from hasten.tasks.entity_relation.tagger import Tagger
+
+
+class Compiled(NamedTuple):
+    """What compiling everything did."""
+
+    n_drivers: int
+    n_new: int  # those that were not compiled before
+    n_removed: int  # files that other versions had left
+
+
+def compile_and_tidy(tell: Tell = tell_nobody) -> Compiled:
+    """Compiles what is not compiled yet, and removes what other versions left."""
+    n_new = sum(not is_compiled(driver) for driver in DRIVERS)
+    compile_kernels(tell)
+    return Compiled(len(DRIVERS), n_new, remove_old_files(DRIVERS))
 
 
 def compile_kernels(tell: Tell = tell_nobody) -> None:
@@ -39,6 +58,7 @@ def compile_kernels(tell: Tell = tell_nobody) -> None:
         "reduced search": lambda: ReducedSearch()(problem),
         "enumeration": lambda: (make_solver("brute").solve(problem), problem.check(problem.labels([0, 0, 0, 0]))),
         "learning": lambda: _learn(problem),
+        "learning of tables": lambda: _learn_tables(problem),
         "calibration": lambda: calibrate(BeamSearch(2), _noise(problem, 100)),
         "entities and relations": _label_text,
     }
@@ -68,6 +88,11 @@ def _prove(problem: Problem) -> None:
 def _learn(problem: Problem) -> None:
     batch = _noise(problem, 8)
     Learner().fit(batch, Certifier()(batch))
+
+
+def _learn_tables(problem: Problem) -> None:
+    batch = _noise(problem, 60)
+    Speedup(problem.structure.schema, mode=Mode.LEARNED, min_agreement=None).fit(batch, greedy()(batch))
 
 
 def _noise(problem: Problem, n: int) -> Batch:
