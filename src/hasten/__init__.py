@@ -23,6 +23,7 @@ from hasten.errors import (
     SolverWrong,
     WriteError,
 )
+from hasten.learning.gate import Gate
 from hasten.learning.heuristic import Heuristic
 from hasten.learning.learner import Learner
 from hasten.model.batch import Batch
@@ -42,6 +43,7 @@ from hasten.search.constrained import ConstrainedSearch
 from hasten.search.reduced import ReducedSearch
 from hasten.solvers import Solver, available_solvers, make_solver
 from hasten.speedup.calibration import Calibration
+from hasten.speedup.gated import GateCalibration, GatedSearch, calibrate_gate
 from hasten.speedup.predictor import Speedup
 
 __version__ = "0.1.0"
@@ -59,6 +61,9 @@ __all__ = [
     "ConstrainedSearch",
     "CorpusError",
     "FactorKind",
+    "Gate",
+    "GateCalibration",
+    "GatedSearch",
     "HastenError",
     "Heuristic",
     "Learner",
@@ -91,6 +96,7 @@ __all__ = [
     "adopt",
     "adopt_all",
     "available_solvers",
+    "calibrate_gate",
     "greedy",
     "make_solver",
     "read",

@@ -28,6 +28,7 @@ import numpy as np
 from rich.console import Console
 
 from hasten.errors import NotFittedError, ProblemError, SchemaError, SolverDisagrees
+from hasten.learning.gate import Cheap, Gate
 from hasten.learning.heuristic import Heuristic
 from hasten.learning.learner import Learner
 from hasten.learning.targets import Answers, read_answers
@@ -48,6 +49,7 @@ from hasten.speedup.black_box import prove_or_solve
 from hasten.speedup.calibration import Calibration, calibrate, disagreeing
 from hasten.speedup.choosing import Choice, Ways, answer, choose, doubted
 from hasten.speedup.estimator import Estimator, not_fitted
+from hasten.speedup.gated import GateCalibration, GatedSearch, calibrate_gate
 from hasten.speedup.guidance import ENOUGH, learn_and_try
 from hasten.speedup.history import History
 from hasten.speedup.lessons import AFRESH
@@ -115,6 +117,10 @@ class Speedup(Estimator):
     learn
         Whether every answer of the black box teaches: the heuristic or, in learned mode, the tables. Off by default:
         `predict` then changes nothing that was learned.
+    gate
+        Which kinds of variables have dear costs, and cheap features of them: a `Gate`. `fit` teaches it, `calibrate`
+        chooses how much doubt it allows, and search mode then answers by it (`GatedSearch`) in place of the beam. None,
+        the default, has none.
 
     Trust in what was learned, and in the search:
 
@@ -163,6 +169,7 @@ class Speedup(Estimator):
         audit: float = 0.02,
         min_agreement: float | None = 0.95,
         learner: Learner | None = None,
+        gate: Gate | None = None,
         max_nodes: int | None = None,
         time_limit: float | None = None,
         call_limit: float | None = None,
@@ -191,6 +198,7 @@ class Speedup(Estimator):
         self.audit = audit
         self.min_agreement = min_agreement
         self.learner = learner
+        self.gate = gate
         self.max_nodes = max_nodes
         self.time_limit = time_limit
         self.call_limit = call_limit
@@ -234,9 +242,11 @@ class Speedup(Estimator):
         else:
             learner.fit(batch, answers)
         counters = Counters(solver_calls=calls, labelled=len(batch), updates=learner.n_mistakes)
+        gated = None if self.gate is None else GatedSearch(replace(self.gate).fit(batch, answers))
         with self._lock:
             new = Memory(np.random.default_rng(self.seed), guided, learner, counters)
             new.n_compared, new.follows = self._memory.n_compared, self._memory.follows
+            new.gated = gated
             self._kept = new
         return self
 
@@ -293,18 +303,20 @@ class Speedup(Estimator):
         problems: Batch | Iterable[Problem],
         *,
         risk: float = 0.01,
-        confidence: float = 0.95,
+        confidence: float | None = None,
         widths: Iterable[int] | None = None,
         against: str = "search",
-    ) -> Calibration:
+    ) -> Calibration | GateCalibration:
         """Sets theta, and the width if `widths` are given: the smallest that changes few answers.
+
+        With a `gate`, sets how much doubt that allows instead, always against the black box.
 
         problems
             New ones, which neither `fit` nor the model has seen, by the hundred; they need no labels.
         risk
             The share of answers that theta may change, between 0 and 1. 0.01 by default.
         confidence
-            How sure of that to be, between 0 and 1. 0.95 by default.
+            How sure of that to be, between 0 and 1. 0.95 by default, 0.99 with a gate.
         widths
             Widths to choose from: the one that computes the fewest costs wins. None, the default, keeps the width.
         against
@@ -313,11 +325,13 @@ class Speedup(Estimator):
         if against not in ("search", "solver"):
             raise ProblemError(f"Calibrate against 'search' or 'solver', not {against!r}.")
         batch = self._checked(problems)
+        if self.gate is not None:
+            return self._calibrate_gate(batch, risk, 0.99 if confidence is None else confidence)
         chosen = calibrate(
             self._beam(self._guide()),
             batch,
             risk=risk,
-            confidence=confidence,
+            confidence=0.95 if confidence is None else confidence,
             widths=widths,
             black_box=(lambda some: self._answered(some)[0]) if against == "solver" else None,
             run_as=self._reduced,
@@ -329,6 +343,17 @@ class Speedup(Estimator):
             chosen = replace(chosen, note=f"{unused} {chosen.note}".rstrip())
         with self._lock:
             self.theta, self.width = chosen.theta, chosen.width
+        return chosen
+
+    def _calibrate_gate(self, batch: Batch, risk: float, confidence: float) -> GateCalibration:
+        gated = self._gated()
+        if gated is None:
+            raise not_fitted("This speedup's gate has not learned to guess yet. Call fit before calibrate.")
+        batch = batch.resolved()
+        exact, _ = self._answered(batch)
+        chosen = calibrate_gate(gated, batch, exact, risk=risk, confidence=confidence, n_jobs=self.n_jobs)
+        with self._lock:
+            self._memory.gated = replace(gated, max_doubt=chosen.max_doubt)
         return chosen
 
     @property
@@ -399,11 +424,15 @@ class Speedup(Estimator):
         schema: Schema,
         *,
         solver: str | Solver | Callable[[Problem], Any] | None = None,
+        cheap: Mapping[str, Cheap | None] | None = None,
     ) -> Speedup:
-        """Reads a speedup that was saved for this schema; a `solver` of your own must be given again."""
+        """Reads a speedup that was saved for this schema.
+
+        A `solver` of your own must be given again, and so must the functions for the `cheap` features of a gate.
+        """
         from hasten.speedup.persistence import load
 
-        return load(cls, Path(path), schema, solver)
+        return load(cls, Path(path), schema, solver, cheap)
 
     @property
     def _memory(self) -> Memory:
@@ -682,8 +711,20 @@ class Speedup(Estimator):
     # -- what the settings say --------------------------------------------------------------------------
 
     def _search(self, batch: Batch) -> Solutions:
-        """Searches as set, with the weights as they are now."""
+        """Searches as set, with the weights as they are now; by the gate, if it has learned."""
+        gated = self._gated()
+        if gated is not None:
+            return gated(batch, n_jobs=self.n_jobs)
         return self._search_by(self._guide())(batch, n_jobs=self.n_jobs)
+
+    def _gated(self) -> GatedSearch | None:
+        """Returns the search by the gate, if there is one that has learned."""
+        with self._lock:
+            gated = None if self.gate is None else self._memory.gated
+        if gated is None:
+            return None
+        certifier = Certifier(max_nodes=self.max_nodes, time_limit=self.time_limit, call_limit=self.call_limit)
+        return replace(gated, certifier=certifier)
 
     def _guide(self) -> FloatArray | None:
         with self._lock:
@@ -759,6 +800,8 @@ class Speedup(Estimator):
         Audit(self.min_agreement)
         if self.learner is not None and not isinstance(self.learner, Learner):
             raise ProblemError(f"learner must be a Learner, or None for one as the search needs; got {self.learner!r}.")
+        if self.gate is not None and not isinstance(self.gate, Gate):
+            raise ProblemError(f"gate must be a Gate, or None for none; got {self.gate!r}.")
         if self.max_nodes is not None:
             check_whole("max_nodes", self.max_nodes)
         check_limit("time_limit", self.time_limit)

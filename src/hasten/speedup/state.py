@@ -18,6 +18,7 @@ from hasten.model.solution import Solution, Solutions, Source, Status
 from hasten.speedup.agreeing import FIRST
 from hasten.speedup.audit import Agreement, Audit, Counters
 from hasten.speedup.choosing import Choice
+from hasten.speedup.gated import GatedSearch
 from hasten.speedup.history import History
 from hasten.speedup.lessons import Lessons
 from hasten.support.arrays import BoolArray, FloatArray
@@ -40,6 +41,7 @@ class Memory:
     n_compared: int = 0  # proofs compared with a solver of the user's own
     follows: bool = False  # whether that disagreed, and is asked every time since
     single: dict[tuple[Status, Source], list[int]] = field(default_factory=dict)  # problems and variables, yet to count
+    gated: GatedSearch | None = None  # the search by a gate that has learned
     weights: FloatArray | None = field(init=False)  # of what was learned so far: a copy, that no teaching changes
 
     def __post_init__(self) -> None:
