@@ -42,8 +42,10 @@ from hasten.search.beam import FORCED, BeamSearch, greedy
 from hasten.search.constrained import ConstrainedSearch
 from hasten.search.reduced import ReducedSearch
 from hasten.solvers import Solver, available_solvers, make_solver
+from hasten.speedup.amortized import Amortizer
 from hasten.speedup.calibration import Calibration
 from hasten.speedup.gated import GateCalibration, GatedSearch, calibrate_gate
+from hasten.speedup.pool import AnswerPool
 from hasten.speedup.predictor import Speedup
 
 __version__ = "0.1.0"
@@ -52,7 +54,9 @@ __all__ = [
     "FORCED",
     "SOURCES",
     "STATUSES",
+    "Amortizer",
     "Answer",
+    "AnswerPool",
     "Batch",
     "BeamSearch",
     "Calibration",

@@ -54,6 +54,7 @@ from hasten.speedup.guidance import ENOUGH, learn_and_try
 from hasten.speedup.history import History
 from hasten.speedup.lessons import AFRESH
 from hasten.speedup.mode import Mode
+from hasten.speedup.pool import AnswerPool
 from hasten.speedup.state import Memory
 from hasten.support.arrays import BoolArray, FloatArray, IntArray
 from hasten.support.checks import check_limit, check_number, check_switch, check_whole
@@ -61,6 +62,7 @@ from hasten.support.progress import show_progress
 
 log = logging.getLogger(__name__)
 PART, TRUSTED_PART = 64, 1024  # problems that learned mode takes at a time while it learns: not trusted, trusted
+MAX_PAST = 2**16
 SWITCHES = ("prove", "enforce", "look_ahead", "reduce", "search_first", "repair", "learn", "progress")
 
 
@@ -88,6 +90,9 @@ class Speedup(Estimator):
         default, or "raise".
     max_nodes
         How far a proof branches before the solver is asked (`Certifier`). None, the default, suits most problems.
+    past
+        How many past answers to keep of each structure (`AnswerPool`), though not in files: the best of them is where
+        a proof and the solver start from, and a candidate in search mode. 0, the default, keeps none.
     search_first
         Whether a proof starts from what a search found. Off by default: a proof needs no search.
 
@@ -171,6 +176,7 @@ class Speedup(Estimator):
         learner: Learner | None = None,
         gate: Gate | None = None,
         max_nodes: int | None = None,
+        past: int = 0,
         time_limit: float | None = None,
         call_limit: float | None = None,
         solver_options: Mapping[str, Any] | None = None,
@@ -200,6 +206,7 @@ class Speedup(Estimator):
         self.learner = learner
         self.gate = gate
         self.max_nodes = max_nodes
+        self.past = past
         self.time_limit = time_limit
         self.call_limit = call_limit
         self.solver_options = solver_options
@@ -246,7 +253,7 @@ class Speedup(Estimator):
         with self._lock:
             new = Memory(np.random.default_rng(self.seed), guided, learner, counters)
             new.n_compared, new.follows = self._memory.n_compared, self._memory.follows
-            new.gated = gated
+            new.gated, new.pool = gated, self._memory.pool
             self._kept = new
         return self
 
@@ -508,8 +515,9 @@ class Speedup(Estimator):
 
     def _proves_alone(self) -> bool:
         """Whether a single problem can be answered by a proof alone, the short way."""
+        more = self.learn or self.search_first or self.past
         limited = self.time_limit is not None or self.call_limit is not None
-        return self.mode == Mode.CERTIFIED and self.prove and not (self.learn or self.search_first or limited)
+        return self.mode == Mode.CERTIFIED and self.prove and not (more or limited)
 
     def _prove_one(self, problem: Problem) -> Solution | None:
         """Proves one problem without what only batches need; None if that takes the solver."""
@@ -542,6 +550,9 @@ class Speedup(Estimator):
                 self._memory.follows = True
             exact, calls = self._answered(batch, progress)
         warn_of_failures(exact)
+        pool = self._pool()
+        if pool is not None:
+            pool.learn(exact)
         return exact, calls
 
     def _answered(self, batch: Batch, progress: Progress | None = None) -> tuple[Solutions, int]:
@@ -553,7 +564,7 @@ class Speedup(Estimator):
         return prove_or_solve(
             batch,
             self._solver,
-            found=self._search(batch) if self.search_first else None,
+            found=self._start(batch),
             max_nodes=self.max_nodes,
             time_limit=self.time_limit,
             call_limit=self.call_limit,
@@ -561,6 +572,23 @@ class Speedup(Estimator):
             progress=progress,
             on_error=on_error,
         )
+
+    def _start(self, batch: Batch) -> Solutions | None:
+        """Returns what a proof starts from: what was searched, or else the best past answers, if that is wanted."""
+        if self.search_first:
+            return self._search(batch)
+        pool = self._pool()
+        return None if pool is None else pool.best(batch)
+
+    def _pool(self) -> AnswerPool | None:
+        """Returns the past answers, if they are to be kept."""
+        if not self.past:
+            return None
+        with self._lock:
+            memory = self._memory
+            if memory.pool is None or memory.pool.max_answers != self.past:
+                memory.pool = AnswerPool(self.past)
+            return memory.pool
 
     def _compare(self, exact: Solutions, seconds: float | None) -> int:
         """Compares some proofs with a solver of the user's own; returns how many. One dispute is an error.
@@ -712,10 +740,14 @@ class Speedup(Estimator):
 
     def _search(self, batch: Batch) -> Solutions:
         """Searches as set, with the weights as they are now; by the gate, if it has learned."""
-        gated = self._gated()
-        if gated is not None:
-            return gated(batch, n_jobs=self.n_jobs)
-        return self._search_by(self._guide())(batch, n_jobs=self.n_jobs)
+        search = self._gated() or self._search_by(self._guide())
+        found = search(batch, n_jobs=self.n_jobs)
+        pool = self._pool()
+        if pool is None or batch.lazy or not self._proves:  # costs must be known, and be all that counts
+            return found
+        past = pool.best(batch)
+        better = past.valid & (~found.valid | (past.cost < found.cost))
+        return found.replace(better, past.select(better)) if better.any() else found
 
     def _gated(self) -> GatedSearch | None:
         """Returns the search by the gate, if there is one that has learned."""
@@ -804,6 +836,7 @@ class Speedup(Estimator):
             raise ProblemError(f"gate must be a Gate, or None for none; got {self.gate!r}.")
         if self.max_nodes is not None:
             check_whole("max_nodes", self.max_nodes)
+        check_whole("past", self.past, most=MAX_PAST)
         check_limit("time_limit", self.time_limit)
         check_limit("call_limit", self.call_limit)
         if self.solver_options is not None and not isinstance(self.solver_options, Mapping):

@@ -21,6 +21,7 @@ from hasten.speedup.choosing import Choice
 from hasten.speedup.gated import GatedSearch
 from hasten.speedup.history import History
 from hasten.speedup.lessons import Lessons
+from hasten.speedup.pool import AnswerPool
 from hasten.support.arrays import BoolArray, FloatArray
 
 log = logging.getLogger(__name__)
@@ -42,6 +43,7 @@ class Memory:
     follows: bool = False  # whether that disagreed, and is asked every time since
     single: dict[tuple[Status, Source], list[int]] = field(default_factory=dict)  # problems and variables, yet to count
     gated: GatedSearch | None = None  # the search by a gate that has learned
+    pool: AnswerPool | None = None  # past answers
     weights: FloatArray | None = field(init=False)  # of what was learned so far: a copy, that no teaching changes
 
     def __post_init__(self) -> None:
