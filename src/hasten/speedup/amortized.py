@@ -78,7 +78,7 @@ class Amortizer(Searcher):
         How many past problems to keep of each structure and set of tables. 1,024 by default.
 
     Called with problems it returns their answers: `Status.PROVED`, or `Status.SOLVED` if the past answer was a
-    solver's; `Status.OPEN` where no theorem applies.
+    solver's; `Status.OPEN` where no theorem applies. Threads must not share one.
     """
 
     margins: bool = False

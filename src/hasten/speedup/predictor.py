@@ -124,8 +124,8 @@ class Speedup(Estimator):
         `predict` then changes nothing that was learned.
     gate
         Which kinds of variables have dear costs, and cheap features of them: a `Gate`. `fit` teaches it, `calibrate`
-        chooses how much doubt it allows, and search mode then answers by it (`GatedSearch`) in place of the beam. None,
-        the default, has none.
+        chooses how much doubt it allows, and search mode then answers by it (`GatedSearch`) in place of the beam; other
+        modes compute every cost. None, the default, has none.
 
     Trust in what was learned, and in the search:
 
