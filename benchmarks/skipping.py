@@ -20,7 +20,7 @@ import json
 import math
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from itertools import pairwise
 from pathlib import Path
 from zlib import crc32
@@ -54,6 +54,7 @@ class Case:
     batch: Batch
     answers: Solutions
     cheap: dict[str, Cheap]
+    settled: bool = True  # whether the gate sees the costs of settled variables
 
 
 @dataclass(frozen=True)
@@ -185,7 +186,7 @@ def measure(case: Case, seed: int, risk: float) -> Split:
     """Learns, calibrates and measures on one split."""
     n = len(case.batch)
     learn, tune, test = np.split(np.random.default_rng(seed).permutation(n), [n // 2, 3 * n // 4])
-    gate = Gate(case.cheap, seed=seed).fit(case.batch.select(learn), case.answers.select(learn))
+    gate = Gate(case.cheap, case.settled, seed=seed).fit(case.batch.select(learn), case.answers.select(learn))
     chosen = calibrate_gate(GatedSearch(gate), case.batch.select(tune), case.answers.select(tune), risk=risk)
     some = case.batch.select(test)
     found = GatedSearch(gate, chosen.max_doubt)(some)
@@ -223,7 +224,7 @@ def count_calls(case: Case, risk: float, n: int = 200) -> dict[str, float]:
 
     lazy = Batch.build(case.batch.structures, case.batch.structure, scorer)
     theta = calibrate(BeamSearch(2), case.batch[half : half + 2000]).theta
-    gate = Gate(case.cheap).fit(case.batch[:half], case.answers[:half])
+    gate = Gate(case.cheap, case.settled).fit(case.batch[:half], case.answers[:half])
     tune = slice(half, half + 2000)
     doubt = calibrate_gate(GatedSearch(gate), case.batch[tune], case.answers[tune], risk=risk).max_doubt
     found = {}
@@ -248,6 +249,7 @@ def main() -> None:
     if args.corpus:
         corpora = Corpora.read(args.corpus, args.unlabeled)
         cases += [news(corpora, training) for training in Training]
+    cases += [replace(case, name=f"{case.name}, one call", settled=False) for case in cases]
     if args.tagged:
         cases.append(tagging(args.tagged))
     table = Table("task", "problems", "constraints", "computed", "changed", "limit", "within", "calls: theta", "gate")

@@ -131,6 +131,21 @@ def test_values_weigh_features() -> None:
     assert (guesses.label == labels)[guesses.dear].all()
 
 
+@pytest.mark.parametrize("shift", [-(2**62), 2**62])
+def test_features_may_be_any_numbers_but_minus_one(shift: int) -> None:
+    batch, related, labels = labelled(400, 0)
+
+    def cheap(problems: np.ndarray, variables: np.ndarray) -> np.ndarray:
+        return (shift + 10 * related[problems] + variables)[:, None]
+
+    def unsigned(problems: np.ndarray, variables: np.ndarray) -> np.ndarray:
+        return cheap(problems, variables).astype(np.uint64)
+
+    for features in (cheap, unsigned):
+        guesses = Gate({"relation": features}).fit(batch, labels).guess(batch)
+        assert (guesses.label == labels)[guesses.dear].all()
+
+
 def test_the_ids_of_problems_are_kept_when_costs_are_given() -> None:
     batch, related, labels = labelled(300, 0)
     ids = np.arange(300)[::-1].copy()
@@ -146,11 +161,12 @@ def test_the_ids_of_problems_are_kept_when_costs_are_given() -> None:
 
 def test_what_it_learned_is_saved_and_loaded(tmp_path: Path) -> None:
     batch, related, labels = labelled(300, 0)
-    gate = Gate({"relation": hints(related)}, n_rows=256).fit(batch, labels)
+    gate = Gate({"relation": hints(related)}, settled=False, n_rows=256).fit(batch, labels)
     gate.save(tmp_path / "gate")
     schema = batch.structures[0].schema
     again = Gate.load(tmp_path / "gate", schema, {"relation": hints(related)})
     assert again.n_rows == 256
+    assert not again.settled
     assert (again.guess(batch).doubt == gate.guess(batch).doubt).all()
     with pytest.raises(ModelError, match=r"for variables of the kinds relation.*got entity"):
         Gate.load(tmp_path / "gate", schema, {"entity": None})

@@ -90,6 +90,16 @@ def test_a_lazy_batch_takes_two_calls_and_the_same_answers() -> None:
     assert np.isnan(found.cost[found.n_costs < 4]).all()
 
 
+def test_a_gate_that_sees_no_costs_takes_one_call() -> None:
+    batch, related = lessons(800, 0)
+    gate = Gate({"relation": hints(related)}, settled=False).fit(batch, Certifier()(batch))
+    calls: list[int] = []
+    found = GatedSearch(gate, 0.2)(lazily(batch, calls))
+    assert calls == [int(found.n_costs.sum())]
+    assert calls[0] < 3 * len(batch)
+    assert found.labels.tolist() == GatedSearch(gate, 0.2)(batch).labels.tolist()
+
+
 def test_without_doubt_allowed_every_cost_is_computed_and_every_answer_the_certifiers() -> None:
     search, batch, _ = learned(200)
     found = search(batch)
@@ -206,10 +216,12 @@ def test_a_speedup_answers_by_its_gate() -> None:
 
 def test_a_speedup_with_a_gate_is_saved_and_loaded(tmp_path: Path) -> None:
     fast, batch = fitted(audit=0.0)
-    fast.calibrate(batch[1500:2500], risk=0.02)
+    fast.set_params(gate__settled=False).fit(batch[:1500]).calibrate(batch[1500:2500], risk=0.02)
     fast.save(tmp_path / "fast")
     cheap = fast.gate.cheap if fast.gate is not None else {}
     again = Speedup.load(tmp_path / "fast", fast.schema, cheap=cheap)
+    assert again._memory.gated is not None
+    assert not again._memory.gated.gate.settled
     assert again.predict(batch[2500:]).n_costs.tolist() == fast.predict(batch[2500:]).n_costs.tolist()
     with pytest.raises(ModelError, match=r"saved with a gate for relation\. Give the functions"):
         Speedup.load(tmp_path / "fast", fast.schema)

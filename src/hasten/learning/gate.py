@@ -29,11 +29,12 @@ from hasten.model.problem import Problem
 from hasten.model.schema import Schema, VariableKind
 from hasten.support import forms
 from hasten.support.arrays import BoolArray, FloatArray, IntArray, floats, offsets, ranges
-from hasten.support.checks import check_number, check_whole
+from hasten.support.checks import check_number, check_switch, check_whole
 from hasten.support.tensors import Tensors, load_tensors, reading, save_tensors
 
 FORMAT = "hasten.gate/1"
 CHUNK = 2**17  # variables whose features are held at once, while guessing
+MOST_ID = 2**63 - 1
 FIRST_SQUARE = 0.01  # of each slope: keeps the first steps small
 
 Cheap: TypeAlias = Callable[[IntArray, IntArray], Any]
@@ -74,7 +75,10 @@ class Gate:
 
     cheap
         The kinds of variables whose costs are dear, by name, each with a function that gives cheap features of the
-        input (`Cheap`), or None to see nothing of the input. Variables of all other kinds are settled first.
+        input (`Cheap`), or None to see nothing of the input. Variables of all other kinds are settled.
+    settled
+        Whether it also sees the costs of the settled variables, which are then computed first. On by default. Without,
+        it guesses before any cost is computed, so that all costs can be asked for in one call, but fewer are spared.
     n_rows
         Rows of weights for each kind; features share them by their hash. A power of two; 65,536 by default.
     epochs
@@ -86,6 +90,7 @@ class Gate:
     """
 
     cheap: Mapping[str, Cheap | None]
+    settled: bool = True
     n_rows: int = 2**16
     epochs: int = 4
     rate: float = 0.1
@@ -101,6 +106,7 @@ class Gate:
         for kind, given in self.cheap.items():
             if not isinstance(kind, str) or not (given is None or callable(given)):
                 raise ProblemError(f"The cheap features of kind {kind!r} must be a function or None, got {given!r}.")
+        check_switch("settled", self.settled)
         check_whole("n_rows", self.n_rows, least=1, most=2**28)
         if self.n_rows & (self.n_rows - 1):
             raise ProblemError(f"n_rows must be a power of two, such as 65536; got {self.n_rows}.")
@@ -112,7 +118,7 @@ class Gate:
         """Learns, from scratch, from the black box's answers to some problems; computes all of their costs."""
         batch = as_batch(problems).resolved()
         labels, usable = read_answers(batch, answers)
-        schema = _schema_of(batch)
+        batch, schema = self._seen(batch), _schema_of(batch)
         state = GateState(schema, _scale(batch, self.dear(batch)))
         owner = np.repeat(np.arange(len(batch)), batch.n_variables)
         learned = np.isin(owner, usable)
@@ -139,8 +145,8 @@ class Gate:
         return dear
 
     def guess(self, batch: Batch) -> Guesses:
-        """Guesses the dear variables of a batch; of its costs, only those of the settled variables are looked at."""
-        state = self.state
+        """Guesses the dear variables of a batch; of its costs, at most those of the settled variables are looked at."""
+        state, batch = self.state, self._seen(batch)
         if state.schema is None:
             raise NotFittedError("This gate has not learned to guess yet. Call fit with the black box's answers.")
         schema = _schema_of(batch)
@@ -165,7 +171,8 @@ class Gate:
         schema = self.state.schema
         if schema is None:
             raise NotFittedError("This gate has not learned anything that could be saved. Call fit first.")
-        save_tensors(path, FORMAT, self.tensors(), about_schema(schema))
+        about = about_schema(schema) | {"settled": "yes" if self.settled else "no"}
+        save_tensors(path, FORMAT, self.tensors(), about)
 
     @classmethod
     def load(cls, path: str | Path, schema: Schema, cheap: Mapping[str, Cheap | None]) -> Gate:
@@ -179,7 +186,8 @@ class Gate:
                 f"cheap features of each of them, or None, and of no other; got {', '.join(sorted(cheap)) or 'none'}."
             )
         with reading(path):
-            gate = cls(cheap, len(tensors[f"weights/{min(kinds)}"]) if kinds else 1)
+            settled = about.get("settled") != "no"
+            gate = cls(cheap, settled, len(tensors[f"weights/{min(kinds)}"]) if kinds else 1)
             gate.learn_from_tensors(schema, tensors)
         return gate
 
@@ -200,6 +208,10 @@ class Gate:
 
     def _become(self, state: GateState) -> None:
         object.__setattr__(self, "state", state)
+
+    def _seen(self, batch: Batch) -> Batch:
+        """Returns a batch as the gate sees it: without costs, if those of settled variables are not there yet."""
+        return batch if self.settled else replace(batch, cost=np.zeros_like(batch.cost), scorer=None)
 
     def _kinds(self, schema: Schema | None) -> list[VariableKind]:
         """Returns the dear kinds of a schema, or says which there are."""
@@ -240,6 +252,8 @@ class Gate:
         given = cheap(problems if batch.ids is None else batch.ids[problems], variables)
         ids, values = given if isinstance(given, tuple) and len(given) == 2 else (given, None)
         ids = np.asarray(ids)
+        if ids.dtype.kind == "u":
+            ids = (ids & np.array(MOST_ID, dtype=np.uint64)).astype(np.int64)
         if ids.ndim != 2 or len(ids) != problems.size or ids.dtype.kind not in "iu":
             raise ProblemError(
                 f"The cheap features of kind {kind.name!r} came as an array of {ids.dtype} of shape {ids.shape} for "
@@ -254,6 +268,7 @@ class Gate:
                 f"The values of the cheap features of kind {kind.name!r} must be finite numbers of shape {ids.shape}, "
                 f"one for each feature; got the shape {numbers.shape}."
             )
+        ids = np.where(ids < -1, ids & MOST_ID, ids)  # any other number will do, such as a negative hash
         return np.ascontiguousarray(ids, dtype=np.int64), np.ascontiguousarray(numbers)
 
     def _learn(self, examples: Examples, labels: IntArray, n_labels: int, rng: np.random.Generator) -> FloatArray:

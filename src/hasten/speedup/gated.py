@@ -2,8 +2,9 @@
 
 A gate (`hasten.learning.gate`) guesses the labels of variables whose costs are dear. Where it doubts a guess by less
 than `max_doubt`, the variable has that label and its costs are not computed; the costs of all others are asked for
-*together*, in one call of the scorer for all problems of a batch. What is left is a problem like any other, and the
-certifier answers it. So an answer differs from the black box's only if a guess does.
+*together*, in one call of the scorer for all problems of a batch; the costs of settled variables, if the gate looks at
+them, in one call before. What is left is a problem like any other, and the certifier answers it. So an answer differs
+from the black box's only if a guess does.
 
 `calibrate_gate` chooses `max_doubt`: candidates are fixed beforehand and tested from the smallest up, each by the exact
 binomial upper limit of the share of answers that are not the black box's, until one is above the risk. The first
@@ -64,15 +65,16 @@ class GatedSearch(Searcher):
         return self.answer(batch, cost, guesses, n_jobs)
 
     def guess(self, batch: Batch) -> tuple[FloatArray, Guesses]:
-        """Computes the costs of the settled variables, in one call of the scorer, and guesses the others."""
+        """Guesses; if the gate looks at their costs, computes those of the settled variables before, in one call."""
         cost = batch.cost.copy()
-        compute(batch, cost, ~self.gate.dear(batch))
+        if self.gate.settled:
+            compute(batch, cost, ~self.gate.dear(batch))
         return cost, self.gate.guess(with_costs(batch, cost))
 
     def answer(self, batch: Batch, cost: FloatArray, guesses: Guesses, n_jobs: int = 1) -> Solutions:
         """Computes the costs that the guesses leave, in one call, and answers; `cost` is written to."""
         guessed = guesses.doubt < self.max_doubt
-        compute(batch, cost, guesses.dear & ~guessed)
+        compute(batch, cost, guesses.dear & ~guessed if self.gate.settled else ~guessed)
         held = with_costs(batch, cost)
         held.cost[:] = hold(batch, cost, guessed, guesses.label)
         answers = self.certifier(held, n_jobs=n_jobs)

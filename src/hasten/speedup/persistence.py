@@ -258,6 +258,7 @@ _OPTIONS = forms.table_of(forms.scalar)
 _GATE = forms.record(
     {
         "cheap": forms.many(forms.text, least=1),
+        "settled": forms.switch,
         "n_rows": forms.whole(1),
         "epochs": forms.whole(1),
         "rate": _SIZE,

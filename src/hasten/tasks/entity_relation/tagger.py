@@ -223,7 +223,7 @@ class Tagger:
             heuristic = Heuristic.of_tensors(task.schema, _part(tensors, "heuristic/"))
             gate = None
             if "gate_rows" in settings:
-                gate = Gate({"relation": None}, settings["gate_rows"])
+                gate = Gate({"relation": None}, n_rows=settings["gate_rows"])
                 gate.learn_from_tensors(task.schema, _part(tensors, "gate/"))
             parts = ("black_box/", "heuristic/") if gate is None else ("black_box/", "heuristic/", "gate/")
             rest = {name: each for name, each in tensors.items() if not name.startswith(parts)}
