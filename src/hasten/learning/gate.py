@@ -119,13 +119,14 @@ class Gate:
         batch = as_batch(problems).resolved()
         labels, usable = read_answers(batch, answers)
         batch, schema = self._seen(batch), _schema_of(batch)
-        state = GateState(schema, _scale(batch, self.dear(batch)))
+        dear = self.dear(batch)
+        state = GateState(schema, _scale(batch, dear))
         owner = np.repeat(np.arange(len(batch)), batch.n_variables)
         learned = np.isin(owner, usable)
         rng = np.random.default_rng(self.seed)
         for kind in self._kinds(schema):
             at = np.flatnonzero(learned & self._is_of(batch, kind))
-            examples = self._describe(batch, kind, at, state.scale)
+            examples = self._describe(batch, dear, kind, at, state.scale)
             state.weights[kind.name] = self._learn(examples, labels[at], len(kind), rng)
             state.n_examples += at.size
         self._become(state)
@@ -150,19 +151,21 @@ class Gate:
         if state.schema is None:
             raise NotFittedError("This gate has not learned to guess yet. Call fit with the black box's answers.")
         schema = _schema_of(batch)
-        if schema is not None and schema.digest != state.schema.digest:
+        if schema not in (None, state.schema) and schema.digest != state.schema.digest:
             raise ProblemError("These problems have another schema than this gate has learned. Fit one for theirs.")
         label = np.full(batch.variable_at[-1], -1, dtype=np.int64)
         doubt = np.full(batch.variable_at[-1], np.inf)
-        for kind in self._kinds(schema):
-            found = np.flatnonzero(self._is_of(batch, kind))
+        masks = [(kind, self._is_of(batch, kind)) for kind in self._kinds(schema)]
+        dear = np.logical_or.reduce([mask for _, mask in masks]) if masks else np.zeros(label.size, dtype=bool)
+        for kind, mask in masks:
+            found = np.flatnonzero(mask)
             for start in range(0, found.size, CHUNK):
                 at = found[start : start + CHUNK]
-                some, weights = self._describe(batch, kind, at, state.scale), state.weights[kind.name]
+                some, weights = self._describe(batch, dear, kind, at, state.scale), state.weights[kind.name]
                 guessed, others = np.empty(at.size, dtype=np.int64), np.empty(at.size)
                 guess_some(some.rows, some.values, some.regrets, weights, guessed, others)
                 label[at], doubt[at] = guessed, others
-        return Guesses(np.isfinite(doubt), label, doubt)
+        return Guesses(dear, label, doubt)
 
     # -- files ------------------------------------------------------------------------------------------
 
@@ -228,18 +231,20 @@ class Gate:
     def _is_of(self, batch: Batch, kind: VariableKind) -> BoolArray:
         """Tells which variables, flat, are of a kind."""
         masks = [[each.name == kind.name for each in structure.kinds] for structure in batch.structures]
+        if len(masks) == 1:
+            return np.tile(np.array(masks[0], dtype=bool), len(batch))
         first = offsets(map(len, masks))[:-1]
         flat: BoolArray = np.concatenate([np.zeros(0, dtype=bool), *(np.array(mask, dtype=bool) for mask in masks)])
         return flat[ranges(first[batch.structure], batch.n_variables)]
 
-    def _describe(self, batch: Batch, kind: VariableKind, at: IntArray, scale: float) -> Examples:
+    def _describe(self, batch: Batch, dear: BoolArray, kind: VariableKind, at: IntArray, scale: float) -> Examples:
         """Returns the features of the variables at some places of a flat labelling."""
         problems = np.searchsorted(batch.variable_at, at, side="right") - 1
         variables = at - batch.variable_at[problems]
         ids, values = self._cheap_features(batch, kind, problems, variables)
         rows = np.empty((at.size, OWN + len(kind) + ids.shape[1]), dtype=np.int64)
         regrets = np.empty((at.size, len(kind)))
-        describe(batch.arrays, self.dear(batch), problems, variables, ids, scale, rows, regrets, self.n_rows)
+        describe(batch.arrays, dear, problems, variables, ids, scale, rows, regrets, self.n_rows)
         return Examples(rows, values, regrets)
 
     def _cheap_features(
@@ -285,10 +290,10 @@ class Gate:
 
 def _schema_of(batch: Batch) -> Schema | None:
     """Returns the schema of a batch's problems, None if it has none; several are an error."""
-    schemas = {structure.schema.digest: structure.schema for structure in batch.structures}
-    if len(schemas) > 1:
+    schemas = list({id(structure.schema): structure.schema for structure in batch.structures}.values())
+    if len(schemas) > 1 and len({schema.digest for schema in schemas}) > 1:
         raise ProblemError("These problems have several schemas; a gate is for one. Sort them by schema.")
-    return next(iter(schemas.values()), None)
+    return schemas[0] if schemas else None
 
 
 def _scale(batch: Batch, dear: BoolArray) -> float:
