@@ -23,6 +23,7 @@ from hasten.errors import (
     SolverWrong,
     WriteError,
 )
+from hasten.learning.gate import Gate
 from hasten.learning.heuristic import Heuristic
 from hasten.learning.learner import Learner
 from hasten.model.batch import Batch
@@ -41,7 +42,10 @@ from hasten.search.beam import FORCED, BeamSearch, greedy
 from hasten.search.constrained import ConstrainedSearch
 from hasten.search.reduced import ReducedSearch
 from hasten.solvers import Solver, available_solvers, make_solver
+from hasten.speedup.amortized import Amortizer
 from hasten.speedup.calibration import Calibration
+from hasten.speedup.gated import GateCalibration, GatedSearch, calibrate_gate
+from hasten.speedup.pool import AnswerPool
 from hasten.speedup.predictor import Speedup
 
 __version__ = "0.1.0"
@@ -50,7 +54,9 @@ __all__ = [
     "FORCED",
     "SOURCES",
     "STATUSES",
+    "Amortizer",
     "Answer",
+    "AnswerPool",
     "Batch",
     "BeamSearch",
     "Calibration",
@@ -59,6 +65,9 @@ __all__ = [
     "ConstrainedSearch",
     "CorpusError",
     "FactorKind",
+    "Gate",
+    "GateCalibration",
+    "GatedSearch",
     "HastenError",
     "Heuristic",
     "Learner",
@@ -91,6 +100,7 @@ __all__ = [
     "adopt",
     "adopt_all",
     "available_solvers",
+    "calibrate_gate",
     "greedy",
     "make_solver",
     "read",

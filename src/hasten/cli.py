@@ -151,6 +151,8 @@ def train(
         f"Trained on {_count(n_labelled, 'labelled sentence')} and {_count(n_unlabeled, 'unlabeled sentence')}."
     )
     console.print(tagger.about_theta, highlight=False)
+    if tagger.about_gate:
+        console.print(tagger.about_gate, highlight=False)
     place = escape(printable(out))
     console.print(
         f"Wrote [bold]{place}[/]. Label text with: hasten predict {place} INPUT.jsonl OUTPUT.jsonl", soft_wrap=True

@@ -14,6 +14,7 @@ import numpy as np
 from hasten.demo import running_example
 from hasten.jit.compiling import DRIVERS, is_compiled
 from hasten.jit.keeping import remove_old_files
+from hasten.learning.gate import Gate
 from hasten.learning.learner import Learner
 from hasten.model.batch import Batch
 from hasten.model.problem import Problem
@@ -22,14 +23,20 @@ from hasten.search.beam import BeamSearch, greedy
 from hasten.search.constrained import ConstrainedSearch
 from hasten.search.reduced import ReducedSearch
 from hasten.solvers import make_solver
+from hasten.speedup.amortized import Amortizer
 from hasten.speedup.calibration import calibrate
+from hasten.speedup.gated import GatedSearch
 from hasten.speedup.mode import Mode, TextMode
+from hasten.speedup.pool import AnswerPool
 from hasten.speedup.predictor import Speedup
 from hasten.support.arrays import FloatArray, IntArray
 from hasten.support.progress import Tell, tell_nobody
 from hasten.tasks.entity_relation.data.synthetic import generate
 from hasten.tasks.entity_relation.names import Training
+from hasten.tasks.entity_relation.scoring.cheap import relation_features
+from hasten.tasks.entity_relation.scoring.text import intern
 from hasten.tasks.entity_relation.tagger import Tagger
+from hasten.tasks.entity_relation.task import EntityRelationTask
 
 
 class Compiled(NamedTuple):
@@ -61,6 +68,8 @@ def compile_kernels(tell: Tell = tell_nobody) -> None:
         "learning of tables": lambda: _learn_tables(problem),
         "calibration": lambda: calibrate(BeamSearch(2), _noise(problem, 100)),
         "entities and relations": _label_text,
+        "gate": _guess,
+        "past answers": lambda: _recall(problem),
     }
     for n, (stage, compile_stage) in enumerate(stages.items()):
         tell("compiling", n / len(stages), stage)
@@ -99,6 +108,21 @@ def _learn_tables(problem: Problem) -> None:
 
 def _noise(problem: Problem, n: int, seed: int = 0) -> Batch:
     return problem.structure.batch(np.random.default_rng(seed).normal(size=(n, problem.cost.size)))
+
+
+def _recall(problem: Problem) -> None:
+    batch = _noise(problem, 8)
+    amortizer, pool, answers = Amortizer(), AnswerPool(), Certifier()(batch)
+    amortizer.learn(answers)
+    pool.learn(answers)
+    amortizer(batch)
+    pool.best(batch)
+
+
+def _guess() -> None:
+    task, text = EntityRelationTask(), intern(generate(20, seed=0))
+    batch = task.batch(text.n_entities, np.zeros(int((text.n_entities * (6 * text.n_entities - 2)).sum())))
+    GatedSearch(Gate({"relation": relation_features(text)}, n_rows=16).fit(batch, Certifier()(batch)))(batch)
 
 
 def _label_text() -> None:

@@ -35,7 +35,7 @@ class Batch:
     table: FloatArray
     table_at: IntArray  # (n,) where the problem's tables start
     scorer: Scorer | None = None
-    ids: IntArray | None = None  # (n,) what a scorer calls the problems
+    ids: IntArray | None = None  # (n,) what scorers and cheap features call the problems; None: 0, 1, 2, …
 
     @classmethod
     def of(cls, problems: Sequence[Problem]) -> Batch:
@@ -60,7 +60,7 @@ class Batch:
             table,
             table_at,
             _join_scorers([problem.scorer for problem in problems]) if lazy else None,
-            np.array([problem.id for problem in problems], dtype=np.int64) if lazy else None,
+            np.array([problem.id for problem in problems], dtype=np.int64),
         )
 
     @classmethod
@@ -76,7 +76,7 @@ class Batch:
             problem.table,
             ONLY,
             problem.scorer if lazy else None,
-            np.array([problem.id], dtype=np.int64) if lazy else None,
+            np.array([problem.id], dtype=np.int64),
         )
         batch.__dict__.update(
             variable_at=compiled.variable_at,
@@ -107,7 +107,8 @@ class Batch:
     ) -> Batch:
         """Makes a batch of several shapes: the number of each problem's structure, and all costs in a row.
 
-        Given a scorer instead of costs, the batch is lazy; the scorer is told `ids` (by default 0, 1, 2, …).
+        Given a scorer instead of costs, the batch is lazy; the scorer is told `ids` (by default 0, 1, 2, …), and so
+        are the cheap features of a gate.
         What is given is copied: the batch stays what it is when the caller's arrays change.
         """
         numbers = np.array(structure, dtype=np.int64, order="C")
@@ -138,7 +139,7 @@ class Batch:
             _join([each.graph.table for each in structures]),
             table_first[:-1][structure] if structure.size else np.zeros(0, dtype=np.int64),
             costs if callable(costs) else None,
-            (np.arange(len(structure)) if ids is None else np.array(ids, dtype=np.int64)) if lazy else None,
+            np.arange(len(structure)) if ids is None else np.array(ids, dtype=np.int64),
         )
         if not lazy:
             _check_costs(batch)
@@ -206,7 +207,8 @@ class Batch:
         table = self.table[self.table_at[p] : self.table_at[p] + len(structure.graph.table)]
         if self.scorer is not None and self.ids is not None:
             return Problem(structure, None, self.scorer, table, int(self.ids[p]))
-        return Problem(structure, self.cost[self.cost_at[p] : self.cost_at[p + 1]], None, table, p)
+        id = p if self.ids is None else int(self.ids[p])
+        return Problem(structure, self.cost[self.cost_at[p] : self.cost_at[p + 1]], None, table, id)
 
     def score(self, problems: IntArray, variables: IntArray) -> FloatArray:
         """Asks the scorer for the costs of some variables of some problems, and checks what it says."""
@@ -250,7 +252,7 @@ class Batch:
         problems = np.repeat(np.arange(len(self)), counts)
         variables = np.arange(self.variable_at[-1]) - np.repeat(self.variable_at[:-1], counts)
         cost = self.score(problems, variables)
-        return Batch(self.structures, self.structure, cost, self.cost_at, self.table, self.table_at)
+        return Batch(self.structures, self.structure, cost, self.cost_at, self.table, self.table_at, ids=self.ids)
 
     def select(self, problems: Chosen) -> Batch:
         """Returns the batch of some of the problems: by number, as a slice, or by a mask that is true for each."""

@@ -23,6 +23,7 @@ from hasten.model.batch import Batch, as_batch
 from hasten.model.problem import Problem
 from hasten.model.solution import Solution, Solutions, Status
 from hasten.solvers.failures import OnError, failed, not_asked
+from hasten.support.arrays import IntArray
 
 Progress = Callable[[int, int], object]  # how many are done, of how many
 
@@ -121,11 +122,11 @@ def _sorted_options(name: str, kind: Callable[..., Solver], options: Mapping[str
     return own | {"native": dict(own.get("native") or {}) | others} if others else own
 
 
-def solve_within(solver: Solver, problem: Problem, seconds: float) -> Solution:
-    """Asks a solver, which has so many seconds if it is one of ours; those of users keep their own limits."""
-    if seconds < math.inf and hasattr(solver, "interruptible"):  # one of ours: `hasten.solvers.base`
+def solve_within(solver: Solver, problem: Problem, seconds: float, start: IntArray | None = None) -> Solution:
+    """Asks a solver, which has so many seconds, and starts from a valid labelling, if it is one of ours."""
+    if hasattr(solver, "interruptible"):  # one of ours: `hasten.solvers.base`; those of users keep their own limits
         ours: Any = solver
-        found: Solution = ours.solve(problem, seconds)
+        found: Solution = ours.solve(problem, seconds if seconds < math.inf else None, start)
         return found
     return solver.solve(problem)
 

@@ -72,6 +72,7 @@ class BaseSolver(ABC):
         self.time_limit = time_limit
         self.interruptible = interruptible
         self._own = threading.local()  # what each thread has for itself
+        self._given: tuple[Problem, IntArray] | None = None  # a problem, and a labelling of it to start from
         self._lock: Any = threading.Lock()
         renew_after_fork(self)
 
@@ -79,10 +80,11 @@ class BaseSolver(ABC):
         """Makes a new lock, in a forked child."""
         self._lock = threading.Lock()
 
-    def solve(self, problem: Problem, time_limit: float | None = None) -> Solution:
+    def solve(self, problem: Problem, time_limit: float | None = None, start: IntArray | None = None) -> Solution:
         """Returns the cheapest valid labelling, or says that there is none, or that time ran out.
 
-        `time_limit` is for this problem, where it is shorter than the solver's own.
+        `time_limit` is for this problem, where it is shorter than the solver's own. `start` is a valid labelling to
+        start from, for solvers that can make use of it. It changes no optimum, only which of equally cheap ones it is.
         """
         limit = min(each for each in (self.time_limit, time_limit, math.inf) if each is not None)
         deadline = time.monotonic() + limit
@@ -93,6 +95,7 @@ class BaseSolver(ABC):
         with self._lock:
             if time.monotonic() >= deadline:
                 return answer(problem, Status.NO_TIME)
+            self._given = None if start is None else (problem, start)
             return self._wait(problem, deadline) if self.interruptible else self._solve(problem, deadline)
 
     def _wait(self, problem: Problem, deadline: float) -> Solution:
@@ -112,6 +115,11 @@ class BaseSolver(ABC):
         except KeyboardInterrupt:
             self._forget(problem)
             raise
+
+    def _start_of(self, problem: Problem) -> IntArray | None:
+        """Returns the labelling to start from; a thread that was left behind finds none that is for another problem."""
+        given = self._given
+        return given[1] if given is not None and given[0] is problem else None
 
     @property
     def _stop(self) -> Stop:

@@ -91,6 +91,12 @@ class CpSatSolver(ModelSolver[CpSatModel]):
         costs = np.concatenate([whole.label, whole.table[form.entry]]).tolist()
         program.clear_objective()
         program.minimize(cp_model.LinearExpr.weighted_sum(columns, costs))
+        program.clear_hints()
+        start = self._start_of(problem)
+        if start is not None:
+            chosen = set((model.first[:-1] + start).tolist())
+            for label in range(form.n_labels):
+                program.add_hint(columns[label], label in chosen)
         solver: Any = cp_model.CpSolver()
         solver.parameters.num_workers = 1
         solver.parameters.catch_sigint_signal = not self.interruptible  # its own handler is for one thread alone

@@ -112,6 +112,11 @@ class GurobiSolver(ModelSolver[GurobiModel]):
             "TimeLimit",
             max(0.0, deadline - time.monotonic()) if deadline < math.inf else gurobipy.GRB.INFINITY,
         )
+        start = self._start_of(problem)
+        if start is not None:
+            values = np.zeros(form.n_labels)
+            values[model.first[:-1] + start] = 1.0
+            program.setAttr("Start", columns[: form.n_labels], values.tolist())
         if self._stop.tells(program.terminate):
             return Outcome(Status.NO_TIME, bound=0.0)
         try:

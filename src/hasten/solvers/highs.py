@@ -80,6 +80,9 @@ class HighsSolver(ModelSolver[HighsModel]):
             model.whole = _Program(form, True, *model.settings)
         model.whole.stop = self._stop
         model.whole.forget()
+        start = self._start_of(problem)
+        if start is not None:
+            model.whole.start_from(model.first[:-1] + start, form.n_labels)
         relaxed = found.bound
         found = model.whole.run(cost, upper, deadline)
         bound = max(0.0, relaxed, found.bound)
@@ -183,6 +186,12 @@ class _Program:
         if self._whole:
             raise SolverError(f"HiGHS stopped early: {highs.modelStatusToString(said)}.")
         return _Found(None, None, math.inf, -math.inf)
+
+    def start_from(self, chosen: IntArray, n_labels: int) -> None:
+        """Gives HiGHS a labelling to start from: the columns of all labels; it works out the others."""
+        values = np.zeros(n_labels)
+        values[chosen] = 1.0
+        self._highs.setSolution(n_labels, self._columns[:n_labels], values)
 
     def forget(self) -> None:
         """Drops the last basis and solution."""

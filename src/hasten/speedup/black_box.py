@@ -147,9 +147,10 @@ def out_of_time(found: Solution) -> Solution:
 def better(found: Solution, solver: Solver, seconds: float = math.inf) -> Solution:
     """Returns the solver's answer to a problem, or what was found where that is better, with the tighter bound.
 
+    The solver starts from what was found, if that is valid.
     A solver that calls its answer optimal although a better one was found is an error: `SolverDisagrees`.
     """
-    solved = solve_within(solver, found.problem, seconds)
+    solved = solve_within(solver, found.problem, seconds, found.values if found.valid else None)
     slack = TOLERANCE * max(1.0, abs(found.cost))
     if solved.status.optimal and found.cost < math.inf and found.cost < solved.cost - slack:
         raise SolverDisagrees(

@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import math
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import astuple, fields
 from pathlib import Path
@@ -20,12 +20,14 @@ import numpy as np
 
 from hasten.errors import ModelError, SolverMissing
 from hasten.kernels.learning.algorithm_1 import Weights
+from hasten.learning.gate import Cheap, Gate
 from hasten.learning.heuristic import about_schema, check_schema
 from hasten.learning.learner import Epoch, Learner
 from hasten.model.problem import Problem
 from hasten.model.schema import Schema
 from hasten.solvers import Solver, check_solver
 from hasten.speedup.audit import Agreement, Counters
+from hasten.speedup.gated import GatedSearch
 from hasten.speedup.keeping import CHOICE, HISTORY, choice_of, history_of, of_choice, of_history, tensor_forms
 from hasten.speedup.state import Memory
 from hasten.support import forms
@@ -42,7 +44,7 @@ def save(speedup: Speedup, path: Path) -> None:
     """Writes a speedup; its caller holds its lock."""
     memory = speedup._memory
     settings = speedup.get_params(deep=False)
-    del settings["schema"]
+    del settings["schema"], settings["gate"]
     own = not isinstance(settings["solver"], str)
     settings["solver"] = OWN if own else settings["solver"]
     settings["solver_options"] = None if speedup.solver_options is None else dict(speedup.solver_options)
@@ -58,6 +60,8 @@ def save(speedup: Speedup, path: Path) -> None:
         "rng": memory.rng.bit_generator.state,
         "learned": None,
         "history": of_history(memory.history),
+        "gate": None if speedup.gate is None else _gate_settings(speedup.gate),
+        "gated": None,
     }
     state["choice"], tables = of_choice(memory.choice)
     tensors: dict[str, Any] = {
@@ -76,6 +80,9 @@ def save(speedup: Speedup, path: Path) -> None:
             "rng": None if kept.rng is None else kept.rng.bit_generator.state,
         }
         tensors |= {f"learned/{name}": np.array(value) for name, value in learner.state.weights._asdict().items()}
+    if memory.gated is not None:
+        state["gated"] = {"settings": _gate_settings(memory.gated.gate), "max_doubt": memory.gated.max_doubt}
+        tensors |= {f"gate/{name}": tensor for name, tensor in memory.gated.gate.tensors().items()}
     about = about_schema(speedup.schema) | {"state": json.dumps(state, default=np.generic.item)}
     save_tensors(path, FORMAT, tensors, about)
 
@@ -85,6 +92,7 @@ def load(
     path: Path,
     schema: Schema,
     solver: str | Solver | Callable[[Problem], Any] | None,
+    cheap: Mapping[str, Cheap | None] | None = None,
 ) -> Speedup:
     """Reads a speedup that was saved for a schema."""
     tensors, about = load_tensors(path, FORMAT, "speedup")
@@ -92,13 +100,16 @@ def load(
     with reading(path):
         state = forms.read_json(about.get("state", ""), "its state")
         _state_form(cls)(state, "its state")
-        forms.check_tensors(tensors, _tensor_forms(schema, state))
+        gate = {name: each for name, each in tensors.items() if name.startswith("gate/") and state.get("gated")}
+        rest = {name: each for name, each in tensors.items() if name not in gate}
+        forms.check_tensors(rest, _tensor_forms(schema, state))
     if solver is not None:
         check_solver(solver)
     elif state["own_solver"]:
         raise ModelError(f"{path} was saved with a solver of your own. Give it again: load(path, schema, solver=...).")
+    _check_cheap(path, state, cheap or {})
     with reading(path):
-        return _made(cls, schema, state, tensors, solver)
+        return _made(cls, schema, state, tensors, solver, cheap or {})
 
 
 def _made(
@@ -107,6 +118,7 @@ def _made(
     state: dict[str, Any],
     tensors: Tensors,
     solver: str | Solver | Callable[[Problem], Any] | None,
+    cheap: Mapping[str, Cheap | None],
 ) -> Speedup:
     """Makes a speedup of what a file holds; each value has its form, but together they may still make no sense."""
     settings = state["settings"]
@@ -114,7 +126,8 @@ def _made(
         settings["solver"] = solver
     if settings.get("learner") is not None:
         settings["learner"] = Learner(**settings["learner"])
-    speedup = cls(schema, **settings)
+    gate = state.get("gate")
+    speedup = cls(schema, **settings, gate=None if gate is None else _gate(gate, cheap))
     with suppress(SolverMissing):  # it will be missed with the first problems
         speedup._settle()
     memory = Memory(
@@ -132,8 +145,34 @@ def _made(
     if memory.choice is not None:
         memory.lessons.learned(memory.choice.n_answers)
     memory.n_compared, memory.follows = state.get("compared", 0), state.get("follows", False)
+    if state.get("gated"):
+        learned = _gate(state["gated"]["settings"], cheap)
+        prefix = "gate/"
+        kept = {name.removeprefix(prefix): each for name, each in tensors.items() if name.startswith(prefix)}
+        learned.learn_from_tensors(schema, kept)
+        memory.gated = GatedSearch(learned, state["gated"]["max_doubt"])
     speedup._kept = memory
     return speedup
+
+
+def _gate_settings(gate: Gate) -> dict[str, Any]:
+    settings = {field.name: getattr(gate, field.name) for field in fields(gate) if field.init}
+    return settings | {"cheap": sorted(gate.cheap)}
+
+
+def _gate(settings: Mapping[str, Any], cheap: Mapping[str, Cheap | None]) -> Gate:
+    return Gate(**{**settings, "cheap": {kind: cheap[kind] for kind in settings["cheap"]}})
+
+
+def _check_cheap(path: Path, state: Mapping[str, Any], cheap: Mapping[str, Cheap | None]) -> None:
+    """Refuses to read a gate without the functions that it was made with: no file can hold them."""
+    gates = state.get("gate"), (state.get("gated") or {}).get("settings")
+    wanted = {kind for gate in gates if gate is not None for kind in gate["cheap"]}
+    if not wanted <= set(cheap):
+        raise ModelError(
+            f"{path} was saved with a gate for {', '.join(sorted(wanted))}. Give the functions for its cheap features "
+            "again, or None where it had none: load(path, schema, cheap={...})."
+        )
 
 
 def _settings(learner: Learner) -> dict[str, Any]:
@@ -187,7 +226,7 @@ def _tensor_forms(schema: Schema, state: dict[str, Any]) -> dict[str, forms.Arra
 def _state_form(cls: type[Speedup]) -> forms.Form:
     """The form of the state; what its settings may be, the speedup itself checks."""
     settings: dict[str, forms.Form] = dict.fromkeys(cls._defaults(), forms.scalar)
-    del settings["schema"]
+    del settings["schema"], settings["gate"]
     return forms.record(
         {
             "settings": forms.record(
@@ -204,8 +243,10 @@ def _state_form(cls: type[Speedup]) -> forms.Form:
             "learned": forms.or_none(_LEARNED),
             "choice": forms.or_none(CHOICE),
             "history": HISTORY,
+            "gate": forms.or_none(_GATE),
+            "gated": forms.or_none(forms.record({"settings": _GATE, "max_doubt": _SHARE})),
         },
-        optional=("distrust", "compared", "follows"),
+        optional=("distrust", "compared", "follows", "gate", "gated"),
     )
 
 
@@ -214,6 +255,16 @@ _SIZE = forms.number(0)
 _STEP = forms.number(math.ulp(0.0), sys.float_info.max)  # positive and finite
 _LEARNER = forms.record({field.name: forms.scalar for field in fields(Learner) if field.init})
 _OPTIONS = forms.table_of(forms.scalar)
+_GATE = forms.record(
+    {
+        "cheap": forms.many(forms.text, least=1),
+        "settled": forms.switch,
+        "n_rows": forms.whole(1),
+        "epochs": forms.whole(1),
+        "rate": _SIZE,
+        "seed": forms.scalar,
+    }
+)
 _RNG = forms.record(
     {
         "bit_generator": forms.one_of("PCG64"),

@@ -28,6 +28,7 @@ import numpy as np
 from rich.console import Console
 
 from hasten.errors import NotFittedError, ProblemError, SchemaError, SolverDisagrees
+from hasten.learning.gate import Cheap, Gate
 from hasten.learning.heuristic import Heuristic
 from hasten.learning.learner import Learner
 from hasten.learning.targets import Answers, read_answers
@@ -48,10 +49,12 @@ from hasten.speedup.black_box import prove_or_solve
 from hasten.speedup.calibration import Calibration, calibrate, disagreeing
 from hasten.speedup.choosing import Choice, Ways, answer, choose, doubted
 from hasten.speedup.estimator import Estimator, not_fitted
+from hasten.speedup.gated import GateCalibration, GatedSearch, calibrate_gate
 from hasten.speedup.guidance import ENOUGH, learn_and_try
 from hasten.speedup.history import History
 from hasten.speedup.lessons import AFRESH
 from hasten.speedup.mode import Mode
+from hasten.speedup.pool import AnswerPool
 from hasten.speedup.state import Memory
 from hasten.support.arrays import BoolArray, FloatArray, IntArray
 from hasten.support.checks import check_limit, check_number, check_switch, check_whole
@@ -59,6 +62,7 @@ from hasten.support.progress import show_progress
 
 log = logging.getLogger(__name__)
 PART, TRUSTED_PART = 64, 1024  # problems that learned mode takes at a time while it learns: not trusted, trusted
+MAX_PAST = 2**16
 SWITCHES = ("prove", "enforce", "look_ahead", "reduce", "search_first", "repair", "learn", "progress")
 
 
@@ -86,6 +90,9 @@ class Speedup(Estimator):
         default, or "raise".
     max_nodes
         How far a proof branches before the solver is asked (`Certifier`). None, the default, suits most problems.
+    past
+        How many past answers to keep of each structure (`AnswerPool`), though not in files: the best of them is where
+        a proof and the solver start from, and a candidate in search mode. 0, the default, keeps none.
     search_first
         Whether a proof starts from what a search found. Off by default: a proof needs no search.
 
@@ -115,6 +122,10 @@ class Speedup(Estimator):
     learn
         Whether every answer of the black box teaches: the heuristic or, in learned mode, the tables. Off by default:
         `predict` then changes nothing that was learned.
+    gate
+        Which kinds of variables have dear costs, and cheap features of them: a `Gate`. `fit` teaches it, `calibrate`
+        chooses how much doubt it allows, and search mode then answers by it (`GatedSearch`) in place of the beam; other
+        modes compute every cost. None, the default, has none.
 
     Trust in what was learned, and in the search:
 
@@ -163,7 +174,9 @@ class Speedup(Estimator):
         audit: float = 0.02,
         min_agreement: float | None = 0.95,
         learner: Learner | None = None,
+        gate: Gate | None = None,
         max_nodes: int | None = None,
+        past: int = 0,
         time_limit: float | None = None,
         call_limit: float | None = None,
         solver_options: Mapping[str, Any] | None = None,
@@ -191,7 +204,9 @@ class Speedup(Estimator):
         self.audit = audit
         self.min_agreement = min_agreement
         self.learner = learner
+        self.gate = gate
         self.max_nodes = max_nodes
+        self.past = past
         self.time_limit = time_limit
         self.call_limit = call_limit
         self.solver_options = solver_options
@@ -234,9 +249,11 @@ class Speedup(Estimator):
         else:
             learner.fit(batch, answers)
         counters = Counters(solver_calls=calls, labelled=len(batch), updates=learner.n_mistakes)
+        gated = None if self.gate is None else GatedSearch(replace(self.gate).fit(batch, answers))
         with self._lock:
             new = Memory(np.random.default_rng(self.seed), guided, learner, counters)
             new.n_compared, new.follows = self._memory.n_compared, self._memory.follows
+            new.gated, new.pool = gated, self._memory.pool
             self._kept = new
         return self
 
@@ -293,18 +310,20 @@ class Speedup(Estimator):
         problems: Batch | Iterable[Problem],
         *,
         risk: float = 0.01,
-        confidence: float = 0.95,
+        confidence: float | None = None,
         widths: Iterable[int] | None = None,
         against: str = "search",
-    ) -> Calibration:
+    ) -> Calibration | GateCalibration:
         """Sets theta, and the width if `widths` are given: the smallest that changes few answers.
+
+        With a `gate`, sets how much doubt that allows instead, always against the black box.
 
         problems
             New ones, which neither `fit` nor the model has seen, by the hundred; they need no labels.
         risk
             The share of answers that theta may change, between 0 and 1. 0.01 by default.
         confidence
-            How sure of that to be, between 0 and 1. 0.95 by default.
+            How sure of that to be, between 0 and 1. 0.95 by default, 0.99 with a gate.
         widths
             Widths to choose from: the one that computes the fewest costs wins. None, the default, keeps the width.
         against
@@ -313,11 +332,13 @@ class Speedup(Estimator):
         if against not in ("search", "solver"):
             raise ProblemError(f"Calibrate against 'search' or 'solver', not {against!r}.")
         batch = self._checked(problems)
+        if self.gate is not None:
+            return self._calibrate_gate(batch, risk, 0.99 if confidence is None else confidence)
         chosen = calibrate(
             self._beam(self._guide()),
             batch,
             risk=risk,
-            confidence=confidence,
+            confidence=0.95 if confidence is None else confidence,
             widths=widths,
             black_box=(lambda some: self._answered(some)[0]) if against == "solver" else None,
             run_as=self._reduced,
@@ -329,6 +350,17 @@ class Speedup(Estimator):
             chosen = replace(chosen, note=f"{unused} {chosen.note}".rstrip())
         with self._lock:
             self.theta, self.width = chosen.theta, chosen.width
+        return chosen
+
+    def _calibrate_gate(self, batch: Batch, risk: float, confidence: float) -> GateCalibration:
+        gated = self._gated()
+        if gated is None:
+            raise not_fitted("This speedup's gate has not learned to guess yet. Call fit before calibrate.")
+        batch = batch.resolved()
+        exact, _ = self._answered(batch)
+        chosen = calibrate_gate(gated, batch, exact, risk=risk, confidence=confidence, n_jobs=self.n_jobs)
+        with self._lock:
+            self._memory.gated = replace(gated, max_doubt=chosen.max_doubt)
         return chosen
 
     @property
@@ -399,11 +431,15 @@ class Speedup(Estimator):
         schema: Schema,
         *,
         solver: str | Solver | Callable[[Problem], Any] | None = None,
+        cheap: Mapping[str, Cheap | None] | None = None,
     ) -> Speedup:
-        """Reads a speedup that was saved for this schema; a `solver` of your own must be given again."""
+        """Reads a speedup that was saved for this schema.
+
+        A `solver` of your own must be given again, and so must the functions for the `cheap` features of a gate.
+        """
         from hasten.speedup.persistence import load
 
-        return load(cls, Path(path), schema, solver)
+        return load(cls, Path(path), schema, solver, cheap)
 
     @property
     def _memory(self) -> Memory:
@@ -479,8 +515,9 @@ class Speedup(Estimator):
 
     def _proves_alone(self) -> bool:
         """Whether a single problem can be answered by a proof alone, the short way."""
+        more = self.learn or self.search_first or self.past
         limited = self.time_limit is not None or self.call_limit is not None
-        return self.mode == Mode.CERTIFIED and self.prove and not (self.learn or self.search_first or limited)
+        return self.mode == Mode.CERTIFIED and self.prove and not (more or limited)
 
     def _prove_one(self, problem: Problem) -> Solution | None:
         """Proves one problem without what only batches need; None if that takes the solver."""
@@ -513,6 +550,9 @@ class Speedup(Estimator):
                 self._memory.follows = True
             exact, calls = self._answered(batch, progress)
         warn_of_failures(exact)
+        pool = self._pool()
+        if pool is not None:
+            pool.learn(exact)
         return exact, calls
 
     def _answered(self, batch: Batch, progress: Progress | None = None) -> tuple[Solutions, int]:
@@ -524,7 +564,7 @@ class Speedup(Estimator):
         return prove_or_solve(
             batch,
             self._solver,
-            found=self._search(batch) if self.search_first else None,
+            found=self._start(batch),
             max_nodes=self.max_nodes,
             time_limit=self.time_limit,
             call_limit=self.call_limit,
@@ -532,6 +572,23 @@ class Speedup(Estimator):
             progress=progress,
             on_error=on_error,
         )
+
+    def _start(self, batch: Batch) -> Solutions | None:
+        """Returns what a proof starts from: what was searched, or else the best past answers, if that is wanted."""
+        if self.search_first:
+            return self._search(batch)
+        pool = self._pool()
+        return None if pool is None else pool.best(batch)
+
+    def _pool(self) -> AnswerPool | None:
+        """Returns the past answers, if they are to be kept."""
+        if not self.past:
+            return None
+        with self._lock:
+            memory = self._memory
+            if memory.pool is None or memory.pool.max_answers != self.past:
+                memory.pool = AnswerPool(self.past)
+            return memory.pool
 
     def _compare(self, exact: Solutions, seconds: float | None) -> int:
         """Compares some proofs with a solver of the user's own; returns how many. One dispute is an error.
@@ -682,8 +739,24 @@ class Speedup(Estimator):
     # -- what the settings say --------------------------------------------------------------------------
 
     def _search(self, batch: Batch) -> Solutions:
-        """Searches as set, with the weights as they are now."""
-        return self._search_by(self._guide())(batch, n_jobs=self.n_jobs)
+        """Searches as set, with the weights as they are now; by the gate, if it has learned."""
+        search = self._gated() or self._search_by(self._guide())
+        found = search(batch, n_jobs=self.n_jobs)
+        pool = self._pool()
+        if pool is None or batch.lazy or not self._proves:  # costs must be known, and be all that counts
+            return found
+        past = pool.best(batch)
+        better = past.valid & (~found.valid | (past.cost < found.cost))
+        return found.replace(better, past.select(better)) if better.any() else found
+
+    def _gated(self) -> GatedSearch | None:
+        """Returns the search by the gate, if there is one that has learned."""
+        with self._lock:
+            gated = None if self.gate is None else self._memory.gated
+        if gated is None:
+            return None
+        certifier = Certifier(max_nodes=self.max_nodes, time_limit=self.time_limit, call_limit=self.call_limit)
+        return replace(gated, certifier=certifier)
 
     def _guide(self) -> FloatArray | None:
         with self._lock:
@@ -759,8 +832,11 @@ class Speedup(Estimator):
         Audit(self.min_agreement)
         if self.learner is not None and not isinstance(self.learner, Learner):
             raise ProblemError(f"learner must be a Learner, or None for one as the search needs; got {self.learner!r}.")
+        if self.gate is not None and not isinstance(self.gate, Gate):
+            raise ProblemError(f"gate must be a Gate, or None for none; got {self.gate!r}.")
         if self.max_nodes is not None:
             check_whole("max_nodes", self.max_nodes)
+        check_whole("past", self.past, most=MAX_PAST)
         check_limit("time_limit", self.time_limit)
         check_limit("call_limit", self.call_limit)
         if self.solver_options is not None and not isinstance(self.solver_options, Mapping):

@@ -18,8 +18,10 @@ from hasten.model.solution import Solution, Solutions, Source, Status
 from hasten.speedup.agreeing import FIRST
 from hasten.speedup.audit import Agreement, Audit, Counters
 from hasten.speedup.choosing import Choice
+from hasten.speedup.gated import GatedSearch
 from hasten.speedup.history import History
 from hasten.speedup.lessons import Lessons
+from hasten.speedup.pool import AnswerPool
 from hasten.support.arrays import BoolArray, FloatArray
 
 log = logging.getLogger(__name__)
@@ -40,6 +42,8 @@ class Memory:
     n_compared: int = 0  # proofs compared with a solver of the user's own
     follows: bool = False  # whether that disagreed, and is asked every time since
     single: dict[tuple[Status, Source], list[int]] = field(default_factory=dict)  # problems and variables, yet to count
+    gated: GatedSearch | None = None  # the search by a gate that has learned
+    pool: AnswerPool | None = None  # past answers
     weights: FloatArray | None = field(init=False)  # of what was learned so far: a copy, that no teaching changes
 
     def __post_init__(self) -> None:

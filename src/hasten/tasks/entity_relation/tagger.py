@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from hasten.errors import ModelError, ProblemError
+from hasten.learning.gate import Gate
 from hasten.learning.heuristic import Heuristic
 from hasten.learning.learner import Learner
 from hasten.model.solution import Solutions, Source, Status
@@ -23,6 +24,7 @@ from hasten.solvers import make_solver
 from hasten.solvers.failures import warn_of_failures
 from hasten.speedup.black_box import prove_or_solve
 from hasten.speedup.calibration import Calibration, calibrate, problems_needed, theta_in_words
+from hasten.speedup.gated import GatedSearch
 from hasten.speedup.mode import TextMode
 from hasten.support import forms
 from hasten.support.arrays import IntArray
@@ -31,9 +33,11 @@ from hasten.support.files import output_directory
 from hasten.support.progress import Tell, tell_nobody
 from hasten.support.tensors import Tensors, format_of, load_tensors, reading, save_tensors
 from hasten.tasks.entity_relation.data.corpus import Sentence
+from hasten.tasks.entity_relation.gating import train_gate
 from hasten.tasks.entity_relation.names import Training
 from hasten.tasks.entity_relation.scoring import native
 from hasten.tasks.entity_relation.scoring.black_box import LinearScorer, check_versions
+from hasten.tasks.entity_relation.scoring.cheap import relation_features
 from hasten.tasks.entity_relation.scoring.text import Vocabulary
 from hasten.tasks.entity_relation.scoring.training import train_black_box
 from hasten.tasks.entity_relation.task import EntityRelationTask
@@ -62,7 +66,8 @@ class Tagger:
     """Labels the entities and relations of sentences.
 
     Mode "certified" proves each answer or asks the solver; mode "search" trusts a beam of `width`, guided by the
-    learned heuristic, that skips the features of decisions by `theta`.
+    learned heuristic, that skips the features of decisions by `theta`; or, where it has one, a `gate` that guesses
+    relations which it doubts less than `max_doubt`.
     """
 
     task: EntityRelationTask
@@ -72,8 +77,11 @@ class Tagger:
     theta: float = math.inf
     mode: str = TextMode.CERTIFIED
     solver: str = "highs"
+    gate: Gate | None = None
+    max_doubt: float = 0.0
     time_limit: float | None = field(default=None, compare=False)  # seconds for a sentence; not saved
     about_theta: str = field(default="", compare=False, repr=False)  # what theta rests on, in words; not saved
+    about_gate: str = field(default="", compare=False, repr=False)  # whether a gate pays, in words; not saved
 
     def __post_init__(self) -> None:
         check_width(self.width)
@@ -130,8 +138,14 @@ class Tagger:
             tell("Calibrating theta", None)
             chosen = calibrate(search, batch.select(np.arange(cut, len(batch))), risk=risk, seed=seed)
         theta = math.inf if chosen is None else chosen.theta
-        about_theta = explain_theta(chosen, len(batch), risk)
-        return cls(task, scorer, learner.heuristic, width, theta, about_theta=about_theta)
+        tagger = cls(task, scorer, learner.heuristic, width, theta, about_theta=explain_theta(chosen, len(batch), risk))
+        if len(batch) - cut < gate_needs(risk):
+            return tagger
+        tell("Training a gate", None)
+        trained = train_gate(task, scorer, text, batch, answers, np.arange(cut, len(batch)), risk=risk, seed=seed)
+        if trained.pays:
+            tagger = replace(tagger, gate=trained.gate, max_doubt=trained.chosen.max_doubt)
+        return replace(tagger, about_gate=str(trained))
 
     def label(self, sentences: Iterable[Sentence]) -> Iterator[Labelled]:
         """Labels sentences, a chunk at a time; any number of them, in constant memory."""
@@ -150,6 +164,9 @@ class Tagger:
             yield from self._labelled(chunk, found)
 
     def _search(self, text: Any) -> Solutions:
+        if self.gate is not None:
+            gate = self.gate.seeing({"relation": relation_features(text)})
+            return GatedSearch(gate, self.max_doubt)(self.task.batch(text.n_entities, self.scorer.lazy(text)))
         lean = self.task.lean
         search = BeamSearch(self.width, self.task.folded(self.heuristic.weights), theta=self.theta)
         sizes = text.n_entities
@@ -182,6 +199,9 @@ class Tagger:
         }
         tensors = {f"black_box/{name}": tensor for name, tensor in self.scorer.tensors().items()}
         tensors |= {f"heuristic/{name}": tensor for name, tensor in self.heuristic.tensors().items()}
+        if self.gate is not None:
+            settings["max_doubt"], settings["gate_rows"] = self.max_doubt, self.gate.n_rows
+            tensors |= {f"gate/{name}": tensor for name, tensor in self.gate.tensors().items()}
         with output_directory(path.parent):
             save_tensors(path, FORMAT, tensors, self.scorer.about() | {"tagger": json.dumps(settings)})
 
@@ -201,9 +221,16 @@ class Tagger:
                 features=settings["features"],
             )
             heuristic = Heuristic.of_tensors(task.schema, _part(tensors, "heuristic/"))
-            rest = {name: each for name, each in tensors.items() if not name.startswith(("black_box/", "heuristic/"))}
+            gate = None
+            if "gate_rows" in settings:
+                gate = Gate({"relation": None}, n_rows=settings["gate_rows"])
+                gate.learn_from_tensors(task.schema, _part(tensors, "gate/"))
+            parts = ("black_box/", "heuristic/") if gate is None else ("black_box/", "heuristic/", "gate/")
+            rest = {name: each for name, each in tensors.items() if not name.startswith(parts)}
             forms.check_tensors(rest, {})
-            return cls(task, scorer, heuristic, settings["width"], float(settings["theta"]), settings["mode"])
+            theta, max_doubt = float(settings["theta"]), float(settings.get("max_doubt", 0.0))
+            how = {"mode": settings["mode"], "gate": gate, "max_doubt": max_doubt}
+            return cls(task, scorer, heuristic, settings["width"], theta, **how)
 
 
 _SETTINGS = forms.record(
@@ -215,7 +242,10 @@ _SETTINGS = forms.record(
         "width": forms.whole(1),
         "theta": forms.number(0),
         "mode": forms.text,
-    }
+        "max_doubt": forms.number(0, 1),
+        "gate_rows": forms.whole(1, 2**28),
+    },
+    optional=("max_doubt", "gate_rows"),
 )
 
 
@@ -226,6 +256,11 @@ def _part(tensors: Tensors, prefix: str) -> Tensors:
 def n_held_out(n: int) -> int:
     """Returns how many of so many sentences calibrate theta: a tenth; the others are learned from."""
     return min(n - n * 9 // 10, n - 1)
+
+
+def gate_needs(risk: float, confidence: float = 0.99) -> int:
+    """Returns how many sentences the calibration of a gate needs: fewer prove too little even if none is changed."""
+    return math.ceil(math.log1p(-confidence) / math.log1p(-risk))
 
 
 def explain_theta(chosen: Calibration | None, n: int, risk: float) -> str:

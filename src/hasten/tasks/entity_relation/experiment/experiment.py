@@ -26,6 +26,7 @@ from hasten.tasks.entity_relation.data.corpora import Corpora
 from hasten.tasks.entity_relation.data.corpus import Sentence
 from hasten.tasks.entity_relation.data.split import Split, parts_of
 from hasten.tasks.entity_relation.experiment import contenders, findings
+from hasten.tasks.entity_relation.experiment.amortized import amortized
 from hasten.tasks.entity_relation.experiment.lessons import Lessons
 from hasten.tasks.entity_relation.experiment.measure import Measured, Row, over_seeds
 from hasten.tasks.entity_relation.experiment.paper import PAPER_ROWS, is_papers_corpus
@@ -158,6 +159,7 @@ class Experiment:
             "by_size": findings.by_size(trial),
             "proofs": findings.proofs(trial, lessons),
             "structures": findings.structures(lessons),
+            "amortized": amortized(trial, lessons),
             "weights": findings.weights(lessons),
             "examples": findings.examples(trial, lessons),
         }

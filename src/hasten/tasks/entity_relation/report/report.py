@@ -15,6 +15,7 @@ from pathlib import Path
 
 from hasten.support.files import write_whole
 from hasten.tasks.entity_relation.names import Model, Training
+from hasten.tasks.entity_relation.report.amortized import amortized
 from hasten.tasks.entity_relation.report.differs import why_ours_differs
 from hasten.tasks.entity_relation.report.figures import draw_figures, draw_weights
 from hasten.tasks.entity_relation.report.formatting import (
@@ -55,6 +56,7 @@ def render(results: Entry) -> str:
     sections = (
         ("Tables", tables(rows, list(results.get("paper") or ()), about, calibrations) + calibration(results)),
         ("Why ours differs", why_ours_differs(results)),
+        ("Amortized inference", amortized(results)),
         ("Figures", draw_figures(results)),
         ("Learned weights", weights(results.get("weights") or ())),
         ("Sentences", sentences(results.get("examples") or (), about)),
