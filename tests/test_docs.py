@@ -17,7 +17,7 @@ PACKAGE = Path(hasten.__file__).parent
 PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").glob("*.md")])
 
 
-@pytest.mark.parametrize("page", ["README.md", "docs/modelling.md", "docs/adopting.md"])
+@pytest.mark.parametrize("page", ["README.md", "docs/modelling.md", "docs/adopting.md", "docs/seeing.md"])
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")  # PuLP's, of how most write it
 def test_the_examples_of_a_page_run_and_print_what_it_says(page: str, capsys: pytest.CaptureFixture[str]) -> None:
     blocks = re.findall(r"```python\n(.*?)```", (ROOT / page).read_text(), re.DOTALL)

@@ -78,6 +78,11 @@ FORWARD = {
         for step in (["schema", "structure", "problem", "batch", "solution"])
     ),
     "speedup.predictor: _repr_html_() imports speedup.display",
+    *(
+        f"{room}.trace: _repr_{what}_() imports {room}.drawing"
+        for room in ("search", "proof")
+        for what in ("html", "svg")
+    ),
 }
 
 

@@ -37,9 +37,11 @@ from hasten.programs.answer import Answer
 from hasten.programs.program import Program
 from hasten.programs.reading import read, read_all
 from hasten.proof.certifier import Certifier
+from hasten.proof.trace import ProofTrace
 from hasten.search.beam import FORCED, BeamSearch, greedy
 from hasten.search.constrained import ConstrainedSearch
 from hasten.search.reduced import ReducedSearch
+from hasten.search.trace import SearchTrace
 from hasten.solvers import Solver, available_solvers, make_solver
 from hasten.speedup.calibration import Calibration
 from hasten.speedup.predictor import Speedup
@@ -69,11 +71,13 @@ __all__ = [
     "ProblemError",
     "Program",
     "ProgramError",
+    "ProofTrace",
     "ReducedSearch",
     "Rule",
     "Schema",
     "SchemaError",
     "Scorer",
+    "SearchTrace",
     "Solution",
     "Solutions",
     "Solver",

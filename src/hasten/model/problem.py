@@ -6,6 +6,7 @@ single variables, when and if the search needs them (paper §4.1).
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
@@ -146,6 +147,22 @@ class Problem:
     def names(self, labels: IntArray) -> list[str]:
         """Returns the names of a labelling's labels."""
         return [kind.labels[label] for kind, label in zip(self.structure.kinds, labels, strict=True)]
+
+    def variable_names(self, names: Sequence[str] | None = None) -> tuple[str, ...]:
+        """Returns what people call the variables: the names given, one for each, or their kinds and numbers.
+
+        A name that was there before gets a number.
+        """
+        if names is None:
+            return tuple(f"{kind.name} {v}" for v, kind in enumerate(self.structure.kinds))
+        if isinstance(names, str) or len(names) != self.n_variables:
+            raise ProblemError(f"Got {len(names)} names for {self.n_variables} variables. Give one for each.")
+        seen: Counter[str] = Counter()
+        unique = []
+        for name in map(str, names):
+            seen[name] += 1
+            unique.append(name if seen[name] == 1 else f"{name} ({seen[name]})")
+        return tuple(unique)
 
     def __repr__(self) -> str:
         return f"Problem({self.n_variables} variables{', lazy' if self.lazy else ''})"

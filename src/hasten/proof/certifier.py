@@ -10,8 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
-from enum import StrEnum
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import overload
 
@@ -21,11 +20,14 @@ from hasten.errors import ProblemError
 from hasten.kernels.proof.certify import Effort, Messages, certify_some, eliminate_some
 from hasten.kernels.proof.look import look_at_some
 from hasten.kernels.proof.outcome import BEST, LABELS_BY, N_NODES, N_SWEEPS, OPEN, OUTCOME, STEP, Proofs
+from hasten.kernels.watching import Opener, compiled, uncompiled
 from hasten.model.batch import ONLY, Batch, arrays_of, as_batch
 from hasten.model.elimination import reduce, relax
 from hasten.model.problem import Problem
 from hasten.model.solution import SOURCES, STATUSES, Solution, Solutions, Source, Status, numbered
 from hasten.model.structure import Structure
+from hasten.proof.trace import ProofTrace, Step
+from hasten.proof.tracing import MOST_WORK, EnoughError, ProofRecorder
 from hasten.support.arrays import FloatArray, IntArray
 from hasten.support.checks import check_limit, check_vector, check_whole
 from hasten.support.clock import LONG, UNWATCHED, Clock
@@ -133,7 +135,27 @@ class Certifier:
         self._certify(batch.resolved(), None, 1, (total, count))
         return total / np.maximum(count, 1)
 
-    def _certify_one(self, problem: Problem) -> Solution:
+    def trace(self, problem: Problem, *, names: Sequence[str] | None = None) -> ProofTrace:
+        """Certifies slowly and returns what it did, step by step: a value that prints, draws itself, and is plain data.
+
+        `names` are what people call the variables, one for each. Limits of time do not count.
+        """
+        if not isinstance(problem, Problem):
+            kind = type(problem).__name__
+            raise ProblemError(f"A trace is of one problem, not of {kind}. Of a batch, give one: batch[0].")
+        unlimited = replace(self, time_limit=None, call_limit=None)
+        report = unlimited.report(problem)
+        step, n_sweeps, n_nodes = STEPS[report.step[0] - 1], int(report.n_sweeps[0]), int(report.n_nodes[0])
+        reduction = reduce(problem.structure.compiled, self.max_join)
+        recorder = ProofRecorder(problem, problem.variable_names(names), reduction, MOST_WORK, n_nodes)
+        solution, watched = report.solutions.only(problem), True
+        try:
+            solution = unlimited._certify_one(problem, partial(uncompiled, watchers=recorder.watchers()))
+        except EnoughError:
+            watched = False
+        return recorder.trace(solution, watched, step, n_sweeps, n_nodes)
+
+    def _certify_one(self, problem: Problem, opened: Opener = compiled) -> Solution:
         """Certifies one problem: as a batch of one, without what only batches need."""
         arrays, structure = arrays_of(problem), problem.structure
         start = self._checked_messages((structure,))
@@ -141,20 +163,20 @@ class Certifier:
         values, facts = np.empty((3, 1)), np.empty((5, 1), dtype=np.int64)
         values[BEST] = np.inf
         proofs = Proofs(labels, values, facts)
-        look_at_some(arrays, ONLY, proofs)
+        opened(look_at_some)(arrays, ONLY, proofs)
         if facts[OUTCOME, 0] == OPEN and self.max_join is None:
             relaxed = relax(structure.compiled)
             if relaxed is not None:
-                eliminate_some(arrays, relaxed.addresses, ONLY, proofs)
+                opened(eliminate_some)(arrays, relaxed.addresses, ONLY, proofs)
         if facts[OUTCOME, 0] == OPEN:
             clock, reduction = self._clock(1), reduce(structure.compiled, self.max_join)
             if reduction.complete:
-                eliminate_some(arrays, reduction.addresses, ONLY, proofs)
+                opened(eliminate_some)(arrays, reduction.addresses, ONLY, proofs)
             else:
                 effort, messages = self._effort, Messages(start, *NO_SUMS)
                 seconds = reduction.size * _seconds(effort)
-                if clock is None and seconds <= LONG:  # the short way
-                    certify_some(arrays, reduction.addresses, messages, effort, ONLY, proofs, UNWATCHED)
+                if clock is None and (seconds <= LONG or opened is not compiled):  # the short way
+                    opened(certify_some)(arrays, reduction.addresses, messages, effort, ONLY, proofs, UNWATCHED)
                 else:
                     clock = clock or Clock()
                     watch = clock.watch()
@@ -244,16 +266,6 @@ class Certifier:
                 )
         start: FloatArray = np.clip(self.messages, -LARGEST, LARGEST, dtype=np.float64)
         return start
-
-
-class Step(StrEnum):
-    """The steps of a proof, in the order in which they are tried."""
-
-    LOOK = "by looking"
-    MEND = "by mending"
-    ELIMINATE = "by eliminating"
-    SWEEP = "by sweeping"
-    BRANCH = "by branching"
 
 
 STEPS = tuple(Step)  # a kernel's number for a step is one more than its place
