@@ -22,7 +22,7 @@ CORE = f"{MODEL} jit kernels.proof kernels.search kernels.learning search proof 
 DATA = "tasks.entity_relation.data tasks.entity_relation.data.corpus tasks.entity_relation.data.formats"
 TASK = f"{DATA} tasks.entity_relation.names tasks.entity_relation.task"
 SCORING = f"{TASK} tasks.entity_relation.scoring"
-EXPERIMENT = f"{SCORING} tasks.entity_relation.tagger tasks.entity_relation.experiment"
+EXPERIMENT = f"{SCORING} tasks.entity_relation.tagger tasks.entity_relation.explain tasks.entity_relation.experiment"
 PROGRAMS = "programs programs.reading programs.adopting"
 EDGES = f"{EXPERIMENT} tasks.entity_relation.report bench demo warm"
 MAY_IMPORT = {
@@ -51,8 +51,9 @@ MAY_IMPORT = {
     "tasks.entity_relation.task": f"errors support model {DATA}",
     "tasks.entity_relation.scoring": f"{MODEL} jit kernels.search search proof {TASK}",
     "tasks.entity_relation.tagger": f"{CORE} {SCORING}",
+    "tasks.entity_relation.explain": f"{CORE} {SCORING} tasks.entity_relation.tagger",
     "tasks.entity_relation.experiment": f"{CORE} {EXPERIMENT}",
-    "tasks.entity_relation.report": "errors support search speedup tasks.entity_relation.names",
+    "tasks.entity_relation.report": "errors support search proof speedup tasks.entity_relation.names",
     "bench": f"{CORE} {SCORING} bench.peers",
     "bench.peers": CORE,
     "demo": f"{CORE} {TASK}",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from enum import StrEnum
@@ -115,7 +116,8 @@ class ProofTrace:
         shown = some_steps(len(self.steps), MOST_STEPS)
         for n, each in enumerate(self.steps):
             if n in shown:
-                known = f"bound {amount(each.bound)}, best labelling {amount(each.cost)}"
+                best = amount(each.cost) if math.isfinite(each.cost) else "none yet"
+                known = f"bound {amount(each.bound)}, best labelling {best}"
                 lines.append(f"{n + 1:4d}. {each.step.name.lower():9s} {each.text}\n      {known}")
             elif n - 1 in shown:
                 lines.append(f"      … {count(len(self.steps) - len(shown), 'step')} not printed")

@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from html import escape
 
 from hasten.search.trace import (
+    MOST_RULED_OUT,
     ROUNDING,
     Candidate,
     SearchStep,
@@ -23,7 +24,7 @@ from hasten.support.pictures import Picture, text
 from hasten.support.words import amount, count
 
 WIDE, CARD = 772.0, 378.0  # of the overview, of a step
-MOST_STEPS, MOST_CANDIDATES, MOST_PARENTS, MOST_RULED_OUT = 16, 12, 8, 3
+MOST_STEPS, MOST_CANDIDATES, MOST_PARENTS = 16, 12, 8
 ROW, BOX = 20.0, 74.0
 LABEL = 122.0  # where the label of a candidate starts
 COLUMNS = (256.0, 312.0, 371.0)  # where its numbers end
@@ -178,7 +179,7 @@ def draw_whole(trace: SearchTrace) -> Picture:
 def draw_step(trace: SearchTrace, t: int) -> Picture:
     """Returns one step: the beam on the left, its candidates on the right, the best first, and the beam's edge."""
     step, answer = trace.steps[t], answer_ways(trace)[t]
-    shown = some_of(step)
+    shown = candidates_to_show(step, MOST_CANDIDATES, MOST_RULED_OUT)
     columns = columns_of(trace)
     parts = [text(0, 14, f"{t + 1}. {step.name}", "t-bold", room=CARD - 96)]
     computed = "costs skipped (θ)" if step.skipped else "costs computed"
@@ -254,16 +255,6 @@ def columns_of(trace: SearchTrace) -> dict[str, float]:
         return {"path cost": COLUMNS[2]}
     added = "look-ahead" if not learned and ahead else "h + look-ahead" if ahead else "heuristic"
     return dict(zip(("path cost", added, "priority"), COLUMNS, strict=True))
-
-
-def some_of(step: SearchStep) -> list[Candidate]:
-    """Returns the candidates of a step that are drawn: few of those that are ruled out, and the reference's."""
-    shown, n_out = [], 0
-    for each in candidates_to_show(step, MOST_CANDIDATES):
-        n_out += bool(each.ruled_out)
-        if not each.ruled_out or each.good or n_out <= MOST_RULED_OUT:
-            shown.append(each)
-    return shown
 
 
 def answer_ways(trace: SearchTrace) -> list[Candidate | None]:

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
 from hasten.model.solution import Solution, Status
 from hasten.support.words import amount, count, ordinal, paired, plain_number
 
-MOST_STEPS, MOST_CANDIDATES = 16, 8  # that are printed; all are kept
+MOST_STEPS, MOST_CANDIDATES, MOST_RULED_OUT = 16, 8, 3  # that are printed; all are kept
 ROUNDING = 1e-12  # a part of a sum that is smaller than this, relatively, is rounding
 
 
@@ -245,8 +245,14 @@ def steps_to_show(trace: SearchTrace, most: int) -> Sequence[int]:
     return sorted(chosen)
 
 
-def candidates_to_show(step: SearchStep, most: int) -> tuple[Candidate, ...]:
-    """Returns the candidates to show if there are too many: the best on each side of the beam's edge, and the good."""
+def candidates_to_show(step: SearchStep, most: int, most_ruled_out: int | None = None) -> tuple[Candidate, ...]:
+    """Returns the candidates to show if there are too many: the best on each side of the beam's edge, and the good.
+
+    Of those that are ruled out `most_ruled_out` are enough.
+    """
+    if most_ruled_out is not None:
+        out = [each for each in step.candidates if each.ruled_out and not each.good][most_ruled_out:]
+        step = replace(step, candidates=tuple(each for each in step.candidates if not any(each is x for x in out)))
     if len(step.candidates) <= most:
         return step.candidates
     kept = [each for each in step.candidates if each.kept]
@@ -276,7 +282,7 @@ def heading(step: SearchStep, theta: float) -> str:
 
 
 def _step_lines(t: int, step: SearchStep, theta: float) -> list[str]:
-    shown = candidates_to_show(step, MOST_CANDIDATES)
+    shown = candidates_to_show(step, MOST_CANDIDATES, MOST_RULED_OUT)
     wide = max((len(each.label) for each in shown), default=0)
     lines = [f"Step {t + 1}: {step.name} ({heading(step, theta)})"]
     several = step.n_nodes > 1

@@ -67,7 +67,7 @@ border-bottom:1px solid var(--faint);font-weight:400;white-space:normal}
 .hasten-seen .bound{fill:none;stroke:var(--kept);stroke-width:2}
 .hasten-seen .best{fill:none;stroke:var(--lost);stroke-width:2;stroke-dasharray:7 3}
 .hasten-seen .square{fill:var(--lost)}
-@media print{.hasten-seen{padding:0;font-size:10.5pt;background:none}.hasten-seen .wide{overflow:visible}
+@media print{.hasten-seen{padding:0;font-size:10.5pt;background:#fff}.hasten-seen .wide{overflow:visible}
 .hasten-seen .wide svg{max-width:100%}
 .hasten-seen .cards{grid-template-columns:repeat(2,minmax(0,1fr));gap:10px}}
 """.replace("\n", "")
