@@ -69,6 +69,7 @@ FORWARD = {
     "model.structure: problem() imports model.problem",
     "model.structure: batch() imports model.batch",
     "model.problem: batch() imports model.batch",
+    "model.problem: alike() imports model.batch",
     "model.problem: check() imports model.violations",
     "solvers: solve() imports solvers.base",
     "speedup.predictor: save() imports speedup.persistence",

@@ -37,6 +37,7 @@ from hasten.programs.answer import Answer
 from hasten.programs.program import Program
 from hasten.programs.reading import read, read_all
 from hasten.proof.certifier import Certifier
+from hasten.proof.ranking import MinMarginals, Ranking
 from hasten.proof.trace import ProofTrace
 from hasten.search.beam import FORCED, BeamSearch, greedy
 from hasten.search.constrained import ConstrainedSearch
@@ -64,6 +65,7 @@ __all__ = [
     "HastenError",
     "Heuristic",
     "Learner",
+    "MinMarginals",
     "ModelError",
     "NoAnswerError",
     "NotFittedError",
@@ -72,6 +74,7 @@ __all__ = [
     "Program",
     "ProgramError",
     "ProofTrace",
+    "Ranking",
     "ReducedSearch",
     "Rule",
     "Schema",

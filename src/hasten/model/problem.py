@@ -114,6 +114,12 @@ class Problem:
             n *= size
         return n
 
+    def alike(self, costs: FloatArray) -> Batch:
+        """Returns problems that differ from this one in their costs alone: a row of flat costs for each, as a batch."""
+        from hasten.model.batch import Batch
+
+        return Batch.alike(self, costs)
+
     def costs_of(self, variable: int) -> FloatArray:
         """Returns the costs of one variable's labels."""
         return self.cost[self.graph.first[variable] : self.graph.first[variable + 1]]

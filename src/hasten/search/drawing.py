@@ -291,7 +291,7 @@ def _row(
         if each.kept
         else "t-soft"
     )
-    parts.append(text(LABEL, y, name, weight, room=92))
+    parts.append(text(LABEL, y, name, weight, room=98))
     if each.ruled_out:
         parts.append(text(LABEL + 98, y, each.ruled_out, "t-small t-soft", room=CARD - LABEL - 98, size=10))
         return parts
