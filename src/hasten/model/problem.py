@@ -7,7 +7,7 @@ single variables, when and if the search needs them (paper §4.1).
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
@@ -161,11 +161,14 @@ class Problem:
         """
         if names is None:
             return tuple(f"{kind.name} {v}" for v, kind in enumerate(self.structure.kinds))
-        if isinstance(names, str) or len(names) != self.n_variables:
-            raise ProblemError(f"Got {len(names)} names for {self.n_variables} variables. Give one for each.")
+        if isinstance(names, str) or not isinstance(names, Iterable):
+            raise ProblemError(f"The names of variables are a list, one for each of {self.n_variables}; got {names!r}.")
+        given = [str(name) for name in names]
+        if len(given) != self.n_variables:
+            raise ProblemError(f"Got {len(given)} names for {self.n_variables} variables. Give one for each.")
         seen: Counter[str] = Counter()
         unique = []
-        for name in map(str, names):
+        for name in given:
             seen[name] += 1
             unique.append(name if seen[name] == 1 else f"{name} ({seen[name]})")
         return tuple(unique)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from html import escape
 
 from hasten.search.trace import (
@@ -77,7 +78,7 @@ def to_svg(trace: SearchTrace) -> str:
     parts = [
         pictures.lines_picture(trace.search, explained(trace), WIDE),
         pictures.key_picture(signs(trace), WIDE),
-        *([draw_whole(trace)] if trace.steps else []),
+        *([replace(draw_whole(trace), width=WIDE)] if trace.steps else []),
         *(draw_step(trace, t) for t in shown),
     ]
     more = [f"{count(hidden, 'step')} of {len(trace.steps):,} not drawn one by one."] if hidden else []
