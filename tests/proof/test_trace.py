@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+from itertools import pairwise
 
 import naive
 import numpy as np
@@ -32,12 +33,12 @@ def assert_same(one: Solution, other: Solution) -> None:
 @settings(max_examples=150)
 @given(
     st.one_of(problems(), small_problems(), problems(soft=False, rules=False)),
-    st.sampled_from([0, 4, 768]),
+    st.sampled_from([0, 4, 768, None]),
     st.sampled_from([None, 0, 3]),
     st.sampled_from([1, 100]),
 )
 def test_a_trace_is_what_the_compiled_certifier_does(
-    problem: Problem, max_join: int, max_nodes: int | None, max_sweeps: int
+    problem: Problem, max_join: int | None, max_nodes: int | None, max_sweeps: int
 ) -> None:
     certifier = Certifier(max_join=max_join, max_nodes=max_nodes, max_sweeps=max_sweeps)
     trace, best = certifier.trace(problem), naive.solve(problem)
@@ -47,7 +48,7 @@ def test_a_trace_is_what_the_compiled_certifier_does(
     slack = 1e-6 * max(1.0, abs(best.cost)) if best.labels is not None else 0.0
     assert all(bound <= best.cost + slack for bound in bounds)
     assert all(cost >= best.cost - slack for cost in costs)
-    assert costs == sorted(costs, reverse=True)
+    assert all(later <= earlier + slack for earlier, later in pairwise(costs))
     assert (costs[-1], bounds[-1]) == (trace.cost, trace.bound)
     report = certifier.report(problem)
     assert trace.steps[-1].step is STEPS[report.step[0] - 1]
