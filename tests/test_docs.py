@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import runpy
 from pathlib import Path
 from pkgutil import resolve_name
 
@@ -18,7 +19,7 @@ PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").glob("*.md")])
 
 
 @pytest.mark.parametrize(
-    "page", ["README.md", "docs/modelling.md", "docs/adopting.md", "docs/skipping.md", "docs/past.md"]
+    "page", ["README.md", "docs/modelling.md", "docs/adopting.md", "docs/skipping.md", "docs/past.md", "docs/seeing.md"]
 )
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")  # PuLP's, of how most write it
 def test_the_examples_of_a_page_run_and_print_what_it_says(page: str, capsys: pytest.CaptureFixture[str]) -> None:
@@ -83,6 +84,14 @@ def test_the_tests_that_pages_name_are_there() -> None:
 def test_the_reference_has_every_public_name_once() -> None:
     told = re.findall(r"^::: hasten\.(\w+)$", (ROOT / "docs" / "reference.md").read_text(), re.MULTILINE)
     assert sorted(told) == sorted(hasten.__all__)
+
+
+def test_the_pictures_are_what_the_code_draws() -> None:
+    """To draw them anew: python docs/pictures/draw.py"""
+    drawn = runpy.run_path(str(ROOT / "docs" / "pictures" / "draw.py"))["pictures"]()
+    assert {file.name for file in (ROOT / "docs" / "pictures").glob("*.svg")} == drawn.keys()
+    for name, picture in drawn.items():
+        assert (ROOT / "docs" / "pictures" / name).read_text(encoding="utf-8") == picture + "\n"
 
 
 def test_the_citation_names_the_version() -> None:

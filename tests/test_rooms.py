@@ -22,7 +22,7 @@ CORE = f"{MODEL} jit kernels.proof kernels.search kernels.learning search proof 
 DATA = "tasks.entity_relation.data tasks.entity_relation.data.corpus tasks.entity_relation.data.formats"
 TASK = f"{DATA} tasks.entity_relation.names tasks.entity_relation.task"
 SCORING = f"{TASK} tasks.entity_relation.scoring"
-EXPERIMENT = f"{SCORING} tasks.entity_relation.tagger tasks.entity_relation.experiment"
+EXPERIMENT = f"{SCORING} tasks.entity_relation.tagger tasks.entity_relation.explain tasks.entity_relation.experiment"
 PROGRAMS = "programs programs.reading programs.adopting"
 EDGES = f"{EXPERIMENT} tasks.entity_relation.report bench demo warm"
 MAY_IMPORT = {
@@ -52,8 +52,9 @@ MAY_IMPORT = {
     "tasks.entity_relation.scoring": f"{MODEL} jit kernels.search search proof learning {TASK}",
     "tasks.entity_relation.gating": f"{CORE} {SCORING}",
     "tasks.entity_relation.tagger": f"{CORE} {SCORING} tasks.entity_relation.gating",
+    "tasks.entity_relation.explain": f"{CORE} {SCORING} tasks.entity_relation.tagger tasks.entity_relation.gating",
     "tasks.entity_relation.experiment": f"{CORE} {EXPERIMENT}",
-    "tasks.entity_relation.report": "errors support search speedup tasks.entity_relation.names",
+    "tasks.entity_relation.report": "errors support search proof speedup tasks.entity_relation.names",
     "bench": f"{CORE} {SCORING} bench.peers",
     "bench.peers": CORE,
     "demo": f"{CORE} {TASK}",
@@ -69,6 +70,7 @@ FORWARD = {
     "model.structure: problem() imports model.problem",
     "model.structure: batch() imports model.batch",
     "model.problem: batch() imports model.batch",
+    "model.problem: alike() imports model.batch",
     "model.problem: check() imports model.violations",
     "solvers: solve() imports solvers.base",
     "speedup.predictor: save() imports speedup.persistence",
@@ -79,6 +81,11 @@ FORWARD = {
         for step in (["schema", "structure", "problem", "batch", "solution"])
     ),
     "speedup.predictor: _repr_html_() imports speedup.display",
+    *(
+        f"{room}.trace: _repr_{what}_() imports {room}.drawing"
+        for room in ("search", "proof")
+        for what in ("html", "svg")
+    ),
 }
 
 

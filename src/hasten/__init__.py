@@ -38,9 +38,12 @@ from hasten.programs.answer import Answer
 from hasten.programs.program import Program
 from hasten.programs.reading import read, read_all
 from hasten.proof.certifier import Certifier
+from hasten.proof.ranking import MinMarginals, Ranking
+from hasten.proof.trace import ProofTrace
 from hasten.search.beam import FORCED, BeamSearch, greedy
 from hasten.search.constrained import ConstrainedSearch
 from hasten.search.reduced import ReducedSearch
+from hasten.search.trace import SearchTrace
 from hasten.solvers import Solver, available_solvers, make_solver
 from hasten.speedup.amortized import Amortizer
 from hasten.speedup.calibration import Calibration
@@ -71,6 +74,7 @@ __all__ = [
     "HastenError",
     "Heuristic",
     "Learner",
+    "MinMarginals",
     "ModelError",
     "NoAnswerError",
     "NotFittedError",
@@ -78,11 +82,14 @@ __all__ = [
     "ProblemError",
     "Program",
     "ProgramError",
+    "ProofTrace",
+    "Ranking",
     "ReducedSearch",
     "Rule",
     "Schema",
     "SchemaError",
     "Scorer",
+    "SearchTrace",
     "Solution",
     "Solutions",
     "Solver",

@@ -1,8 +1,9 @@
-"""The command line: `hasten demo`, `reproduce`, `train`, `predict`, `convert`, `solve`, `bench`, `compile`, …"""
+"""The command line: `hasten demo`, `reproduce`, `train`, `predict`, `explain`, `convert`, `solve`, `bench`, …"""
 
 from __future__ import annotations
 
 import json
+import os
 import signal
 import sys
 from collections.abc import Iterator
@@ -202,6 +203,48 @@ def predict(
     errors.print(f"Labelled {_count(n, 'sentence')}: {counts['proved']:,} proved, {counts['solver']:,} by the solver.")
     if counts["failed"]:
         errors.print(f"The solver failed on {_count(counts['failed'], 'sentence')}; their lines say why.")
+
+
+@app.command()
+def explain(
+    model: Annotated[Path, typer.Argument(help="What `hasten train` wrote.")],
+    source: Annotated[
+        str,
+        typer.Argument(
+            help="A sentence with its entities in brackets, or as a JSON line; or a file, as for `predict`; - is one."
+        ),
+    ],
+    out: Annotated[Path, typer.Option("--out", "-o", help="File for the page with the pictures.")] = Path(
+        "explained.html"
+    ),
+    n: Annotated[int, typer.Option("--sentence", min=1, help="Which sentence of a file.")] = 1,
+    width: Annotated[int | None, typer.Option(min=1, help="Width of the beam; the model's own by default.")] = None,
+    theta: Annotated[
+        float | None, typer.Option(min=0.0, help="Gap above which costs are skipped; the model's own by default.")
+    ] = None,
+    format: Format = "auto",
+    max_line: MaxLine = 64,
+) -> None:
+    """Shows how one sentence is labelled: greedy search, the model's own search, and the proof, step by step."""
+    from itertools import islice
+
+    from hasten.support.files import write_whole
+    from hasten.tasks.entity_relation import explain as explaining
+    from hasten.tasks.entity_relation.tagger import Tagger
+
+    tagger = Tagger.load(model)
+    if source == "-" or os.path.exists(source):
+        sentence = next(islice(_sentences(source, format, max_line), n - 1, None), None)
+        if sentence is None:
+            raise hasten.CorpusError(f"{source} has fewer than {_count(n, 'sentence')}. Choose one with --sentence.")
+    else:
+        sentence = explaining.read_sentence(source)
+    with output_directory(out.parent):
+        found = explaining.explain(tagger, sentence, width=width, theta=theta)
+        write_whole(out, found.to_html().encode("utf-8", "replace"))
+    for line in str(found).splitlines():
+        console.print(escape(printable(line)), highlight=False, soft_wrap=True)
+    console.print(f"\nWrote [bold]{escape(printable(out))}[/], which shows the same in pictures.", soft_wrap=True)
 
 
 @app.command()

@@ -62,6 +62,7 @@ def compile_kernels(tell: Tell = tell_nobody) -> None:
         "lazy search": lambda: _search_lazily(problem),
         "constrained search": lambda: ConstrainedSearch()(problem),
         "proof": lambda: _prove(problem),
+        "best labellings": lambda: Certifier().best(problem, 2),
         "reduced search": lambda: ReducedSearch()(problem),
         "enumeration": lambda: (make_solver("brute").solve(problem), problem.check(problem.labels([0, 0, 0, 0]))),
         "learning": lambda: _learn(problem),

@@ -14,6 +14,7 @@ import strategies
 from hypothesis import assume, given
 from hypothesis import strategies as st
 from opened import opened
+from searching import INF, assert_same, labels_of, switches, weighted_problems, weights_for
 from strategies import entity_relation, random_problem, small_problems
 from strategies import rich_problems as problems
 
@@ -25,38 +26,12 @@ from hasten.kernels.search import walk as single
 from hasten.model.batch import Batch
 from hasten.model.problem import Problem
 from hasten.model.schema import Schema
-from hasten.model.solution import Solution, Solutions, Source, Status
+from hasten.model.solution import Solutions, Source, Status
 from hasten.proof.certifier import Certifier
 from hasten.search.beam import BeamSearch, greedy
 from hasten.search.constrained import ConstrainedSearch
 from hasten.search.reduced import ReducedSearch
 from hasten.search.searcher import Searcher
-
-INF = math.inf
-
-
-def weights_for(problem: Problem, how: int, seed: int) -> np.ndarray | None:
-    """Returns no weights, small integers (so that ties are exact), or floats."""
-    rng, n = np.random.default_rng(seed), problem.structure.schema.n_weights
-    return (None, rng.integers(-3, 4, n).astype(float), rng.normal(size=n) * 2)[how]
-
-
-@st.composite
-def weighted_problems(draw: Any, **family: Any) -> tuple[Problem, np.ndarray | None]:
-    problem = draw(problems(**family))
-    return problem, weights_for(problem, draw(st.integers(0, 2)), draw(st.integers(0, 999)))
-
-
-def switches() -> st.SearchStrategy[dict[str, Any]]:
-    return st.fixed_dictionaries(
-        {
-            "width": st.integers(1, 6),
-            "enforce": st.booleans(),
-            "look_ahead": st.booleans(),
-            "theta": st.sampled_from([INF, 0.0, 0.5, 1.0, 2.0, 1e9]),
-            "spread": st.sampled_from([INF, 0.0, 1.0, 2.5]),
-        }
-    )
 
 
 @st.composite
@@ -76,21 +51,6 @@ def families(draw: Any, min_size: int = 1, max_size: int = 8) -> tuple[list[Prob
         drawn.append(shape.problem(costs, id=p))
     weights = np.random.default_rng(dice.seed()).integers(-3, 4, schema.n_weights).astype(float)
     return drawn, weights
-
-
-def labels_of(found: Solution) -> tuple[int, ...] | None:
-    return None if found.values is None else tuple(found.values.tolist())
-
-
-def assert_same(one: Solution, other: Solution) -> None:
-    assert labels_of(one) == labels_of(other)
-    assert one.cost == other.cost or (math.isnan(one.cost) and math.isnan(other.cost))
-    assert (one.status, one.source, one.valid, one.n_costs) == (
-        other.status,
-        other.source,
-        other.valid,
-        other.n_costs,
-    )
 
 
 # Exactness

@@ -74,7 +74,7 @@ class Record:
     @classmethod
     def at(cls, address: int) -> Self:
         """Returns the record that lies at an address: of one that is kept."""
-        n = 2 * len(cls._fields)
+        n, address = 2 * len(cls._fields), int(address)  # a number of NumPy's is not an address
         header = np.ctypeslib.as_array((ctypes.c_int64 * n).from_address(address))
         size = max((header[0::2] + header[1::2]).tolist(), default=0)
         return cls(np.ctypeslib.as_array((ctypes.c_int64 * size).from_address(address)))

@@ -87,6 +87,20 @@ class Batch:
         return batch
 
     @classmethod
+    def alike(cls, problem: Problem, costs: FloatArray) -> Batch:
+        """Makes a batch of problems that differ from one in their costs alone: a matrix with a row for each."""
+        matrix = _numbers(costs)
+        if matrix.ndim != 2 or matrix.shape[1] != problem.structure.n_labels:
+            raise ProblemError(
+                f"Got costs of shape {matrix.shape}; this problem needs (problems, {problem.structure.n_labels}): "
+                "a row per problem with one cost per label, in the order of the variables."
+            )
+        n = len(matrix)
+        sizes = np.full(n, matrix.shape[1], dtype=np.int64)
+        none = np.zeros(n, dtype=np.int64)
+        return cls((problem.structure,), none, matrix.ravel(), offsets(sizes), problem.table, none)
+
+    @classmethod
     def stack(cls, structure: Structure, costs: FloatArray) -> Batch:
         """Makes a batch of one shape from a matrix with a row of flat costs per problem."""
         matrix = _numbers(costs)

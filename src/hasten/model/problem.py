@@ -6,7 +6,8 @@ single variables, when and if the search needs them (paper §4.1).
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
@@ -113,6 +114,12 @@ class Problem:
             n *= size
         return n
 
+    def alike(self, costs: FloatArray) -> Batch:
+        """Returns problems that differ from this one in their costs alone: a row of flat costs for each, as a batch."""
+        from hasten.model.batch import Batch
+
+        return Batch.alike(self, costs)
+
     def costs_of(self, variable: int) -> FloatArray:
         """Returns the costs of one variable's labels."""
         return self.cost[self.graph.first[variable] : self.graph.first[variable + 1]]
@@ -146,6 +153,25 @@ class Problem:
     def names(self, labels: IntArray) -> list[str]:
         """Returns the names of a labelling's labels."""
         return [kind.labels[label] for kind, label in zip(self.structure.kinds, labels, strict=True)]
+
+    def variable_names(self, names: Sequence[str] | None = None) -> tuple[str, ...]:
+        """Returns what people call the variables: the names given, one for each, or their kinds and numbers.
+
+        A name that was there before gets a number.
+        """
+        if names is None:
+            return tuple(f"{kind.name} {v}" for v, kind in enumerate(self.structure.kinds))
+        if isinstance(names, str) or not isinstance(names, Iterable):
+            raise ProblemError(f"The names of variables are a list, one for each of {self.n_variables}; got {names!r}.")
+        given = [str(name) for name in names]
+        if len(given) != self.n_variables:
+            raise ProblemError(f"Got {len(given)} names for {self.n_variables} variables. Give one for each.")
+        seen: Counter[str] = Counter()
+        unique = []
+        for name in given:
+            seen[name] += 1
+            unique.append(name if seen[name] == 1 else f"{name} ({seen[name]})")
+        return tuple(unique)
 
     def __repr__(self) -> str:
         return f"Problem({self.n_variables} variables{', lazy' if self.lazy else ''})"

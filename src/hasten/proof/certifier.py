@@ -10,22 +10,26 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
-from enum import StrEnum
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import overload
 
 import numpy as np
 
 from hasten.errors import ProblemError
+from hasten.kernels.proof import several
 from hasten.kernels.proof.certify import Effort, Messages, certify_some, eliminate_some
 from hasten.kernels.proof.look import look_at_some
 from hasten.kernels.proof.outcome import BEST, LABELS_BY, N_NODES, N_SWEEPS, OPEN, OUTCOME, STEP, Proofs
+from hasten.kernels.watching import Opener, compiled, uncompiled
 from hasten.model.batch import ONLY, Batch, arrays_of, as_batch
 from hasten.model.elimination import reduce, relax
 from hasten.model.problem import Problem
 from hasten.model.solution import SOURCES, STATUSES, Solution, Solutions, Source, Status, numbered
 from hasten.model.structure import Structure
+from hasten.proof.ranking import MinMarginals, Ranking, statuses
+from hasten.proof.trace import ProofTrace, Step
+from hasten.proof.tracing import MOST_WORK, EnoughError, ProofRecorder, n_sums
 from hasten.support.arrays import FloatArray, IntArray
 from hasten.support.checks import check_limit, check_vector, check_whole
 from hasten.support.clock import LONG, UNWATCHED, Clock
@@ -40,6 +44,9 @@ NODE_SWEEPS = 2  # at each split
 DIVE_NODES = 2000
 MAX_NODES, ROW_NODES = 20_000, 500  # by default, and where rows are left at least
 ROW_WORK = 2_000_000  # labels and cells that nodes may go through where rows are left: a few milliseconds
+RANKED_NODES, RANKED_SWEEPS = 1_000_000, 32  # for the best labellings
+MOST_RANKED = 50_000_000  # labels that are held
+MARGINALS = 4_000_000  # costs of one batch
 SPEED = 1e-9  # seconds that a node, or a sweep, takes at most for each label, tuple and cell: measured, rounded up
 LARGEST = 1e100  # of the starting messages: any are correct that do not overflow
 
@@ -133,7 +140,88 @@ class Certifier:
         self._certify(batch.resolved(), None, 1, (total, count))
         return total / np.maximum(count, 1)
 
-    def _certify_one(self, problem: Problem) -> Solution:
+    def best(self, problem: Problem, k: int = 10) -> Ranking:
+        """Returns the `k` best labellings, in order, all of them if there are fewer; and whether that is proved.
+
+        It takes up to `max_nodes` nodes, by default 1,000,000. `max_sweeps` and the limits of time count as well.
+        """
+        _check_one(problem)
+        check_whole("k", k, least=1)
+        n = min(int(k), problem.n_outputs)
+        if n * max(1, problem.n_variables) > MOST_RANKED:
+            raise ProblemError(
+                f"{k:,} labellings of {problem.n_variables:,} variables are too many to hold: at most "
+                f"{MOST_RANKED:,} labels in all. Ask for fewer."
+            )
+        arrays, reduction = arrays_of(problem), reduce(problem.structure.compiled, self.max_join)
+        costs, slots = np.empty(n), np.empty(n, dtype=np.int64)
+        labels = np.empty(n * problem.n_variables, dtype=np.int64)
+        values, facts = np.empty(2), np.empty(3, dtype=np.int64)
+        found = several.Ranking(costs, slots, labels, values, facts)
+        clock, sweeps = self._clock(1) or Clock(), min(RANKED_SWEEPS, self.max_sweeps)
+        max_nodes = RANKED_NODES if self.max_nodes is None else max(self.max_nodes, 1)
+        for nodes in dict.fromkeys((min(MAX_NODES, max_nodes), max_nodes)):  # the short way first
+            seconds = SPEED * (reduction.size * (sweeps + nodes) + n_sums(reduction.plan))
+            rank = several.rank_labellings
+            clock.run(partial(rank, arrays, reduction.addresses, sweeps, nodes, ONLY, found, clock.watch()), seconds)
+            if facts[several.RANKED_ALL] or clock.stopped:
+                break
+        proved, bound = bool(facts[several.RANKED_ALL]), float(values[several.RANKED_BOUND])
+        n_found = int(facts[several.N_FOUND])
+        bound = float(costs[0]) if proved and n_found else bound
+        rows = labels.reshape(n, problem.n_variables)
+        solutions = tuple(
+            Solution(problem, status, Source.BOUND, rows[slot], cost, min(bound, cost), True, problem.n_variables)
+            for status, slot, cost in zip(
+                statuses(n_found, proved), slots[:n_found].tolist(), costs[:n_found].tolist(), strict=True
+            )
+        )
+        return Ranking(problem, solutions, proved, bound, int(facts[several.RANKED_NODES]))
+
+    def min_marginals(self, problem: Problem) -> MinMarginals:
+        """Returns what the best labelling with each label costs, each proved as far as the effort goes."""
+        _check_one(problem)
+        best = self(problem)
+        first, cost = problem.graph.first, problem.cost
+        least, proved = np.full(cost.size, np.inf), np.full(cost.size, best.proved)
+        variable = np.repeat(np.arange(problem.n_variables), np.diff(first))
+        asked = np.isfinite(cost)
+        if best.values is not None:
+            own = first[:-1] + best.labels
+            least[own], asked[own] = best.cost, False
+        elif best.proved:
+            asked[:] = False
+        (numbers,) = np.nonzero(asked)
+        for some in np.array_split(numbers, max(1, -(-numbers.size * cost.size // MARGINALS))):
+            costs = np.where(
+                (variable == variable[some][:, None]) & (np.arange(cost.size) != some[:, None]), np.inf, cost
+            )
+            found = self(problem.alike(costs))
+            least[some], proved[some] = np.where(found.valid, found.cost, np.inf), found.proved
+        if best.values is not None:
+            least = np.maximum(least, best.cost) if best.proved else least
+        proved[~np.isfinite(cost)] = True
+        return MinMarginals(problem, best, least, proved)
+
+    def trace(self, problem: Problem, *, names: Sequence[str] | None = None) -> ProofTrace:
+        """Certifies slowly and returns what it did, step by step: a value that prints, draws itself, and is plain data.
+
+        `names` are what people call the variables, one for each. Limits of time do not count.
+        """
+        _check_one(problem)
+        unlimited = replace(self, time_limit=None, call_limit=None)
+        report = unlimited.report(problem)
+        step, n_sweeps, n_nodes = STEPS[report.step[0] - 1], int(report.n_sweeps[0]), int(report.n_nodes[0])
+        reduction = reduce(problem.structure.compiled, self.max_join)
+        recorder = ProofRecorder(problem, problem.variable_names(names), reduction, MOST_WORK, n_nodes)
+        solution, watched = report.solutions.only(problem), True
+        try:
+            solution = unlimited._certify_one(problem, partial(uncompiled, watchers=recorder.watchers()))
+        except EnoughError:
+            watched = False
+        return recorder.trace(solution, watched, step, n_sweeps, n_nodes)
+
+    def _certify_one(self, problem: Problem, opened: Opener = compiled) -> Solution:
         """Certifies one problem: as a batch of one, without what only batches need."""
         arrays, structure = arrays_of(problem), problem.structure
         start = self._checked_messages((structure,))
@@ -141,20 +229,20 @@ class Certifier:
         values, facts = np.empty((3, 1)), np.empty((5, 1), dtype=np.int64)
         values[BEST] = np.inf
         proofs = Proofs(labels, values, facts)
-        look_at_some(arrays, ONLY, proofs)
+        opened(look_at_some)(arrays, ONLY, proofs)
         if facts[OUTCOME, 0] == OPEN and self.max_join is None:
             relaxed = relax(structure.compiled)
             if relaxed is not None:
-                eliminate_some(arrays, relaxed.addresses, ONLY, proofs)
+                opened(eliminate_some)(arrays, relaxed.addresses, ONLY, proofs)
         if facts[OUTCOME, 0] == OPEN:
             clock, reduction = self._clock(1), reduce(structure.compiled, self.max_join)
             if reduction.complete:
-                eliminate_some(arrays, reduction.addresses, ONLY, proofs)
+                opened(eliminate_some)(arrays, reduction.addresses, ONLY, proofs)
             else:
                 effort, messages = self._effort, Messages(start, *NO_SUMS)
                 seconds = reduction.size * _seconds(effort)
-                if clock is None and seconds <= LONG:  # the short way
-                    certify_some(arrays, reduction.addresses, messages, effort, ONLY, proofs, UNWATCHED)
+                if clock is None and (seconds <= LONG or opened is not compiled):  # the short way
+                    opened(certify_some)(arrays, reduction.addresses, messages, effort, ONLY, proofs, UNWATCHED)
                 else:
                     clock = clock or Clock()
                     watch = clock.watch()
@@ -246,16 +334,6 @@ class Certifier:
         return start
 
 
-class Step(StrEnum):
-    """The steps of a proof, in the order in which they are tried."""
-
-    LOOK = "by looking"
-    MEND = "by mending"
-    ELIMINATE = "by eliminating"
-    SWEEP = "by sweeping"
-    BRANCH = "by branching"
-
-
 STEPS = tuple(Step)  # a kernel's number for a step is one more than its place
 
 
@@ -278,6 +356,13 @@ class Report:
         proved = [f"{n} {step}" for step, n in self.proved_by.items() if n]
         left = len(self.solutions) - sum(self.proved_by.values())
         return f"{len(self.solutions)} problems: " + ", ".join([*proved, f"{left} left open"])
+
+
+def _check_one(problem: object) -> None:
+    """Refuses what is not a single problem."""
+    if not isinstance(problem, Problem):
+        kind = type(problem).__name__
+        raise ProblemError(f"This is about one problem, not about {kind}. Of a batch, give one: batch[0].")
 
 
 def _used(batch: Batch) -> list[Structure]:

@@ -4,18 +4,24 @@ from __future__ import annotations
 
 import math
 import sys
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from hasten.errors import ProblemError
 from hasten.kernels import search as beam
+from hasten.kernels.watching import Driver, Opener, compiled
 from hasten.model.batch import Batch
-from hasten.model.solution import Solutions
+from hasten.model.problem import Labels, Problem
+from hasten.model.solution import Solution, Solutions
 from hasten.search.searcher import Searcher
+from hasten.search.trace import theta_in_words
+from hasten.search.tracing import BeamRecorder
 from hasten.support.arrays import FloatArray, IntArray
 from hasten.support.checks import check_number, check_vector, check_width
 from hasten.support.parallel import in_parallel
+from hasten.support.words import amount
 
 NO_WEIGHTS = np.zeros(0)
 FORCED = sys.float_info.max
@@ -70,22 +76,24 @@ class BeamSearch(Searcher):
         if self.weights is not None:
             object.__setattr__(self, "weights", check_vector("The weights of a heuristic", self.weights))
 
-    def _search(self, batch: Batch, n_jobs: int) -> Solutions:
+    def _search(self, batch: Batch, n_jobs: int, opened: Opener = compiled) -> Solutions:
         weights, options = self.prepared(batch)
         if batch.lazy and self.theta < math.inf:
-            return self._search_lazily(batch, options, weights, n_jobs)
-        batch = batch.resolved()
+            return self._search_lazily(batch, options, weights, n_jobs, opened(beam.search_wave))
+        batch, search_some = batch.resolved(), opened(beam.search_some)
         n = len(batch)
         labels = np.empty(batch.variable_at[-1], dtype=np.int64)
         outcome, n_costs = np.empty(n, dtype=np.int64), np.empty(n, dtype=np.int64)
 
         def run(start: int, stop: int) -> None:
-            beam.search_some(batch.arrays, weights, options, batch.order[start:stop], labels, outcome, n_costs)
+            search_some(batch.arrays, weights, options, batch.order[start:stop], labels, outcome, n_costs)
 
         in_parallel(run, n, n_jobs)
         return Solutions.scored(batch, labels, outcome == beam.DONE, n_costs)
 
-    def _search_lazily(self, batch: Batch, options: beam.Options, weights: FloatArray, n_jobs: int) -> Solutions:
+    def _search_lazily(
+        self, batch: Batch, options: beam.Options, weights: FloatArray, n_jobs: int, search_wave: Driver
+    ) -> Solutions:
         """Runs all problems until each is done or wants costs, computes what they want in one call, goes on."""
         n, n_variables, width = len(batch), int(batch.variable_at[-1]), self.width
         cost = np.zeros(batch.cost_at[-1])
@@ -112,7 +120,7 @@ class BeamSearch(Searcher):
         while active.size:
 
             def run(start: int, stop: int, active: IntArray = active) -> None:
-                beam.search_wave(arrays, weights, options, active[start:stop], paused, outcome)
+                search_wave(arrays, weights, options, active[start:stop], paused, outcome)
 
             in_parallel(run, active.size, n_jobs)
             active = active[outcome[active] == beam.BLOCKED]
@@ -126,6 +134,17 @@ class BeamSearch(Searcher):
         labels[done] = paused.labels[at[done]]
         n_costs = np.bincount(owner[known_cost], minlength=n)
         return Solutions.scored(batch, labels, outcome == beam.DONE, n_costs, cost)
+
+    def _recorder(
+        self, problem: Problem, names: Sequence[str] | None, reference: Labels | Solution | None
+    ) -> BeamRecorder:
+        said = ["Greedy search" if self.width == 1 else f"Beam search with a beam of {self.width:,}"]
+        said += [] if self.weights is None else ["a learned heuristic"]
+        said += ["look-ahead"] if self.look_ahead else []
+        said += [f"a spread of {amount(self.spread)}"] if self.spread < math.inf else []
+        said += [f"theta = {theta_in_words(self.theta)}"] if self.theta < math.inf else []
+        said += [] if self.enforce else ["constraints ignored"]
+        return BeamRecorder(problem, names, reference, ", ".join(said), self.width, self.theta)
 
     def prepared(self, batch: Batch) -> tuple[FloatArray, beam.Options]:
         """Returns its weights, checked against the batch, and its options: what a kernel is given."""

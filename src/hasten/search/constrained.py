@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from hasten.kernels.search import arcs
+from hasten.kernels.watching import Opener, compiled
 from hasten.model.batch import Batch
-from hasten.model.solution import Solutions
+from hasten.model.problem import Labels, Problem
+from hasten.model.solution import Solution, Solutions
 from hasten.search.searcher import Searcher
+from hasten.search.tracing import ArcRecorder
 from hasten.support.parallel import in_parallel
 
 
@@ -21,13 +25,18 @@ class ConstrainedSearch(Searcher):
     no label is left the search is at a dead end, and says so.
     """
 
-    def _search(self, batch: Batch, n_jobs: int) -> Solutions:
-        batch = batch.resolved()
+    def _search(self, batch: Batch, n_jobs: int, opened: Opener = compiled) -> Solutions:
+        batch, search_some = batch.resolved(), opened(arcs.search_some)
         labels = np.empty(batch.variable_at[-1], dtype=np.int64)
         done = np.empty(len(batch), dtype=bool)
 
         def run(start: int, stop: int) -> None:
-            arcs.search_some(batch.arrays, batch.order[start:stop], labels, done)
+            search_some(batch.arrays, batch.order[start:stop], labels, done)
 
         in_parallel(run, len(batch), n_jobs)
         return Solutions.scored(batch, labels, done)
+
+    def _recorder(
+        self, problem: Problem, names: Sequence[str] | None, reference: Labels | Solution | None
+    ) -> ArcRecorder:
+        return ArcRecorder(problem, names, reference)

@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from hasten.kernels import search as beam
 from hasten.kernels.search import reduced
+from hasten.kernels.watching import Opener, compiled
 from hasten.model.batch import Batch
-from hasten.model.elimination import addresses
-from hasten.model.solution import Solutions
+from hasten.model.elimination import addresses, reduce
+from hasten.model.problem import Labels, Problem
+from hasten.model.solution import Solution, Solutions
 from hasten.search.searcher import Searcher
+from hasten.search.tracing import ReducedRecorder
 from hasten.support.checks import check_width
 from hasten.support.parallel import in_parallel
 
@@ -41,8 +45,8 @@ class ReducedSearch(Searcher):
     def __post_init__(self) -> None:
         check_width(self.width)
 
-    def _search(self, batch: Batch, n_jobs: int) -> Solutions:
-        batch = batch.resolved()
+    def _search(self, batch: Batch, n_jobs: int, opened: Opener = compiled) -> Solutions:
+        batch, search_some = batch.resolved(), opened(reduced.search_some)
         labels = np.empty(batch.variable_at[-1], dtype=np.int64)
         done = np.empty(len(batch), dtype=bool)
         options = beam.Options(int(self.width), math.inf, math.inf, True, bool(self.look_ahead))
@@ -50,7 +54,15 @@ class ReducedSearch(Searcher):
 
         def run(start: int, stop: int) -> None:
             problems = batch.order[start:stop]
-            reduced.search_some(batch.arrays, left[start:stop], options, problems, labels, done)
+            search_some(batch.arrays, left[start:stop], options, problems, labels, done)
 
         in_parallel(run, len(batch), n_jobs)
         return Solutions.scored(batch, labels, done)
+
+    def _recorder(
+        self, problem: Problem, names: Sequence[str] | None, reference: Labels | Solution | None
+    ) -> ReducedRecorder:
+        said = f"Beam search with a beam of {self.width:,} over what elimination leaves"
+        said += ", look-ahead" if self.look_ahead else ""
+        kept = reduce(problem.structure.compiled, self.max_join).plan.keep.tolist()
+        return ReducedRecorder(problem, names, reference, said, self.width, kept)

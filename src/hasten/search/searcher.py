@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from functools import partial
 from typing import overload
 
+from hasten.errors import ProblemError
+from hasten.kernels.watching import Opener, compiled, uncompiled
 from hasten.model.batch import Batch, as_batch
-from hasten.model.problem import Problem
+from hasten.model.problem import Labels, Problem
 from hasten.model.solution import Solution, Solutions
+from hasten.search.trace import SearchTrace
+from hasten.search.tracing import Recorder
 
 
 class Searcher:
@@ -23,5 +28,27 @@ class Searcher:
         found = self._search(batch, n_jobs)
         return found.only(problems) if isinstance(problems, Problem) else found
 
-    def _search(self, batch: Batch, n_jobs: int) -> Solutions:
+    def trace(
+        self,
+        problem: Problem,
+        reference: Labels | Solution | None = None,
+        *,
+        names: Sequence[str] | None = None,
+    ) -> SearchTrace:
+        """Searches slowly and returns what it did, step by step: a value that prints, draws itself, and is plain data.
+
+        Given a `reference`, a labelling or an answer, it tells where the search lost it. `names` are what people call
+        the variables, one for each.
+        """
+        if not isinstance(problem, Problem):
+            kind = type(problem).__name__
+            raise ProblemError(f"A trace is of one problem, not of {kind}. Of a batch, give one: batch[0].")
+        recorder = self._recorder(problem, names, reference)
+        found = self._search(as_batch(problem), 1, partial(uncompiled, watchers=recorder.watchers()))
+        return recorder.trace(found.only(problem))
+
+    def _search(self, batch: Batch, n_jobs: int, opened: Opener = compiled) -> Solutions:
         raise TypeError(f"{type(self).__name__} does not say how it searches. Define _search.")
+
+    def _recorder(self, problem: Problem, names: Sequence[str] | None, reference: Labels | Solution | None) -> Recorder:
+        raise TypeError(f"{type(self).__name__} does not say how it is watched. Define _recorder.")

@@ -21,6 +21,7 @@ from hasten.support.progress import steps
 from hasten.tasks.entity_relation.experiment.lessons import Lessons
 from hasten.tasks.entity_relation.experiment.paper import PAPER_THETAS, PAPER_WIDTHS
 from hasten.tasks.entity_relation.experiment.timing import timed
+from hasten.tasks.entity_relation.experiment.traces import N_TRACED, traces_of
 from hasten.tasks.entity_relation.experiment.trial import Trial
 from hasten.tasks.entity_relation.names import BySize, Labeller, Model
 from hasten.tasks.entity_relation.tagger import in_words
@@ -189,7 +190,11 @@ def examples(trial: Trial, lessons: Lessons, n: int = 8) -> list[dict[str, Any]]
                 chosen.append(p)
             if len(chosen) == (n // 2 if hard else n):
                 break
-    return [_example(trial, p, candidates) for p in chosen]
+    found = [_example(trial, p, candidates) for p in chosen]
+    for example, p in zip(found[:N_TRACED], chosen, strict=False):
+        reference = trial.reference.ilp[p]
+        example["traces"] = traces_of(sentences[p], trial.batch[p], lessons.speedup(2), reference)
+    return found
 
 
 def _example(trial: Trial, p: int, candidates: dict[Labeller, Solutions]) -> dict[str, Any]:

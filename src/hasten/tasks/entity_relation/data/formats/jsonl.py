@@ -26,7 +26,7 @@ def read_jsonl(path: AnyPath, max_line: int = MAX_LINE) -> Iterator[Sentence]:
     with open_lines(path, max_line) as lines:
         for line in lines:
             if not line.isspace():
-                yield _from_json(line, str(lines.number))
+                yield from_json(line, str(lines.number))
 
 
 def write_jsonl(path: AnyPath, sentences: Iterable[Sentence]) -> int:
@@ -56,7 +56,8 @@ def to_json(sentence: Sentence) -> dict[str, object]:
     return {key: value for key, value in fields.items() if value is not None}
 
 
-def _from_json(line: str, default_id: str) -> Sentence:
+def from_json(line: str, default_id: str) -> Sentence:
+    """Returns the sentence that a line stands for; one without an id gets another."""
     try:
         found = json.loads(line)
     except json.JSONDecodeError as error:

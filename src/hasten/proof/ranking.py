@@ -1,0 +1,111 @@
+"""The best labellings in order, and what each label would cost: answers that know the others.
+
+`hasten.kernels.proof.several` ranks. A *min-marginal* is the least that a labelling with a given label costs; here each
+is proved by the certifier, on a problem in which that variable has no other label, all of them together as a batch.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import overload
+
+import numpy as np
+
+from hasten.errors import NoAnswerError, ProblemError
+from hasten.model.problem import Problem
+from hasten.model.solution import Solution, Status
+from hasten.support.arrays import BoolArray, FloatArray, IntArray
+from hasten.support.checks import check_number
+
+
+@dataclass(frozen=True, eq=False)
+class Ranking(Sequence[Solution]):
+    """The best labellings of a problem, the cheapest first; of equally cheap ones any may come first, or be left out.
+
+    `proved` says that no other labelling costs less than the last, and that they are in order; with fewer than were
+    asked for, that there are no others. The first is then an optimum.
+    """
+
+    problem: Problem = field(repr=False)
+    solutions: tuple[Solution, ...]
+    proved: bool
+    bound: float  # no valid labelling costs less
+    n_nodes: int  # that the search took
+
+    def __len__(self) -> int:
+        return len(self.solutions)
+
+    @overload
+    def __getitem__(self, n: int) -> Solution: ...
+    @overload
+    def __getitem__(self, n: slice) -> tuple[Solution, ...]: ...
+    def __getitem__(self, n: int | slice) -> Solution | tuple[Solution, ...]:
+        return self.solutions[n]
+
+    @property
+    def costs(self) -> FloatArray:
+        """What they cost, the least first."""
+        return np.array([each.cost for each in self.solutions])
+
+    @property
+    def labels(self) -> IntArray:
+        """Their labels, a row for each."""
+        rows = [each.labels for each in self.solutions]
+        return np.array(rows, dtype=np.int64).reshape(len(rows), self.problem.n_variables)
+
+
+@dataclass(frozen=True, eq=False)
+class MinMarginals:
+    """What the best labelling with each label costs, flat: variable `v` owns `cost[first[v]:first[v + 1]]`.
+
+    A label that is in no valid labelling costs inf. Where `proved` is false the certifier ran out of effort: the cost
+    is that of the best labelling it found, inf without one.
+    """
+
+    problem: Problem = field(repr=False)
+    best: Solution = field(repr=False)
+    cost: FloatArray  # (n_labels,)
+    proved: BoolArray  # (n_labels,)
+
+    @property
+    def excess(self) -> FloatArray:
+        """How much more each label costs than the best answer; 0 for the answer's own labels."""
+        if self.best.values is None:
+            raise NoAnswerError(f"{self.best.status} Min-marginals compare labels with an answer.")
+        return np.maximum(self.cost - self.best.cost, 0.0)
+
+    @property
+    def margin(self) -> FloatArray:
+        """For each variable, how much the answer's cost rises at least if the variable has any other label."""
+        excess, own = self.excess.copy(), self.problem.graph.first[:-1] + self.best.labels
+        excess[own] = np.inf
+        return np.array([each.min(initial=np.inf) for each in self._by_variable(excess)])
+
+    def confidence(self, temperature: float = 1.0) -> FloatArray:
+        """For each variable, the share of its answer among its labels, each weighing exp(-excess / temperature).
+
+        It is 1 where no other label is possible. The temperature, above 0, is in the unit of the costs: choose one on
+        held-out data that makes these shares agree with how often answers are right.
+        """
+        check_number("temperature", temperature)
+        if not 0.0 < temperature < np.inf:
+            raise ProblemError(f"temperature must be above 0, and finite; got {temperature}.")
+        with np.errstate(over="ignore", under="ignore"):
+            weights = np.exp(-self.excess / temperature)
+        return np.array([1.0 / each.sum() for each in self._by_variable(weights)])
+
+    def of(self, variable: int) -> dict[str, float]:
+        """Returns what the best labelling with each label of a variable costs, by the label's name."""
+        first = self.problem.graph.first
+        kind = self.problem.structure.kinds[variable]
+        return dict(zip(kind.labels, self.cost[first[variable] : first[variable + 1]].tolist(), strict=True))
+
+    def _by_variable(self, flat: FloatArray) -> list[FloatArray]:
+        first = self.problem.graph.first
+        return [flat[first[v] : first[v + 1]] for v in range(self.problem.n_variables)]
+
+
+def statuses(n: int, proved: bool) -> list[Status]:
+    """Returns the statuses of ranked labellings: only the first can be optimal."""
+    return [Status.PROVED if proved and at == 0 else Status.FOUND for at in range(n)]

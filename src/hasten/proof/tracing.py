@@ -1,0 +1,383 @@
+"""Watching a proof: the certifier's own kernels, uncompiled, and a recorder that writes down what they do."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from hasten.errors import ProblemError
+from hasten.kernels.eliminate import Plan, eliminate
+from hasten.kernels.layout import Graph
+from hasten.kernels.proof import certify as c
+from hasten.kernels.proof import dual as d
+from hasten.kernels.proof import look as k
+from hasten.kernels.proof import mend as m
+from hasten.kernels.proof.branch import FINISHED, branch, cheapest_untried, dive
+from hasten.kernels.score import total_cost
+from hasten.kernels.watching import Watcher, uncompiled
+from hasten.model.elimination import Reduction
+from hasten.model.problem import Problem
+from hasten.model.solution import Solution
+from hasten.proof.trace import Belief, Message, ProofStep, ProofTrace, Step
+from hasten.support.arrays import FloatArray, IntArray
+from hasten.support.words import amount, count
+
+MOST_WORK = 4_000_000  # labels, tuples and sums to go through, uncompiled: some ten seconds
+MOST_SIZE = 1_000_000  # of a problem
+MOST_DRAFTS = 400  # steps that are written down
+LARGEST_MESSAGES = 8  # of each step
+
+
+class EnoughError(Exception):
+    """The rest would take too long to watch."""
+
+
+@dataclass
+class Draft:
+    """A step while it is being taken."""
+
+    step: Step
+    text: str
+    cost: float
+    bound: float
+    labels: tuple[str, ...] | None = None
+    messages: tuple[Message, ...] = ()
+    n_nodes: int = 0
+
+
+class ProofRecorder:
+    """Writes down what the kernels of a proof do."""
+
+    def __init__(self, problem: Problem, names: tuple[str, ...], reduction: Reduction, work: int, n_nodes: int) -> None:
+        graph = problem.graph
+        if len(graph.cell_first) + len(graph.scope) > MOST_SIZE:
+            raise ProblemError(
+                f"A problem of {problem.n_variables:,} variables is too large to trace: the certifier's kernels run "
+                "uncompiled. Trace a smaller one; Certifier().report tells which step proved it."
+            )
+        self.problem = problem
+        self.names = names
+        self.variables = list(range(problem.n_variables))  # what the graph at hand calls 0, 1, 2, …
+        self.eliminated: tuple[int, ...] = ()
+        self.reduction = reduction
+        self.tables = {
+            factor.scope: factor.kind.name
+            for f, factor in reversed(list(enumerate(problem.structure.factors)))
+            if graph.table_at[f] >= 0
+        }
+        self.work = work
+        self.expected_nodes = n_nodes  # what the compiled kernels took
+        self.drafts: list[Draft] = []
+        self.left_out = 0
+        self.best, self.bound = math.inf, -math.inf
+        self.total = math.inf  # of the labelling that was scored last
+        self.n_sweeps = 0
+        self.branching = False
+        self.beliefs: tuple[Belief, ...] = ()
+        self.error = 0.0
+        self.sweeping: tuple[FloatArray, FloatArray] | None = None  # the costs and tables that sweeps work on
+
+    def watchers(self) -> Mapping[Any, Watcher]:
+        """Returns who watches which kernel."""
+        return {
+            k.look: self.look,
+            m.mend: self.mend,
+            m.update: self.update,
+            eliminate: self.eliminate,
+            c.put_back: self.put_back,
+            d.prove: self.prove,
+            d.sweep: self.sweep,
+            d.copy_labels: self.copy_labels,
+            total_cost: self.total_cost,
+            dive: self.dive,
+            branch: self.branch,
+            cheapest_untried: self.split,
+        }
+
+    def trace(self, solution: Solution, watched: bool, last: Step, n_sweeps: int, n_nodes: int) -> ProofTrace:
+        """Returns what was written down, and how it ended."""
+        steps = [
+            ProofStep(each.step, each.text, each.cost, each.bound, each.labels, each.messages, each.n_nodes)
+            for each in self.drafts
+        ]
+        if not watched:
+            did = [count(n, name) for n, name in ((n_sweeps, "sweep"), (n_nodes, "node")) if n]
+            text = "The compiled kernels did the rest, which would take too long to watch"
+            text += f": {' and '.join(did)} in all." if did else "."
+            steps.append(ProofStep(last, text, solution.cost, solution.bound, n_nodes=n_nodes))
+        text = verdict(solution)
+        if self.left_out:
+            text = f"({count(self.left_out, 'step')} of branching not written down.) {text}"
+        labels = None if solution.values is None else tuple(solution.names)
+        steps.append(ProofStep(last, text, solution.cost, solution.bound, labels, n_nodes=n_nodes))
+        eliminated = tuple(self.names[v] for v in self.eliminated)
+        return ProofTrace(
+            self.names,
+            eliminated,
+            tuple(steps),
+            self.beliefs,
+            watched,
+            labels,
+            solution.cost,
+            solution.bound,
+            solution.status,
+            solution,
+        )
+
+    # -- looking and mending ------------------------------------------------------------------------------------
+
+    def look(self, call: Watcher, graph: Graph, cost: FloatArray, table: FloatArray, *rest: Any) -> Any:
+        """Each variable gets its cheapest label; what that breaks may be mended."""
+        self.bound = self.floor(graph, cost, table)
+        self.write(Step.LOOK, "Each variable takes its cheapest label.")
+        step, found, bound, size = call(graph, cost, table, *rest)
+        draft = self.drafts[-1]
+        if draft.step is Step.LOOK:
+            if size == math.inf:
+                draft.text = "The costs are so large that their sums may overflow: nothing can be said by looking."
+            elif found < math.inf:
+                draft.text += f" Together they are valid, and cost {amount(found)} with their tables."
+            else:
+                draft.text += " Together they break a constraint."
+        return step, found, bound, size
+
+    def mend(self, call: Watcher, graph: Graph, cost: FloatArray, table: FloatArray, *rest: Any) -> Any:
+        """The constraints that are broken are mended, one after the other."""
+        labels = rest[-1]
+        at = [
+            graph.table_at[f] + _entry(graph, f, labels) for f in range(graph.table_at.size) if graph.table_at[f] >= 0
+        ]
+        n = sum(table[x] == math.inf for x in at)
+        self.drafts[-1].text += f" Together they break {count(n, 'table')}."
+        self.error = 0.0
+        found, bound = call(graph, cost, table, *rest)
+        if found == math.inf:
+            self.write(Step.MEND, "That is too much to mend here: the next step starts anew.")
+        else:
+            self.bound = max(self.bound, float(bound))
+            scratch = rest[2]
+            self.believe(graph, cost, scratch.belief)
+            self.drafts[-1].bound = self.bound
+            self.drafts[-1].text += f" Now nothing is broken; this labelling costs {amount(found)}."
+        return found, bound
+
+    def update(self, call: Watcher, graph: Graph, table: FloatArray, f: int, scratch: Any, labels: IntArray) -> Any:
+        """One broken table moves its variables to its cheapest tuple."""
+        before = labels.copy()
+        changed, size = call(graph, table, f, scratch, labels)
+        if changed < 0:
+            return changed, size
+        slots = range(graph.scope_first[f], graph.scope_first[f + 1])
+        self.error += size * (2 * len(slots) + 4)
+        self.bound = max(self.bound, float(uncompiled(m.lower_bound, {})(graph, scratch, self.error)))
+        moved = [int(graph.scope[a]) for a in slots if labels[graph.scope[a]] != before[graph.scope[a]]]
+        now = ", ".join(f"{self.name(v)} = {self.label(v, int(labels[v]))}" for v in moved)
+        text = f"{self.factor(graph, f).capitalize()} over {self.over(graph, f)}: the cheapest way to keep it "
+        text += f"changes {now}." if moved else "changes no label."
+        self.write(Step.MEND, text, self.messages(graph, scratch.message, [f]))
+        return changed, size
+
+    # -- eliminating --------------------------------------------------------------------------------------------
+
+    def eliminate(self, call: Watcher, plan: Plan, *rest: Any) -> Any:
+        """Variables are minimised out."""
+        if n_sums(plan) > self.work:
+            raise EnoughError
+        constant = call(plan, *rest)
+        kept = plan.keep.tolist()
+        out = self.problem.n_variables - len(kept)
+        self.eliminated = tuple(v for v in range(self.problem.n_variables) if v not in set(kept))
+        self.variables = kept
+        if not out:
+            return constant
+        if constant == math.inf:
+            self.write(Step.ELIMINATE, "Minimising variables out showed that no labelling is valid.")
+        elif not kept:
+            self.bound = max(self.bound, float(constant))
+            rules = ", as if there were no rules" if self.problem.graph.row_label.size else ""
+            text = f"All {count(out, 'variable')} were minimised out exactly{rules}, one after the other. What is left"
+            self.write(Step.ELIMINATE, f"{text} is the least cost, {amount(constant)}.")
+        else:
+            text = (
+                f"{count(out, 'variable')} minimised out exactly; their least costs are part of the others’ now. Left: "
+            )
+            self.write(Step.ELIMINATE, f"{text}{count(len(kept), 'variable')}.")
+        return constant
+
+    def put_back(self, call: Watcher, *args: Any) -> Any:
+        """The eliminated variables get their labels."""
+        given = float(args[8])
+        self.variables = list(range(self.problem.n_variables))
+        found = call(*args)
+        if found < given and self.eliminated:
+            text = f"{count(len(self.eliminated), 'eliminated variable')} put back, each with its best label."
+            self.write(self.drafts[-1].step, text)
+        return found
+
+    # -- sweeping -----------------------------------------------------------------------------------------------
+
+    def prove(self, call: Watcher, graph: Graph, cost: FloatArray, table: FloatArray, *rest: Any) -> Any:
+        """Sweeps begin, or go on."""
+        self.sweeping = cost, table
+        found = call(graph, cost, table, *rest)
+        self.believe(graph, cost, rest[1].belief)
+        self.sweeping = None
+        return found
+
+    def sweep(self, call: Watcher, graph: Graph, table: FloatArray, forward: bool, dual: d.Dual) -> Any:
+        """All messages are updated once."""
+        possible = call(graph, table, forward, dual)
+        if self.sweeping is None:  # while branching
+            return possible
+        self.spend(self.reduction.size)
+        self.n_sweeps += 1
+        if not possible:
+            self.write(Step.SWEEP, f"Sweep {self.n_sweeps} left a variable without a label: no labelling is valid.")
+            return possible
+        self.bound = max(self.bound, float(uncompiled(d.safe_bound, {})(graph, *self.sweeping, dual)))
+        text = f"Sweep {self.n_sweeps} of messages."
+        tables = [f for f in range(graph.table_at.size) if graph.table_at[f] >= 0]
+        self.write(Step.SWEEP, text, self.messages(graph, dual.message, tables))
+        return possible
+
+    def copy_labels(self, call: Watcher, source: IntArray, target: IntArray) -> Any:
+        """A better labelling was found."""
+        which = "first" if self.best == math.inf else "better"
+        self.best = min(self.best, self.total)
+        draft = self.drafts[-1]
+        draft.cost = self.best
+        kinds = self.problem.structure.kinds
+        whole = target.size == len(kinds)  # after variables were put back
+        variables = range(len(kinds)) if whole else self.variables
+        draft.labels = tuple(kinds[v].labels[int(source[x])] for x, v in enumerate(variables))
+        if "labelling was found" not in draft.text:
+            draft.text += f" A {which} labelling was found."
+        return call(source, target)
+
+    def total_cost(self, call: Watcher, *args: Any) -> Any:
+        """A labelling is scored."""
+        self.total = float(call(*args))
+        return self.total
+
+    # -- branching ----------------------------------------------------------------------------------------------
+
+    def dive(self, call: Watcher, *args: Any) -> Any:
+        """All labellings are searched depth first, those that cannot be better left out."""
+        draft = self.write(Step.BRANCH, "Dive:")
+        max_nodes = args[5]
+        self.spend(0)
+        if min(int(max_nodes), self.expected_nodes) * self.reduction.size > self.work:
+            draft.text = "Dive: too long to watch."
+            raise EnoughError
+        outcome, best, n_nodes = call(*args)
+        self.spend(int(n_nodes) * self.reduction.size)
+        draft.n_nodes = int(n_nodes)
+        rest = draft.text.removeprefix("Dive:")
+        draft.text = f"Dive: {count(draft.n_nodes, 'node')}, depth first, cheapest label first, "
+        draft.text += "until nothing cheaper was left." if outcome == FINISHED else "which did not suffice."
+        draft.text += rest
+        return outcome, best, n_nodes
+
+    def branch(self, call: Watcher, *args: Any) -> Any:
+        """The problem is split."""
+        self.branching = True
+        return call(*args)
+
+    def split(self, call: Watcher, graph: Graph, tree: Any, level: int, v: int) -> Any:
+        """A part of a split is chosen."""
+        i = call(graph, tree, level, v)
+        if i >= 0:
+            self.spend(3 * self.reduction.size)
+            self.write(Step.BRANCH, f"Split: {self.name(int(v))} = {self.label(int(v), int(i))}.")
+        return i
+
+    # -- words --------------------------------------------------------------------------------------------------
+
+    def spend(self, work: int) -> None:
+        """Counts work; raises once there was enough."""
+        self.work -= work
+        if self.work < 0:
+            raise EnoughError
+
+    def write(self, step: Step, text: str, messages: tuple[Message, ...] = ()) -> Draft:
+        """Starts a new step."""
+        draft = Draft(step, text, self.best, self.bound, None, messages)
+        if len(self.drafts) < MOST_DRAFTS:
+            self.drafts.append(draft)
+        else:
+            self.left_out += 1
+            self.drafts[-1] = draft
+        return draft
+
+    def name(self, v: int) -> str:
+        """Returns what people call a variable of the graph at hand."""
+        return self.names[self.variables[v]]
+
+    def label(self, v: int, i: int) -> str:
+        """Returns the name of a label of a variable of the graph at hand."""
+        return self.problem.structure.kinds[self.variables[v]].labels[i]
+
+    def factor(self, graph: Graph, f: int) -> str:
+        """Returns what people call a factor of the graph at hand; elimination makes tables that have no names."""
+        scope = graph.scope[graph.scope_first[f] : graph.scope_first[f + 1]].tolist()
+        name = self.tables.get(tuple(self.variables[v] for v in scope))
+        return "a table" if name is None or self.eliminated else f"table {name}"
+
+    def over(self, graph: Graph, f: int) -> str:
+        """Returns what people call the variables of a factor."""
+        return ", ".join(self.name(v) for v in graph.scope[graph.scope_first[f] : graph.scope_first[f + 1]].tolist())
+
+    def messages(self, graph: Graph, message: FloatArray, factors: Sequence[int]) -> tuple[Message, ...]:
+        """Returns the largest messages of some factors."""
+        found = []
+        for f in factors:
+            for a in range(graph.scope_first[f], graph.scope_first[f + 1]):
+                v = int(graph.scope[a])
+                for i in range(graph.first[v + 1] - graph.first[v]):
+                    sent = float(message[graph.message_at[a] + i])
+                    if sent:
+                        found.append((-abs(sent), f, v, i, sent))
+        found.sort()
+        return tuple(
+            Message(self.factor(graph, f), self.name(v), self.label(v, i), sent)
+            for _, f, v, i, sent in found[:LARGEST_MESSAGES]
+        )
+
+    def believe(self, graph: Graph, cost: FloatArray, belief: FloatArray) -> None:
+        """Keeps what labels cost with all messages."""
+        self.beliefs = tuple(
+            Belief(self.name(v), self.label(v, i), float(cost[graph.first[v] + i]), float(belief[graph.first[v] + i]))
+            for v in range(graph.order.size)
+            for i in range(graph.first[v + 1] - graph.first[v])
+        )
+
+    def floor(self, graph: Graph, cost: FloatArray, table: FloatArray) -> float:
+        """Returns what each label and each table at its cheapest would cost, less rounding."""
+        labels = np.zeros(graph.order.size, dtype=np.int64)
+        least, size = uncompiled(k.cheapest, {})(graph, cost, table, labels)
+        return float(least - uncompiled(k.rounding, {})(graph, size)) if size < k.OVERFLOW else -math.inf
+
+
+def n_sums(plan: Plan) -> int:
+    """Returns how many sums an elimination takes."""
+    return int(plan.sum_first[plan.entry_at[plan.form] + np.diff(plan.out_first)].sum())
+
+
+def verdict(solution: Solution) -> str:
+    """Returns how it ended, in a sentence that explains."""
+    if solution.proved and solution.values is not None:
+        return "The best labelling costs no more than the bound, below which nothing can be: it is proved optimal."
+    if solution.proved:
+        return "No labelling satisfies all constraints: that is proved."
+    if solution.values is None:
+        return "Neither a labelling nor a proof that there is none was found with this effort."
+    return f"Between the best labelling and the bound a gap of {amount(solution.gap)} is left: a solver must say."
+
+
+def _entry(graph: Graph, f: int, labels: IntArray) -> int:
+    slots = range(graph.scope_first[f], graph.scope_first[f + 1])
+    return int(sum(graph.stride[a] * labels[graph.scope[a]] for a in slots))

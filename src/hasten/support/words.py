@@ -1,0 +1,61 @@
+"""Numbers as people write them."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+MOST_PAIRS = 16
+
+
+def amount(value: float) -> str:
+    """Returns a number, short; the same number always looks the same.
+
+    >>> amount(1.25), amount(-0.0), amount(float("inf")), amount(1234567.0)
+    ('1.25', '0', 'infinite', '1.235e+06')
+    """
+    if math.isnan(value):
+        return "unknown"
+    if math.isinf(value):
+        return "infinite" if value > 0 else "-infinite"
+    return f"{value + 0.0:.4g}"
+
+
+def plain_number(value: float) -> float | str:
+    """Returns a number as JSON can hold it; what is not finite as a word that `float` reads.
+
+    >>> plain_number(1.5), plain_number(float("inf"))
+    (1.5, 'inf')
+    """
+    return float(value) if math.isfinite(value) else str(float(value))
+
+
+def count(n: int, name: str) -> str:
+    """Returns how many there are of something.
+
+    >>> count(1, "step"), count(1200, "step")
+    ('1 step', '1,200 steps')
+    """
+    return f"{n:,} {name}{'' if n == 1 else 's'}"
+
+
+def ordinal(n: int) -> str:
+    """Returns a number's place in a row.
+
+    >>> [ordinal(n) for n in (1, 2, 3, 4, 11, 12, 21, 112)]
+    ['1st', '2nd', '3rd', '4th', '11th', '12th', '21st', '112th']
+    """
+    if n % 100 in (11, 12, 13):
+        return f"{n:,}th"
+    return f"{n:,}{ {1: 'st', 2: 'nd', 3: 'rd'}.get(n % 10, 'th') }"
+
+
+def paired(names: Sequence[str], labels: Sequence[str]) -> str:
+    """Returns names with their labels, the first of them if there are many.
+
+    >>> paired(["Colin", "Ordon Village"], ["person", "location"])
+    'Colin = person, Ordon Village = location'
+    """
+    pairs = [f"{name} = {label}" for name, label in zip(names, labels, strict=True)]
+    more = [f"and {len(pairs) - MOST_PAIRS:,} more"] if len(pairs) > MOST_PAIRS else []
+    return ", ".join([*pairs[:MOST_PAIRS], *more])
