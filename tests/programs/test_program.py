@@ -78,7 +78,7 @@ def test_all_at_once_is_one_by_one(program: Program, objectives: np.ndarray, sol
 def test_where_nothing_is_proved_the_solver_is_asked_about_the_program_as_it_is(
     monkeypatch: pytest.MonkeyPatch, objectives: np.ndarray
 ) -> None:
-    monkeypatch.setattr(Pace, "proof_pays", lambda self: False)
+    monkeypatch.setattr(Pace, "prove_first", lambda self: False)
     for solver in ("highs", "gurobi", "brute"):
         program = Program(slots(4))
         answers = program.solve_all(objectives, solver=solver)
@@ -89,17 +89,22 @@ def test_where_nothing_is_proved_the_solver_is_asked_about_the_program_as_it_is(
         assert answer.bound == pytest.approx(answer.objective)
 
 
-def test_a_pace_gives_up_proofs_that_do_not_pay_and_tries_them_again() -> None:
-    pace = Pace()
-    for _ in range(10):
-        assert pace.proof_pays() or pace._calls > 4
-        pace.proved(1, 0, 0.010)
-        pace.solved(0.010)
-    assert not pace.proof_pays()
-    assert any(pace.proof_pays() for _ in range(AGAIN))
-    for _ in range(40):
-        pace.proved(1, 1, 0.001)
-    assert pace.proof_pays()
+def test_a_pace_takes_the_faster_way_and_looks_at_the_other_now_and_then() -> None:
+    pace, proofs = Pace(), []
+    for _ in range(256):
+        proofs.append(pace.prove_first())
+        pace.took(proofs[-1], 1, 0.012 if proofs[-1] else 0.010)
+    assert all(proofs[:4])
+    assert 4 < sum(proofs) < 24
+    for _ in range(256):
+        proofs.append(pace.prove_first())
+        pace.took(proofs[-1], 1, 0.001 if proofs[-1] else 0.010)
+    assert sum(proofs[-100:]) >= 98
+    quick = Pace()
+    for _ in range(100):
+        assert quick.prove_first()
+        quick.took(True, 1, 0.0001)
+    assert AGAIN < 100
 
 
 def test_a_huge_constant_does_not_blur_a_proof() -> None:

@@ -25,7 +25,7 @@ from hasten.solvers.base import answer
 from hasten.speedup.black_box import better
 from hasten.support.arrays import FloatArray
 
-FIRST, MOST = 2, 4096  # problems that are proved at a time, at first and in the end
+FIRST, MOST = 4, 4096  # problems that are proved at a time, at first and in the end
 
 
 class Answering:
@@ -36,6 +36,7 @@ class Answering:
         self._natives: dict[str, Native] = {}
         self._solvers: dict[str, Solver] = {}
         self._pace = Pace()
+        self._size = FIRST  # problems that are proved at a time
 
     def ask_as_given(self, cost: FloatArray, solver: str, seconds: float) -> Said:
         """Asks a solver about the program as it was given, with costs to minimise."""
@@ -47,14 +48,14 @@ class Answering:
         self, problem: Problem, cost: FloatArray, space: Space, solver: str | Solver, seconds: float
     ) -> Solution:
         """Answers one problem; `cost` is what the columns cost."""
+        started, prove = time.perf_counter(), self._pace.prove_first()
         deadline = time.monotonic() + seconds
         found: Solution | None = None
-        if self._pace.proof_pays():
-            started = time.perf_counter()
+        if prove:
             found = Certifier(time_limit=None if math.isinf(seconds) else seconds / 2)(problem)
-            self._pace.proved(1, int(found.status.optimal), time.perf_counter() - started)
         if found is None or not found.status.optimal:
             found = self._ask(problem, cost, space, found, solver, deadline)
+        self._pace.took(prove, 1, time.perf_counter() - started)
         return found
 
     def solve_many(
@@ -67,33 +68,31 @@ class Answering:
         progress: Progress | None = None,
     ) -> Solutions:
         """Answers a batch; each problem has so many seconds."""
-        parts, start, size = [], 0, FIRST
-        limit = None if math.isinf(seconds) else seconds / 2
+        parts, start = [], 0
         while start < len(batch):
-            part = batch.select(range(start, min(start + size, len(batch))))
+            part = batch.select(range(start, min(start + self._size, len(batch))))
+            began, prove = time.perf_counter(), self._pace.prove_first()
             found: Solutions | None = None
-            if self._pace.proof_pays():
-                started = time.perf_counter()
-                found = Certifier(time_limit=limit)(part)
-                self._pace.proved(len(part), int(found.optimal.sum()), time.perf_counter() - started)
+            if prove:
+                found = Certifier(time_limit=None if math.isinf(seconds) else seconds / 2)(part)
+            left = np.arange(len(part)) if found is None else np.flatnonzero(~found.optimal)
             answers = []
-            for p in range(len(part)) if found is None else np.flatnonzero(~found.optimal).tolist():
+            for p in left.tolist():
                 before = None if found is None else found[p]
                 deadline = time.monotonic() + seconds
                 answers.append(self._ask(part[p], costs[start + p], space, before, solver, deadline))
                 if progress is not None:
                     progress(start + p + 1, len(batch))
             if found is None:
-                parts.append(Solutions.of(part, answers))
+                found = Solutions.of(part, answers)
             elif answers:
-                left = np.flatnonzero(~found.optimal)
-                parts.append(found.replace(left, Solutions.of(part.select(left), answers)))
-            else:
-                parts.append(found)
+                found = found.replace(left, Solutions.of(part.select(left), answers))
+            parts.append(found)
+            self._pace.took(prove, len(part), time.perf_counter() - began)
+            self._size = FIRST if answers else min(MOST, 4 * self._size)  # where the solver is asked, mind the pace
             start += len(part)
             if progress is not None:
                 progress(start, len(batch))
-            size = min(MOST, 4 * size) if not answers else FIRST  # where the solver is asked, look at the pace often
         return Solutions.joined(batch, parts)
 
     def _ask(
@@ -106,11 +105,8 @@ class Answering:
         deadline: float,
     ) -> Solution:
         """Asks the solver, and keeps what was found where that is better."""
-        started = time.perf_counter()
         asked = self._solver_for(cost, space, solver)
-        best = better(found or answer(problem, Status.NO_TIME), asked, deadline - time.monotonic())
-        self._pace.solved(time.perf_counter() - started)
-        return best
+        return better(found or answer(problem, Status.NO_TIME), asked, deadline - time.monotonic())
 
     def _solver_for(self, cost: FloatArray, space: Space, solver: str | Solver) -> Solver:
         plain = not self.statement.tables and not len(self.statement.products.left)
