@@ -11,16 +11,16 @@ import time
 
 import numpy as np
 
-from hasten.errors import ProgramError
+from hasten.errors import ProgramError, SolverWrong
 from hasten.model.batch import Batch
 from hasten.model.problem import Problem
-from hasten.model.solution import Solution, Solutions, Status
+from hasten.model.solution import Solution, Solutions, Source, Status
 from hasten.programs.labels import Space
-from hasten.programs.native import NATIVE, Native, Said, make_native
+from hasten.programs.native import NATIVE, Native, make_native
 from hasten.programs.pace import Pace
 from hasten.programs.statement import Statement
 from hasten.proof.certifier import Certifier
-from hasten.solvers import Progress, Solver, make_solver
+from hasten.solvers import Progress, Solver, make_solver, solve_within
 from hasten.solvers.base import answer
 from hasten.speedup.black_box import better
 from hasten.support.arrays import FloatArray
@@ -35,27 +35,26 @@ class Answering:
         self.statement = statement
         self._natives: dict[str, Native] = {}
         self._solvers: dict[str, Solver] = {}
-        self._pace = Pace()
+        self.pace = Pace()
         self._size = FIRST  # problems that are proved at a time
 
-    def ask_as_given(self, cost: FloatArray, solver: str, seconds: float) -> Said:
-        """Asks a solver about the program as it was given, with costs to minimise."""
+    def native(self, solver: str) -> Native:
+        """Returns the program as a solver holds it."""
         if solver not in self._natives:
             self._natives[solver] = make_native(self.statement, solver)
-        return self._natives[solver].solve(cost, seconds)
+        return self._natives[solver]
 
     def solve_one(
-        self, problem: Problem, cost: FloatArray, space: Space, solver: str | Solver, seconds: float
+        self, problem: Problem, cost: FloatArray, space: Space, solver: str | Solver, seconds: float, prove: bool
     ) -> Solution:
-        """Answers one problem; `cost` is what the columns cost."""
-        started, prove = time.perf_counter(), self._pace.prove_first()
-        deadline = time.monotonic() + seconds
+        """Answers one problem, and tries to prove it first or not; `cost` is what the columns cost."""
+        started, deadline = time.perf_counter(), time.monotonic() + seconds
         found: Solution | None = None
         if prove:
             found = Certifier(time_limit=None if math.isinf(seconds) else seconds / 2)(problem)
         if found is None or not found.status.optimal:
             found = self._ask(problem, cost, space, found, solver, deadline)
-        self._pace.took(prove, 1, time.perf_counter() - started)
+        self.pace.took(prove, 1, time.perf_counter() - started)
         return found
 
     def solve_many(
@@ -71,16 +70,15 @@ class Answering:
         parts, start = [], 0
         while start < len(batch):
             part = batch.select(range(start, min(start + self._size, len(batch))))
-            began, prove = time.perf_counter(), self._pace.prove_first()
+            began, prove = time.perf_counter(), self.pace.prove_first()
             found: Solutions | None = None
             if prove:
                 found = Certifier(time_limit=None if math.isinf(seconds) else seconds / 2)(part)
             left = np.arange(len(part)) if found is None else np.flatnonzero(~found.optimal)
             answers = []
             for p in left.tolist():
-                before = None if found is None else found[p]
-                deadline = time.monotonic() + seconds
-                answers.append(self._ask(part[p], costs[start + p], space, before, solver, deadline))
+                before, cost = None if found is None else found[p], costs[start + p]
+                answers.append(self._ask(part[p], cost, space, before, solver, time.monotonic() + seconds))
                 if progress is not None:
                     progress(start + p + 1, len(batch))
             if found is None:
@@ -88,7 +86,7 @@ class Answering:
             elif answers:
                 found = found.replace(left, Solutions.of(part.select(left), answers))
             parts.append(found)
-            self._pace.took(prove, len(part), time.perf_counter() - began)
+            self.pace.took(prove, len(part), time.perf_counter() - began)
             self._size = FIRST if answers else min(MOST, 4 * self._size)  # where the solver is asked, mind the pace
             start += len(part)
             if progress is not None:
@@ -105,12 +103,16 @@ class Answering:
         deadline: float,
     ) -> Solution:
         """Asks the solver, and keeps what was found where that is better."""
-        asked = self._solver_for(cost, space, solver)
-        return better(found or answer(problem, Status.NO_TIME), asked, deadline - time.monotonic())
+        asked, seconds = self._solver_for(cost, space, solver), deadline - time.monotonic()
+        return solve_within(asked, problem, seconds) if found is None else better(found, asked, seconds)
+
+    def takes_as_given(self, solver: str | Solver) -> bool:
+        """Whether a solver can be given the program as it is."""
+        plain = not self.statement.tables and not len(self.statement.products.left)
+        return isinstance(solver, str) and solver in NATIVE and plain
 
     def _solver_for(self, cost: FloatArray, space: Space, solver: str | Solver) -> Solver:
-        plain = not self.statement.tables and not len(self.statement.products.left)
-        if isinstance(solver, str) and solver in NATIVE and plain:
+        if isinstance(solver, str) and self.takes_as_given(solver):
             return _AsGiven(self, cost, space, solver)
         if not isinstance(solver, str):
             return make_solver(solver)
@@ -128,10 +130,15 @@ class _AsGiven:
         self._answering, self._cost, self._space = answering, cost, space
 
     def solve(self, problem: Problem, time_limit: float = math.inf) -> Solution:
-        """Asks it, and checks what it says."""
-        said = self._answering.ask_as_given(self._cost, self.name, time_limit)
+        """Asks it. What it says was checked against the rows as they were given, which are all there is."""
+        said = self._answering.native(self.name).solve(self._cost, time_limit)
         if said.x is None:
             if said.status is Status.FAILED:
                 raise ProgramError(said.reason)
             return answer(problem, said.status, bound=said.bound)
-        return answer(problem, said.status, self._space.labels(said.x), None, said.bound, self.name)
+        labels = self._space.labels(said.x)
+        if labels.min() < 0:
+            raise SolverWrong(f"{self.name} returned values that no label stands for.")
+        total = float(problem.cost[self._space.first[:-1] + labels].sum())
+        bound = total if said.status is Status.SOLVED else min(said.bound, total)
+        return Solution(problem, said.status, Source.SOLVER, labels, total, bound, True, len(labels))
