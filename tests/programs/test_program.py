@@ -178,3 +178,24 @@ def test_the_command_line_answers_files(tmp_path: Path) -> None:
     assert sorted(path.name for path in (tmp_path / "sols").iterdir()) == ["a.lp.sol", "b.uai.sol"]
     bad = run(app, ["solve", str(tmp_path / "a.sol")])
     assert isinstance(bad.exception, hasten.ProgramError)
+
+
+def test_ctrl_c_gets_through_a_solver_that_is_given_the_program(monkeypatch: pytest.MonkeyPatch) -> None:
+    import signal
+    import threading
+    import time
+
+    rng = np.random.default_rng(0)
+    build = Builder()
+    for _ in range(80):
+        build.column("", 0, 1.5, False, -float(rng.integers(20, 60)))
+        build.column("", 0, 1, True, -float(rng.integers(20, 60)))
+    for _ in range(20):
+        build.row(range(160), rng.integers(10, 60, 160).astype(float), -math.inf, 1500)
+    program = Program(build.statement())
+    assert program.only_solver
+    threading.Timer(1.0, lambda: signal.raise_signal(signal.SIGINT)).start()
+    started = time.monotonic()
+    with pytest.raises(KeyboardInterrupt):
+        program.solve(time_limit=30)
+    assert time.monotonic() - started < 5

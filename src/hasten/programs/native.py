@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import sys
+import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
@@ -19,7 +20,9 @@ from hasten.programs.statement import Statement
 from hasten.solvers import load
 from hasten.solvers.gurobi import PARAMETERS
 from hasten.support.arrays import FloatArray
+from hasten.support.clock import LeftBehindError, run_waiting
 
+LATE = 0.02  # seconds after its own limit that HiGHS is asked to stop
 NATIVE = ("highs", "gurobi")  # solvers that take a program as it is
 _FIELDS = ("low", "high", "whole", "row_first", "row_column", "row_weight", "row_low", "row_high")
 
@@ -56,7 +59,7 @@ class NativeHighs:
         self._checked = Checker(program, "HiGHS")
         self._here: HighsProgram | None = None
         self._elsewhere: Elsewhere | None = None
-        arrays = {name: getattr(program, name) for name in _FIELDS}
+        arrays = self._arrays = {name: getattr(program, name) for name in _FIELDS}
         if "ortools" in sys.modules and "highspy" not in sys.modules:
             self._elsewhere = Elsewhere()
             finalize(self, self._elsewhere.end)
@@ -68,7 +71,7 @@ class NativeHighs:
     def solve(self, cost: FloatArray, seconds: float) -> Said:
         """Minimises for some costs."""
         if self._here is not None:
-            said: Any = self._here.solve(cost, seconds)
+            said: Any = self._wait(self._here, cost, seconds)
         else:
             assert self._elsewhere is not None
             said = self._elsewhere.ask({"objective": cost.tolist(), "seconds": seconds})
@@ -85,6 +88,19 @@ class NativeHighs:
             return Said(Status.NO_TIME, bound=said["bound"])
         x = self._checked(said["x"])
         return Said(Status.SOLVED if word == "optimal" else Status.TIME_LIMIT, x, said["bound"])
+
+    def _wait(self, here: HighsProgram, cost: FloatArray, seconds: float) -> dict[str, Any]:
+        """Runs HiGHS in a thread of its own, so that Ctrl-C gets through; what does not stop is left behind."""
+        here.stopped = False
+
+        def stop() -> None:
+            here.stopped = True
+
+        try:
+            return run_waiting(lambda: here.solve(cost, seconds), stop, time.monotonic() + seconds + LATE)
+        except LeftBehindError:
+            self._here = HighsProgram(self._arrays)
+            return {"status": "time", "x": None, "bound": -math.inf}
 
 
 class NativeGurobi:
