@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 import time
+from collections.abc import Callable
 
 import numpy as np
 
@@ -25,7 +26,18 @@ from hasten.solvers.base import answer
 from hasten.speedup.black_box import better
 from hasten.support.arrays import FloatArray
 
+WITHOUT_LIMIT = Certifier()
 FIRST, MOST = 4, 4096  # problems that are proved at a time, at first and in the end
+
+
+def certifier(seconds: float) -> Certifier:
+    """Returns what proves: it has half of the time that there is."""
+    return WITHOUT_LIMIT if math.isinf(seconds) else Certifier(time_limit=seconds / 2)
+
+
+def clock_for(solver: str | Solver) -> Callable[[], float]:
+    """Returns what to time a solver with: processor time, which a busy machine disturbs less, if it works here."""
+    return time.process_time if solver in NATIVE else time.perf_counter
 
 
 class Answering:
@@ -48,13 +60,14 @@ class Answering:
         self, problem: Problem, cost: FloatArray, space: Space, solver: str | Solver, seconds: float, prove: bool
     ) -> Solution:
         """Answers one problem, and tries to prove it first or not; `cost` is what the columns cost."""
-        started, deadline = time.perf_counter(), time.monotonic() + seconds
+        now = clock_for(solver)
+        started, deadline = now(), time.monotonic() + seconds
         found: Solution | None = None
         if prove:
-            found = Certifier(time_limit=None if math.isinf(seconds) else seconds / 2)(problem)
+            found = certifier(seconds)(problem)
         if found is None or not found.status.optimal:
             found = self._ask(problem, cost, space, found, solver, deadline)
-        self.pace.took(prove, 1, time.perf_counter() - started)
+        self.pace.took(prove, 1, now() - started)
         return found
 
     def solve_many(
@@ -67,13 +80,13 @@ class Answering:
         progress: Progress | None = None,
     ) -> Solutions:
         """Answers a batch; each problem has so many seconds."""
-        parts, start = [], 0
+        parts, start, now = [], 0, clock_for(solver)
         while start < len(batch):
             part = batch.select(range(start, min(start + self._size, len(batch))))
-            began, prove = time.perf_counter(), self.pace.prove_first()
+            began, prove = now(), self.pace.prove_first()
             found: Solutions | None = None
             if prove:
-                found = Certifier(time_limit=None if math.isinf(seconds) else seconds / 2)(part)
+                found = certifier(seconds)(part)
             left = np.arange(len(part)) if found is None else np.flatnonzero(~found.optimal)
             answers = []
             for p in left.tolist():
@@ -86,8 +99,9 @@ class Answering:
             elif answers:
                 found = found.replace(left, Solutions.of(part.select(left), answers))
             parts.append(found)
-            self.pace.took(prove, len(part), time.perf_counter() - began)
-            self._size = FIRST if answers else min(MOST, 4 * self._size)  # where the solver is asked, mind the pace
+            self.pace.took(prove, len(part), now() - began)
+            often = 8 * len(answers) > len(part)  # where the solver is asked often, mind the pace
+            self._size = FIRST if often else min(MOST, 4 * self._size)
             start += len(part)
             if progress is not None:
                 progress(start, len(batch))

@@ -55,10 +55,9 @@ class Space:
     def values(self, labels: IntArray) -> FloatArray:
         """Returns the value of each column, given the label of each variable."""
         chosen = self.first[:-1] + labels
-        column = self.column[chosen]
-        x = self.fixed.copy()
-        x[column[column >= 0]] = self.value[chosen[column >= 0]]
-        return x
+        x = np.append(self.fixed, 0.0)  # a place more, for labels that set no column
+        x[self.column[chosen]] = self.value[chosen]
+        return x[:-1]
 
     def labels(self, x: FloatArray) -> IntArray:
         """Returns the label of each variable, given the value of each column; -1 where no label says that."""

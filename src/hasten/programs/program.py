@@ -175,11 +175,12 @@ class Program:
         asked, space = self._available(solver), self.recognised.space
         prove = self._answering.pace.prove_first()
         if not prove and self._answering.takes_as_given(asked):
-            started = time.perf_counter()
+            started = time.process_time()
             answer = self._solve_as_given(c, asked, seconds)
-            self._answering.pace.took(False, 1, time.perf_counter() - started)
+            self._answering.pace.took(False, 1, time.process_time() - started)
             return answer
-        problem = self.structure.problem(self._map.one(c, self._sign, 0.0))  # the constant would blur the proof
+        structure, cost = self.structure, self._map.one(c, self._sign, 0.0)  # the constant would blur the proof
+        problem = Problem(structure, cost, None, structure.graph.table, 0)
         found = self._answering.solve_one(problem, self._sign * c, space, asked, seconds, prove)
         x = None if found.values is None else space.values(found.values)
         bound = found.bound + self._sign * self.statement.constant
