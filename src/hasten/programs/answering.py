@@ -27,7 +27,7 @@ from hasten.speedup.black_box import better
 from hasten.support.arrays import FloatArray
 
 WITHOUT_LIMIT = Certifier()
-FIRST, MOST = 4, 4096  # problems that are proved at a time, at first and in the end
+FIRST, MOST = 8, 4096  # problems that are proved at a time, at first and in the end
 
 
 def certifier(seconds: float) -> Certifier:
@@ -82,8 +82,9 @@ class Answering:
         """Answers a batch; each problem has so many seconds."""
         parts, start, now = [], 0, clock_for(solver)
         while start < len(batch):
-            part = batch.select(range(start, min(start + self._size, len(batch))))
             began, prove = now(), self.pace.prove_first()
+            size = 1 if self.pace.looking else self._size if prove else FIRST
+            part = batch.select(range(start, min(start + size, len(batch))))
             found: Solutions | None = None
             if prove:
                 found = certifier(seconds)(part)
@@ -100,8 +101,9 @@ class Answering:
                 found = found.replace(left, Solutions.of(part.select(left), answers))
             parts.append(found)
             self.pace.took(prove, len(part), now() - began)
-            often = 8 * len(answers) > len(part)  # where the solver is asked often, mind the pace
-            self._size = FIRST if often else min(MOST, 4 * self._size)
+            if prove and not self.pace.looking:
+                often = 8 * len(answers) > len(part)  # where the solver is asked often, mind the pace
+                self._size = FIRST if often else min(MOST, 4 * self._size)
             start += len(part)
             if progress is not None:
                 progress(start, len(batch))

@@ -199,6 +199,7 @@ def rule_out(space: Space, cells: Cells) -> tuple[Space, Cells] | None:
     margin = _margins(parts, cells)
     needed = (least < cells.least + margin) & np.isfinite(cells.least) & ~(cells.whole & (least >= cells.least))
     needed |= (most > cells.most - margin) & np.isfinite(cells.most) & ~(cells.whole & (most <= cells.most))
+    needed &= np.bincount(cells.row, minlength=cells.n_rows) > 0  # those without cells hold, or all was over before
     return space, keep_rows(cells, needed)
 
 

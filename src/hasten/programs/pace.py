@@ -2,29 +2,34 @@
 
 from __future__ import annotations
 
-FIRST = 4  # calls that prove first, whatever they take
-AGAIN = 64  # calls after which a way that lost is tried again, besides the 8th, 16th, 32nd and so on
+FIRST = 3  # calls that prove first, whatever they take
+LOOKS = {4**n for n in range(2, 31)}  # the calls at which the way that lost is looked at, besides
+AGAIN = 1024  # every so many
 MEMORY = 0.9  # how much of what was seen before counts, with each new call
 QUICK = 5e-4  # seconds: no solver takes less
 
 
 class Pace:
-    """What each way took lately, in seconds a problem. Proving first includes the solver where no proof was found."""
+    """What each way took lately, in seconds a problem. Proving first includes the solver where no proof was found.
+
+    `looking` says that the call under way is only to see how the pace is: a single problem will do.
+    """
 
     def __init__(self) -> None:
         self._calls = 0
         self._proving, self._solving = _Mean(), _Mean()
+        self.looking = False
 
     def prove_first(self) -> bool:
         """Whether to prove first this time."""
         self._calls += 1
         proving, solving = self._proving.mean, self._solving.mean
-        explore = self._calls & (self._calls - 1) == 0
         if self._calls <= FIRST or proving <= QUICK:
+            self.looking = self._calls <= FIRST
             return True
-        if not solving or proving <= solving:
-            return not explore
-        return explore or self._calls % AGAIN == 0
+        self.looking = self._calls in LOOKS or self._calls % AGAIN == 0
+        wins = not solving or proving <= solving
+        return wins != self.looking
 
     def took(self, proving_first: bool, n: int, seconds: float) -> None:
         """Takes note of how long `n` problems took."""

@@ -272,10 +272,10 @@ class Program:
         value = self._sign * math.inf
         if x is not None:
             value = program.value(x, c)
-            if value >= program.cutoff and not program.maximize:
-                return Answer(
-                    program, Status.INFEASIBLE, None, math.inf, math.inf, proved, how, _CUT.format(program.cutoff)
-                )
+            if value >= program.cutoff:  # which only files set that minimise
+                status = Status.INFEASIBLE if status.optimal else Status.NO_TIME
+                bound = math.inf if status is Status.INFEASIBLE else bound
+                x, value, reason = None, math.inf, _CUT.format(program.cutoff)
         return Answer(program, status, x, value, self._sign * bound, proved, how, reason)
 
     def _objective(self, objective: Any) -> FloatArray:
@@ -320,4 +320,4 @@ class Program:
         return f"Program({program.name!r}, {program.n_columns} variables, {program.n_rows} rows)"
 
 
-_CUT = "Every answer costs {:g} or more, which the file rules out."
+_CUT = "Only answers were found that cost {:g} or more, which the file rules out."
