@@ -16,7 +16,7 @@ KINDS = ROWS + LOGIC + ODD
 
 
 def make(rng: np.random.Generator, n_columns: int = 9, products: bool = True) -> Statement:
-    """Draws a program with a few rows of any kind; most have answers."""
+    """Draws a program with a few rows of any kind and, with `products`, what no row can say; most have answers."""
     n = int(rng.integers(2, n_columns + 1))
     build = Builder(name="random", maximize=bool(rng.random() < 0.4), constant=float(np.round(rng.normal() * 3, 1)))
     for j in range(n):
@@ -32,7 +32,18 @@ def make(rng: np.random.Generator, n_columns: int = 9, products: bool = True) ->
     if products and rng.random() < 0.2:
         for _ in range(int(rng.integers(1, 4))):
             build.product(int(rng.integers(n)), int(rng.integers(n)), float(np.round(rng.normal(), 2)))
+    if products and not build.maximize and rng.random() < 0.25:
+        for _ in range(int(rng.integers(1, 3))):
+            add_table(build, rng)
     return build.statement()
+
+
+def add_table(build: Builder, rng: np.random.Generator) -> None:
+    """Adds a table of costs, some of which forbid, over a few columns."""
+    scope = rng.choice(len(build.columns), int(rng.integers(1, min(3, len(build.columns)) + 1)), replace=False).tolist()
+    shape = [int(build.high[j] - build.low[j]) + 1 for j in scope]
+    costs = np.round(rng.normal(size=shape), 2)
+    build.table(scope, np.where(rng.random(shape) < 0.25, np.inf, costs))
 
 
 def add_row(build: Builder, kind: str, rng: np.random.Generator) -> None:

@@ -34,7 +34,7 @@ from hasten.model.solution import SOURCES, STATUSES, Solution, Solutions, Source
 from hasten.model.structure import Structure
 from hasten.model.violations import Check, Violation
 from hasten.programs.adopting import adopt, adopt_all
-from hasten.programs.answer import Answer
+from hasten.programs.answer import Answer, Answers
 from hasten.programs.program import Program
 from hasten.programs.reading import read, read_all
 from hasten.proof.certifier import Certifier
@@ -60,6 +60,7 @@ __all__ = [
     "Amortizer",
     "Answer",
     "AnswerPool",
+    "Answers",
     "Batch",
     "BeamSearch",
     "Calibration",

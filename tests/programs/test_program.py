@@ -12,7 +12,7 @@ from typer.testing import CliRunner
 
 import hasten
 from hasten.cli import app
-from hasten.programs.pace import AGAIN, Pace
+from hasten.programs.pace import Pace
 from hasten.programs.program import Program
 from hasten.programs.statement import Builder, Statement
 
@@ -78,7 +78,7 @@ def test_all_at_once_is_one_by_one(program: Program, objectives: np.ndarray, sol
 def test_where_nothing_is_proved_the_solver_is_asked_about_the_program_as_it_is(
     monkeypatch: pytest.MonkeyPatch, objectives: np.ndarray
 ) -> None:
-    monkeypatch.setattr(Pace, "proof_pays", lambda self: False)
+    monkeypatch.setattr(Pace, "prove_first", lambda self: False)
     for solver in ("highs", "gurobi", "brute"):
         program = Program(slots(4))
         answers = program.solve_all(objectives, solver=solver)
@@ -89,17 +89,21 @@ def test_where_nothing_is_proved_the_solver_is_asked_about_the_program_as_it_is(
         assert answer.bound == pytest.approx(answer.objective)
 
 
-def test_a_pace_gives_up_proofs_that_do_not_pay_and_tries_them_again() -> None:
-    pace = Pace()
-    for _ in range(10):
-        assert pace.proof_pays() or pace._calls > 4
-        pace.proved(1, 0, 0.010)
-        pace.solved(0.010)
-    assert not pace.proof_pays()
-    assert any(pace.proof_pays() for _ in range(AGAIN))
-    for _ in range(40):
-        pace.proved(1, 1, 0.001)
-    assert pace.proof_pays()
+def test_a_pace_takes_the_faster_way_and_looks_at_the_other_now_and_then() -> None:
+    pace, proofs = Pace(), []
+    for _ in range(256):
+        proofs.append(pace.prove_first())
+        pace.took(proofs[-1], 1, 0.012 if proofs[-1] else 0.010)
+    assert all(proofs[:3])
+    assert 3 < sum(proofs) < 20
+    for _ in range(2048):
+        proofs.append(pace.prove_first())
+        pace.took(proofs[-1], 1, 0.001 if proofs[-1] else 0.010)
+    assert sum(proofs[-100:]) >= 98
+    quick = Pace()
+    for _ in range(100):
+        assert quick.prove_first()
+        quick.took(True, 1, 0.0001)
 
 
 def test_a_huge_constant_does_not_blur_a_proof() -> None:
@@ -173,3 +177,54 @@ def test_the_command_line_answers_files(tmp_path: Path) -> None:
     assert sorted(path.name for path in (tmp_path / "sols").iterdir()) == ["a.lp.sol", "b.uai.sol"]
     bad = run(app, ["solve", str(tmp_path / "a.sol")])
     assert isinstance(bad.exception, hasten.ProgramError)
+
+
+def test_ctrl_c_gets_through_a_solver_that_is_given_the_program(monkeypatch: pytest.MonkeyPatch) -> None:
+    import signal
+    import threading
+    import time
+
+    rng = np.random.default_rng(0)
+    build = Builder()
+    for _ in range(80):
+        build.column("", 0, 1.5, False, -float(rng.integers(20, 60)))
+        build.column("", 0, 1, True, -float(rng.integers(20, 60)))
+    for _ in range(20):
+        build.row(range(160), rng.integers(10, 60, 160).astype(float), -math.inf, 1500)
+    program = Program(build.statement())
+    assert program.only_solver
+    threading.Timer(1.0, lambda: signal.raise_signal(signal.SIGINT)).start()
+    started = time.monotonic()
+    with pytest.raises(KeyboardInterrupt):
+        program.solve(time_limit=30)
+    assert time.monotonic() - started < 5
+
+
+def test_a_look_at_the_solver_costs_few_of_many_problems(monkeypatch: pytest.MonkeyPatch) -> None:
+    program, asked = Program(slots(4)), []
+    native = program._answering.native("highs")
+    solve = native.solve
+
+    def counted(cost: np.ndarray, seconds: float) -> object:
+        asked.append(cost)
+        return solve(cost, seconds)
+
+    monkeypatch.setattr(native, "solve", counted)
+    monkeypatch.setattr("hasten.programs.answering.MOST", 64)
+    monkeypatch.setattr(Pace, "took", lambda self, first, n, seconds: self._proving.add(n, n * 0.001))
+    answers = program.solve_all(np.random.default_rng(0).normal(size=(3000, 12)))
+    assert answers.optimal.all()
+    assert 1 <= len(asked) <= 2
+
+
+def test_an_answer_that_the_file_rules_out_is_no_proof_when_time_ran_out() -> None:
+    build = Builder(cutoff=1.0)
+    for j in range(2):
+        build.column(f"x{j}", 0, 1, True)
+    build.table((0, 1), np.full((2, 2), 3.0))
+    program = Program(build.statement())
+    c = np.zeros(2)
+    over = program._answer(c, hasten.Status.TIME_LIMIT, np.zeros(2), 0.0, False, "", "")
+    assert (over.status, over.values_found, over.bound) == (hasten.Status.NO_TIME, None, 0.0)
+    assert program.solve().status is hasten.Status.INFEASIBLE
+    assert "rules out" in program.solve().reason

@@ -12,6 +12,7 @@ import hasten
 from hasten.programs.columns import implied_whole, prepare
 from hasten.programs.grouping import choose_groups, exclusive_rows
 from hasten.programs.labels import clip, make_cells, make_space, rule_out
+from hasten.programs.native import NativeHighs
 from hasten.programs.program import Program
 from hasten.programs.statement import Builder, Statement
 
@@ -96,8 +97,50 @@ def test_a_continuous_column_between_whole_ones_is_whole() -> None:
     loose = build.column("z", 0, 1, False, -0.4)
     build.row([0, loose], [1.0, 2.0], -math.inf, 2.0)
     assert implied_whole(build.statement()).tolist() == [False, False, True, False]
-    build.row([product, loose], [1.0, 1.0], -math.inf, 1.0)  # two continuous ones in a row
+    build.row([product, loose], [1.0, 1.0], -math.inf, 1.0)  # beside one that is not whole
     assert not implied_whole(build.statement()).any()
+
+
+def test_shares_of_a_facility_are_whole_where_nothing_limits_their_sum() -> None:
+    rng = np.random.default_rng(0)
+    for limited in (False, True):
+        build = Builder()
+        opened = [build.column(f"open[{j}]", 0, 1, True, 1.0) for j in range(3)]
+        serve = [
+            [build.column(f"serve[{i},{j}]", 0, 1, False, float(rng.random())) for j in range(3)] for i in range(4)
+        ]
+        for i in range(4):
+            build.row(serve[i], [1.0] * 3, 1, 1)
+            for j in range(3):
+                build.row([serve[i][j], opened[j]], [1.0, -1.0], -math.inf, 0)
+        if limited:
+            build.row([row[0] for row in serve], [1.0] * 4, -math.inf, 2)
+        program = Program(build.statement())
+        assert implied_whole(program.statement).sum() == (0 if limited else 12)
+        mixed = NativeHighs(program.statement).solve(program.statement.objective, math.inf)
+        assert program.solve().objective == pytest.approx(program.statement.value(mixed.x))
+
+
+def test_mixed_programs_have_the_optimum_of_the_solver() -> None:
+    rng, recognised = np.random.default_rng(1), 0
+    for _ in range(60):
+        build = binaries(3)
+        shares = [build.column(f"y{j}", 0, float(rng.integers(1, 3)), False, float(rng.normal())) for j in range(3)]
+        for _ in range(int(rng.integers(1, 4))):
+            some = rng.choice(shares, int(rng.integers(1, 3)), replace=False).tolist()
+            weights = rng.choice([-1.0, 1.0, 1.0, 2.0], len(some), p=[0.3, 0.3, 0.35, 0.05]).tolist()
+            build.row(
+                [*some, int(rng.integers(3))],
+                [*weights, float(rng.integers(-2, 3))],
+                -math.inf,
+                float(rng.integers(0, 3)),
+            )
+        statement = build.statement()
+        program = Program(statement)
+        recognised += not program.only_solver
+        said = NativeHighs(statement).solve(statement.objective, math.inf)
+        assert program.solve().objective == pytest.approx(statement.value(said.x), abs=1e-6)
+    assert 10 < recognised < 60
 
 
 def test_bounds_are_tightened_to_whole_numbers_that_lose_nothing() -> None:
@@ -268,6 +311,6 @@ def test_where_names_tell_nothing_colours_do() -> None:
         build.row([6 + i, 9 + i], [1.0, -1.0], 0, 0)  # the last two are equal
     program = Program(build.statement())
     keys = program.recognised.parts.variables
-    assert {keys[0][2], keys[1][2]}.isdisjoint({keys[2][2], keys[3][2]})
+    assert keys[0][2] == keys[1][2] != keys[2][2] == keys[3][2]
     assert {key[1] for key in keys} == {("x# 0", "x# 1", "x# 2")}
     assert program.solve().optimal

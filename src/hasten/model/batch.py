@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from functools import cached_property
 from operator import index
 from types import EllipsisType
@@ -13,7 +13,7 @@ import numpy as np
 
 from hasten.errors import ProblemError
 from hasten.kernels.layout import COST, GRAPH, TABLE, VARIABLE, BatchArrays
-from hasten.model.problem import Problem, Scorer, check_costs
+from hasten.model.problem import Problem, Scorer, check_costs, loss_weights
 from hasten.model.structure import Structure
 from hasten.support.arrays import Chosen, FloatArray, IntArray, chosen_numbers, floats, ints, offsets, plain
 
@@ -101,9 +101,11 @@ class Batch:
         return cls((problem.structure,), none, matrix.ravel(), offsets(sizes), problem.table, none)
 
     @classmethod
-    def stack(cls, structure: Structure, costs: FloatArray) -> Batch:
-        """Makes a batch of one shape from a matrix with a row of flat costs per problem."""
+    def stack(cls, structure: Structure, costs: FloatArray, *, maximize: bool = False) -> Batch:
+        """Makes a batch of one shape from a matrix with a row of flat costs, or of scores to maximise, per problem."""
         matrix = _numbers(costs)
+        if maximize:
+            np.negative(matrix, out=matrix)
         if matrix.ndim != 2 or matrix.shape[1] != structure.n_labels:
             raise ProblemError(
                 f"Got costs of shape {matrix.shape}; this structure needs (problems, {structure.n_labels}): "
@@ -158,6 +160,24 @@ class Batch:
         if not lazy:
             _check_costs(batch)
         return batch
+
+    def augmented(self, labels: IntArray, weight: float = 1.0) -> Batch:
+        """Returns these problems with a loss in their costs, as `Problem.augmented`: `labels` are flat, by number."""
+        batch = self.resolved()
+        given = np.asarray(labels)
+        if given.shape != (batch.variable_at[-1],) or given.dtype.kind not in "iu":
+            raise ProblemError(
+                f"Got labels of shape {given.shape} for {batch.variable_at[-1]} variables. Give a number for each."
+            )
+        problems = np.arange(len(batch)).repeat(batch.n_variables)
+        starts, sizes = batch.label_ranges(problems, np.arange(len(given)) - batch.variable_at[problems])
+        wrong = np.flatnonzero((given < 0) | (given >= sizes))
+        if wrong.size:
+            raise ProblemError(f"Problem {problems[wrong[0]]}: there is no label number {given[wrong[0]]}.")
+        cost = batch.cost - loss_weights(weight, 1)
+        right = batch.cost_at[problems] + starts + given
+        cost[right] = batch.cost[right]
+        return replace(batch, cost=cost)
 
     @cached_property
     def arrays(self) -> BatchArrays:

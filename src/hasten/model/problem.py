@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
@@ -31,6 +32,17 @@ class Scorer(Protocol):
     def __call__(self, problems: IntArray, variables: IntArray, /) -> FloatArray:
         """Returns the costs of the requested variables, all labels of the first, then of the second, …"""
         ...
+
+
+@dataclass(frozen=True, slots=True)
+class Negated:
+    """A scorer whose scores are maximised."""
+
+    scorer: Scorer
+
+    def __call__(self, problems: IntArray, variables: IntArray, /) -> FloatArray:
+        """Returns minus the scores."""
+        return -floats(self.scorer(problems, variables))
 
 
 Given: TypeAlias = FloatArray | Sequence[float] | Sequence[Sequence[float] | FloatArray]
@@ -61,11 +73,12 @@ class Problem:
         structure: Structure,
         costs: Costs,
         *,
+        maximize: bool = False,
         tables: Mapping[int, FloatArray],
         rules: tuple[Rule, ...],
         id: int,
     ) -> Problem:
-        """Checks costs, tables and rules against their structure."""
+        """Checks costs, or scores to maximise, tables and rules against their structure."""
         if tables or structure._own_tables:  # another problem's tables are not this one's
             structure = structure.opened(tables)
         if rules:
@@ -78,8 +91,8 @@ class Problem:
                 kind = structure.factors[f].kind
                 table[graph.table_at[f] : graph.table_at[f] + kind.size] = check_table(given, kind).ravel()
         if callable(costs):
-            return cls(structure, None, costs, table, id)
-        return cls(structure, _flat_costs(structure, costs), None, table, id)
+            return cls(structure, None, Negated(costs) if maximize else costs, table, id)
+        return cls(structure, _flat_costs(structure, costs, maximize), None, table, id)
 
     @property
     def lazy(self) -> bool:
@@ -127,6 +140,15 @@ class Problem:
     def total(self, labels: Labels) -> float:
         """Returns the cost of a labelling: inf if a table or a label's cost forbids it. Rules do not count."""
         return float(total_cost(self.graph, self.cost, self.table, self.labels(labels)))
+
+    def augmented(self, labels: Labels, weight: float | FloatArray = 1.0) -> Problem:
+        """Returns this problem with a loss in its costs: every label but the given one is cheaper by `weight`.
+
+        Its cheapest labelling is the one that a structured learner has to push away from: wrong, and cheap
+        (loss-augmented inference, with the Hamming loss). `weight` is one number, or one for each variable.
+        """
+        loss = hamming_loss(self.graph.first, self.labels(labels), weight)
+        return Problem(self.structure, self.cost - loss, None, self.table, self.id)
 
     def check(self, labels: Labels) -> Check:
         """Says whether a labelling is valid, and names each constraint that it breaks."""
@@ -182,6 +204,24 @@ class Problem:
         return of_problem(self)
 
 
+def hamming_loss(first: IntArray, labels: IntArray, weight: float | FloatArray) -> FloatArray:
+    """Returns `weight`, of its variable, for each label that is not the given one; labels start at `first`."""
+    loss = loss_weights(weight, len(first) - 1).repeat(np.diff(first))
+    loss[first[:-1] + labels] = 0.0
+    return loss
+
+
+def loss_weights(weight: float | FloatArray, n: int) -> FloatArray:
+    """Returns the weight of a loss for each of `n` variables, or says why it is not one."""
+    try:
+        weights = np.broadcast_to(floats(weight), (n,))
+    except (TypeError, ValueError):
+        raise ProblemError(f"The weight of a loss is a number, or one for each of {n} variables.") from None
+    if not (np.isfinite(weights).all() and (weights >= 0).all()):
+        raise ProblemError("The weight of a loss must be finite, and 0 or more.")
+    return weights
+
+
 def _whole(label: Any) -> int:
     """Returns a label's number; -1 for what is not a label."""
     try:
@@ -191,13 +231,15 @@ def _whole(label: Any) -> int:
     return number if number == label else -1
 
 
-def _flat_costs(structure: Structure, costs: Given) -> FloatArray:
-    """Returns given costs as one flat array; those that do not fit their structure are an error."""
+def _flat_costs(structure: Structure, costs: Given, maximize: bool) -> FloatArray:
+    """Returns given costs, or scores, as one flat array of costs; those that do not fit the structure are an error."""
     if isinstance(costs, np.ndarray) and costs.ndim == 1 and costs.dtype.kind in "biuf":
         flat = np.array(costs, dtype=np.float64)
         _check_size(structure, flat)
     else:
         flat = _joined_costs(structure, costs)
+    if maximize:
+        np.negative(flat, out=flat)
     check_costs(structure, flat)
     return flat
 

@@ -72,6 +72,18 @@ def _read_term(rule: str, term: Term) -> tuple[int, str, float]:
     return term[0], term[1], 1.0 if len(term) == 2 else check_weight(term[2], rule, term[1])
 
 
+def as_terms(name: str, terms: Term | Iterable[Term]) -> list[tuple[int, str]]:
+    """Returns one (variable, label), or several, as a list without repetitions."""
+    single = isinstance(terms, tuple) and len(terms) == 2 and isinstance(terms[1], str)
+    found: list[Any] = [terms] if single else list(listed(terms, f"Rule {name!r}: the terms"))
+    for term in found:
+        if not isinstance(term, tuple | list) or len(term) != 2:
+            raise SchemaError(f"Rule {name!r}: a term is (variable, label), got {term!r}.")
+    if not found:
+        raise SchemaError(f"Rule {name!r} has no terms on one side. Give (variable, label), one or several.")
+    return [(variable, label) for variable, label in dict.fromkeys(map(tuple, found))]
+
+
 def listed(given: Iterable[Item], what: str) -> tuple[Item, ...]:
     """Returns several things as a tuple, or says that there should be several."""
     try:

@@ -112,6 +112,20 @@ class FactorKind:
         self._forbidden |= self._match(predicate, pattern)
         return self
 
+    def imply(self, when: Mapping[str, Pattern], then: Mapping[str, Pattern]) -> FactorKind:
+        """Forbids the tuples that match `when`, by role and labels, and do not match `then`.
+
+        >>> schema = Schema()
+        >>> kind = schema.variable("kind", ["city", "country"])
+        >>> pair = schema.factor("capital of", left=kind, right=kind)
+        >>> pair.imply({"left": "city"}, {"right": "country"}).table.tolist()
+        [[inf, 0.0], [0.0, 0.0]]
+        """
+        if not then:
+            raise SchemaError(f"{self.name}: what does it imply? Give roles and labels, or use forbid.")
+        self._forbidden |= self._match(None, when) & ~self._match(None, then)
+        return self
+
     def cost(self, value: float, predicate: Predicate | None = None, /, **pattern: Pattern) -> FactorKind:
         """Adds a finite cost to the matching tuples; a forbidden tuple stays forbidden."""
         if not is_finite(value):

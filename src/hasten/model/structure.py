@@ -26,8 +26,8 @@ from hasten.model.compile import (
     compile_rows,
     compile_variables,
 )
-from hasten.model.rules import Rule, Term, Terms, listed, read_quickly
-from hasten.model.schema import FactorKind, Schema, VariableKind, read_limits
+from hasten.model.rules import Rule, Term, Terms, as_terms, listed, read_quickly
+from hasten.model.schema import FactorKind, Pattern, Schema, VariableKind, label_names, read_limits
 from hasten.support.arrays import FloatArray, IntArray, ints, offsets, ranges, sizes_of
 from hasten.support.cache import Cache
 
@@ -178,6 +178,41 @@ class Structure:
             self._terms.add(name, *read, *read_limits(name, at_most, at_least, exactly))
         return len(self._terms.names) - 1
 
+    def exactly_one(self, name: str, terms: Iterable[Term]) -> int:
+        """Says that one of some (variable, label) terms holds, and no other; returns the rule's number."""
+        return self.rule(name, terms, exactly=1)
+
+    def at_most_one(self, name: str, terms: Iterable[Term]) -> int:
+        """Says that no two of some (variable, label) terms hold; returns the rule's number."""
+        return self.rule(name, terms, at_most=1)
+
+    def all_different(self, name: str, variables: Iterable[int], *, but: Pattern = ()) -> list[int]:
+        """Says that no two of some variables have the same label, `but` for some labels; returns the rules' numbers."""
+        chosen = [self._check_variable(v, f"Rule {name!r}") for v in listed(variables, f"Rule {name!r}: the variables")]
+        free = set(label_names(but, f"Rule {name!r}: but"))
+        holders: dict[str, list[int]] = {}
+        for v in dict.fromkeys(chosen):
+            for label in self.kinds[v].labels:
+                holders.setdefault(label, []).append(v)
+        if len(set(chosen)) < len(chosen):
+            raise SchemaError(f"Rule {name!r} names a variable twice, which cannot differ from itself.")
+        unknown = free - holders.keys()
+        if unknown:
+            raise SchemaError(f"Rule {name!r}: no variable has the label {', '.join(sorted(unknown))}.")
+        return [
+            self.rule(f"{name}: {label}", [(v, label) for v in having], at_most=1)
+            for label, having in holders.items()
+            if label not in free and len(having) > 1
+        ]
+
+    def implies(self, name: str, when: Term | Iterable[Term], then: Term | Iterable[Term]) -> int:
+        """Says that where all terms of `when` hold, one of `then` does; returns the rule's number.
+
+        A term is (variable, label). Where one factor has all of them in its scope, `FactorKind.imply` is faster.
+        """
+        condition, result = as_terms(name, when), as_terms(name, then)
+        return self.rule(name, [*condition, *((*term, -1.0) for term in result)], at_most=len(condition) - 1)
+
     def search_order(self, variables: Sequence[int]) -> None:
         """Says in which order the search assigns the variables."""
         self._check_open()
@@ -191,24 +226,27 @@ class Structure:
         self,
         costs: Costs,
         *,
+        maximize: bool = False,
         tables: Mapping[int, FloatArray] | None = None,
         rules: Iterable[Rule] = (),
         id: int = 0,
     ) -> Problem:
         """Returns this structure with costs: a list or array per variable, one flat one, or a lazy scorer.
 
+        With `maximize` they are scores: costs are minus these, and -inf forbids. Tables hold costs all the same.
         `tables` gives factors, by number, a table of their own for this problem; `rules` adds rows to it. `id`
         is what a lazy scorer is told of which problem is meant.
         """
         from hasten.model.problem import Problem
 
-        return Problem.of(self, costs, tables=tables or {}, rules=listed(rules, "The rules of a problem"), id=id)
+        rules = listed(rules, "The rules of a problem")
+        return Problem.of(self, costs, maximize=maximize, tables=tables or {}, rules=rules, id=id)
 
-    def batch(self, costs: FloatArray) -> Batch:
-        """Returns many problems of this shape at once, from a matrix with a row of flat costs for each."""
+    def batch(self, costs: FloatArray, *, maximize: bool = False) -> Batch:
+        """Returns many problems of this shape at once, from a matrix with a row of flat costs, or scores, for each."""
         from hasten.model.batch import Batch
 
-        return Batch.stack(self, costs)
+        return Batch.stack(self, costs, maximize=maximize)
 
     @property
     def n_variables(self) -> int:

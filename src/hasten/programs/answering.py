@@ -8,24 +8,36 @@ from __future__ import annotations
 
 import math
 import time
+from collections.abc import Callable
 
 import numpy as np
 
-from hasten.errors import ProgramError
+from hasten.errors import ProgramError, SolverWrong
 from hasten.model.batch import Batch
 from hasten.model.problem import Problem
-from hasten.model.solution import Solution, Solutions, Status
+from hasten.model.solution import Solution, Solutions, Source, Status
 from hasten.programs.labels import Space
-from hasten.programs.native import NATIVE, Native, Said, make_native
+from hasten.programs.native import NATIVE, Native, make_native
 from hasten.programs.pace import Pace
 from hasten.programs.statement import Statement
 from hasten.proof.certifier import Certifier
-from hasten.solvers import Progress, Solver, make_solver
+from hasten.solvers import Progress, Solver, make_solver, solve_within
 from hasten.solvers.base import answer
 from hasten.speedup.black_box import better
 from hasten.support.arrays import FloatArray
 
-FIRST, MOST = 2, 4096  # problems that are proved at a time, at first and in the end
+WITHOUT_LIMIT = Certifier()
+FIRST, MOST = 8, 4096  # problems that are proved at a time, at first and in the end
+
+
+def certifier(seconds: float) -> Certifier:
+    """Returns what proves: it has half of the time that there is."""
+    return WITHOUT_LIMIT if math.isinf(seconds) else Certifier(time_limit=seconds / 2)
+
+
+def clock_for(solver: str | Solver) -> Callable[[], float]:
+    """Returns what to time a solver with: processor time, which a busy machine disturbs less, if it works here."""
+    return time.process_time if solver in NATIVE else time.perf_counter
 
 
 class Answering:
@@ -35,26 +47,27 @@ class Answering:
         self.statement = statement
         self._natives: dict[str, Native] = {}
         self._solvers: dict[str, Solver] = {}
-        self._pace = Pace()
+        self.pace = Pace()
+        self._size = FIRST  # problems that are proved at a time
 
-    def ask_as_given(self, cost: FloatArray, solver: str, seconds: float) -> Said:
-        """Asks a solver about the program as it was given, with costs to minimise."""
+    def native(self, solver: str) -> Native:
+        """Returns the program as a solver holds it."""
         if solver not in self._natives:
             self._natives[solver] = make_native(self.statement, solver)
-        return self._natives[solver].solve(cost, seconds)
+        return self._natives[solver]
 
     def solve_one(
-        self, problem: Problem, cost: FloatArray, space: Space, solver: str | Solver, seconds: float
+        self, problem: Problem, cost: FloatArray, space: Space, solver: str | Solver, seconds: float, prove: bool
     ) -> Solution:
-        """Answers one problem; `cost` is what the columns cost."""
-        deadline = time.monotonic() + seconds
+        """Answers one problem, and tries to prove it first or not; `cost` is what the columns cost."""
+        now = clock_for(solver)
+        started, deadline = now(), time.monotonic() + seconds
         found: Solution | None = None
-        if self._pace.proof_pays():
-            started = time.perf_counter()
-            found = Certifier(time_limit=None if math.isinf(seconds) else seconds / 2)(problem)
-            self._pace.proved(1, int(found.status.optimal), time.perf_counter() - started)
+        if prove:
+            found = certifier(seconds)(problem)
         if found is None or not found.status.optimal:
             found = self._ask(problem, cost, space, found, solver, deadline)
+        self.pace.took(prove, 1, now() - started)
         return found
 
     def solve_many(
@@ -67,33 +80,33 @@ class Answering:
         progress: Progress | None = None,
     ) -> Solutions:
         """Answers a batch; each problem has so many seconds."""
-        parts, start, size = [], 0, FIRST
-        limit = None if math.isinf(seconds) else seconds / 2
+        parts, start, now = [], 0, clock_for(solver)
         while start < len(batch):
+            began, prove = now(), self.pace.prove_first()
+            size = 1 if self.pace.looking else self._size if prove else FIRST
             part = batch.select(range(start, min(start + size, len(batch))))
             found: Solutions | None = None
-            if self._pace.proof_pays():
-                started = time.perf_counter()
-                found = Certifier(time_limit=limit)(part)
-                self._pace.proved(len(part), int(found.optimal.sum()), time.perf_counter() - started)
+            if prove:
+                found = certifier(seconds)(part)
+            left = np.arange(len(part)) if found is None else np.flatnonzero(~found.optimal)
             answers = []
-            for p in range(len(part)) if found is None else np.flatnonzero(~found.optimal).tolist():
-                before = None if found is None else found[p]
-                deadline = time.monotonic() + seconds
-                answers.append(self._ask(part[p], costs[start + p], space, before, solver, deadline))
+            for p in left.tolist():
+                before, cost = None if found is None else found[p], costs[start + p]
+                answers.append(self._ask(part[p], cost, space, before, solver, time.monotonic() + seconds))
                 if progress is not None:
                     progress(start + p + 1, len(batch))
             if found is None:
-                parts.append(Solutions.of(part, answers))
+                found = Solutions.of(part, answers)
             elif answers:
-                left = np.flatnonzero(~found.optimal)
-                parts.append(found.replace(left, Solutions.of(part.select(left), answers)))
-            else:
-                parts.append(found)
+                found = found.replace(left, Solutions.of(part.select(left), answers))
+            parts.append(found)
+            self.pace.took(prove, len(part), now() - began)
+            if prove and not self.pace.looking:
+                often = 8 * len(answers) > len(part)  # where the solver is asked often, mind the pace
+                self._size = FIRST if often else min(MOST, 4 * self._size)
             start += len(part)
             if progress is not None:
                 progress(start, len(batch))
-            size = min(MOST, 4 * size) if not answers else FIRST  # where the solver is asked, look at the pace often
         return Solutions.joined(batch, parts)
 
     def _ask(
@@ -106,15 +119,16 @@ class Answering:
         deadline: float,
     ) -> Solution:
         """Asks the solver, and keeps what was found where that is better."""
-        started = time.perf_counter()
-        asked = self._solver_for(cost, space, solver)
-        best = better(found or answer(problem, Status.NO_TIME), asked, deadline - time.monotonic())
-        self._pace.solved(time.perf_counter() - started)
-        return best
+        asked, seconds = self._solver_for(cost, space, solver), deadline - time.monotonic()
+        return solve_within(asked, problem, seconds) if found is None else better(found, asked, seconds)
+
+    def takes_as_given(self, solver: str | Solver) -> bool:
+        """Whether a solver can be given the program as it is."""
+        plain = not self.statement.tables and not len(self.statement.products.left)
+        return isinstance(solver, str) and solver in NATIVE and plain
 
     def _solver_for(self, cost: FloatArray, space: Space, solver: str | Solver) -> Solver:
-        plain = not self.statement.tables and not len(self.statement.products.left)
-        if isinstance(solver, str) and solver in NATIVE and plain:
+        if isinstance(solver, str) and self.takes_as_given(solver):
             return _AsGiven(self, cost, space, solver)
         if not isinstance(solver, str):
             return make_solver(solver)
@@ -132,10 +146,15 @@ class _AsGiven:
         self._answering, self._cost, self._space = answering, cost, space
 
     def solve(self, problem: Problem, time_limit: float = math.inf) -> Solution:
-        """Asks it, and checks what it says."""
-        said = self._answering.ask_as_given(self._cost, self.name, time_limit)
+        """Asks it. What it says was checked against the rows as they were given, which are all there is."""
+        said = self._answering.native(self.name).solve(self._cost, time_limit)
         if said.x is None:
             if said.status is Status.FAILED:
                 raise ProgramError(said.reason)
             return answer(problem, said.status, bound=said.bound)
-        return answer(problem, said.status, self._space.labels(said.x), None, said.bound, self.name)
+        labels = self._space.labels(said.x)
+        if labels.min() < 0:
+            raise SolverWrong(f"{self.name} returned values that no label stands for.")
+        total = float(problem.cost[self._space.first[:-1] + labels].sum())
+        bound = total if said.status is Status.SOLVED else min(said.bound, total)
+        return Solution(problem, said.status, Source.SOLVER, labels, total, bound, True, len(labels))

@@ -27,21 +27,30 @@ def prepare(program: Statement) -> Statement:
 def implied_whole(program: Statement) -> BoolArray:
     """Returns which continuous columns are whole in some optimum, whatever the objective.
 
-    Given the others, such a column has an interval with whole ends, and its cost is linear: its bounds are whole, and
-    in each of its rows its weight is 1 or -1 and all else is whole. No row may hold two of them.
+    Given the whole columns, the others have a box with whole ends and rows of weights 1 and -1 with whole limits. If
+    no column is in two rows that hold several of them, these rows do not meet: every vertex of such a set is whole, and
+    a linear objective has its optimum at one.
     """
-    row, column = row_numbers(program), program.row_column
-    weight, n = program.row_weight, program.n_columns
-    candidates = ~program.whole & _are_whole(program.low) & _are_whole(program.high)
-    candidates[program.products.left] = candidates[program.products.right] = False
-    if not candidates.any():
-        return candidates
-    n_continuous = np.bincount(row[~program.whole[column]], minlength=program.n_rows)
-    whole_row = (n_continuous == 1) & _are_whole(program.row_low) & _are_whole(program.row_high)
-    whole_row &= np.bincount(row[weight != np.rint(weight)], minlength=program.n_rows) == 0
-    bad = ~program.whole[column] & (~whole_row[row] | (np.abs(weight) != 1.0))
-    whole: BoolArray = candidates & (np.bincount(column[bad], minlength=n) == 0)
-    return whole
+    row, column, weight = row_numbers(program), program.row_column, program.row_weight
+    n, m = program.n_columns, program.n_rows
+    continuous = ~program.whole[column]
+    found = ~program.whole & _are_whole(program.low) & _are_whole(program.high)
+    found[program.products.left] = found[program.products.right] = False
+    for table in program.tables:
+        found[list(table.scope)] = False
+    shared = np.bincount(row[continuous], minlength=m) > 1
+    twice = np.bincount(column[continuous & shared[row]], minlength=n) > 1
+    found &= ~twice
+    odd = ~_are_whole(program.row_low) | ~_are_whole(program.row_high)
+    odd |= np.bincount(row[weight != np.rint(weight)], minlength=m) > 0
+    odd |= np.bincount(row[continuous & (np.abs(weight) != 1.0)], minlength=m) > 0
+    while found.any():
+        bad = odd | (np.bincount(row[continuous & ~found[column]], minlength=m) > 0)
+        left = found & (np.bincount(column[bad[row]], minlength=n) == 0)
+        if np.array_equal(left, found):
+            break
+        found = left
+    return found
 
 
 def tighten(program: Statement) -> Statement:

@@ -23,6 +23,14 @@ class Group:
     row: int
 
 
+def groupable(program: Statement) -> BoolArray:
+    """Returns which columns may share a variable: binaries that no given table names."""
+    found = binaries(program)
+    for table in program.tables:
+        found[list(table.scope)] = False
+    return found
+
+
 def binaries(program: Statement) -> BoolArray:
     """Returns which columns are 0 or 1, and nothing else."""
     return np.asarray(program.whole & (program.low == 0.0) & (program.high == 1.0))
@@ -37,7 +45,7 @@ def exclusive_rows(program: Statement) -> list[Group]:
     fixed, m = program.low == program.high, program.n_rows
     free = ~fixed[column]
     shift = np.bincount(row[~free], (weight * program.low[column])[~free], m)
-    odd = np.bincount(row[free & ~binaries(program)[column]], minlength=m) > 0
+    odd = np.bincount(row[free & ~groupable(program)[column]], minlength=m) > 0
     row, column, weight = row[free], column[free], weight[free]
     n_up, n_terms = np.bincount(row[weight > 0], minlength=m), np.bincount(row, minlength=m)
     down = (n_up == 0) & (n_terms > 0)

@@ -39,6 +39,10 @@ class HighsProgram:
         }
         for option, value in options.items():
             highs.setOptionValue(option, value)
+        self.stopped = False  # set from outside, where HiGHS is to stop
+        with suppress(AttributeError):  # of older versions
+            for event in (highs.cbSimplexInterrupt, highs.cbMipInterrupt):
+                event.subscribe(self._listen)
         lp = highspy.HighsLp()
         n, m = len(arrays["low"]), len(arrays["row_low"])
         lp.num_col_, lp.num_row_ = n, m
@@ -54,6 +58,10 @@ class HighsProgram:
         self._columns = np.arange(n, dtype=np.int32)
         self._whole = bool(np.any(arrays["whole"]))
         self.accepted = highs.passModel(lp) != highspy.HighsStatus.kError
+
+    def _listen(self, event: Any) -> None:
+        if self.stopped:
+            event.interrupt()
 
     def solve(self, cost: Any, seconds: float) -> dict[str, Any]:
         """Minimises for some costs; returns what HiGHS says: a word, the values, what they cost, and a bound."""

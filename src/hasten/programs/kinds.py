@@ -72,11 +72,14 @@ def _labels_of(space: Space, v: int, columns: Sequence[str]) -> tuple[str, tuple
 
 def _refined(n_variables: int, tables: Tables) -> list[str]:
     """Returns a colour for each variable: one round of refinement, by the set of tables that it is in, and where."""
-    seen: list[set[tuple[bytes, int]]] = [set() for _ in range(n_variables)]
+    seen: list[set[bytes]] = [set() for _ in range(n_variables)]
+    views: dict[int, list[bytes]] = {}  # by table: what each of its axes sees, whatever the order of the others
     for scope, table in tables.table.items():
-        data = table.tobytes()
-        for slot, v in enumerate(scope):
-            seen[v].add((data, slot))
+        if id(table) not in views:
+            fronts = (np.moveaxis(table, slot, 0).reshape(table.shape[slot], -1) for slot in range(table.ndim))
+            views[id(table)] = [np.sort(front, axis=1).tobytes() for front in fronts]
+        for view, v in zip(views[id(table)], scope, strict=True):
+            seen[v].add(view)
     return [sha256(repr(sorted(each)).encode()).hexdigest()[:16] for each in seen]
 
 

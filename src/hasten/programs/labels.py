@@ -6,6 +6,7 @@ A label sets one column to one value, or none: the columns of a variable that it
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
@@ -19,7 +20,7 @@ SCALES = (2.0, 4.0, 5.0, 8.0, 10.0, 100.0, 1e3, 1e4, 1e5, 1e6)  # that make deci
 ROUNDS = 20  # of ruling labels out
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, eq=False)
 class Space:
     """Variables and their labels: those of variable `v` are `first[v]:first[v + 1]`."""
 
@@ -33,31 +34,36 @@ class Space:
         """The number of variables."""
         return len(self.first) - 1
 
-    @property
+    @cached_property
     def variable(self) -> IntArray:
         """(L,) the variable of each label."""
         return np.arange(self.n_variables).repeat(sizes_of(self.first))
 
+    @cached_property
+    def _place(self) -> IntArray:
+        """(L,) which label of its variable each is."""
+        return np.arange(len(self.column)) - self.first[self.variable]
+
+    @cached_property
+    def _defaults(self) -> IntArray:
+        """(V,) the label that sets no column, -1 for variables without one."""
+        none = np.flatnonzero(self.column < 0)
+        found = np.full(self.n_variables, -1, dtype=np.int64)
+        found[self.variable[none]] = self._place[none]
+        return found
+
     def values(self, labels: IntArray) -> FloatArray:
         """Returns the value of each column, given the label of each variable."""
         chosen = self.first[:-1] + labels
-        column = self.column[chosen]
-        x = self.fixed.copy()
-        x[column[column >= 0]] = self.value[chosen[column >= 0]]
-        return x
+        x = np.append(self.fixed, 0.0)  # a place more, for labels that set no column
+        x[self.column[chosen]] = self.value[chosen]
+        return x[:-1]
 
     def labels(self, x: FloatArray) -> IntArray:
         """Returns the label of each variable, given the value of each column; -1 where no label says that."""
-        column = np.maximum(self.column, 0)
-        fits = np.where(self.column >= 0, np.abs(x[column] - self.value) < 0.5, False)
-        zero = (self.column >= 0) & (self.value == 0.0)
-        variable = self.variable
-        found = np.full(self.n_variables, -1, dtype=np.int64)
-        none = np.flatnonzero(self.column < 0)
-        found[variable[none]] = none - self.first[variable[none]]
-        for some in (fits & zero, fits & ~zero):  # a value other than 0 decides
-            at = np.flatnonzero(some)
-            found[variable[at]] = at - self.first[variable[at]]
+        at = np.flatnonzero((np.abs(x[self.column] - self.value) < 0.5) & (self.column >= 0))
+        found = self._defaults.copy()
+        found[self.variable[at]] = self._place[at]
         return found
 
 
@@ -193,6 +199,7 @@ def rule_out(space: Space, cells: Cells) -> tuple[Space, Cells] | None:
     margin = _margins(parts, cells)
     needed = (least < cells.least + margin) & np.isfinite(cells.least) & ~(cells.whole & (least >= cells.least))
     needed |= (most > cells.most - margin) & np.isfinite(cells.most) & ~(cells.whole & (most <= cells.most))
+    needed &= np.bincount(cells.row, minlength=cells.n_rows) > 0  # those without cells hold, or all was over before
     return space, keep_rows(cells, needed)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import sys
+import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
@@ -12,13 +13,16 @@ from weakref import finalize
 import numpy as np
 
 from hasten.errors import SolverError, SolverTooSmall, SolverWrong
+from hasten.model.compile import row_limits
 from hasten.model.solution import Status
 from hasten.programs.highs_process import Elsewhere, HighsProgram
-from hasten.programs.statement import Statement, slackened
+from hasten.programs.statement import Statement
 from hasten.solvers import load
 from hasten.solvers.gurobi import PARAMETERS
 from hasten.support.arrays import FloatArray
+from hasten.support.clock import LeftBehindError, run_waiting
 
+LATE = 0.02  # seconds after its own limit that HiGHS is asked to stop
 NATIVE = ("highs", "gurobi")  # solvers that take a program as it is
 _FIELDS = ("low", "high", "whole", "row_first", "row_column", "row_weight", "row_low", "row_high")
 
@@ -55,7 +59,7 @@ class NativeHighs:
         self._checked = Checker(program, "HiGHS")
         self._here: HighsProgram | None = None
         self._elsewhere: Elsewhere | None = None
-        arrays = {name: getattr(program, name) for name in _FIELDS}
+        arrays = self._arrays = {name: getattr(program, name) for name in _FIELDS}
         if "ortools" in sys.modules and "highspy" not in sys.modules:
             self._elsewhere = Elsewhere()
             finalize(self, self._elsewhere.end)
@@ -67,7 +71,7 @@ class NativeHighs:
     def solve(self, cost: FloatArray, seconds: float) -> Said:
         """Minimises for some costs."""
         if self._here is not None:
-            said: Any = self._here.solve(cost, seconds)
+            said: Any = self._wait(self._here, cost, seconds)
         else:
             assert self._elsewhere is not None
             said = self._elsewhere.ask({"objective": cost.tolist(), "seconds": seconds})
@@ -84,6 +88,19 @@ class NativeHighs:
             return Said(Status.NO_TIME, bound=said["bound"])
         x = self._checked(said["x"])
         return Said(Status.SOLVED if word == "optimal" else Status.TIME_LIMIT, x, said["bound"])
+
+    def _wait(self, here: HighsProgram, cost: FloatArray, seconds: float) -> dict[str, Any]:
+        """Runs HiGHS in a thread of its own, so that Ctrl-C gets through; what does not stop is left behind."""
+        here.stopped = False
+
+        def stop() -> None:
+            here.stopped = True
+
+        try:
+            return run_waiting(lambda: here.solve(cost, seconds), stop, time.monotonic() + seconds + LATE)
+        except LeftBehindError:
+            self._here = HighsProgram(self._arrays)
+            return {"status": "time", "x": None, "bound": -math.inf}
 
 
 class NativeGurobi:
@@ -104,13 +121,14 @@ class NativeGurobi:
         environment.setParam("MIPGap", 0.0)
         self._model = model = gurobipy.Model(env=environment)
         n, first = program.n_columns, program.row_first
-        self._columns = list(model.addVars(n, lb=program.low.tolist(), ub=program.high.tolist()).values())
-        for column, whole, low, high in zip(self._columns, program.whole, program.low, program.high, strict=True):
+        listed = list(model.addVars(n, lb=program.low.tolist(), ub=program.high.tolist()).values())
+        self._columns: Any = gurobipy.MVar.fromlist(listed)  # whose attributes are arrays
+        for column, whole, low, high in zip(listed, program.whole, program.low, program.high, strict=True):
             if whole:
                 column.VType = "B" if low == 0 and high == 1 else "I"
         for r in range(program.n_rows):
             cells = slice(first[r], first[r + 1])
-            columns = [self._columns[j] for j in program.row_column[cells].tolist()]
+            columns = [listed[j] for j in program.row_column[cells].tolist()]
             row = gurobipy.LinExpr(program.row_weight[cells].tolist(), columns)
             low, high = float(program.row_low[r]), float(program.row_high[r])
             if low == high:
@@ -132,7 +150,7 @@ class NativeGurobi:
     def solve(self, cost: FloatArray, seconds: float) -> Said:
         """Minimises for some costs."""
         model, codes = self._model, self._gurobi.GRB
-        model.setAttr("Obj", self._columns, cost.tolist())
+        self._columns.Obj = cost
         if seconds != self._limit:
             self._limit = seconds
             model.setParam("TimeLimit", codes.INFINITY if math.isinf(seconds) else max(0.0, seconds))
@@ -161,7 +179,7 @@ class NativeGurobi:
         if not model.SolCount:
             return Said(Status.NO_TIME, bound=model.ObjBound)
         try:
-            x = self._checked(model.getAttr("X", self._columns))
+            x = self._checked(self._columns.X)
         except SolverWrong:
             if self._strict:
                 raise
@@ -173,20 +191,24 @@ class NativeGurobi:
 
 
 class Checker:
-    """Checks what a solver says of a program."""
+    """Checks what a solver says of a program: exactly where rows are of whole numbers, else with a solver's slack."""
 
     def __init__(self, program: Statement, name: str) -> None:
         self._program, self._name = program, name
         self._row = np.arange(program.n_rows).repeat(np.diff(program.row_first))
-        self._least, self._most = slackened(program.row_low, program.row_high)
+        odd = (program.row_weight != np.rint(program.row_weight)) | ~program.whole[program.row_column]
+        whole = np.bincount(self._row[odd], minlength=program.n_rows) == 0
+        self._least, self._most = row_limits(program.row_low, whole, -1), row_limits(program.row_high, whole, 1)
+        self._all_whole = bool(program.whole.all())
 
-    def __call__(self, found: Sequence[float]) -> FloatArray:
-        """Returns a solver's values, whole where they must be, or refuses them if they break a row."""
+    def __call__(self, found: Sequence[float] | FloatArray) -> FloatArray:
+        """Returns a solver's values, whole where they must be; those that break a row are refused."""
         program, x = self._program, np.array(found)
-        x = np.clip(np.where(program.whole, np.rint(x), x), program.low, program.high) + 0.0
+        near = np.rint(x)
+        x = near if self._all_whole else np.where(program.whole, near, x)
+        x = np.minimum(np.maximum(x, program.low), program.high) + 0.0
         activity = np.bincount(self._row, program.row_weight * x[program.row_column], program.n_rows)
-        broken = (activity < self._least) | (activity > self._most)
-        if broken.any():
-            row = program.rows[int(np.flatnonzero(broken)[0])]
+        if (activity < self._least).any() or (activity > self._most).any():
+            row = program.rows[int(np.flatnonzero((activity < self._least) | (activity > self._most))[0])]
             raise SolverWrong(f"{self._name} returned values that break the row {row!r}.")
-        return x
+        return np.asarray(x)

@@ -1,40 +1,56 @@
-"""Whether proving pays: where it seldom succeeds, and takes long, the solver is asked at once."""
+"""Whether to prove first, or to ask the solver at once: whichever took less time lately, with a look at the other."""
 
 from __future__ import annotations
 
-FIRST = 4  # proofs that are tried whatever they take
-AGAIN = 64  # calls after which a proof is tried again
+FIRST = 3  # calls that prove first, whatever they take
+LOOKS = {4**n for n in range(2, 31)}  # the calls at which the way that lost is looked at, besides
+AGAIN = 1024  # every so many
 MEMORY = 0.9  # how much of what was seen before counts, with each new call
-CLEARLY = 0.8  # how much of the time that proofs save they may take: both are measured, and measured badly
-MARGIN = 0.03  # the share of a solver's time that a proof may take where it has hardly ever succeeded
+QUICK = 5e-4  # seconds: no solver takes less
 
 
 class Pace:
-    """What proofs and solver calls took lately, and how many proofs succeeded."""
+    """What each way took lately, in seconds a problem. Proving first includes the solver where no proof was found.
+
+    `looking` says that the call under way is only to see how the pace is: a single problem will do.
+    """
 
     def __init__(self) -> None:
         self._calls = 0
-        self._started = False
-        self._proofs = self._proved = self._proof_time = 0.0
-        self._solved = self._solve_time = 0.0
+        self._proving, self._solving = _Mean(), _Mean()
+        self.looking = False
 
-    def proof_pays(self) -> bool:
-        """Whether a proof is expected to save more time than it takes."""
+    def prove_first(self) -> bool:
+        """Whether to prove first this time."""
         self._calls += 1
-        if self._calls <= FIRST or self._calls % AGAIN == 0 or not self._solved or not self._proofs:
+        proving, solving = self._proving.mean, self._solving.mean
+        if self._calls <= FIRST or proving <= QUICK:
+            self.looking = self._calls <= FIRST
             return True
-        solver = self._solve_time / self._solved
-        return self._proof_time / self._proofs < max(MARGIN, CLEARLY * self._proved / self._proofs) * solver
+        self.looking = self._calls in LOOKS or self._calls % AGAIN == 0
+        wins = not solving or proving <= solving
+        return wins != self.looking
 
-    def proved(self, n: int, n_proved: int, seconds: float) -> None:
-        """Takes note of some proofs; not of the first, which loads and plans what others find there."""
-        self._started, started = True, self._started
-        if started:
-            self._proofs = MEMORY * self._proofs + n
-            self._proved = MEMORY * self._proved + n_proved
-            self._proof_time = MEMORY * self._proof_time + seconds
+    def took(self, proving_first: bool, n: int, seconds: float) -> None:
+        """Takes note of how long `n` problems took."""
+        (self._proving if proving_first else self._solving).add(n, seconds)
 
-    def solved(self, seconds: float) -> None:
-        """Takes note of a call of the solver."""
-        self._solved = MEMORY * self._solved + 1
-        self._solve_time = MEMORY * self._solve_time + seconds
+
+class _Mean:
+    """A mean that forgets; the first value, which loads and plans what others find there, does not count."""
+
+    def __init__(self) -> None:
+        self._count = self._sum = 0.0
+        self._started = False
+
+    @property
+    def mean(self) -> float:
+        """The mean; 0 while there is none."""
+        return self._sum / self._count if self._count else 0.0
+
+    def add(self, n: int, seconds: float) -> None:
+        """Adds a value for `n` problems."""
+        if self._started:
+            self._count = MEMORY * self._count + n
+            self._sum = MEMORY * self._sum + seconds
+        self._started = True

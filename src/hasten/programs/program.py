@@ -172,9 +172,16 @@ class Program:
         c, seconds = self._objective(objective), math.inf if time_limit is None else time_limit
         if isinstance(self._recognised, str):
             return self._solve_as_given(c, solver, seconds)
-        problem = self.structure.problem(self._map.one(c, self._sign, 0.0))  # the constant would blur the proof
-        space = self.recognised.space
-        found = self._answering.solve_one(problem, self._sign * c, space, self._available(solver), seconds)
+        asked, space = self._available(solver), self.recognised.space
+        prove = self._answering.pace.prove_first()
+        if not prove and self._answering.takes_as_given(asked):
+            started = time.process_time()
+            answer = self._solve_as_given(c, asked, seconds)
+            self._answering.pace.took(False, 1, time.process_time() - started)
+            return answer
+        structure, cost = self.structure, self._map.one(c, self._sign, 0.0)  # the constant would blur the proof
+        problem = Problem(structure, cost, None, structure.graph.table, 0)
+        found = self._answering.solve_one(problem, self._sign * c, space, asked, seconds, prove)
         x = None if found.values is None else space.values(found.values)
         bound = found.bound + self._sign * self.statement.constant
         return self._answer(c, found.status, x, bound, found.proved, found.status.value, found.reason)
@@ -250,13 +257,12 @@ class Program:
             raise ProgramError(f"{self.only_solver} That takes one of the solvers {' and '.join(NATIVE)}.")
         if self.statement.tables or len(self.statement.products.left):
             raise ProgramError(f"{self.only_solver} But no solver here takes tables or products with such variables.")
-        said = self._answering.ask_as_given(self._sign * c, solver, seconds)
+        said = self._answering.native(solver).solve(self._sign * c, seconds)
         bound = said.bound + self._sign * self.statement.constant
         if said.x is not None and said.status is Status.SOLVED:
             bound = self._sign * self.statement.value(said.x, c)
-        return self._answer(
-            c, said.status, said.x, bound, False, f"{self.only_solver} {said.status.value}", said.reason
-        )
+        how = f"{self.only_solver} {said.status.value}".lstrip()
+        return self._answer(c, said.status, said.x, bound, False, how, said.reason)
 
     def _answer(
         self, c: FloatArray, status: Status, x: FloatArray | None, bound: float, proved: bool, how: str, reason: str
@@ -266,10 +272,10 @@ class Program:
         value = self._sign * math.inf
         if x is not None:
             value = program.value(x, c)
-            if value >= program.cutoff and not program.maximize:
-                return Answer(
-                    program, Status.INFEASIBLE, None, math.inf, math.inf, proved, how, _CUT.format(program.cutoff)
-                )
+            if value >= program.cutoff:  # which only files set that minimise
+                status = Status.INFEASIBLE if status.optimal else Status.NO_TIME
+                bound = math.inf if status is Status.INFEASIBLE else bound
+                x, value, reason = None, math.inf, _CUT.format(program.cutoff)
         return Answer(program, status, x, value, self._sign * bound, proved, how, reason)
 
     def _objective(self, objective: Any) -> FloatArray:
@@ -314,4 +320,4 @@ class Program:
         return f"Program({program.name!r}, {program.n_columns} variables, {program.n_rows} rows)"
 
 
-_CUT = "Every answer costs {:g} or more, which the file rules out."
+_CUT = "Only answers were found that cost {:g} or more, which the file rules out."

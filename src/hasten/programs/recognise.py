@@ -105,7 +105,7 @@ def only_for_solvers(program: Statement) -> str:
     ):
         at = np.flatnonzero(which)
         if at.size:
-            more = f", as do {at.size - 1:,} more" if at.size > 1 else ""
+            more = f" ({at.size - 1:,} more are like it)" if at.size > 1 else ""
             return f"the variable {program.columns[at[0]]!r} {what}{more}"
     n_labels = float((program.high - program.low + 1).sum())
     return f"its variables have {n_labels:,.0f} values" if n_labels > MAX_ALL else ""

@@ -338,7 +338,7 @@ def unique_names(names: Sequence[str], letter: str) -> tuple[str, ...]:
     for n, name in enumerate(given):
         chosen = name
         if not name or name in seen:
-            chosen = f"{name or letter}#{n}"
+            chosen = f"{name}#{n}" if name else f"{letter}{n}"
             while chosen in taken:
                 chosen += "'"
             taken.add(chosen)

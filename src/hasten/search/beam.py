@@ -15,7 +15,7 @@ from hasten.kernels.watching import Driver, Opener, compiled
 from hasten.model.batch import Batch
 from hasten.model.problem import Labels, Problem
 from hasten.model.solution import Solution, Solutions
-from hasten.search.searcher import Searcher
+from hasten.search.searcher import TracedSearcher
 from hasten.search.trace import theta_in_words
 from hasten.search.tracing import BeamRecorder
 from hasten.support.arrays import FloatArray, IntArray
@@ -31,7 +31,7 @@ by the constraints, than the beam can hold. The gap there is infinite, and every
 
 
 @dataclass(frozen=True, slots=True)
-class BeamSearch(Searcher):
+class BeamSearch(TracedSearcher):
     """Beam search by path cost plus learned heuristic.
 
     The beam:

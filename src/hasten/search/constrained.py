@@ -12,13 +12,13 @@ from hasten.kernels.watching import Opener, compiled
 from hasten.model.batch import Batch
 from hasten.model.problem import Labels, Problem
 from hasten.model.solution import Solution, Solutions
-from hasten.search.searcher import Searcher
+from hasten.search.searcher import TracedSearcher
 from hasten.search.tracing import ArcRecorder
 from hasten.support.parallel import in_parallel
 
 
 @dataclass(frozen=True, slots=True)
-class ConstrainedSearch(Searcher):
+class ConstrainedSearch(TracedSearcher):
     """Greedy search that keeps the constraints arc consistent after each assignment (the paper's §5.1 baseline).
 
     Labels without support leave the domains; a label whose choice would empty some domain is passed over; where

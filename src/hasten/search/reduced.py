@@ -15,14 +15,14 @@ from hasten.model.batch import Batch
 from hasten.model.elimination import addresses, reduce
 from hasten.model.problem import Labels, Problem
 from hasten.model.solution import Solution, Solutions
-from hasten.search.searcher import Searcher
+from hasten.search.searcher import TracedSearcher
 from hasten.search.tracing import ReducedRecorder
 from hasten.support.checks import check_width
 from hasten.support.parallel import in_parallel
 
 
 @dataclass(frozen=True, slots=True)
-class ReducedSearch(Searcher):
+class ReducedSearch(TracedSearcher):
     """Beam search, with look-ahead, over what exact elimination leaves (`hasten.model.elimination`).
 
     Eliminating a variable puts into its neighbours' tables what it will cost at best, so that a beam of one or

@@ -28,6 +28,13 @@ class Searcher:
         found = self._search(batch, n_jobs)
         return found.only(problems) if isinstance(problems, Problem) else found
 
+    def _search(self, batch: Batch, n_jobs: int) -> Solutions:
+        raise TypeError(f"{type(self).__name__} does not say how it searches. Define _search.")
+
+
+class TracedSearcher(Searcher):
+    """A search that can be watched step by step: `opened` runs its kernels, compiled or not."""
+
     def trace(
         self,
         problem: Problem,
