@@ -25,6 +25,7 @@ from hasten.errors import (
 )
 from hasten.learning.heuristic import Heuristic
 from hasten.learning.learner import Learner
+from hasten.learning.tables import LearnedTables
 from hasten.model.batch import Batch
 from hasten.model.problem import Problem, Scorer
 from hasten.model.rules import Rule
@@ -42,6 +43,8 @@ from hasten.search.constrained import ConstrainedSearch
 from hasten.search.reduced import ReducedSearch
 from hasten.solvers import Solver, available_solvers, make_solver
 from hasten.speedup.calibration import Calibration
+from hasten.speedup.choosing import Choice, Way
+from hasten.speedup.history import History
 from hasten.speedup.predictor import Speedup
 
 __version__ = "0.1.0"
@@ -56,11 +59,14 @@ __all__ = [
     "Calibration",
     "Certifier",
     "Check",
+    "Choice",
     "ConstrainedSearch",
     "CorpusError",
     "FactorKind",
     "HastenError",
     "Heuristic",
+    "History",
+    "LearnedTables",
     "Learner",
     "ModelError",
     "NoAnswerError",
@@ -87,6 +93,7 @@ __all__ = [
     "Structure",
     "VariableKind",
     "Violation",
+    "Way",
     "WriteError",
     "adopt",
     "adopt_all",

@@ -12,6 +12,9 @@ import numpy as np
 
 from hasten.demo import running_example
 from hasten.learning.learner import Learner
+from hasten.learning.mining import Evidence
+from hasten.learning.perceptron import Pace, Perceptron
+from hasten.learning.tables import Changing
 from hasten.model.batch import Batch
 from hasten.model.problem import Problem
 from hasten.proof.certifier import Certifier
@@ -66,8 +69,12 @@ def _prove(problem: Problem) -> None:
 
 
 def _learn(problem: Problem) -> None:
-    batch = _noise(problem, 8)
-    Learner().fit(batch, Certifier()(batch))
+    batch, every = _noise(problem, 8), np.arange(8)
+    answers = Certifier()(batch)
+    Learner().fit(batch, answers)
+    Evidence.of(batch, answers.labels, every)
+    changing = Changing(batch, np.zeros(problem.structure.schema.n_weights, dtype=bool))
+    Perceptron(changing, batch, answers.labels, Pace(1.0, 0.0)).run(every)
 
 
 def _noise(problem: Problem, n: int) -> Batch:

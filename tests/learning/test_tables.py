@@ -207,4 +207,6 @@ def test_an_update_only_levels_the_answer_with_what_was_found() -> None:
 def test_time_is_counted_by_size() -> None:
     batch, _ = answers_of(forbid=False, n=10)
     longer, _ = answers_of(forbid=False, n=10, length=60)
+    nothing = np.zeros(9, dtype=bool)
+    batch, longer = Changing(batch, nothing).batch, Changing(longer, nothing).batch
     assert seconds(longer, np.arange(10)) > seconds(batch, np.arange(10)) > seconds(batch, np.arange(5)) > 0

@@ -22,6 +22,7 @@ from hasten.kernels.learning.algorithm_1 import Weights
 from hasten.kernels.learning.tables import WRONG, learn_from_found
 from hasten.learning.tables import Changing, LearnedTables
 from hasten.model.batch import Batch
+from hasten.model.elimination import reduce
 from hasten.model.structure import Structure
 from hasten.proof.certifier import Certifier
 from hasten.support.arrays import FloatArray, IntArray
@@ -31,7 +32,10 @@ MOST_PASSES = 40
 SWEEPS = 30  # at most, to look for ŷ
 NODES, FEW_NODES = 1000, 50  # the same, for small problems and for large ones
 LARGE = 2e6  # labels and tuples, times nodes
-SPEED = 5e-8  # seconds to find ŷ, for each label and tuple: measured on small problems, rounded up
+ELIMINATING, SWEEPING = (
+    2e-8,
+    8e-8,
+)  # seconds to find ŷ, for each label and tuple: of all, and of what elimination leaves
 OVERHEAD = 3e-5  # seconds for each problem of a pass, beside that
 
 
@@ -99,13 +103,14 @@ class Perceptron:
 
 
 def seconds(batch: Batch, problems: IntArray) -> float:
-    """Returns about how long one pass over some problems takes, by their sizes.
+    """Returns about how long one pass over some problems takes, given as they are under tables that change.
 
-    Counted, not measured, so that what is learned does not depend on what else the machine does.
+    Counted by their sizes, not measured, so that what is learned does not depend on what else the machine does.
     """
     used, times = np.unique(batch.structure[problems], return_counts=True)
-    sizes = np.array([size_of(batch.structures[s]) for s in used.tolist()])
-    return float((sizes * times).sum()) * SPEED + OVERHEAD * len(problems)
+    structures = [batch.structures[s] for s in used.tolist()]
+    each = [ELIMINATING * size_of(one) + SWEEPING * reduce(one.compiled).size + OVERHEAD for one in structures]
+    return float((np.array(each) * times).sum())
 
 
 def nodes_for(batch: Batch, large: float = LARGE, most: int = NODES) -> int:
