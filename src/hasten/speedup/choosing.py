@@ -41,7 +41,7 @@ FEWEST = 10  # answers to choose by
 MOST_HELD = 1000
 CONFIDENCES = (0.99, 0.9, 0.0, 0.5, 0.999)  # the first, unless another is clearly better
 CLEARLY = 0.003  # of the answers, and one more
-PACES = ((1.0, 0.0), (0.03, 0.0), (0.3, 0.1), (0.1, 0.03), (0.01, 0.1))  # step and margin, in typical gaps
+PACES = ((1.0, 0.0), (0.3, 0.1), (0.1, 0.03), (0.03, 0.1), (0.01, 0.1))  # step and margin, in typical gaps
 SETTLED = 0.995  # agreement beyond which there is nothing left to learn
 FIRST_PASSES, MORE_PASSES = 2, 6  # of all paces, and of the two best
 TRIAL, FINAL = 0.6, 15.0  # seconds that a pass of a trial, and all passes of the final learning, may take
@@ -314,7 +314,7 @@ class _Trial:
         n_agreed = 0
         for fold, learner, kept in zip(self.folds, trial.learners, some, strict=True):
             tables = learner.learn(kept, passes, self.rng)
-            n_agreed += self._n_agreed(fold, self.ways.proved(learner.changing.some(fold.held, -tables.cost)))
+            n_agreed += self._n_agreed(fold, self.ways.proved(learner.changing.some(fold.held, tables.weights)))
         return trial._replace(n_agreed=n_agreed)
 
     def _affordable(self, changing: Changing, problems: IntArray, limit: float) -> IntArray:
