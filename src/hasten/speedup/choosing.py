@@ -54,8 +54,8 @@ class Way(StrEnum):
 
     NONE = "the schema's own tables"
     MINED = "mined tables"
-    BOTH = "mined tables with learned costs"
     SOFT = "learned costs"
+    BOTH = "mined tables with learned costs"
     GUIDED = "the learned heuristic"
     SEARCH = "the plain search"
     GREEDY = "greedy search"
