@@ -32,6 +32,13 @@ def test_the_examples_of_a_page_run_and_print_what_it_says(page: str, capsys: py
     assert [line for line in printed if line in wanted] == wanted
 
 
+def test_the_examples_of_the_guide_to_learning_run() -> None:
+    page = "docs/learning.md"
+    blocks = re.findall(r"```python\n(.*?)```", (ROOT / page).read_text(), re.DOTALL)
+    assert len(blocks) >= 4
+    exec(compile("\n".join(blocks), page, "exec"), {"__name__": "page"})
+
+
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 def test_links_between_pages_lead_to_files_that_are_there(page: Path) -> None:
     links = re.findall(r"\]\((?!https?:|#)([^)#\s]+)", page.read_text())

@@ -26,6 +26,7 @@ from hasten.errors import (
 from hasten.learning.gate import Gate
 from hasten.learning.heuristic import Heuristic
 from hasten.learning.learner import Learner
+from hasten.learning.tables import LearnedTables
 from hasten.model.batch import Batch
 from hasten.model.problem import Problem, Scorer
 from hasten.model.rules import Rule
@@ -47,7 +48,9 @@ from hasten.search.trace import SearchTrace
 from hasten.solvers import Solver, available_solvers, make_solver
 from hasten.speedup.amortized import Amortizer
 from hasten.speedup.calibration import Calibration
+from hasten.speedup.choosing import Choice, Way
 from hasten.speedup.gated import GateCalibration, GatedSearch, calibrate_gate
+from hasten.speedup.history import History
 from hasten.speedup.pool import AnswerPool
 from hasten.speedup.predictor import Speedup
 
@@ -66,6 +69,7 @@ __all__ = [
     "Calibration",
     "Certifier",
     "Check",
+    "Choice",
     "ConstrainedSearch",
     "CorpusError",
     "FactorKind",
@@ -74,6 +78,8 @@ __all__ = [
     "GatedSearch",
     "HastenError",
     "Heuristic",
+    "History",
+    "LearnedTables",
     "Learner",
     "MinMarginals",
     "ModelError",
@@ -104,6 +110,7 @@ __all__ = [
     "Structure",
     "VariableKind",
     "Violation",
+    "Way",
     "WriteError",
     "adopt",
     "adopt_all",

@@ -16,6 +16,9 @@ from hasten.jit.compiling import DRIVERS, is_compiled
 from hasten.jit.keeping import remove_old_files
 from hasten.learning.gate import Gate
 from hasten.learning.learner import Learner
+from hasten.learning.mining import Evidence
+from hasten.learning.perceptron import Pace, Perceptron
+from hasten.learning.tables import Changing
 from hasten.model.batch import Batch
 from hasten.model.problem import Problem
 from hasten.proof.certifier import Certifier
@@ -96,8 +99,12 @@ def _prove(problem: Problem) -> None:
 
 
 def _learn(problem: Problem) -> None:
-    batch = _noise(problem, 8)
-    Learner().fit(batch, Certifier()(batch))
+    batch, every = _noise(problem, 8), np.arange(8)
+    answers = Certifier()(batch)
+    Learner().fit(batch, answers)
+    Evidence.of(batch, answers.labels, every)
+    changing = Changing(batch, np.zeros(problem.structure.schema.n_weights, dtype=bool))
+    Perceptron(changing, batch, answers.labels, Pace(1.0, 0.0)).run(every)
 
 
 def _learn_tables(problem: Problem) -> None:

@@ -14,13 +14,15 @@ import hasten
 from hasten.errors import ProblemError
 from hasten.learning.mining import Evidence, chances
 from hasten.learning.perceptron import Pace, Perceptron, seconds
-from hasten.learning.tables import Changing, LearnedTables
+from hasten.learning.tables import Changing, LearnedTables, n_labels
 from hasten.model.batch import Batch
 from hasten.model.problem import Problem
 
 
 def random_tables(schema: hasten.Schema, rng: Generator, share: float = 0.2) -> LearnedTables:
-    return LearnedTables(schema, rng.random(schema.n_weights) < share, rng.normal(size=schema.n_weights).round(2))
+    labels = rng.normal(size=n_labels(schema)).round(2) if rng.random() < 0.7 else None
+    forbidden = rng.random(schema.n_weights) < share
+    return LearnedTables(schema, forbidden, rng.normal(size=schema.n_weights).round(2), labels)
 
 
 def three_kinds() -> hasten.Schema:
@@ -55,6 +57,12 @@ def slowly(tables: LearnedTables, problem: Problem) -> float:
         if not problem.check(list(labels)):
             continue
         total = problem.total(list(labels))
+        if tables.label_cost is not None:
+            first = {"a": 0, "b": 3}
+            total += sum(
+                tables.label_cost[first[kind.name] + label]
+                for kind, label in zip(problem.structure.kinds, labels, strict=True)
+            )
         for factor in problem.structure.factors:
             if factor.kind.learned:
                 place = np.ravel_multi_index([labels[v] for v in factor.scope], factor.kind.shape)
@@ -81,7 +89,7 @@ def test_proofs_with_learned_tables_are_those_of_brute_force(seed: int) -> None:
         least = slowly(tables, problem)
         assert found[p].proved
         assert found.cost[p] == pytest.approx(least, abs=1e-9)
-    changing = Changing(batch, tables.forbidden).some(np.arange(4), -tables.cost)
+    changing = Changing(batch, tables.forbidden).some(np.arange(4), tables.weights)
     assert hasten.Certifier()(changing).cost == pytest.approx(found.cost, abs=1e-9)
     assert hasten.Certifier()(tables.added_to(batch[:1])).cost == pytest.approx(found.cost[:1], abs=1e-9)
 
@@ -194,17 +202,19 @@ def test_an_update_only_levels_the_answer_with_what_was_found() -> None:
     changing = Changing(batch, np.zeros(2, dtype=bool))
     level = Perceptron(changing, batch, labels, Pace(100.0, 0.0))
     assert level.run(np.array([0])) == 1
-    assert level.learned.w.tolist() == [-1.5, 1.5]
+    assert level.learned.w.tolist() == [-0.75, 0.75, -0.75, 0.75]  # of the factor's tuples, and of labels
     small = Perceptron(changing, batch, labels, Pace(0.25, 0.0))
     small.run(np.array([0]))
-    assert small.learned.w.tolist() == [-0.25, 0.25]
+    assert small.learned.w.tolist() == [-0.25, 0.25, -0.25, 0.25]
     clear = Perceptron(changing, batch, labels, Pace(100.0, 1.0))
     clear.run(np.array([0]))
-    assert clear.learned.w.tolist() == [-2.0, 2.0]
+    assert clear.learned.w.tolist() == [-1.0, 1.0, -1.0, 1.0]
     assert batch.cost.tolist() == [0.0, 3.0]
 
 
 def test_time_is_counted_by_size() -> None:
     batch, _ = answers_of(forbid=False, n=10)
     longer, _ = answers_of(forbid=False, n=10, length=60)
+    nothing = np.zeros(9, dtype=bool)
+    batch, longer = Changing(batch, nothing).batch, Changing(longer, nothing).batch
     assert seconds(longer, np.arange(10)) > seconds(batch, np.arange(10)) > seconds(batch, np.arange(5)) > 0

@@ -318,3 +318,44 @@ def test_learned_tables_that_rule_out_everything_ask_the_black_box() -> None:
     alone = speedup.predict(shape.batch(np.zeros((1, 6))))[0]
     assert alone.status is hasten.Status.RULED_OUT
     assert alone.values is None
+
+
+def test_a_schema_without_factors_and_a_batch_without_problems_teach_nothing() -> None:
+    schema = hasten.Schema()
+    a = schema.variable("a", ["x", "y"])
+    shape = schema.structure()
+    shape.add(a)
+    batch = shape.batch(np.random.default_rng(0).normal(size=(30, 2)))
+    other = np.random.default_rng(1).integers(0, 2, size=30)
+    speedup = hasten.Speedup(schema, mode="learned").fit(batch, other)
+    assert speedup.choice.way is Way.NONE
+    assert not speedup.choice.tables.n_forbidden
+    assert hasten.Speedup(OPEN, mode="learned").fit([]).choice.n_answers == 0
+
+
+def test_problems_with_tables_of_their_own_are_learned_from_and_remembered() -> None:
+    box, shape = Box(), shape_of(OPEN, 4)
+    rng = np.random.default_rng(0)
+    own = rng.normal(size=(3, 3, 3)) / 4
+    hidden = shape_of(box.schema, 4)
+
+    def known(problem: Problem) -> np.ndarray:
+        both = own + box.schema.factors["triple"].table
+        return hasten.Certifier()(hidden.problem(problem.cost, tables={1: both})).labels
+
+    problems = [shape.problem(rng.normal(size=shape.n_labels), tables={1: own}) for _ in range(300)]
+    speedup = hasten.Speedup(OPEN, solver=known, prove=False, mode="learned", learn=True)
+    found = [speedup.predict(problems[at : at + 50]).labels for at in range(0, 300, 50)]
+    assert speedup.counters.solver_calls < 300
+    truth = np.concatenate([known(problem) for problem in problems])
+    assert (np.concatenate(found) == truth).mean() > 0.99
+    assert speedup.choice.way is Way.MINED
+
+
+def test_what_is_learned_is_the_same_every_time() -> None:
+    batch = events(4, 150, 0)
+    answers = np.concatenate([Box(costs=True)(batch[p]) for p in range(150)])
+    one, two = (learned(Box(), seed=3).fit(batch, answers).choice for _ in range(2))
+    assert str(one) == str(two)
+    assert (one.tables.cost == two.tables.cost).all()
+    assert (one.tables.forbidden == two.tables.forbidden).all()

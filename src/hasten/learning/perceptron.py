@@ -1,10 +1,13 @@
 """Learning what label tuples cost: Algorithm 1 with an exact search in place of the beam.
 
-For each problem, with the black box's answer y, let ŷ be the cheapest labelling if each tuple costs minus its weight
-and each label of y costs `margin` more than it does. Where ŷ is not y: `w += step * (phi(y) - phi(ŷ))`, or less, if
-less puts y level with ŷ. Without a margin that is Algorithm 1 with an unbounded beam; with one, y must win clearly,
-which carries over better to other problems. The certifier finds ŷ; where its effort does not suffice, the best
-labelling so far serves.
+For each problem, with the black box's answer y, let ŷ be the cheapest labelling if each tuple, and each label by
+itself, costs minus its weight, and if each label of y costs `margin` more than it does. Where ŷ is not y:
+`w += step * (phi(y) - phi(ŷ))`, or less, if less puts y level with ŷ. Without a margin that is Algorithm 1 with an
+unbounded beam; with one, y must win clearly, which carries over better to other problems. The certifier finds ŷ; where
+its effort does not suffice, the best labelling so far serves.
+
+Labels have weights of their own, by kind of variable, because some rules need them: "a reference only where there is
+what it refers to" is a cost of the reference that the pair of both takes back.
 
 Problems are taken some at a time, so that the certifier proves them together; their updates come one by one. The
 result is the average of the weights after each example. It begins anew after 1, 2, 4, … passes: the first weights are
@@ -20,8 +23,9 @@ import numpy as np
 
 from hasten.kernels.learning.algorithm_1 import Weights
 from hasten.kernels.learning.tables import WRONG, learn_from_found
-from hasten.learning.tables import Changing, LearnedTables
+from hasten.learning.tables import Changing, LearnedTables, n_labels
 from hasten.model.batch import Batch
+from hasten.model.elimination import reduce
 from hasten.model.structure import Structure
 from hasten.proof.certifier import Certifier
 from hasten.support.arrays import FloatArray, IntArray
@@ -31,7 +35,10 @@ MOST_PASSES = 40
 SWEEPS = 30  # at most, to look for ŷ
 NODES, FEW_NODES = 1000, 50  # the same, for small problems and for large ones
 LARGE = 2e6  # labels and tuples, times nodes
-SPEED = 5e-8  # seconds to find ŷ, for each label and tuple: measured on small problems, rounded up
+ELIMINATING, SWEEPING = (
+    2e-8,
+    8e-8,
+)  # seconds to find ŷ, for each label and tuple: of all, and of what elimination leaves
 OVERHEAD = 3e-5  # seconds for each problem of a pass, beside that
 
 
@@ -50,10 +57,11 @@ class Perceptron:
     """
 
     def __init__(self, changing: Changing, batch: Batch, labels: IntArray, pace: Pace, n_jobs: int = 1) -> None:
-        n = batch.structures[0].schema.n_weights
+        schema = batch.structures[0].schema
+        n = schema.n_weights + n_labels(schema)
         self.changing, self.labels, self.pace = changing, labels, pace
         self.batch = _dearer(batch, labels, pace.margin)
-        self.found = labels.copy()
+        self.found, self.label_at = labels.copy(), schema.n_weights + changing.labels.first
         self.certifier, self.n_jobs = Certifier(max_sweeps=SWEEPS, max_nodes=nodes_for(batch)), n_jobs
         self.learned = Weights(
             np.zeros(n), np.zeros(n), np.zeros(1, dtype=np.int64), np.zeros(1, dtype=np.int64), np.zeros(2)
@@ -82,7 +90,9 @@ class Perceptron:
             self.found[self.batch.places(some)] = found.labels
             some = some[found.valid]
             outcome = np.zeros(len(some), dtype=np.int64)
-            learn_from_found(self.batch.arrays, self.labels, self.found, self.pace.step, some, self.learned, outcome)
+            learn_from_found(
+                self.batch.arrays, self.label_at, self.labels, self.found, self.pace.step, some, self.learned, outcome
+            )
             mistakes += int((outcome == WRONG).sum())
         return mistakes
 
@@ -90,8 +100,9 @@ class Perceptron:
     def tables(self) -> LearnedTables:
         """What was learned so far."""
         average: FloatArray = self.learned.w - self.learned.drift / max(1, int(self.learned.n_examples[0]))
-        forbidden = self.changing.forbidden
-        return LearnedTables(self.batch.structures[0].schema, forbidden, np.where(forbidden, 0.0, -average))
+        forbidden, n = self.changing.forbidden, self.changing.n_tuples
+        cost, schema = np.where(forbidden, 0.0, -average[:n]), self.batch.structures[0].schema
+        return LearnedTables(schema, forbidden, cost, -average[n:])
 
     def _begin_average(self) -> None:
         self.learned.drift[:] = 0.0
@@ -99,13 +110,14 @@ class Perceptron:
 
 
 def seconds(batch: Batch, problems: IntArray) -> float:
-    """Returns about how long one pass over some problems takes, by their sizes.
+    """Returns about how long one pass over some problems takes, given as they are under tables that change.
 
-    Counted, not measured, so that what is learned does not depend on what else the machine does.
+    Counted by their sizes, not measured, so that what is learned does not depend on what else the machine does.
     """
     used, times = np.unique(batch.structure[problems], return_counts=True)
-    sizes = np.array([size_of(batch.structures[s]) for s in used.tolist()])
-    return float((sizes * times).sum()) * SPEED + OVERHEAD * len(problems)
+    structures = [batch.structures[s] for s in used.tolist()]
+    each = [ELIMINATING * size_of(one) + SWEEPING * reduce(one.compiled).size + OVERHEAD for one in structures]
+    return float((np.array(each) * times).sum())
 
 
 def nodes_for(batch: Batch, large: float = LARGE, most: int = NODES) -> int:

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, NamedTuple
 from weakref import WeakKeyDictionary
 
 import numpy as np
@@ -26,14 +26,28 @@ from hasten.support.arrays import BoolArray, FloatArray, IntArray, ints, offsets
 
 @dataclass(frozen=True, eq=False)
 class LearnedTables:
-    """For each label tuple of each learned factor kind: whether it is forbidden, and what it costs."""
+    """For each label tuple of each learned factor kind: whether it is forbidden, and what it costs.
+
+    Labels may have costs by themselves as well, those of their kind of variable, wherever they are.
+    """
 
     schema: Schema
     forbidden: BoolArray  # (n_weights,)
     cost: FloatArray  # (n_weights,) finite
+    label_cost: FloatArray | None = (
+        None  # (labels of all variable kinds,) what labels cost by themselves; None: nothing
+    )
 
     def __post_init__(self) -> None:
         n = self.schema.n_weights
+        if self.label_cost is not None:
+            if self.label_cost.shape != (n_labels(self.schema),):
+                raise ProblemError(
+                    f"Learned costs of {self.label_cost.shape} labels for a schema with {n_labels(self.schema)}. Use "
+                    "tables that were learned with this schema."
+                )
+            if not np.isfinite(self.label_cost).all():
+                raise ProblemError("Learned costs of labels must be finite.")
         if self.forbidden.shape != (n,) or self.cost.shape != (n,):
             raise ProblemError(
                 f"Learned tables of shapes {self.forbidden.shape} and {self.cost.shape} for a schema with {n} label "
@@ -54,8 +68,15 @@ class LearnedTables:
 
     @property
     def n_costly(self) -> int:
-        """How many tuples that are allowed cost something, more or less than nothing."""
-        return int(np.count_nonzero(self.cost[~self.forbidden]))
+        """How many tuples that are allowed, and labels, cost something, more or less than nothing."""
+        labels = 0 if self.label_cost is None else int(np.count_nonzero(self.label_cost))
+        return int(np.count_nonzero(self.cost[~self.forbidden])) + labels
+
+    @property
+    def weights(self) -> FloatArray:
+        """Minus the costs of tuples, then of labels."""
+        labels = np.zeros(n_labels(self.schema)) if self.label_cost is None else self.label_cost
+        return -np.concatenate([self.cost, labels])
 
     def table(self, name: str) -> FloatArray:
         """Returns what the tuples of a factor kind cost, the schema's own table included: an axis per role."""
@@ -79,10 +100,14 @@ class LearnedTables:
 
     def added_to(self, batch: Batch) -> Batch:
         """Returns problems with these tables added to their own."""
-        if not (self.forbidden.any() or self.cost.any()):
-            return batch.resolved()
-        learned = np.where(self.forbidden, np.inf, self.cost)
-        return _under(batch.resolved(), self._schema, self._twins, learned)[0]
+        batch = batch.resolved()
+        if self.forbidden.any() or self.cost.any():
+            learned = np.where(self.forbidden, np.inf, self.cost)
+            batch = _under(batch, self._schema, self._twins, learned)[0]
+        if self.label_cost is not None:
+            cost = batch.cost + self.label_cost[Labels.of(batch).of_cost]
+            batch = Batch(batch.structures, batch.structure, cost, batch.cost_at, batch.table, batch.table_at)
+        return batch
 
     @cached_property
     def _schema(self) -> Schema:
@@ -96,7 +121,8 @@ class LearnedTables:
         return WeakKeyDictionary()
 
     def __getstate__(self) -> dict[str, Any]:
-        return {"schema": self.schema, "forbidden": self.forbidden, "cost": self.cost}
+        kept = ("schema", "forbidden", "cost", "label_cost")
+        return {name: getattr(self, name) for name in kept}
 
     def __repr__(self) -> str:
         return f"LearnedTables({self.n_forbidden} tuples forbidden, {self.n_costly} with a cost)"
@@ -115,9 +141,13 @@ class Changing:
         self.there = np.flatnonzero(weight_of >= 0)
         self.weight_of = weight_of[self.there]
         self.known = self.batch.table[self.there]
+        self.labels, self.n_tuples = Labels.of(batch), schema.n_weights
 
     def some(self, problems: IntArray, weights: FloatArray, cost: FloatArray | None = None) -> Batch:
-        """Returns some of the problems, each tuple costing minus its weight; `cost` is in place of all their costs."""
+        """Returns some of the problems, each tuple and each label costing minus its weight.
+
+        The weights of labels follow those of tuples. `cost` is in place of all costs that the problems have.
+        """
         whole = self.batch
         used, numbers = np.unique(whole.structure[problems], return_inverse=True)
         table = whole.table.copy()
@@ -126,7 +156,33 @@ class Changing:
         source = ranges(whole.cost_at[problems], sizes_of(cost_at))
         structures = tuple([whole.structures[s] for s in used.tolist()])
         chosen = (whole.cost if cost is None else cost)[source]
+        if len(weights) > self.n_tuples:
+            chosen = chosen - weights[self.n_tuples + self.labels.of_cost[source]]
         return Batch(structures, numbers, chosen, cost_at, table, whole.table_at[problems])
+
+
+class Labels(NamedTuple):
+    """Which labels, counted over all kinds of variables, the costs of some problems are those of."""
+
+    first: IntArray  # (variables of all problems,) the first label of each
+    of_cost: IntArray  # (costs of all problems,)
+
+    @classmethod
+    def of(cls, batch: Batch) -> Labels:
+        """Looks them up."""
+        found: dict[int, tuple[IntArray, IntArray]] = {}
+        for s in np.unique(batch.structure).tolist():
+            structure = batch.structures[s]
+            kind_first = offsets(len(kind) for kind in structure.schema.variables.values())
+            kinds = np.array(structure._scopes.kind, dtype=np.int64)
+            found[s] = kind_first[kinds], ranges(kind_first[kinds], np.diff(kind_first)[kinds])
+        numbers = batch.structure.tolist()
+        return cls(*(np.concatenate([ints(()), *(found[s][x] for s in numbers)]) for x in range(2)))
+
+
+def n_labels(schema: Schema) -> int:
+    """Returns how many labels the variables of all kinds have."""
+    return sum(len(kind) for kind in schema.variables.values())
 
 
 Twins = WeakKeyDictionary[Structure, Structure]

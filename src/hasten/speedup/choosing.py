@@ -41,10 +41,10 @@ FEWEST = 10  # answers to choose by
 MOST_HELD = 1000
 CONFIDENCES = (0.99, 0.9, 0.0, 0.5, 0.999)  # the first, unless another is clearly better
 CLEARLY = 0.003  # of the answers, and one more
-PACES = ((1.0, 0.0), (0.03, 0.0), (0.3, 0.1), (0.1, 0.03), (0.01, 0.1))  # step and margin, in typical gaps
+PACES = ((1.0, 0.0), (0.3, 0.1), (0.1, 0.03), (0.03, 0.1), (0.01, 0.1))  # step and margin, in typical gaps
 SETTLED = 0.995  # agreement beyond which there is nothing left to learn
 FIRST_PASSES, MORE_PASSES = 2, 6  # of all paces, and of the two best
-TRIAL, FINAL = 0.5, 10.0  # seconds that a pass of a trial, and all passes of the final learning, may take
+TRIAL, FINAL = 0.6, 15.0  # seconds that a pass of a trial, and all passes of the final learning, may take
 MOST_OTHERS = 3  # tables that an answer is compared with
 NODES, LARGE = 20_000, 1e8  # how far to branch where tuples have costs, unless told, and times labels and tuples
 
@@ -54,8 +54,8 @@ class Way(StrEnum):
 
     NONE = "the schema's own tables"
     MINED = "mined tables"
-    BOTH = "mined tables with learned costs"
     SOFT = "learned costs"
+    BOTH = "mined tables with learned costs"
     GUIDED = "the learned heuristic"
     SEARCH = "the plain search"
     GREEDY = "greedy search"
@@ -198,6 +198,7 @@ class _Trial:
         self.schema, self.batch, self.labels, self.usable = schema, batch, labels, usable
         self.ways, self.rng, self.tell = ways, rng, tell
         self.nothing = np.zeros(schema.n_weights, dtype=bool)
+        self.gap = typical_gap(batch)
         self.n_agreed: dict[Way, int] = {}
         self.folds = [self._fold(held) for held in self._held()]
         self.n_held = sum(len(fold.held) for fold in self.folds)
@@ -208,10 +209,12 @@ class _Trial:
         confidence, members = self._try_mining()
         soft: dict[Way, tuple[Pace, list[LearnedTables]]] = {}
         if self.schema.n_weights and max(self.n_agreed.values()) < SETTLED * self.n_held:
+            paces = [Pace(step * self.gap, margin * self.gap) for step, margin in PACES]
             if any(each.n_forbidden for each in members):
                 hard = [Changing(self.batch, each.forbidden) for each in members]
-                soft[Way.BOTH] = self._try_costs(Way.BOTH, hard)
-            soft[Way.SOFT] = self._try_costs(Way.SOFT, [Changing(self.batch, self.nothing)] * len(self.folds))
+                soft[Way.BOTH], paces = self._try_costs(Way.BOTH, hard, paces)
+            free = [Changing(self.batch, self.nothing)] * len(self.folds)
+            soft[Way.SOFT], _ = self._try_costs(Way.SOFT, free, paces)
         way = max(Way, key=lambda each: (self.n_agreed.get(each, -1), -list(Way).index(each)))
         agreement = {each: Agreement.of(self.n_agreed[each], self.n_held) for each in Way if each in self.n_agreed}
         pace, learner, forbidden = None, None, self.nothing
@@ -287,39 +290,43 @@ class _Trial:
             self.n_agreed[Way.MINED] = tried
         return best, tables_of_best
 
-    def _try_costs(self, way: Way, changing: list[Changing]) -> tuple[Pace, list[LearnedTables]]:
-        """Tries each pace for a few passes, the two best for more; returns the best, and what each fold learned."""
-        gap = typical_gap(self.batch)
-        some = [self._affordable(fold.kept, TRIAL / len(self.folds)) for fold in self.folds]
+    def _try_costs(
+        self, way: Way, changing: list[Changing], paces: list[Pace]
+    ) -> tuple[tuple[Pace, list[LearnedTables]], list[Pace]]:
+        """Tries paces for a few passes, two for more; returns the best with what each fold learned, and these two."""
+        some = [
+            self._affordable(each, fold.kept, TRIAL / len(self.folds))
+            for fold, each in zip(self.folds, changing, strict=True)
+        ]
         trials = []
-        for step, margin in PACES:
-            self.tell("choosing", None, f"{way}, step {step:g}, margin {margin:g}")
-            pace = Pace(step * gap, margin * gap)
+        for pace in paces:
+            self.tell("choosing", None, f"{way}, step {pace.step:.3g}, margin {pace.margin:.3g}")
             learners = [Perceptron(each, self.batch, self.labels, pace, self.ways.n_jobs) for each in changing]
             trials.append(self._passed(_Soft(pace, learners, 0), some, FIRST_PASSES))
         trials.sort(key=lambda each: -each.n_agreed)
         more = [self._passed(each, some, MORE_PASSES) for each in trials[:2]]
         best = max([*more, *trials[:1]], key=lambda each: each.n_agreed)
         self.n_agreed[way] = best.n_agreed
-        return best.pace, [learner.tables for learner in best.learners]
+        return (best.pace, [learner.tables for learner in best.learners]), [each.pace for each in trials[:2]]
 
     def _passed(self, trial: _Soft, some: list[IntArray], passes: int) -> _Soft:
         """Goes on with a pace, and tries it."""
         n_agreed = 0
         for fold, learner, kept in zip(self.folds, trial.learners, some, strict=True):
             tables = learner.learn(kept, passes, self.rng)
-            n_agreed += self._n_agreed(fold, self.ways.proved(learner.changing.some(fold.held, -tables.cost)))
+            n_agreed += self._n_agreed(fold, self.ways.proved(learner.changing.some(fold.held, tables.weights)))
         return trial._replace(n_agreed=n_agreed)
 
-    def _affordable(self, problems: IntArray, limit: float) -> IntArray:
+    def _affordable(self, changing: Changing, problems: IntArray, limit: float) -> IntArray:
         """Returns as many of some problems, drawn at random, as a pass has the time for."""
-        n = int(len(problems) * min(1.0, limit / seconds(self.batch, problems)))
+        n = int(len(problems) * min(1.0, limit / seconds(changing.batch, problems)))
         return problems if n >= len(problems) else self.rng.permutation(problems)[: max(n, FEWEST)]
 
     def _learn_costs(self, forbidden: BoolArray, pace: Pace) -> LearnedTables:
         """Learns costs from all answers, in as many passes as there is time for."""
-        problems = self._affordable(self.usable, FINAL / (FIRST_PASSES + MORE_PASSES))
-        passes = int(min(max(FINAL / seconds(self.batch, problems), 1), MOST_PASSES))
+        changing = Changing(self.batch, forbidden)
+        problems = self._affordable(changing, self.usable, FINAL / (FIRST_PASSES + MORE_PASSES))
+        passes = int(min(max(FINAL / seconds(changing.batch, problems), 1), MOST_PASSES))
         done = 0
 
         def tell() -> None:
@@ -328,7 +335,6 @@ class _Trial:
             self.tell("learning", done / passes)
 
         self.tell("learning", 0.0)
-        changing = Changing(self.batch, forbidden)
         perceptron = Perceptron(changing, self.batch, self.labels, pace, self.ways.n_jobs)
         return perceptron.learn(problems, passes, self.rng, tell)
 

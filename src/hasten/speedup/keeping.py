@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from hasten.learning.perceptron import Pace
-from hasten.learning.tables import LearnedTables
+from hasten.learning.tables import LearnedTables, n_labels
 from hasten.model.schema import Schema
 from hasten.speedup.audit import Agreement
 from hasten.speedup.choosing import Choice, Way
@@ -46,7 +46,8 @@ def of_choice(choice: Choice | None) -> tuple[dict[str, Any] | None, dict[str, A
     }
     tables = (choice.tables, *choice.others)
     forbidden = np.array([each.forbidden for each in tables], dtype=np.uint8)
-    return state, {"tables/forbidden": forbidden, "tables/cost": np.array([each.cost for each in tables])}
+    costs = -np.array([each.weights for each in tables])
+    return state, {"tables/forbidden": forbidden, "tables/cost": costs}
 
 
 def tensor_forms(schema: Schema) -> dict[str, forms.Array]:
@@ -54,7 +55,7 @@ def tensor_forms(schema: Schema) -> dict[str, forms.Array]:
     n = schema.n_weights
     return {
         "tables/forbidden": forms.Array("uint8", (None, n), 0, 1),
-        "tables/cost": forms.Array("float64", (None, n)),
+        "tables/cost": forms.Array("float64", (None, n + n_labels(schema))),
     }
 
 
@@ -71,7 +72,11 @@ def choice_of(state: dict[str, Any] | None, tensors: Tensors, schema: Schema) ->
     way = Way[state["way"]]
     if agreement and way not in agreement:
         raise forms.Misfit(f"it answers by {way}, which was not tried")
-    tables, *others = [LearnedTables(schema, *each) for each in zip(forbidden, cost.copy(), strict=True)]
+    n = schema.n_weights
+    tables, *others = [
+        LearnedTables(schema, hard, soft[:n].copy(), soft[n:].copy() if soft[n:].any() else None)
+        for hard, soft in zip(forbidden, cost, strict=True)
+    ]
     pace = None if state["pace"] is None else Pace(*map(float, state["pace"]))
     return Choice(way, tables, agreement, state["n_answers"], state["confidence"], pace, tuple(others))
 

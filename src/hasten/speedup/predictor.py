@@ -52,7 +52,7 @@ from hasten.speedup.estimator import Estimator, not_fitted
 from hasten.speedup.gated import GateCalibration, GatedSearch, calibrate_gate
 from hasten.speedup.guidance import ENOUGH, learn_and_try
 from hasten.speedup.history import History
-from hasten.speedup.lessons import AFRESH
+from hasten.speedup.lifetime import learn_more
 from hasten.speedup.mode import Mode
 from hasten.speedup.pool import AnswerPool
 from hasten.speedup.state import Memory
@@ -673,36 +673,11 @@ class Speedup(Estimator):
 
     def _learn_tables(self, batch: Batch, answers: Answers, now: bool = False) -> None:
         """Keeps answers to learn from, and chooses anew how to answer when there are enough new ones, or now."""
-        with self._lock:
-            memory = self._memory
-            memory.count(Counters(labelled=memory.lessons.add(batch, answers)))
-            if not (now or memory.lessons.due):
-                return
-            since, memory.lessons.n_since = memory.lessons.n_since, None
-            afresh = since if since is not None and since >= AFRESH and since < len(memory.lessons.kept) else None
-            lessons, labels = memory.lessons.taken()
-            recent = None if afresh is None or memory.choice is None else memory.lessons.taken(afresh)
-            memory.lessons.learned(len(lessons))
-            before = memory.choice
-        if recent is not None and before is not None and self._is_better_afresh(before, *recent):
-            with self._lock:
-                memory.lessons.forget(len(recent[0]))
-                memory.note(
-                    f"The black box seems to have changed: all but its last {len(recent[0])} answers are forgotten."
-                )
-                log.info("%s", memory.history.notes[-1])
-            lessons, labels = recent
-        choice, learner = self._chosen(lessons, labels, np.arange(len(lessons)))
-        with self._lock:
-            memory.adopt(choice, learner, self.min_agreement)
+        level = self.min_agreement
+        learn_more(self._memory, self._lock, batch, answers, self._chosen, self._answer_as, level, now)
 
-    def _is_better_afresh(self, before: Choice, batch: Batch, labels: IntArray) -> bool:
-        """Whether learning from recent answers alone agrees with them better than what was learned before them."""
-        found = answer(before, self._memory.weights, batch, self._ways)
-        n_before = int(same_labels(batch, found.labels, labels).sum())
-        choice, _ = self._chosen(batch, labels, np.arange(len(batch)))
-        held = choice.agreement.get(choice.way)
-        return held is not None and held.estimate * held.n > n_before + 1
+    def _answer_as(self, choice: Choice, batch: Batch) -> Solutions:
+        return answer(choice, self._memory.weights, batch, self._ways)
 
     def _chosen(self, batch: Batch, labels: IntArray, usable: IntArray) -> tuple[Choice, Learner | None]:
         ways = self._ways._replace(time_limit=None, call_limit=None)  # what is learned must not depend on the clock
@@ -720,9 +695,7 @@ class Speedup(Estimator):
         """Answers in the mode's own way, trusted or not: by search, or by what was learned."""
         if self.mode != Mode.LEARNED:
             return self._search(batch)
-        with self._lock:
-            choice, weights = self.choice, self._memory.weights
-        return answer(choice, weights, batch.resolved(), self._ways)
+        return self._answer_as(self.choice, batch.resolved())
 
     def _doubted(self, found: Solutions) -> BoolArray:
         """Tells where the black box would teach most: what was learned from other answers says something else."""

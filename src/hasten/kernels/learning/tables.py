@@ -7,8 +7,8 @@ any; else one of those that no answer shows, each with an equal share of the bla
 there is another reason: a cost, or what the declared factors cannot tell.
 
 *Updating.* With an unbounded beam Algorithm 1 is the structured perceptron: `w += step * (phi(y) - phi(ŷ))`, where ŷ
-is the cheapest labelling if each tuple costs minus its weight. An update is never larger than what puts `y` level with
-ŷ, so that a large step does no harm where the answers can be had exactly.
+is the cheapest labelling if each tuple, and each label by itself, costs minus its weight. An update is never larger
+than what puts `y` level with ŷ, so that a large step does no harm where the answers can be had exactly.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from __future__ import annotations
 import numpy as np
 
 from hasten.jit import driver, keep, kernel, split
-from hasten.kernels.layout import BatchArrays, Graph, costs_of, graph_of, labels_of, tables_of
+from hasten.kernels.layout import VARIABLE, BatchArrays, Graph, costs_of, graph_of, labels_of, tables_of
 from hasten.kernels.learning.algorithm_1 import Weights
 from hasten.kernels.rows import rows_hold
 from hasten.kernels.score import entry, total_cost
@@ -92,6 +92,7 @@ def blame(graph: Graph, v: int, labels: IntArray, known: IntArray, refused: Floa
 @driver
 def learn_from_found(
     batch: BatchArrays,
+    label_at: IntArray,
     answers: IntArray,
     found: IntArray,
     step: float,
@@ -101,19 +102,27 @@ def learn_from_found(
 ) -> None:
     """Learns from answers and from what was found with the weights as they were, one problem after the other.
 
-    `found` may have been found with somewhat older weights: an update is made where it still costs less than the
-    answer. `outcome` says how each problem went.
+    `label_at` says where the weights of each variable's labels start. `found` may have been found with somewhat older
+    weights: an update is made where it still costs less than the answer. `outcome` says how each problem went.
     """
-    n_weights, n_factors = learned.w.size, 0
+    n_weights, n_terms = learned.w.size, 0
     for p in problems:
-        n_factors = max(n_factors, graph_of(batch, p).weight_at.size)
-    counts = np.zeros(n_weights + 4 * n_factors, dtype=np.int64)
-    one, touched, count = split(counts, (n_weights, 2 * n_factors, 2 * n_factors))
+        n_terms = max(n_terms, graph_of(batch, p).weight_at.size + graph_of(batch, p).order.size)
+    counts = np.zeros(n_weights + 4 * n_terms, dtype=np.int64)
+    one, touched, count = split(counts, (n_weights, 2 * n_terms, 2 * n_terms))
     for x in range(problems.size):
         p = problems[x]
         graph, cost, table = graph_of(batch, p), costs_of(batch, p), tables_of(batch, p)
         right, here = labels_of(batch, answers, p), labels_of(batch, found, p)
         n_touched, excess = 0, total_cost(graph, cost, table, right) - total_cost(graph, cost, table, here)
+        for v in range(graph.order.size):
+            if right[v] != here[v]:
+                at = label_at[batch.place[p, VARIABLE] + v]
+                excess += learned.w[at + here[v]] - learned.w[at + right[v]]
+                one[at + right[v]] += 1
+                one[at + here[v]] -= 1
+                touched[n_touched], touched[n_touched + 1] = at + right[v], at + here[v]
+                n_touched += 2
         for f in range(graph.weight_at.size):
             at = graph.weight_at[f]
             if at >= 0:
