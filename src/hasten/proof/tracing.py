@@ -16,7 +16,7 @@ from hasten.kernels.proof import certify as c
 from hasten.kernels.proof import dual as d
 from hasten.kernels.proof import look as k
 from hasten.kernels.proof import mend as m
-from hasten.kernels.proof.branch import FINISHED, branch, cheapest_untried, dive
+from hasten.kernels.proof.branch import FINISHED, cheapest_untried, dive
 from hasten.kernels.score import total_cost
 from hasten.kernels.watching import Watcher, uncompiled
 from hasten.model.elimination import Reduction
@@ -76,7 +76,6 @@ class ProofRecorder:
         self.best, self.bound = math.inf, -math.inf
         self.total = math.inf  # of the labelling that was scored last
         self.n_sweeps = 0
-        self.branching = False
         self.beliefs: tuple[Belief, ...] = ()
         self.error = 0.0
         self.sweeping: tuple[FloatArray, FloatArray] | None = None  # the costs and tables that sweeps work on
@@ -94,7 +93,6 @@ class ProofRecorder:
             d.copy_labels: self.copy_labels,
             total_cost: self.total_cost,
             dive: self.dive,
-            branch: self.branch,
             cheapest_untried: self.split,
         }
 
@@ -281,11 +279,6 @@ class ProofRecorder:
         draft.text += "until nothing cheaper was left." if outcome == FINISHED else "which did not suffice."
         draft.text += rest
         return outcome, best, n_nodes
-
-    def branch(self, call: Watcher, *args: Any) -> Any:
-        """The problem is split."""
-        self.branching = True
-        return call(*args)
 
     def split(self, call: Watcher, graph: Graph, tree: Any, level: int, v: int) -> Any:
         """A part of a split is chosen."""
