@@ -17,56 +17,37 @@ that is the same. One that is not, on purpose, is asked every time if `prove` is
 from __future__ import annotations
 
 import logging
-import math
-import time
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, overload
 
 import numpy as np
-from rich.console import Console
 
-from hasten.errors import NotFittedError, ProblemError, SchemaError, SolverDisagrees
-from hasten.learning.gate import Cheap, Gate
+from hasten.errors import NotFittedError, ProblemError
+from hasten.learning.gate import Cheap
 from hasten.learning.heuristic import Heuristic
 from hasten.learning.learner import Learner
 from hasten.learning.targets import Answers, read_answers
-from hasten.model.batch import Batch, as_batch
+from hasten.model.batch import Batch
 from hasten.model.problem import Problem
 from hasten.model.schema import Schema
-from hasten.model.solution import Solution, Solutions, Status, same_labels
-from hasten.model.structure import Structure
-from hasten.proof.certifier import Certifier
-from hasten.search.beam import BeamSearch
-from hasten.search.reduced import ReducedSearch
-from hasten.search.searcher import Searcher
-from hasten.solvers import Progress, Solver, check_solver, is_ours, make_solver, solve_all
-from hasten.solvers.failures import OnError, warn_of_failures
-from hasten.speedup.agreeing import OnDisagreement, compare
-from hasten.speedup.audit import Agreement, Audit, Counters
-from hasten.speedup.black_box import prove_or_solve
-from hasten.speedup.calibration import Calibration, calibrate, disagreeing
-from hasten.speedup.choosing import Choice, Ways, answer, choose, doubted
-from hasten.speedup.estimator import Estimator, not_fitted
+from hasten.model.solution import Solution, Solutions
+from hasten.solvers import Solver
+from hasten.speedup.answering import Answering
+from hasten.speedup.audit import Agreement, Counters
+from hasten.speedup.calibration import Calibration, calibrate
+from hasten.speedup.estimator import not_fitted
 from hasten.speedup.gated import GateCalibration, GatedSearch, calibrate_gate
 from hasten.speedup.guidance import ENOUGH, learn_and_try
 from hasten.speedup.history import History
-from hasten.speedup.lifetime import learn_more
 from hasten.speedup.mode import Mode
-from hasten.speedup.pool import AnswerPool
 from hasten.speedup.state import Memory
-from hasten.support.arrays import BoolArray, FloatArray, IntArray
-from hasten.support.checks import check_limit, check_number, check_switch, check_whole
-from hasten.support.progress import show_progress
 
 log = logging.getLogger(__name__)
-PART, TRUSTED_PART = 64, 1024  # problems that learned mode takes at a time while it learns: not trusted, trusted
-MAX_PAST = 2**16
-SWITCHES = ("prove", "enforce", "look_ahead", "reduce", "search_first", "repair", "learn", "progress")
 
 
-class Speedup(Estimator):
+class Speedup(Answering):
     """Answers problems of a schema as its black box would, in scikit-learn's manner.
 
     schema
@@ -151,72 +132,6 @@ class Speedup(Estimator):
     progress
         Whether to show bars while it labels and learns. Off by default.
     """
-
-    def __init__(
-        self,
-        schema: Schema,
-        *,
-        solver: str | Solver | Callable[[Problem], Any] = "highs",
-        prove: bool = True,
-        on_error: str = OnError.KEEP.value,
-        on_disagreement: str = OnDisagreement.RAISE.value,
-        mode: str = Mode.CERTIFIED.value,
-        width: int = 2,
-        enforce: bool = True,
-        look_ahead: bool = True,
-        theta: float = math.inf,
-        spread: float = math.inf,
-        reduce: bool = True,
-        guided: bool | None = None,
-        search_first: bool = False,
-        repair: bool = True,
-        learn: bool = False,
-        audit: float = 0.02,
-        min_agreement: float | None = 0.95,
-        learner: Learner | None = None,
-        gate: Gate | None = None,
-        max_nodes: int | None = None,
-        past: int = 0,
-        time_limit: float | None = None,
-        call_limit: float | None = None,
-        solver_options: Mapping[str, Any] | None = None,
-        n_jobs: int = 1,
-        seed: int = 0,
-        progress: bool = False,
-    ) -> None:
-        super().__init__()
-        self.schema = schema
-        self.solver = solver
-        self.prove = prove
-        self.on_error = on_error
-        self.on_disagreement = on_disagreement
-        self.mode = mode
-        self.width = width
-        self.enforce = enforce
-        self.look_ahead = look_ahead
-        self.theta = theta
-        self.spread = spread
-        self.reduce = reduce
-        self.guided = guided
-        self.search_first = search_first
-        self.repair = repair
-        self.learn = learn
-        self.audit = audit
-        self.min_agreement = min_agreement
-        self.learner = learner
-        self.gate = gate
-        self.max_nodes = max_nodes
-        self.past = past
-        self.time_limit = time_limit
-        self.call_limit = call_limit
-        self.solver_options = solver_options
-        self.n_jobs = n_jobs
-        self.seed = seed
-        self.progress = progress
-        self._made: tuple[object, object, Solver] | None = None
-        self._kept: Memory | None = None
-        self._certifier: Certifier | None = None
-        self._compares = False  # whether the solver is the user's own, which proofs are compared with
 
     @classmethod
     def paper(cls, schema: Schema, width: int = 2, **settings: Any) -> Speedup:
@@ -381,27 +296,10 @@ class Speedup(Estimator):
             return self._memory.audit.agreement
 
     @property
-    def trusted(self) -> bool:
-        """Whether search mode answers by search, and learned mode by what it learned; if not, the black box answers."""
-        with self._lock:
-            learned = self.mode != Mode.LEARNED or self._memory.choice is not None
-            return self._memory.audit.trusted and learned
-
-    @property
     def distrust(self) -> Agreement | None:
         """The agreement that ended the trust in the search; None while it is trusted."""
         with self._lock:
             return self._memory.audit.distrust
-
-    @property
-    def choice(self) -> Choice:
-        """How learned mode answers, and why: what each way agreed on. `str` says it in a sentence."""
-        with self._lock:
-            if self._memory.choice is None:
-                raise NotFittedError(
-                    "This speedup has learned no tables yet. Call fit with mode='learned', or let it learn as it works."
-                )
-            return self._memory.choice
 
     @property
     def history(self) -> History:
@@ -441,213 +339,10 @@ class Speedup(Estimator):
 
         return load(cls, Path(path), schema, solver, cheap)
 
-    @property
-    def _memory(self) -> Memory:
-        """What it keeps from call to call; begun, with the settings as they are then, when it is first needed."""
-        if self._kept is None:
-            with self._lock:
-                if self._kept is None:
-                    check_whole("seed", self.seed, most=None)
-                    self._kept = Memory(np.random.default_rng(self.seed), guided=not self.enforce)
-        return self._kept
-
-    def _requires_fit(self) -> bool:
-        return self.mode != Mode.CERTIFIED and not self.learn
-
-    def __sklearn_is_fitted__(self) -> bool:
-        learned = self._memory.choice if self.mode == Mode.LEARNED else self._memory.learned
-        return not self._requires_fit() or learned is not None
-
-    def __getstate__(self) -> dict[str, Any]:
-        return super().__getstate__() | {"_made": None}  # a solver at work stays in its process
-
     def _repr_html_(self) -> str:
         from hasten.speedup.display import of_speedup
 
         return of_speedup(self)
-
-    # -- how answers come about -------------------------------------------------------------------------
-
-    def _in_parts(self, batch: Batch) -> Solutions:
-        """Answers by what was learned; while that goes on, some problems at a time."""
-        parts: list[Solutions] = []
-        at = 0
-        while at < len(batch) or not parts:
-            trusted = self.trusted
-            n = len(batch) if not self.learn else TRUSTED_PART if trusted else PART
-            some = batch if at == 0 and n >= len(batch) else batch.select(range(at, min(at + n, len(batch))))
-            parts.append(self._by_search(some) if trusted else self._by_proof(some))
-            at += max(n, 1)
-        return parts[0] if len(parts) == 1 else Solutions.joined(batch, parts)
-
-    def _by_search(self, batch: Batch) -> Solutions:
-        """Trusts the search, or what was learned; asks the black box where that is invalid, doubted or audited."""
-        found = self._found(batch)
-        doubt = self._doubted(found)
-        given = (found.valid | (not self.repair)) & ~doubt
-        audited = np.zeros(len(batch), dtype=bool)
-        with self._lock:
-            audited[given] = self._memory.draw(int(given.sum()), self.audit)
-        asked = np.flatnonzero(audited | ~given)
-        if not asked.size:
-            with self._lock:
-                self._memory.count(Counters.of(found))
-                self._memory.note()
-            return found
-        mine = found.select(asked).resolved()
-        exact, calls = self._exact(mine.batch)
-        judged = audited[asked] & self._judges(exact)
-        kept = self._outdone(exact, mine)
-        answers = found.replace(asked, exact.replace(kept, mine.select(kept)) if kept.any() else exact)
-        self._remember(Counters.of(answers, calls), self._agrees(mine, exact)[judged], mine.batch, exact)
-        return answers
-
-    def _by_proof(self, batch: Batch) -> Solutions:
-        """Proves or solves everything; where the mode's own answers are not trusted, tries them in the shadow."""
-        batch = batch.resolved()
-        exact, calls = self._exact(batch)
-        agreed = np.zeros(0, dtype=bool)
-        if self.mode == Mode.SEARCH or (self.mode == Mode.LEARNED and self._memory.choice is not None):
-            found = self._found(batch)
-            agreed = self._agrees(found, exact)[self._judges(exact) & ~self._doubted(found)]
-        self._remember(Counters.of(exact, calls), agreed, batch, exact)
-        return exact
-
-    def _proves_alone(self) -> bool:
-        """Whether a single problem can be answered by a proof alone, the short way."""
-        more = self.learn or self.search_first or self.past
-        limited = self.time_limit is not None or self.call_limit is not None
-        return self.mode == Mode.CERTIFIED and self.prove and not (more or limited)
-
-    def _prove_one(self, problem: Problem) -> Solution | None:
-        """Proves one problem without what only batches need; None if that takes the solver."""
-        self._settle()
-        if self._compares:
-            return None
-        self._check_schema(problem.structure)
-        certifier = self._certifier
-        if certifier is None or certifier.max_nodes != self.max_nodes:
-            certifier = self._certifier = Certifier(max_nodes=self.max_nodes)
-        answer = certifier(problem)
-        if not answer.status.optimal:
-            return None
-        with self._lock:
-            self._memory.count_one(answer)
-        return answer
-
-    def _exact(self, batch: Batch, progress: Progress | None = None) -> tuple[Solutions, int]:
-        """Returns the answers of the black box, and how often that took the solver; says where it failed."""
-        deadline = math.inf if self.call_limit is None else time.monotonic() + self.call_limit
-        try:
-            exact, calls = self._answered(batch, progress)
-            if self._compares and self._proves and time.monotonic() < deadline:
-                calls += self._compare(exact, None if self.call_limit is None else deadline - time.monotonic())
-        except SolverDisagrees as dispute:
-            if self.on_disagreement == OnDisagreement.RAISE or not self._compares:
-                raise
-            log.warning("From now on the solver is asked about every problem: %s", dispute)
-            with self._lock:
-                self._memory.follows = True
-            exact, calls = self._answered(batch, progress)
-        warn_of_failures(exact)
-        pool = self._pool()
-        if pool is not None:
-            pool.learn(exact)
-        return exact, calls
-
-    def _answered(self, batch: Batch, progress: Progress | None = None) -> tuple[Solutions, int]:
-        """Returns the answers of the black box, without a look at whether it agrees with our proofs."""
-        on_error = OnError(self.on_error)
-        if not self._proves:
-            limits = {"time_limit": self.time_limit, "call_limit": self.call_limit}
-            return solve_all(self._solver(), batch, progress, on_error, **limits), len(batch)
-        return prove_or_solve(
-            batch,
-            self._solver,
-            found=self._start(batch),
-            max_nodes=self.max_nodes,
-            time_limit=self.time_limit,
-            call_limit=self.call_limit,
-            n_jobs=self.n_jobs,
-            progress=progress,
-            on_error=on_error,
-        )
-
-    def _start(self, batch: Batch) -> Solutions | None:
-        """Returns what a proof starts from: what was searched, or else the best past answers, if that is wanted."""
-        if self.search_first:
-            return self._search(batch)
-        pool = self._pool()
-        return None if pool is None else pool.best(batch)
-
-    def _pool(self) -> AnswerPool | None:
-        """Returns the past answers, if they are to be kept."""
-        if not self.past:
-            return None
-        with self._lock:
-            memory = self._memory
-            if memory.pool is None or memory.pool.max_answers != self.past:
-                memory.pool = AnswerPool(self.past)
-            return memory.pool
-
-    def _compare(self, exact: Solutions, seconds: float | None) -> int:
-        """Compares some proofs with a solver of the user's own; returns how many. One dispute is an error.
-
-        Once `seconds` are over, it is asked no more.
-        """
-        proved = np.flatnonzero(exact.proved)
-        with self._lock:
-            drawn = proved[self._memory.draw_proofs(proved.size, self.audit)]
-        if not drawn.size:
-            return 0
-        agreed, disputed = compare(exact, drawn, self._solver(), OnError(self.on_error), seconds)
-        with self._lock:
-            self._memory.count(Counters(audits=agreed.size, disagreements=int((~agreed).sum())))
-        if disputed is not None:
-            with self._lock:
-                self._memory.count(Counters(solver_calls=drawn.size))
-            raise disputed
-        return int(drawn.size)
-
-    @property
-    def _proves(self) -> bool:
-        """Whether proofs count as the black box's answers: unless it is not exact, or turned out to know more."""
-        return self.prove and not self._memory.follows
-
-    def _judges(self, exact: Solutions) -> BoolArray:
-        """Tells which answers of the black box others can be held against: optima, or all, if its word is enough."""
-        return exact.optimal if self._proves else ~(exact.has(Status.NO_TIME) | exact.has(Status.FAILED))
-
-    def _outdone(self, exact: Solutions, mine: Solutions) -> BoolArray:
-        """Tells where the black box, out of time or failing, has none, or (if only its optima count) none as good."""
-        left = ~exact.optimal & (mine.cost < exact.cost) if self._proves else ~self._judges(exact)
-        return np.asarray(mine.valid & left)
-
-    def _label(self, batch: Batch, answers: Answers | None) -> tuple[Answers, int]:
-        """Returns the black box's answers, unless they are there, and how often that took the solver."""
-        if answers is not None:
-            return answers, 0
-        if not self.progress:
-            return self._exact(batch)
-        from rich.console import Console
-        from rich.progress import Progress as Bar
-
-        with Bar(console=Console(stderr=True)) as bar:
-            labelling = bar.add_task("labelling", total=len(batch))
-            return self._exact(batch, lambda done, of: bar.update(labelling, completed=done))
-
-    def _remember(self, counters: Counters, agreed: BoolArray, batch: Batch, exact: Solutions) -> None:
-        """Keeps what there is to know of some answers, and learns from those of the black box."""
-        with self._lock:
-            self._memory.count(counters)
-            self._memory.observe(agreed, self.min_agreement, "search" if self.mode == Mode.SEARCH else "learned way")
-            self._memory.note()
-            if self.learn and self.mode != Mode.LEARNED:
-                self._memory.teach(batch, exact, self._new_learner)
-        if self.learn and self.mode == Mode.LEARNED:
-            self._learn_tables(batch, exact)
-
-    # -- learned mode -----------------------------------------------------------------------------------
 
     def _fit_tables(self, batch: Batch, answers: Answers, calls: int) -> Speedup:
         """Chooses how to answer, from some answers, and begins anew with that."""
@@ -670,151 +365,3 @@ class Speedup(Estimator):
             new.n_compared, new.follows = self._memory.n_compared, self._memory.follows
             self._kept = new
         return self
-
-    def _learn_tables(self, batch: Batch, answers: Answers, now: bool = False) -> None:
-        """Keeps answers to learn from, and chooses anew how to answer when there are enough new ones, or now."""
-        level = self.min_agreement
-        learn_more(self._memory, self._lock, batch, answers, self._chosen, self._answer_as, level, now)
-
-    def _answer_as(self, choice: Choice, batch: Batch) -> Solutions:
-        return answer(choice, self._memory.weights, batch, self._ways)
-
-    def _chosen(self, batch: Batch, labels: IntArray, usable: IntArray) -> tuple[Choice, Learner | None]:
-        ways = self._ways._replace(time_limit=None, call_limit=None)  # what is learned must not depend on the clock
-        with show_progress(Console(stderr=True), quiet=not self.progress) as tell:
-            return choose(self.schema, batch, labels, usable, ways, seed=self.seed, tell=tell)
-
-    @property
-    def _ways(self) -> Ways:
-        return Ways(self._search_by, self._quiet_learner, self.max_nodes, self.n_jobs, self.time_limit, self.call_limit)
-
-    def _quiet_learner(self) -> Learner:
-        return replace(self._new_learner(), progress=False)
-
-    def _found(self, batch: Batch) -> Solutions:
-        """Answers in the mode's own way, trusted or not: by search, or by what was learned."""
-        if self.mode != Mode.LEARNED:
-            return self._search(batch)
-        return self._answer_as(self.choice, batch.resolved())
-
-    def _doubted(self, found: Solutions) -> BoolArray:
-        """Tells where the black box would teach most: what was learned from other answers says something else."""
-        if self.mode != Mode.LEARNED or not self.learn:
-            return np.zeros(len(found), dtype=bool)
-        return doubted(self.choice, found, self._ways)
-
-    def _agrees(self, found: Solutions, exact: Solutions) -> BoolArray:
-        """Tells which answers are the black box's: of the same cost or, in learned mode, the same labellings."""
-        if self.mode == Mode.LEARNED:
-            return same_labels(found.batch, found.labels, exact.labels)
-        return ~disagreeing(found, exact)
-
-    # -- what the settings say --------------------------------------------------------------------------
-
-    def _search(self, batch: Batch) -> Solutions:
-        """Searches as set, with the weights as they are now; by the gate, if it has learned."""
-        search = self._gated() or self._search_by(self._guide())
-        found = search(batch, n_jobs=self.n_jobs)
-        pool = self._pool()
-        if pool is None or batch.lazy or not self._proves:  # costs must be known, and be all that counts
-            return found
-        past = pool.best(batch)
-        better = past.valid & (~found.valid | (past.cost < found.cost))
-        return found.replace(better, past.select(better)) if better.any() else found
-
-    def _gated(self) -> GatedSearch | None:
-        """Returns the search by the gate, if there is one that has learned."""
-        with self._lock:
-            gated = None if self.gate is None else self._memory.gated
-        if gated is None:
-            return None
-        certifier = Certifier(max_nodes=self.max_nodes, time_limit=self.time_limit, call_limit=self.call_limit)
-        return replace(gated, certifier=certifier)
-
-    def _guide(self) -> FloatArray | None:
-        with self._lock:
-            guided = self._memory.guided if self.guided is None else self.guided
-            return self._memory.weights if guided else None
-
-    def _search_by(self, weights: FloatArray | None) -> Searcher:
-        return self._reduced(self._beam(weights))
-
-    def _beam(self, weights: FloatArray | None) -> BeamSearch:
-        return BeamSearch(self.width, weights, self.enforce, self.look_ahead, self.theta, self.spread)
-
-    def _reduced(self, beam: BeamSearch) -> Searcher:
-        """Returns the search over what elimination leaves, where that is the same problem."""
-        whole = beam.enforce and beam.weights is None and beam.theta == beam.spread == math.inf
-        return ReducedSearch(beam.width, beam.look_ahead) if self.reduce and whole else beam
-
-    def _solver(self) -> Solver:
-        with self._lock:
-            made, options = self._made, self.solver_options
-            if made is None or made[0] is not self.solver or made[1] is not options:
-                if made is not None and made[0] is not self.solver:  # another one, of which nothing is known
-                    self._memory.n_compared, self._memory.follows = 0, False
-                made = self._made = self.solver, options, make_solver(self.solver, **(options or {}))
-            return made[2]
-
-    def _new_learner(self) -> Learner:
-        if self.learner is not None:
-            return replace(self.learner)  # with a state of its own
-        return Learner(
-            self.width,
-            enforce=self.enforce,
-            look_ahead=self.look_ahead,
-            seed=self.seed,
-            progress=bool(self.progress),
-        )
-
-    def _checked(self, problems: Problem | Batch | Iterable[Problem], learning: bool = False) -> Batch:
-        """Returns the problems as a batch; refuses those of another schema, and settings that make no sense."""
-        self._settle()
-        if not (learning or self.__sklearn_is_fitted__()):
-            raise not_fitted(
-                "This speedup has not learned anything yet. Call fit, set learn=True to let it learn as it "
-                "works, or use mode='certified', which needs no learning."
-            )
-        batch = as_batch(problems)
-        for structure in batch.structures:
-            self._check_schema(structure)
-        return batch
-
-    def _check_schema(self, structure: Structure) -> None:
-        if structure.schema is not self.schema and structure.schema.digest != self.schema.digest:
-            raise ProblemError("These problems have another schema than this speedup. Make one for theirs.")
-
-    def _check_settings(self) -> None:
-        if not isinstance(self.schema, Schema):
-            raise SchemaError(f"A speedup is for the problems of a schema; pass that first, not {self.schema!r}.")
-        check_solver(self.solver)
-        if self.mode not in list(Mode):
-            raise ProblemError(f"mode must be {Mode.choices()}, got {self.mode!r}.")
-        if self.on_error not in list(OnError):
-            raise ProblemError(f"on_error must be {OnError.choices()}, got {self.on_error!r}.")
-        if self.on_disagreement not in list(OnDisagreement):
-            raise ProblemError(f"on_disagreement must be {OnDisagreement.choices()}, got {self.on_disagreement!r}.")
-        self._compares = not is_ours(self.solver)
-        self._beam(None)  # refuses width, theta and spread
-        for name in SWITCHES:
-            check_switch(name, getattr(self, name))
-        check_switch("guided", self.guided, or_none=True)
-        check_number("audit", self.audit)
-        if self.audit > 1:
-            raise ProblemError(f"audit must be a share between 0 and 1, got {self.audit}.")
-        Audit(self.min_agreement)
-        if self.learner is not None and not isinstance(self.learner, Learner):
-            raise ProblemError(f"learner must be a Learner, or None for one as the search needs; got {self.learner!r}.")
-        if self.gate is not None and not isinstance(self.gate, Gate):
-            raise ProblemError(f"gate must be a Gate, or None for none; got {self.gate!r}.")
-        if self.max_nodes is not None:
-            check_whole("max_nodes", self.max_nodes)
-        check_whole("past", self.past, most=MAX_PAST)
-        check_limit("time_limit", self.time_limit)
-        check_limit("call_limit", self.call_limit)
-        if self.solver_options is not None and not isinstance(self.solver_options, Mapping):
-            raise ProblemError(
-                f'solver_options must map names to values, such as {{"max_models": 8}}; got {self.solver_options!r}.'
-            )
-        check_whole("n_jobs", self.n_jobs, least=1)
-        check_whole("seed", self.seed, most=None)
