@@ -181,6 +181,19 @@ def test_it_keeps_what_was_used_last() -> None:
     assert amortizer(batch[8:14]).proved.all()
 
 
+def test_tables_of_their_own_do_not_pile_up() -> None:
+    shape = entity_relation(2)
+    rng = np.random.default_rng(0)
+    size = shape.factors[0].kind.shape
+    problems = [shape.problem(rng.normal(size=shape.n_labels), tables={0: rng.normal(size=size)}) for _ in range(40)]
+    amortizer = Amortizer()
+    for problem in problems:
+        learned(amortizer, problem)
+    assert len(amortizer) == 16
+    assert amortizer(problems[-1]).proved
+    assert amortizer(problems[0]).status is Status.OPEN
+
+
 def test_a_copy_starts_empty() -> None:
     amortizer = Amortizer(margins=True, max_problems=5)
     learned(amortizer, line()[0])

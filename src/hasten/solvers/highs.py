@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Mapping
+from contextlib import suppress
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -191,7 +192,8 @@ class _Program:
         """Gives HiGHS a labelling to start from: the columns of all labels; it works out the others."""
         values = np.zeros(n_labels)
         values[chosen] = 1.0
-        self._highs.setSolution(n_labels, self._columns[:n_labels], values)
+        with suppress(TypeError):  # older versions take whole solutions alone
+            self._highs.setSolution(n_labels, self._columns[:n_labels], values)
 
     def forget(self) -> None:
         """Drops the last basis and solution."""

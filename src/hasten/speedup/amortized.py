@@ -31,6 +31,7 @@ from hasten.solvers import load
 from hasten.support.arrays import FloatArray, IntArray
 from hasten.support.checks import check_switch, check_whole
 
+MAX_TABLES = 16  # sets of tables of one structure: those learned from last are kept
 MOST_IN_CONE = 32  # past problems with one answer that a linear program combines
 MOST = 1e290  # a margin: where every other labelling is forbidden, it is finite all the same
 CHUNK = 1024  # problems whose margins are computed together
@@ -75,7 +76,8 @@ class Amortizer(Searcher):
         Whether to combine past problems with the same answer, by a linear program for each problem that is open
         otherwise. Off by default: it takes HiGHS, and about a millisecond.
     max_problems
-        How many past problems to keep of each structure and set of tables. 1,024 by default.
+        How many past problems to keep of each structure and set of tables, of which there are 16 at most. 1,024 by
+        default. What is kept of a structure is let go with it.
 
     Called with problems it returns their answers: `Status.PROVED`, or `Status.SOLVED` if the past answer was a
     solver's; `Status.OPEN` where no theorem applies. Threads must not share one.
@@ -106,7 +108,10 @@ class Amortizer(Searcher):
         for compiled, tables, problems in _groups(batch, usable):
             shelves = self._shelves.setdefault(compiled, {})
             first = compiled.graph.first
-            shelf = shelves.setdefault(tables, Shelf.empty(int(first[-1]), len(first) - 1))
+            shelf = shelves.pop(tables, None) or Shelf.empty(int(first[-1]), len(first) - 1)
+            shelves[tables] = shelf  # behind all others
+            while len(shelves) > MAX_TABLES:
+                del shelves[next(iter(shelves))]
             cost = _rows(batch.cost, batch.cost_at[problems], int(first[-1]))
             labels = _rows(answers.labels, batch.variable_at[problems], len(first) - 1)
             more = Answered(cost, labels, margin[problems], _size(cost, first))
