@@ -24,7 +24,7 @@ from hasten.proof.certifier import Certifier
 from hasten.solvers import Progress, Solver, make_solver, solve_within
 from hasten.solvers.base import answer
 from hasten.speedup.black_box import better
-from hasten.support.arrays import FloatArray
+from hasten.support.arrays import FloatArray, IntArray
 
 WITHOUT_LIMIT = Certifier()
 FIRST, MOST = 8, 4096  # problems that are proved at a time, at first and in the end
@@ -145,9 +145,9 @@ class _AsGiven:
         self.interruptible = True  # it keeps time limits
         self._answering, self._cost, self._space = answering, cost, space
 
-    def solve(self, problem: Problem, time_limit: float = math.inf) -> Solution:
-        """Asks it. What it says was checked against the rows as they were given, which are all there is."""
-        said = self._answering.native(self.name).solve(self._cost, time_limit)
+    def solve(self, problem: Problem, time_limit: float | None = None, start: IntArray | None = None) -> Solution:
+        """Asks it, from its own last answer on. It was checked against the rows as they were given, which are all."""
+        said = self._answering.native(self.name).solve(self._cost, math.inf if time_limit is None else time_limit)
         if said.x is None:
             if said.status is Status.FAILED:
                 raise ProgramError(said.reason)
