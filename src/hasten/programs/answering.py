@@ -17,7 +17,7 @@ from hasten.model.batch import Batch
 from hasten.model.problem import Problem
 from hasten.model.solution import Solution, Solutions, Source, Status
 from hasten.programs.labels import Space
-from hasten.programs.native import NATIVE, Native, make_native
+from hasten.programs.native import NATIVE, Native, highs_is_elsewhere, make_native
 from hasten.programs.pace import Pace
 from hasten.programs.statement import Statement
 from hasten.proof.certifier import Certifier
@@ -37,7 +37,8 @@ def certifier(seconds: float) -> Certifier:
 
 def clock_for(solver: str | Solver) -> Callable[[], float]:
     """Returns what to time a solver with: processor time, which a busy machine disturbs less, if it works here."""
-    return time.process_time if solver in NATIVE else time.perf_counter
+    here = solver == "gurobi" or (solver == "highs" and not highs_is_elsewhere())
+    return time.process_time if here else time.perf_counter
 
 
 class Answering:
