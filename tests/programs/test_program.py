@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import math
+import signal
+import threading
+import time
 from pathlib import Path
 
 import numpy as np
@@ -145,8 +148,6 @@ def test_an_answer_is_a_mapping_from_names_to_values(program: Program) -> None:
 
 
 def test_large_programs_are_recognised_in_seconds() -> None:
-    import time
-
     build, n = Builder(), 4000
     for c in range(n):
         for s in range(4):
@@ -179,25 +180,25 @@ def test_the_command_line_answers_files(tmp_path: Path) -> None:
     assert isinstance(bad.exception, hasten.ProgramError)
 
 
-def test_ctrl_c_gets_through_a_solver_that_is_given_the_program(monkeypatch: pytest.MonkeyPatch) -> None:
-    import signal
-    import threading
-    import time
-
+def test_ctrl_c_gets_through_a_solver_that_is_given_the_program() -> None:
     rng = np.random.default_rng(0)
     build = Builder()
-    for _ in range(80):
+    for _ in range(150):
         build.column("", 0, 1.5, False, -float(rng.integers(20, 60)))
         build.column("", 0, 1, True, -float(rng.integers(20, 60)))
-    for _ in range(20):
-        build.row(range(160), rng.integers(10, 60, 160).astype(float), -math.inf, 1500)
+    for _ in range(40):
+        build.row(range(300), rng.integers(10, 60, 300).astype(float), -math.inf, 3000)
     program = Program(build.statement())
     assert program.only_solver
-    threading.Timer(1.0, lambda: signal.raise_signal(signal.SIGINT)).start()
+    timer = threading.Timer(1.0, lambda: signal.raise_signal(signal.SIGINT))
     started = time.monotonic()
-    with pytest.raises(KeyboardInterrupt):
-        program.solve(time_limit=30)
-    assert time.monotonic() - started < 5
+    with pytest.raises(KeyboardInterrupt):  # noqa: PT012, the timer must not outlive the call
+        try:
+            timer.start()
+            program.solve(time_limit=30)
+        finally:
+            timer.cancel()
+    assert time.monotonic() - started < 10
 
 
 def test_a_look_at_the_solver_costs_few_of_many_problems(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -211,10 +212,10 @@ def test_a_look_at_the_solver_costs_few_of_many_problems(monkeypatch: pytest.Mon
 
     monkeypatch.setattr(native, "solve", counted)
     monkeypatch.setattr("hasten.programs.answering.MOST", 64)
-    monkeypatch.setattr(Pace, "took", lambda self, first, n, seconds: self._proving.add(n, n * 0.001))
+    monkeypatch.setattr(Pace, "took", lambda self, first, n, seconds: self._proving.add(n, n * 0.002))
     answers = program.solve_all(np.random.default_rng(0).normal(size=(3000, 12)))
     assert answers.optimal.all()
-    assert 1 <= len(asked) <= 2
+    assert 2 <= len(asked) <= 4
 
 
 def test_an_answer_that_the_file_rules_out_is_no_proof_when_time_ran_out() -> None:

@@ -17,14 +17,14 @@ from hasten.model.batch import Batch
 from hasten.model.problem import Problem
 from hasten.model.solution import Solution, Solutions, Source, Status
 from hasten.programs.labels import Space
-from hasten.programs.native import NATIVE, Native, make_native
+from hasten.programs.native import NATIVE, Native, highs_is_elsewhere, make_native
 from hasten.programs.pace import Pace
 from hasten.programs.statement import Statement
 from hasten.proof.certifier import Certifier
 from hasten.solvers import Progress, Solver, make_solver, solve_within
 from hasten.solvers.base import answer
 from hasten.speedup.black_box import better
-from hasten.support.arrays import FloatArray
+from hasten.support.arrays import FloatArray, IntArray
 
 WITHOUT_LIMIT = Certifier()
 FIRST, MOST = 8, 4096  # problems that are proved at a time, at first and in the end
@@ -37,7 +37,8 @@ def certifier(seconds: float) -> Certifier:
 
 def clock_for(solver: str | Solver) -> Callable[[], float]:
     """Returns what to time a solver with: processor time, which a busy machine disturbs less, if it works here."""
-    return time.process_time if solver in NATIVE else time.perf_counter
+    here = solver == "gurobi" or (solver == "highs" and not highs_is_elsewhere())
+    return time.process_time if here else time.perf_counter
 
 
 class Answering:
@@ -145,9 +146,9 @@ class _AsGiven:
         self.interruptible = True  # it keeps time limits
         self._answering, self._cost, self._space = answering, cost, space
 
-    def solve(self, problem: Problem, time_limit: float = math.inf) -> Solution:
-        """Asks it. What it says was checked against the rows as they were given, which are all there is."""
-        said = self._answering.native(self.name).solve(self._cost, time_limit)
+    def solve(self, problem: Problem, time_limit: float | None = None, start: IntArray | None = None) -> Solution:
+        """Asks it, from its own last answer on. It was checked against the rows as they were given, which are all."""
+        said = self._answering.native(self.name).solve(self._cost, math.inf if time_limit is None else time_limit)
         if said.x is None:
             if said.status is Status.FAILED:
                 raise ProgramError(said.reason)

@@ -45,6 +45,11 @@ class Native(Protocol):
         ...
 
 
+def highs_is_elsewhere() -> bool:
+    """Whether HiGHS needs a process of its own: it cannot share one with OR-Tools."""
+    return "ortools" in sys.modules and "highspy" not in sys.modules
+
+
 def make_native(program: Statement, solver: str) -> Native:
     """Gives a program to a solver, by name."""
     if solver == "gurobi":
@@ -60,7 +65,7 @@ class NativeHighs:
         self._here: HighsProgram | None = None
         self._elsewhere: Elsewhere | None = None
         arrays = self._arrays = {name: getattr(program, name) for name in _FIELDS}
-        if "ortools" in sys.modules and "highspy" not in sys.modules:
+        if highs_is_elsewhere():
             self._elsewhere = Elsewhere()
             finalize(self, self._elsewhere.end)
             self._elsewhere.ask({"program": {name: array.tolist() for name, array in arrays.items()}})

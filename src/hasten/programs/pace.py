@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 FIRST = 3  # calls that prove first, whatever they take
-LOOKS = {4**n for n in range(2, 31)}  # the calls at which the way that lost is looked at, besides
-AGAIN = 1024  # every so many
+LOOKS = {4, 5, *(4**n for n in range(2, 31))}  # calls that look at the way that lost; the first of each does not count
+AGAIN = 1024  # calls after which to look again in any case
 MEMORY = 0.9  # how much of what was seen before counts, with each new call
-QUICK = 5e-4  # seconds: no solver takes less
+QUICK = 1e-3  # seconds: few solvers take less
 
 
 class Pace:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 import math
-import sys
 import time
 from functools import cached_property
 from typing import Any
@@ -18,12 +17,12 @@ from hasten.model.schema import Schema
 from hasten.model.solution import Solution, Solutions, Status
 from hasten.model.structure import Structure
 from hasten.programs.answer import Answer, Answers
-from hasten.programs.answering import Answering
+from hasten.programs.answering import Answering, clock_for
 from hasten.programs.costs import CostMap
 from hasten.programs.describe import describe
 from hasten.programs.kinds import Kinds
 from hasten.programs.libraries import state
-from hasten.programs.native import NATIVE
+from hasten.programs.native import NATIVE, highs_is_elsewhere
 from hasten.programs.recognise import Recognised, recognise
 from hasten.programs.statement import Statement
 from hasten.solvers import Progress, Solver, check_solver
@@ -175,9 +174,10 @@ class Program:
         asked, space = self._available(solver), self.recognised.space
         prove = self._answering.pace.prove_first()
         if not prove and self._answering.takes_as_given(asked):
-            started = time.process_time()
+            now = clock_for(asked)
+            started = now()
             answer = self._solve_as_given(c, asked, seconds)
-            self._answering.pace.took(False, 1, time.process_time() - started)
+            self._answering.pace.took(False, 1, now() - started)
             return answer
         structure, cost = self.structure, self._map.one(c, self._sign, 0.0)  # the constant would blur the proof
         problem = Problem(structure, cost, None, structure.graph.table, 0)
@@ -248,9 +248,9 @@ class Program:
                 self._checked.add(solver)
 
     def _available(self, solver: str | Solver) -> str | Solver:
-        """Returns the solver to ask: OR-Tools' own instead of HiGHS where both cannot be loaded and it can answer."""
-        conflict = solver == "highs" and "ortools" in sys.modules and "highspy" not in sys.modules
-        return "cpsat" if conflict else solver
+        """Returns the solver to ask: where HiGHS cannot be loaded, nor given the program as it is, CP-SAT instead."""
+        missing = solver == "highs" and highs_is_elsewhere() and not self._answering.takes_as_given(solver)
+        return "cpsat" if missing else solver
 
     def _solve_as_given(self, c: FloatArray, solver: str | Solver, seconds: float) -> Answer:
         if not isinstance(solver, str) or solver not in NATIVE:
