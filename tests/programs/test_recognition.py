@@ -227,6 +227,20 @@ def test_products_and_tables_cost_what_they_say() -> None:
     assert answer.objective == pytest.approx(truth)
 
 
+def test_tables_count_from_the_bounds_that_were_stated() -> None:
+    build = Builder()
+    build.column("a", 0, 3, True)
+    build.column("b", -1, 2, True)
+    build.row([0], [1.0], 2, math.inf)  # tightens
+    build.row([1], [1.0], 0, math.inf)
+    build.table((0,), np.array([0.0, 0.0, 5.0, 7.0]))
+    build.table((0, 1), np.arange(16.0).reshape(4, 4)[::-1, ::-1])
+    statement = build.statement()
+    answer = Program(statement).solve()
+    assert answer.objective == random_programs.best(statement) == 7.0
+    assert dict(answer) == {"a": 3, "b": 2}
+
+
 @pytest.mark.parametrize(
     ("column", "why", "best"),
     [

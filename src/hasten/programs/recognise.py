@@ -70,6 +70,7 @@ class Recognised:
 
 def recognise(program: Statement) -> Recognised | str:
     """Returns what a statement was found to be, or why only a solver can answer it."""
+    origin = program.low  # from which given tables count values
     program = prepare(program)
     why = only_for_solvers(program)
     if why:
@@ -77,7 +78,7 @@ def recognise(program: Statement) -> Recognised | str:
     if (program.low > program.high).any():
         return nothing_left(program)
     groups = choose_groups(program)
-    allowed = without_forbidden(program, make_space(program, groups))
+    allowed = without_forbidden(program, make_space(program, groups), origin)
     if allowed is None:
         return nothing_left(program)
     found = rule_out(allowed, make_cells(program, allowed))
@@ -87,7 +88,7 @@ def recognise(program: Statement) -> Recognised | str:
     cells = clip(space, cells)
     base, tables = np.zeros(len(space.column)), Tables()
     left = rows_to_tables(space, cells, program.rows, tables)
-    constant = products_to_tables(program, space, base, tables) + given_tables(program, space, base, tables)
+    constant = products_to_tables(program, space, base, tables) + given_tables(program, space, origin, base, tables)
     why = too_large(program, space, left, tables)
     if why:
         return why
@@ -126,7 +127,7 @@ def too_large(program: Statement, space: Space, rules: Cells, tables: Tables) ->
     return ""
 
 
-def without_forbidden(program: Statement, space: Space) -> Space | None:
+def without_forbidden(program: Statement, space: Space, origin: FloatArray) -> Space | None:
     """Drops the labels that a given table over one column forbids; None if a column has none left."""
     dead = np.zeros(len(space.column), dtype=bool)
     for table in program.tables:
@@ -134,7 +135,7 @@ def without_forbidden(program: Statement, space: Space) -> Space | None:
             return None
         if len(table.scope) == 1:
             labels = np.flatnonzero(space.column == table.scope[0])
-            values = (space.value[labels] - program.low[table.scope[0]]).astype(np.int64)
+            values = (space.value[labels] - origin[table.scope[0]]).astype(np.int64)
             dead[labels[np.isposinf(table.costs[values])]] = True
     if not dead.any():
         return space

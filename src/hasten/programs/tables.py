@@ -122,8 +122,11 @@ def products_to_tables(program: Statement, space: Space, base: FloatArray, table
     return constant
 
 
-def given_tables(program: Statement, space: Space, base: FloatArray, tables: Tables) -> float:
-    """Adds the tables that a program states to tables, or to the costs of labels; returns what is constant."""
+def given_tables(program: Statement, space: Space, origin: FloatArray, base: FloatArray, tables: Tables) -> float:
+    """Adds the tables that a program states to tables, or to the costs of labels; returns what is constant.
+
+    `origin` holds the value of each column that its axes begin with.
+    """
     constant, variable = 0.0, space.variable
     by_column = np.argsort(space.column, kind="stable")
     first = np.searchsorted(space.column[by_column], np.arange(program.n_columns + 1))
@@ -132,7 +135,7 @@ def given_tables(program: Statement, space: Space, base: FloatArray, tables: Tab
         for axis, j in reversed(list(enumerate(table.scope))):
             labels = by_column[first[j] : first[j + 1]]
             values = space.value[labels] if labels.size else space.fixed[[j]]
-            costs = costs.take((values - program.low[j]).astype(np.int64), axis=axis)
+            costs = costs.take((values - origin[j]).astype(np.int64), axis=axis)
             if labels.size:
                 scope.insert(0, int(variable[labels[0]]))
             else:
