@@ -172,7 +172,7 @@ def test_a_lifetime_needs_few_calls_and_tells_what_changed(caplog: pytest.LogCap
         found = np.concatenate([speedup.predict(batch[at : at + 50]).labels for at in range(0, 1500, 50)])
     assert box.n_calls == speedup.counters.solver_calls < 0.3 * 1500
     assert right(Box(), batch, found) > 0.99
-    assert any("trusted again" in note for note in speedup.history.notes)
+    assert any("is trusted now" in note for note in speedup.history.notes)
     assert any("mined tables" in note for note in speedup.history.notes)
     assert "mined tables" in caplog.text
     last = speedup.history.moments[-1]

@@ -46,7 +46,7 @@ SETTLED = 0.995  # agreement beyond which there is nothing left to learn
 FIRST_PASSES, MORE_PASSES = 2, 6  # of all paces, and of the two best
 TRIAL, FINAL = 0.6, 15.0  # seconds that a pass of a trial, and all passes of the final learning, may take
 MOST_OTHERS = 3  # tables that an answer is compared with
-NODES, LARGE = 20_000, 1e8  # how far to branch where tuples have costs, unless told, and times labels and tuples
+NODES, LARGE = 20_000, 3e7  # how far to branch where tuples have costs, unless told, and times labels and tuples
 
 
 class Way(StrEnum):

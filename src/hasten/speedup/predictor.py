@@ -357,10 +357,11 @@ class Speedup(Answering):
         held = choice.agreement.get(choice.way)
         if held is not None and self.min_agreement is not None and held.high < self.min_agreement:
             log.warning(
-                "What was learned agrees with the black box on %s, surely less than min_agreement=%g: audits will end "
-                "the trust in it. Learn from more answers, declare more factors, or lower min_agreement.",
-                held, self.min_agreement,
-            )  # fmt: skip
+                "What was learned agrees with the black box on %.3f of %d answers held out, surely less than "
+                "min_agreement=%g: audits will end the trust in it. Learn from more answers, declare more factors, or "
+                "lower min_agreement.",
+                *(held.estimate, held.n, self.min_agreement),
+            )
         with self._lock:
             new.n_compared, new.follows = self._memory.n_compared, self._memory.follows
             self._kept = new

@@ -93,8 +93,9 @@ class Memory:
             self.note(f"The {what} is not trusted any more: its agreement is {self.audit.distrust}.")
             self.lessons.n_since = 0
         elif changed:
-            log.info("The %s is trusted again: its agreement is %s.", what, self.audit.agreement)
-            self.note(f"The {what} is trusted again: its agreement is {self.audit.agreement}.")
+            since = "again" if what == "search" else "now"
+            log.info("The %s is trusted %s: its agreement is %s.", what, since, self.audit.agreement)
+            self.note(f"The {what} is trusted {since}: its agreement is {self.audit.agreement}.")
             self.lessons.n_since = None
         if changed and not self.audit.trusted and self.learned is not None:
             learned = self.learned.state.weights
