@@ -117,7 +117,7 @@ def srl(n: int, harder: bool = False, seed: int = 0) -> Model:
                 model.row("G", 1, [(f"a[{i},none]", 1), (f"a[{j},none]", 1)])
 
     def objectives(rng: np.random.Generator, count: int) -> Objectives:
-        """Costs of a sharp model: few candidates play a part, and for most the right label is cheapest, by a chosen bias."""
+        """Costs of a sharp model: few candidates play a part, and for most the right label is cheapest, as chosen."""
         costs = rng.normal(size=(count, n, len(labels)))
         costs[:, :, -1] -= 5.0
         for each in costs:
