@@ -1,7 +1,8 @@
-"""Every example runs as a script and prints what its comments promise, no more and no less."""
+"""Every example runs as a script and prints what its comments promise, no more and no less; only times may differ."""
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -12,6 +13,7 @@ from promises import promised
 from hasten.jit.notices import KEPT
 
 EXAMPLES = sorted((Path(__file__).parents[1] / "examples").glob("*.py"))
+FIGURE = re.compile(r"^[\d.]+ times")  # as measured in that run
 
 
 @pytest.mark.parametrize("file", EXAMPLES, ids=lambda file: file.stem)
@@ -19,10 +21,12 @@ def test_an_example_prints_what_it_promises(file: Path) -> None:
     ran = subprocess.run([sys.executable, file], capture_output=True, text=True, check=False)
     assert ran.returncode == 0, ran.stderr
     assert set(ran.stderr.splitlines()) <= {KEPT}  # kernels may be compiled on the way
-    wanted = promised(file.read_text())
-    assert ran.stdout.splitlines() == wanted
+    printed, wanted = ran.stdout.splitlines(), promised(file.read_text())
+    if printed and printed[-1].startswith("This example needs "):
+        pytest.skip(printed[-1])
+    assert [FIGURE.sub("# times", line) for line in printed] == [FIGURE.sub("# times", line) for line in wanted]
     assert len(wanted) >= 4
 
 
 def test_there_are_examples() -> None:
-    assert len(EXAMPLES) >= 5
+    assert len(EXAMPLES) >= 12

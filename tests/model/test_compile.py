@@ -56,7 +56,7 @@ def test_tables_stand_in_the_order_of_their_first_use(problem: Problem) -> None:
     places: dict[object, int] = {}
     blocks: list[np.ndarray] = []
     for f, factor in enumerate(shape.factors):
-        own = f in shape._own_tables
+        own = f in shape._own.factors
         table = np.zeros(factor.kind.shape) if own else factor.kind.table
         if table is None:
             assert (graph.table_at[f], graph.listing[f]) == (-1, -1)

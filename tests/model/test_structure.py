@@ -243,7 +243,7 @@ def test_every_table_lists_the_tuples_that_are_not_forbidden(problem: Problem) -
             continue
         t = graph.listing[f]
         entries = graph.list_entry[graph.list_first[t] : graph.list_first[t + 1]]
-        own = f in problem.structure._own_tables
+        own = f in problem.structure._own.factors
         allowed = np.ones(factor.kind.size, bool) if own else ~np.isposinf(factor.kind.table.ravel())
         assert entries.tolist() == np.flatnonzero(allowed).tolist()
 

@@ -19,8 +19,10 @@ import numpy as np
 
 from hasten.errors import ProblemError
 from hasten.model.batch import Batch
+from hasten.model.compile import Own
 from hasten.model.schema import FactorKind, Schema
 from hasten.model.structure import Structure
+from hasten.model.tables import Blocks, shared_slots
 from hasten.support.arrays import BoolArray, FloatArray, IntArray, ints, offsets, ranges, sizes_of
 
 
@@ -135,9 +137,10 @@ class Changing:
         schema = batch.structures[0].schema
         hard = LearnedTables(schema, forbidden, np.zeros(schema.n_weights))
         tables = {kind.name: hard._table(kind) for kind in schema.factors.values() if kind.learned}
-        changing = schema.with_tables(tables, changing=True)
         self.forbidden = forbidden
-        self.batch, weight_of = _under(batch, changing, WeakKeyDictionary(), np.where(forbidden, np.inf, 0.0))
+        learned = frozenset(kind.index for kind in schema.factors.values() if kind.learned)
+        hardened, added = schema.with_tables(tables), np.where(forbidden, np.inf, 0.0)
+        self.batch, weight_of = _under(batch, hardened, WeakKeyDictionary(), added, learned)
         self.there = np.flatnonzero(weight_of >= 0)
         self.weight_of = weight_of[self.there]
         self.known = self.batch.table[self.there]
@@ -188,62 +191,51 @@ def n_labels(schema: Schema) -> int:
 Twins = WeakKeyDictionary[Structure, Structure]
 
 
-def _under(batch: Batch, schema: Schema, twins: Twins, learned: FloatArray) -> tuple[Batch, IntArray]:
+def _under(
+    batch: Batch, schema: Schema, twins: Twins, learned: FloatArray, changing: frozenset[int] = frozenset()
+) -> tuple[Batch, IntArray]:
     """Returns problems under a schema with other tables; and the number of each table entry's tuple, -1 for others.
 
-    Where problems bring tables of their own, `learned` is added to those.
+    Where problems bring tables of their own, `learned` is added to those. The costs of `changing` kinds may change.
     """
     structures, blocks = list(batch.structures), _Blocks()
     table_at = np.zeros(len(batch), dtype=np.int64)
     for s in np.unique(batch.structure).tolist():
         given = structures[s]
         if given not in twins:
-            twins[given] = given.under(schema)
+            factors, kinds, free = given._own
+            twins[given] = given.under(schema)._bringing(Own(factors, kinds | (changing - free), free))
         structures[s] = twin = twins[given]
         mine = np.flatnonzero(batch.structure == s)
-        if not twin._own_tables:
-            table_at[mine] = blocks.put(twin.graph.table, twin)
+        if not given._own:
+            table_at[mine] = blocks.of(twin.graph.table, twin)
             continue
         for p in mine.tolist():
             table = _with_own(batch.table[batch.table_at[p] :], given, twin, learned)
-            table_at[p] = blocks.add(table, twin)
+            table_at[p] = blocks.of(table, twin)
     under = Batch(tuple(structures), batch.structure, batch.cost, batch.cost_at, blocks.table, table_at)
     return under, blocks.weight_of
 
 
-class _Blocks:
-    """The tables of some problems, one after the other, those that are alike once."""
+class _Blocks(Blocks):
+    """The tables of some problems, and the number of the tuple that each entry is of; -1 if it is not learned."""
 
     def __init__(self) -> None:
-        self.tables: list[FloatArray] = []
-        self.weights: list[IntArray] = []
-        self.starts: dict[tuple[bytes, bytes], int] = {}
-        self.size = 0
+        super().__init__()
+        self._weights: list[IntArray] = [ints(())]
 
-    def put(self, table: FloatArray, structure: Structure) -> int:
+    def of(self, table: FloatArray, structure: Structure) -> int:
         """Adds the tables of a structure, unless they are there; returns where they start."""
-        weights = _tuples_of(structure)
-        key = table.tobytes(), weights.tobytes()
-        if key not in self.starts:
-            self.starts[key] = self.add(table, structure, weights)
-        return self.starts[key]
-
-    def add(self, table: FloatArray, structure: Structure, weights: IntArray | None = None) -> int:
-        """Adds some tables; returns where they start."""
-        at, self.size = self.size, self.size + len(table)
-        self.tables.append(table)
-        self.weights.append(_tuples_of(structure) if weights is None else weights)
+        weights, size = _tuples_of(structure), self.size
+        at = self.put(table, weights.tobytes())
+        if self.size > size:
+            self._weights.append(weights)
         return at
 
     @property
-    def table(self) -> FloatArray:
-        """All of them."""
-        return np.concatenate([np.zeros(0), *self.tables])
-
-    @property
     def weight_of(self) -> IntArray:
-        """The number of the tuple that each entry is of; -1 if it is not learned."""
-        return np.concatenate([ints(()), *self.weights])
+        """The number of the tuple of each entry."""
+        return np.concatenate(self._weights)
 
 
 def _tuples_of(structure: Structure) -> IntArray:
@@ -260,8 +252,7 @@ def _tuples_of(structure: Structure) -> IntArray:
 def _with_own(own: FloatArray, given: Structure, twin: Structure, learned: FloatArray) -> FloatArray:
     """Returns the tables of a problem that brings some of its own, with what was learned added to these."""
     table = twin.graph.table.copy()
-    for f in twin._own_tables:
-        kind, at, was = twin.factors[f].kind, int(twin.graph.table_at[f]), int(given.graph.table_at[f])
+    for kind, was, at in shared_slots(given, twin):
         table[at : at + kind.size] = own[was : was + kind.size]
         if kind.learned:
             table[at : at + kind.size] += learned[kind.weight_at : kind.weight_at + kind.size]

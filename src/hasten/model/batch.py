@@ -15,6 +15,7 @@ from hasten.errors import ProblemError
 from hasten.kernels.layout import COST, GRAPH, TABLE, VARIABLE, BatchArrays
 from hasten.model.problem import Problem, Scorer, check_costs, loss_weights
 from hasten.model.structure import Structure
+from hasten.model.tables import Blocks, Brought, Tables, filled, read_by_kind, refilled, widened
 from hasten.support.arrays import Chosen, FloatArray, IntArray, chosen_numbers, floats, ints, offsets, plain
 
 ONLY = np.zeros(1, dtype=np.int64)  # the number of the only problem, of its structure, and where its tables start
@@ -135,7 +136,7 @@ class Batch:
         cls, structures: Sequence[Structure], structure: IntArray, costs: FloatArray | Scorer, ids: IntArray | None
     ) -> Batch:
         """Does what `build` says with arrays that nobody else holds."""
-        structures = [each.opened(()) if each._own_tables else each for each in structures]
+        structures = [each.opened(()) if each._own else each for each in structures]
         if ids is not None and len(ids) != len(structure):
             raise ProblemError(f"Got {len(ids)} ids for {len(structure)} problems. Give one for each.")
         if structure.size and not (structure.min() >= 0 and structure.max() < len(structures)):
@@ -304,6 +305,27 @@ class Batch:
             self.scorer,
             None if self.ids is None else self.ids[chosen],
         )
+
+    def with_tables(self, tables: Tables) -> Batch:
+        """Returns these problems with other tables for all factors of some kinds, by the kind or its name.
+
+        Nothing is compiled for tables that come again with other costs, so this is the way to change them in training.
+        """
+        structures, blocks = list(self.structures), Blocks()
+        table_at, brought = np.zeros(len(self), dtype=np.int64), dict[int, Brought]()
+        for s in np.unique(self.structure).tolist():
+            given = structures[s]
+            if id(given.schema) not in brought:
+                brought[id(given.schema)] = read_by_kind(given.schema, tables)
+            mine = brought[id(given.schema)]
+            structures[s] = wide = widened(given, mine)
+            if not given._own:
+                table_at[self.structure == s] = blocks.put(filled(wide, mine))
+                continue
+            for p in np.flatnonzero(self.structure == s).tolist():
+                table_at[p] = blocks.put(refilled(given, self.table[self.table_at[p] :], wide, mine))
+        known = tuple(structures)
+        return Batch(known, self.structure, self.cost, self.cost_at, blocks.table, table_at, self.scorer, self.ids)
 
     def __getstate__(self) -> dict[str, Any]:
         """What is copied or pickled: nothing derived, since that holds addresses."""

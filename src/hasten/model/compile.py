@@ -7,7 +7,8 @@ each schema (`Moulds`), and the rest is arithmetic on whole arrays.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -42,6 +43,20 @@ NO_INTS, NO_FLOATS = ints(()), np.zeros(0)
 EXACT = 2.0**53  # sums of whole numbers below this are exact
 NOISE = 1e-9  # how far, relatively, a limit may be from the whole number that it stands for
 MAX_LAYOUTS = 64  # of one schema's tables that are kept
+
+
+class Own(NamedTuple):
+    """Which tables problems bring, in place of the schema's; false if none."""
+
+    factors: frozenset[int] = frozenset()  # one for each of these factors
+    kinds: frozenset[int] = frozenset()  # one for all factors of each of these kinds, forbidding what the schema does
+    free: frozenset[int] = frozenset()  # likewise, but what the schema forbids may be allowed
+
+    def __bool__(self) -> bool:
+        return any(map(len, self))
+
+
+NONE_OWN = Own()
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -94,7 +109,7 @@ class TableLayout:
 class Moulds:
     """What factors have in common with others of their kind, for all kinds of a schema: factors are cast in these."""
 
-    def __init__(self, kinds: Iterable[FactorKind], changing: bool = False) -> None:
+    def __init__(self, kinds: Iterable[FactorKind]) -> None:
         self.kinds = list(kinds)
         self.arity = ints(len(kind.roles) for kind in self.kinds)
         self.slot_first = offsets(self.arity)
@@ -103,19 +118,23 @@ class Moulds:
             [NO_INTS, *[kind.message_at + offsets(kind.shape)[:-1] for kind in self.kinds]]
         )  # where the starting messages of each role start
         self.weight_at = ints(kind.weight_at for kind in self.kinds)
-        self.tables = [_table_of(kind, changing and kind.learned) for kind in self.kinds]
+        self.tables = [_table_of(kind) for kind in self.kinds]
         self.layouts = Cache[tuple[int, ...], TableLayout](MAX_LAYOUTS)  # by the kinds in the order of their first use
 
-    def cast(self, kind_of: IntArray, scope: IntArray, own: Sequence[int] = ()) -> Factors:
-        """Returns the factors of some kinds and scopes; the problems bring the tables of those listed in `own`."""
+    def cast(self, kind_of: IntArray, scope: IntArray, own: Own = NONE_OWN) -> Factors:
+        """Returns the factors of some kinds and scopes; problems bring the tables that `own` lists."""
         arity = self.arity[kind_of]
         slots = ranges(self.slot_first[kind_of], arity)
         table_of, tables = kind_of, self.tables
         if own:
             table_of, tables = kind_of.copy(), list(tables)
-            for f in own:
+            for k in own.kinds:
+                tables[k] = self._changing(k)
+            for k in own.free:
+                tables[k] = self._free(k)
+            for f in sorted(own.factors):
                 table_of[f] = len(tables)
-                tables.append(Table.of(np.zeros(self.kinds[kind_of[f]].shape), soft=True))
+                tables.append(self._free(int(kind_of[f])))
         used = tuple(dict.fromkeys(table_of.tolist()))
         layout = None if own else self.layouts.get(used)
         if layout is None:
@@ -126,11 +145,23 @@ class Moulds:
             arity, scope, self.stride[slots], self.start_at[slots], self.weight_at[kind_of], table_of, layout
         )
 
+    def _changing(self, k: int) -> Table:
+        """Returns the table of a kind in whose place problems bring others, which forbid at least the same."""
+        table = self.tables[k]
+        return self._free(k) if table is None else replace(table, soft=True)
 
-def _table_of(kind: FactorKind, changing: bool) -> Table | None:
+    def _free(self, k: int) -> Table:
+        """Returns a table in whose place problems bring others, which forbid whatever they like."""
+        return Table.of(np.zeros(self.kinds[k].shape), soft=True)
+
+    @cached_property
+    def forbidden(self) -> list[IntArray]:
+        """The entries that the table of each kind forbids."""
+        return [NO_INTS if table is None else np.isposinf(table.values).nonzero()[0] for table in self.tables]
+
+
+def _table_of(kind: FactorKind) -> Table | None:
     values = kind.table
-    if changing:  # problems may bring others that forbid the same
-        return Table.of(np.zeros(kind.shape) if values is None else values, soft=True)
     return None if values is None else Table.of(values, soft=bool(values[np.isfinite(values)].any()))
 
 

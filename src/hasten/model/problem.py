@@ -7,7 +7,7 @@ single variables, when and if the search needs them (paper §4.1).
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
@@ -17,8 +17,8 @@ import numpy as np
 from hasten.errors import ProblemError
 from hasten.kernels.score import total_cost
 from hasten.model.rules import Rule
-from hasten.model.schema import check_table
 from hasten.model.structure import Structure
+from hasten.model.tables import NOTHING, Tables, bring, filled, read_tables, refilled, widened
 from hasten.support.arrays import FloatArray, IntArray, floats
 
 if TYPE_CHECKING:
@@ -74,22 +74,19 @@ class Problem:
         costs: Costs,
         *,
         maximize: bool = False,
-        tables: Mapping[int, FloatArray],
+        tables: Tables,
         rules: tuple[Rule, ...],
         id: int,
     ) -> Problem:
         """Checks costs, or scores to maximise, tables and rules against their structure."""
-        if tables or structure._own_tables:  # another problem's tables are not this one's
-            structure = structure.opened(tables)
-        if rules:
-            structure = structure.with_rules(rules)
-        graph = structure.graph
-        table = graph.table
-        if tables:
-            table = table.copy()
-            for f, given in tables.items():
-                kind = structure.factors[f].kind
-                table[graph.table_at[f] : graph.table_at[f] + kind.size] = check_table(given, kind).ravel()
+        if tables and not rules:
+            structure, table = bring(structure, tables)
+        else:
+            brought = read_tables(structure, tables) if tables else NOTHING
+            structure = structure._bringing(brought.own)  # another problem's tables are not this one's
+            if rules:
+                structure = structure.with_rules(rules)
+            table = filled(structure, brought) if tables else structure.graph.table
         if callable(costs):
             return cls(structure, None, Negated(costs) if maximize else costs, table, id)
         return cls(structure, _flat_costs(structure, costs, maximize), None, table, id)
@@ -113,6 +110,16 @@ class Problem:
         from hasten.model.batch import Batch
 
         return Batch.of_one(self)
+
+    def with_tables(self, tables: Tables) -> Problem:
+        """Returns this problem with other tables: of factors, by number, or of all factors of a kind, by its name.
+
+        Where both are given, a factor's own counts. What the problem brought before stays, unless it is given anew.
+        """
+        brought = read_tables(self.structure, tables)
+        structure = widened(self.structure, brought)
+        table = refilled(self.structure, self.table, structure, brought)
+        return Problem(structure, self._cost, self.scorer, table, self.id)
 
     @property
     def n_variables(self) -> int:

@@ -209,7 +209,6 @@ class Schema:
         self.n_weights = 0
         self.n_messages = 0
         self._closed = False
-        self._changing = False  # whether problems bring other costs in the tables of learned factors
         self._compiled: WeakValueDictionary[object, Compiled] = WeakValueDictionary()  # by shape; see `Compiled`
 
     def variable(self, name: str, labels: Sequence[str]) -> VariableKind:
@@ -313,10 +312,10 @@ class Schema:
         self._closed = True
         return Structure(self)
 
-    def with_tables(self, tables: Mapping[str, FloatArray], changing: bool = False) -> Schema:
+    def with_tables(self, tables: Mapping[str, FloatArray]) -> Schema:
         """Returns a schema of the same kinds and rules in which some factors, by name, have other tables.
 
-        With `changing`, problems may bring other costs in the tables of learned factors, but forbid the same tuples.
+        Its structures are new shapes, which are compiled; `Batch.with_tables` is for tables that keep changing.
         """
         other = Schema()
         for kind in self.variables.values():
@@ -330,7 +329,6 @@ class Schema:
             if table is not None:
                 like.set_table(table)
         other.rules, other.n_weights, other.n_messages = self.rules, self.n_weights, self.n_messages
-        other._changing = changing
         return other
 
     @property
@@ -358,7 +356,7 @@ class Schema:
         """What compiling needs of the factor kinds; only once the schema is closed."""
         from hasten.model.compile import Moulds
 
-        return Moulds(self.factors.values(), self._changing)
+        return Moulds(self.factors.values())
 
     def _check_open(self) -> None:
         if self._closed:
@@ -452,6 +450,6 @@ def check_table(table: FloatArray, kind: FactorKind) -> FloatArray:
             f"{kind.name} needs a table of shape {kind.shape}, an axis per role "
             f"({', '.join(kind.roles)}), got {table.shape}."
         )
-    if np.isnan(table).any() or np.isneginf(table).any():
+    if not np.isfinite(table).all() and (np.isnan(table).any() or np.isneginf(table).any()):
         raise SchemaError(f"{kind.name}: a table holds finite costs, or inf where forbidden; got nan or -inf.")
     return table

@@ -9,7 +9,7 @@ of its shape does and, up to `MAX_KEPT` bytes of all shapes together, until othe
 from __future__ import annotations
 
 from array import array
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING
@@ -19,7 +19,9 @@ import numpy as np
 from hasten.errors import SchemaError
 from hasten.kernels.layout import Graph
 from hasten.model.compile import (
+    NONE_OWN,
     Fields,
+    Own,
     Rows,
     compile_factors,
     compile_graph,
@@ -35,6 +37,7 @@ if TYPE_CHECKING:
     from hasten.model.batch import Batch
     from hasten.model.elimination import Reduction
     from hasten.model.problem import Costs, Problem
+    from hasten.model.tables import Tables, Way
 
 MAX_KEPT = 64 * 2**20  # bytes of compiled shapes, used last, that are kept although no structure has them
 MAX_OPENED = 64  # how many sets of own tables a structure remembers
@@ -118,12 +121,13 @@ class Structure:
         self.kinds: list[VariableKind] = []
         self.factors: list[Factor] = []
         self._order: tuple[int, ...] | None = None
-        self._own_tables: frozenset[int] = frozenset()  # factors whose tables each problem brings
+        self._own = NONE_OWN  # the tables that each problem brings
         self._closed = False
         self._scopes = _Scopes()
         self._compiled_scopes: tuple[Fields, Fields] | None = None  # once structures with more rules share it
         self._terms = Terms()
-        self._opened = Cache[frozenset[int], Structure](MAX_OPENED)
+        self._opened = Cache[Own, Structure](MAX_OPENED)
+        self._ways: Cache[tuple[str, ...], Way] = Cache(MAX_OPENED)  # of tables by the names of their kinds
 
     def add(self, kind: VariableKind) -> int:
         """Adds a variable and returns its number."""
@@ -227,15 +231,15 @@ class Structure:
         costs: Costs,
         *,
         maximize: bool = False,
-        tables: Mapping[int, FloatArray] | None = None,
+        tables: Tables | None = None,
         rules: Iterable[Rule] = (),
         id: int = 0,
     ) -> Problem:
         """Returns this structure with costs: a list or array per variable, one flat one, or a lazy scorer.
 
         With `maximize` they are scores: costs are minus these, and -inf forbids. Tables hold costs all the same.
-        `tables` gives factors, by number, a table of their own for this problem; `rules` adds rows to it. `id`
-        is what a lazy scorer is told of which problem is meant.
+        `tables` gives this problem other tables: of single factors, by number, or of all factors of a kind, by the
+        kind or its name. `rules` adds rows to it. `id` is what a lazy scorer is told of which problem is meant.
         """
         from hasten.model.problem import Problem
 
@@ -279,7 +283,7 @@ class Structure:
         self._closed = True
         names = (*self.schema.rules, *self._terms.names)
         terms = tuple([each.tobytes() for each in self._terms.arrays])
-        key = (self._scopes.key, self._order, self._own_tables, names, terms)
+        key = (self._scopes.key, self._order, self._own, names, terms)
         compiled = self.schema._compiled.get(key)
         if compiled is None:
             variables, factors = self._variables_and_factors()
@@ -297,8 +301,7 @@ class Structure:
         scopes = self._scopes
         order = np.arange(len(self.kinds)) if self._order is None else ints(self._order)
         variables = compile_variables(np.array(scopes.first), order)
-        own = sorted(self._own_tables)
-        factors = self.schema._moulds.cast(np.array(scopes.factor_kind), np.array(scopes.scope), own)
+        factors = self.schema._moulds.cast(np.array(scopes.factor_kind), np.array(scopes.scope), self._own)
         return variables, compile_factors(variables, factors)
 
     def _rows(self) -> Rows:
@@ -326,23 +329,38 @@ class Structure:
 
     def opened(self, factors: Iterable[int]) -> Structure:
         """Returns this structure with a table slot of its own for each of some factors."""
-        chosen = frozenset(factors)
-        for factor in chosen:
-            if not 0 <= factor < len(self.factors):
-                raise SchemaError(f"There is no factor {factor}. This structure has {len(self.factors)}.")
-        self._closed = True
-        copy = self._opened.get(chosen)
+        return self._bringing(Own(frozenset(factors)))
+
+    def _bringing(self, own: Own) -> Structure:
+        """Returns this structure with slots for the tables that its problems bring."""
+        if own == self._own:
+            return self
+        copy = self._opened.get(own)
         if copy is None:
+            for factor in own.factors:
+                if not 0 <= factor < len(self.factors):
+                    raise SchemaError(f"There is no factor {factor}. This structure has {len(self.factors)}.")
+            self._closed = True
             copy = self._copy()
-            copy._own_tables, copy._closed = chosen, True  # it shares its variables and factors
-            self._opened.put(chosen, copy)
+            copy._own, copy._closed = own, True  # it shares its variables and factors
+            if not self._own:  # copies of copies of copies would be kept otherwise
+                self._opened.put(own, copy)
         return copy
+
+    @cached_property
+    def _slots(self) -> dict[int, int]:
+        """Where the table that all factors of a kind share starts, by kind; for those that have one."""
+        kinds, table_at = np.array(self._scopes.factor_kind), self.graph.table_at
+        shared = table_at >= 0
+        shared[list(self._own.factors)] = False
+        used, first = np.unique(kinds[shared], return_index=True)
+        return dict(zip(used.tolist(), table_at[shared][first].tolist(), strict=True))
 
     def with_rules(self, rules: Iterable[Rule]) -> Structure:
         """Returns this structure with more rules."""
         self._closed = True
         copy = self._copy()
-        copy._own_tables = self._own_tables
+        copy._own = self._own
         self._compiled_scopes = copy._compiled_scopes = self._variables_and_factors()
         for rule in rules:
             if not isinstance(rule, Rule):
@@ -355,7 +373,7 @@ class Structure:
         """Returns this structure under a schema that differs in its tables alone (`Schema.with_tables`)."""
         self._closed = schema._closed = True
         copy = self._copy()
-        copy.schema, copy._own_tables, copy._closed = schema, self._own_tables, True
+        copy.schema, copy._own, copy._closed = schema, self._own, True
         return copy
 
     def _copy(self) -> Structure:

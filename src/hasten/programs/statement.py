@@ -103,9 +103,10 @@ class Statement:
         value = np.einsum("ij,ij->i", x, objectives) + self.constant
         if len(self.products.left):
             value += (self.products.weight * x[:, self.products.left] * x[:, self.products.right]).sum(axis=1)
-        for table in self.tables:
-            at = np.nan_to_num(x[:, list(table.scope)] - self.low[list(table.scope)]).astype(np.int64)
-            value += table.costs[tuple(at.T)]
+        if self.tables:
+            at = np.nan_to_num((x - self.low).T).astype(np.int64)  # the values of one column lie side by side
+            for table in self.tables:
+                value += table.costs[tuple([at[j] for j in table.scope])]
         return np.asarray(value)
 
     def broken_rows(self, x: FloatArray) -> IntArray:

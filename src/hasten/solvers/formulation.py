@@ -75,6 +75,7 @@ def formulate(graph: Graph, cuts: Iterable[Sequence[int]] = ()) -> Formulation:
         rows.add(range(graph.first[v], graph.first[v + 1]), (), 1.0, 1.0)
     entries: list[int] = []
     dead = np.zeros(n_labels, dtype=bool)
+    soft = set(graph.soft_at.tolist())  # whose tuples may cost something, if only in some problems
     hall: dict[int, tuple[list[PairRows], list[tuple[int, int]]] | None] = {}
     for f in range(len(graph.table_at)):
         slots = slice(graph.scope_first[f], graph.scope_first[f + 1])
@@ -83,7 +84,7 @@ def formulate(graph: Graph, cuts: Iterable[Sequence[int]] = ()) -> Formulation:
         if at < 0 or len(starts) < 2:
             continue
         if at not in hall:
-            hall[at] = _hall_form(*_table(graph, f))
+            hall[at] = None if at in soft else _hall_form(*_table(graph, f))
         form = hall[at]
         if form is not None:
             for left, right, pairs in form[0]:

@@ -43,7 +43,7 @@ class Lessons:
         for p in usable.tolist():
             structure = batch.structures[batch.structure[p]]
             at = int(batch.table_at[p])
-            own = batch.table[at : at + len(structure.graph.table)].copy() if structure._own_tables else None
+            own = batch.table[at : at + len(structure.graph.table)].copy() if structure._own else None
             cost = batch.cost[batch.cost_at[p] : batch.cost_at[p + 1]].copy()
             mine = labels[batch.variable_at[p] : batch.variable_at[p + 1]].copy()
             self.kept.append(Lesson(structure, cost, own, mine))
