@@ -20,7 +20,7 @@ from hasten.programs.labels import Space
 from hasten.programs.native import NATIVE, Native, highs_is_elsewhere, make_native
 from hasten.programs.pace import Pace
 from hasten.programs.statement import Statement
-from hasten.proof.certifier import Certifier
+from hasten.proof.certifier import Certifier, n_loaded
 from hasten.solvers import Progress, Solver, make_solver, solve_within
 from hasten.solvers.base import answer
 from hasten.speedup.black_box import better
@@ -62,13 +62,14 @@ class Answering:
     ) -> Solution:
         """Answers one problem, and tries to prove it first or not; `cost` is what the columns cost."""
         now = clock_for(solver)
-        started, deadline = now(), time.monotonic() + seconds
+        started, loaded, deadline = now(), n_loaded(), time.monotonic() + seconds
         found: Solution | None = None
         if prove:
             found = certifier(seconds)(problem)
         if found is None or not found.status.optimal:
             found = self._ask(problem, cost, space, found, solver, deadline)
-        self.pace.took(prove, 1, now() - started)
+        if loaded == n_loaded():
+            self.pace.took(prove, 1, now() - started)
         return found
 
     def solve_many(
@@ -83,7 +84,7 @@ class Answering:
         """Answers a batch; each problem has so many seconds."""
         parts, start, now = [], 0, clock_for(solver)
         while start < len(batch):
-            began, prove = now(), self.pace.prove_first()
+            began, loaded, prove = now(), n_loaded(), self.pace.prove_first()
             size = 1 if self.pace.looking else self._size if prove else FIRST
             part = batch.select(range(start, min(start + size, len(batch))))
             found: Solutions | None = None
@@ -101,7 +102,8 @@ class Answering:
             elif answers:
                 found = found.replace(left, Solutions.of(part.select(left), answers))
             parts.append(found)
-            self.pace.took(prove, len(part), now() - began)
+            if loaded == n_loaded():
+                self.pace.took(prove, len(part), now() - began)
             if prove and not self.pace.looking:
                 often = 8 * len(answers) > len(part)  # where the solver is asked often, mind the pace
                 self._size = FIRST if often else min(MOST, 4 * self._size)

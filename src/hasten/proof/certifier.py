@@ -375,6 +375,11 @@ def _seconds(effort: Effort) -> float:
     return SPEED * (effort.max_sweeps + effort.max_nodes)
 
 
+def n_loaded() -> int:
+    """Returns how many of the drivers that prove were loaded or compiled: where that changed, time tells nothing."""
+    return sum(len(getattr(driver, "overloads", ())) for driver in (look_at_some, eliminate_some, certify_some))
+
+
 def _load_kernels() -> None:
     """Loads or compiles what a proof needs, so that this does not count as the first problem's time."""
     if not getattr(certify_some, "overloads", True):
