@@ -191,6 +191,7 @@ def test_ctrl_c_gets_through_a_solver_that_is_given_the_program() -> None:
     program = Program(build.statement())
     assert program.only_solver
     timer = threading.Timer(1.0, lambda: signal.raise_signal(signal.SIGINT))
+    handler = signal.signal(signal.SIGINT, signal.default_int_handler)  # ignored where tests run in the background
     started = time.monotonic()
     with pytest.raises(KeyboardInterrupt):  # noqa: PT012, the timer must not outlive the call
         try:
@@ -198,6 +199,7 @@ def test_ctrl_c_gets_through_a_solver_that_is_given_the_program() -> None:
             program.solve(time_limit=30)
         finally:
             timer.cancel()
+            signal.signal(signal.SIGINT, handler)
     assert time.monotonic() - started < 10
 
 
