@@ -73,14 +73,14 @@ from hard import spin_glass
 from hasten.solvers import make_solver
 
 solver, problem = make_solver("toulbar2"), spin_glass(3)
-best, helper = solver.solve(problem).cost, solver._helper
+best, mine = solver.solve(problem).cost, solver._child
 child = os.fork()
 if not child:
     same = solver.solve(problem).cost == best
-    sys.exit(0 if same and solver._helper is not helper else 1)  # ends its own helper, not its parent's
+    sys.exit(0 if same and solver._child is not mine else 1)  # ends its own process, not its parent's
 _, status = os.waitpid(child, 0)
 same = solver.solve(problem).cost == best
-sys.exit(os.waitstatus_to_exitcode(status) if same and solver._helper is helper else 3)
+sys.exit(os.waitstatus_to_exitcode(status) if same and solver._child is mine else 3)
 """
 
 

@@ -13,7 +13,7 @@ import os
 import sys
 from collections.abc import Mapping
 from contextlib import suppress
-from typing import IO, Any, cast
+from typing import Any, cast
 
 import numpy as np
 
@@ -139,45 +139,6 @@ def serve() -> None:
             said = cast(HighsProgram, program).solve(asked["objective"], asked["seconds"])
         answers.write(json.dumps(said) + "\n")
         answers.flush()
-
-
-class Elsewhere:
-    """HiGHS in a process of its own."""
-
-    def __init__(self) -> None:
-        import subprocess
-
-        self._parent = os.getpid()
-        self._process = subprocess.Popen(
-            [sys.executable, "-P", __file__],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL,
-            text=True,
-            env=os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)},
-            start_new_session=True,  # so that Ctrl-C is not for it
-        )
-
-    def ask(self, request: Mapping[str, Any]) -> dict[str, Any] | None:
-        """Returns what it says; None if the process ended over it."""
-        asked, answers = cast(IO[str], self._process.stdin), cast(IO[str], self._process.stdout)
-        try:
-            asked.write(json.dumps(request) + "\n")
-            asked.flush()
-            said = answers.readline()
-        except OSError:
-            return None
-        return cast(dict[str, Any], json.loads(said)) if said else None
-
-    def end(self) -> None:
-        """Ends the process, unless it belongs to the parent of a fork."""
-        if os.getpid() != self._parent:
-            return
-        self._process.kill()
-        self._process.wait()
-        for pipe in (self._process.stdin, self._process.stdout):
-            with suppress(OSError, ValueError):
-                cast(IO[str], pipe).close()
 
 
 if __name__ == "__main__":

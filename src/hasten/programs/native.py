@@ -15,11 +15,13 @@ import numpy as np
 from hasten.errors import SolverError, SolverTooSmall, SolverWrong
 from hasten.model.compile import row_limits
 from hasten.model.solution import Status
-from hasten.programs.highs_process import Elsewhere, HighsProgram
+from hasten.programs import highs_process
+from hasten.programs.highs_process import HighsProgram
 from hasten.programs.statement import Statement
 from hasten.solvers import load
 from hasten.solvers.gurobi import PARAMETERS
 from hasten.support.arrays import FloatArray
+from hasten.support.child import Child
 from hasten.support.clock import LeftBehindError, run_waiting
 
 LATE = 0.02  # seconds after its own limit that HiGHS is asked to stop
@@ -63,10 +65,10 @@ class NativeHighs:
     def __init__(self, program: Statement) -> None:
         self._checked = Checker(program, "HiGHS")
         self._here: HighsProgram | None = None
-        self._elsewhere: Elsewhere | None = None
+        self._elsewhere: Child | None = None
         arrays = self._arrays = {name: getattr(program, name) for name in _FIELDS}
         if highs_is_elsewhere():
-            self._elsewhere = Elsewhere()
+            self._elsewhere = Child(highs_process.__file__)
             finalize(self, self._elsewhere.end)
             self._elsewhere.ask({"program": {name: array.tolist() for name, array in arrays.items()}})
         else:

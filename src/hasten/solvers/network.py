@@ -16,8 +16,7 @@ import signal
 import sys
 import threading
 from collections.abc import Mapping
-from contextlib import suppress
-from typing import IO, Any, NamedTuple, cast
+from typing import Any, NamedTuple
 
 _THREAD = threading.local()
 FOREVER = 10**8  # seconds
@@ -72,51 +71,6 @@ def serve() -> None:
         found = solve_network(unary, functions, options, FOREVER)
         answers.write(json.dumps(found) + "\n")
         answers.flush()
-
-
-class Helper:
-    """A process that solves networks. What it is asked, and what it says, go through pipes."""
-
-    def __init__(self) -> None:
-        import subprocess
-
-        self._parent = os.getpid()
-        self._process = subprocess.Popen(
-            [sys.executable, "-P", __file__],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL,
-            text=True,
-            env=os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)},
-            start_new_session=True,  # so that Ctrl-C is not for it
-        )
-
-    def solve(self, unary: list[list[float]], functions: list[Function], options: Mapping[str, Any]) -> Found | None:
-        """Solves a network; None if the process ended over it."""
-        asked: Any = self._process.stdin
-        answers: Any = self._process.stdout
-        try:
-            asked.write(json.dumps([unary, functions, options]) + "\n")
-            asked.flush()
-            said = answers.readline()
-        except OSError:
-            return None
-        return Found(*json.loads(said)) if said else None
-
-    def stop(self) -> None:
-        """Asks for the best answer so far."""
-        if self._process.poll() is None:
-            self._process.send_signal(signal.SIGVTALRM)
-
-    def end(self) -> None:
-        """Ends the process, unless it belongs to the parent of a fork."""
-        if os.getpid() != self._parent:
-            return
-        self._process.kill()
-        self._process.wait()
-        for pipe in (self._process.stdin, self._process.stdout):
-            with suppress(OSError, ValueError):  # what it was never sent, or a thread that still reads
-                cast(IO[str], pipe).close()
 
 
 if __name__ == "__main__":

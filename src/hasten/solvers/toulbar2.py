@@ -12,9 +12,11 @@ version 1.4.0 gets about one in 300 of them wrong on small random problems (its 
 from __future__ import annotations
 
 import math
+import signal
 import threading
 import time
 from collections.abc import Mapping
+from functools import partial
 from itertools import pairwise
 from typing import Any
 from weakref import finalize
@@ -26,13 +28,14 @@ from hasten.kernels.layout import Graph
 from hasten.model.problem import Problem
 from hasten.model.schema import MAX_TABLE
 from hasten.model.solution import Status
-from hasten.solvers import load
+from hasten.solvers import load, network
 from hasten.solvers.base import LEFT_BEHIND, ModelSolver, Outcome
-from hasten.solvers.network import Found, Function, Helper, solve_network
+from hasten.solvers.network import Found, Function, solve_network
 from hasten.solvers.objective import Objective
 from hasten.solvers.rules import whole_row
 from hasten.solvers.whole import Rounding, check_precision
 from hasten.support.arrays import FloatArray, IntArray
+from hasten.support.child import Child
 
 _ONE_AT_A_TIME = threading.Lock()
 
@@ -114,7 +117,7 @@ class Toulbar2Solver(ModelSolver[Toulbar2Model]):
         native: Mapping[str, Any] | None = None,
     ) -> None:
         super().__init__(time_limit, max_models, interruptible, native)
-        self._helper: Helper | None = None
+        self._child: Child | None = None
         if not interruptible:
             self._lock = _ONE_AT_A_TIME
 
@@ -129,35 +132,35 @@ class Toulbar2Solver(ModelSolver[Toulbar2Model]):
 
     def _forget(self, problem: Problem) -> None:
         super()._forget(problem)
-        helper, self._helper = self._helper, None
-        if helper is not None:
-            helper.end()
+        child, self._child = self._child, None
+        if child is not None:
+            child.end()
 
     def _network(self, unary: list[list[float]], functions: list[Function], deadline: float) -> Found:
         """Solves a network, elsewhere or here."""
         if not self.interruptible:
             limit = 0 if deadline == math.inf else max(1, math.ceil(deadline - time.monotonic()))
             return solve_network(unary, functions, self.native, limit)
-        if self._helper is None:
-            self._helper = Helper()
-            finalize(self, self._helper.end)
-        helper = self._helper
-        if self._stop.tells(helper.stop):
+        if self._child is None:
+            self._child = Child(network.__file__)
+            finalize(self, self._child.end)
+        child = self._child
+        if self._stop.tells(partial(child.signal, signal.SIGVTALRM)):
             return Found(None, stopped=True)
-        found = helper.solve(unary, functions, self.native)
-        if found is None:
-            if self._helper is helper:
-                self._helper = None
+        said = child.ask([unary, functions, dict(self.native)])
+        if said is None:
+            if self._child is child:
+                self._child = None
             raise SolverError('toulbar2 ended without an answer. Use solver="highs".')
-        return found
+        return Found(*said)
 
     def renew_locks(self) -> None:
-        """Takes a new lock, in a forked child, that all share again who work in it; leaves the parent its helper."""
+        """Takes a new lock, in a forked child, that all share again who work in it; leaves the parent its process."""
         global _ONE_AT_A_TIME
         super().renew_locks()
-        if self._helper is not None:
-            LEFT_BEHIND.append(self._helper)
-            self._helper = None
+        if self._child is not None:
+            LEFT_BEHIND.append(self._child)
+            self._child = None
         if not self.interruptible:
             if _ONE_AT_A_TIME.locked():
                 _ONE_AT_A_TIME = threading.Lock()
