@@ -136,7 +136,7 @@ def test_it_chooses_the_width_that_computes_least():
 
 def test_choose_takes_the_last_theta_that_passed():
     def row(width: int, theta: float, share: float, passed: bool) -> Candidate:
-        return Candidate(width, theta, 0, 10, 0.0, share, passed)
+        return Candidate(width=width, theta=theta, n_changed=0, n=10, limit=0.0, share=share, passed=passed)
 
     table = [
         row(1, math.inf, 1, True),

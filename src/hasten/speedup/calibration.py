@@ -42,22 +42,42 @@ def theta_in_words(theta: float, digits: int = 4) -> str:
     return "forced" if theta == FORCED else f"{theta:.{digits}g}"
 
 
-@dataclass(frozen=True, slots=True)
-class Candidate:
-    """A theta as tested: how many of `n` answers it changed, at most what share, and what it computed."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Tested:
+    """What testing a way to skip costs found: how many of `n` answers it changed, and what it computed."""
 
-    width: int
-    theta: float
     n_changed: int
     n: int
-    limit: float
-    share: float
+    limit: float  # of the share that it changes
+    share: float  # of the costs that it computes
     passed: bool
 
     @property
     def changed(self) -> float:
         """The share of answers that it changed."""
         return self.n_changed / self.n if self.n else math.nan
+
+    @property
+    def row(self) -> str:
+        """What it found, as the end of a row below `HEADINGS`."""
+        return f"{self.share:>8.1%} {self.changed:>8.2%} {self.limit:>8.2%}{'' if self.passed else '  too risky'}"
+
+
+HEADINGS = f"{'costs':>8} {'changed':>8} {'at most':>8}"
+
+
+def limit_in_words(limit: float, confidence: float, risk: float, met: bool) -> str:
+    """Returns what a choice rests on, in words."""
+    unmet = "" if met else ", which no candidate met"
+    return f"(at most {limit:.2%}, with confidence {confidence:.0%}; the risk allowed is {risk:.2%}{unmet})"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Candidate(Tested):
+    """A theta as tested, at a width."""
+
+    width: int
+    theta: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,15 +100,10 @@ class Calibration:
         lines = [
             f"theta {theta_in_words(self.theta)} at width {self.width}: computes {self.share:.1%} of the costs, "
             f"changes {self.changed:.2%} of the answers against the {self.against}",
-            f"(at most {self.limit:.2%}, with confidence {self.confidence:.0%}; the risk allowed is "
-            f"{self.risk:.2%}{'' if self.met else ', which no candidate met'})",
-            f"{'width':>5} {'theta':>10} {'costs':>8} {'changed':>8} {'at most':>8}",
+            limit_in_words(self.limit, self.confidence, self.risk, self.met),
+            f"{'width':>5} {'theta':>10} {HEADINGS}",
         ]
-        lines += [
-            f"{row.width:>5} {theta_in_words(row.theta):>10} {row.share:>8.1%} {row.changed:>8.2%} {row.limit:>8.2%}"
-            f"{'' if row.passed else '  too risky'}"
-            for row in self.table
-        ]
+        lines += [f"{each.width:>5} {theta_in_words(each.theta):>10} {each.row}" for each in self.table]
         lines += [self.note] if self.note else []
         return "\n".join(lines)
 
@@ -140,7 +155,17 @@ def calibrate(
             limit = 0.0 if same else upper_limit(n_changed, len(tested), sure)
             share = float(found.n_costs.sum()) / max(1, int(tested.variable_at[-1]))
             passed = limit <= risk
-            table.append(Candidate(width, theta, n_changed, len(tested), limit, share, passed))
+            table.append(
+                Candidate(
+                    width=width,
+                    theta=theta,
+                    n_changed=n_changed,
+                    n=len(tested),
+                    limit=limit,
+                    share=share,
+                    passed=passed,
+                )
+            )
             if not passed:
                 break
     best = choose(table)

@@ -13,7 +13,6 @@ that is truly too risky passes with a chance of at most 1 - confidence. This hol
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 
@@ -28,7 +27,7 @@ from hasten.proof.certifier import Certifier
 from hasten.search.beam import place
 from hasten.search.searcher import Searcher
 from hasten.speedup.audit import upper_limit
-from hasten.speedup.calibration import disagreeing
+from hasten.speedup.calibration import HEADINGS, Tested, disagreeing, limit_in_words
 from hasten.support.arrays import BoolArray, FloatArray, IntArray, ranges
 from hasten.support.checks import check_number
 
@@ -119,21 +118,11 @@ def hold(batch: Batch, cost: FloatArray, guessed: BoolArray, label: IntArray) ->
     return held
 
 
-@dataclass(frozen=True, slots=True)
-class Tested:
-    """A `max_doubt` as tested: how many of `n` answers it changed, at most what share, what it computed."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TestedDoubt(Tested):
+    """A `max_doubt` as tested."""
 
     max_doubt: float
-    n_changed: int
-    n: int
-    limit: float
-    share: float
-    passed: bool
-
-    @property
-    def changed(self) -> float:
-        """The share of answers that it changed."""
-        return self.n_changed / self.n if self.n else math.nan
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,21 +136,16 @@ class GateCalibration:
     changed: float  # the share of answers that were not the black box's
     limit: float  # the upper limit of that share
     share: float  # of the dear costs that the choice computes
-    table: tuple[Tested, ...]  # the candidates tested, up to the first that failed
+    table: tuple[TestedDoubt, ...]  # the candidates tested, up to the first that failed
 
     def __str__(self) -> str:
         lines = [
             f"max_doubt {self.max_doubt:.3g}: computes {self.share:.1%} of the dear costs, changes {self.changed:.2%} "
             "of the answers against the black box",
-            f"(at most {self.limit:.2%}, with confidence {self.confidence:.0%}; the risk allowed is "
-            f"{self.risk:.2%}{'' if self.met else ', which no candidate met'})",
-            f"{'max_doubt':>10} {'costs':>8} {'changed':>8} {'at most':>8}",
+            limit_in_words(self.limit, self.confidence, self.risk, self.met),
+            f"{'max_doubt':>10} {HEADINGS}",
         ]
-        lines += [
-            f"{row.max_doubt:>10.3g} {row.share:>8.1%} {row.changed:>8.2%} {row.limit:>8.2%}"
-            f"{'' if row.passed else '  too risky'}"
-            for row in self.table
-        ]
+        lines += [f"{each.max_doubt:>10.3g} {each.row}" for each in self.table]
         return "\n".join(lines)
 
 
@@ -189,13 +173,22 @@ def calibrate_gate(
         raise ProblemError(f"Got {len(answers)} answers for {len(batch)} problems. Give one for each.")
     cost, guesses = search.guess(batch)
     n_dear = max(1, int(guesses.dear.sum()))
-    table: list[Tested] = []
+    table: list[TestedDoubt] = []
     for max_doubt in DOUBTS:
         found = replace(search, max_doubt=max_doubt).answer(batch, cost.copy(), guesses, n_jobs)
         n_changed = int(disagreeing(found, answers).sum())
         limit = upper_limit(n_changed, len(batch), confidence)
         share = 1 - float((batch.n_variables - found.n_costs).sum()) / n_dear
-        table.append(Tested(max_doubt, n_changed, len(batch), limit, share, limit <= risk))
+        table.append(
+            TestedDoubt(
+                max_doubt=max_doubt,
+                n_changed=n_changed,
+                n=len(batch),
+                limit=limit,
+                share=share,
+                passed=limit <= risk,
+            )
+        )
         if not table[-1].passed:
             break
     passed = [row for row in table if row.passed]

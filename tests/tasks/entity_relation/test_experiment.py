@@ -239,7 +239,16 @@ def test_a_tagger_says_what_its_theta_rests_on(tagger):
     assert "a risk of 0.01 needs 3,721 sentences to learn from, and there were 300" in explain_theta(None, 300, 0.01)
     assert math.isinf(tagger.theta)
     chosen = Calibration(
-        1.5, 2, True, 0.01, 0.95, "search", 0.002, 0.007, 0.61, (Candidate(2, 1.5, 1, 500, 0, 0, True),)
+        1.5,
+        2,
+        True,
+        0.01,
+        0.95,
+        "search",
+        0.002,
+        0.007,
+        0.61,
+        (Candidate(width=2, theta=1.5, n_changed=1, n=500, limit=0, share=0, passed=True),),
     )
     said = explain_theta(chosen, 5000, 0.01)
     assert said.startswith("Theta for search mode: 1.5. On 500 sentences held out it computed 61% of the costs")
