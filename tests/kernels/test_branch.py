@@ -15,6 +15,7 @@ from proofs import assert_sound, begin
 from scratch import tree_for
 from strategies import entity_relation, random_problem, small_problems
 
+from hasten.kernels.layout import Instance
 from hasten.kernels.proof import branch, dual
 from hasten.kernels.proof import look as looking
 from hasten.model.batch import Batch
@@ -47,12 +48,11 @@ def run_branch(
     for n in range(root_sweeps):
         if not d.sweep(graph, problem.table, n % 2 == 0, dual):
             return b.FINISHED, INF, 0, labels
-    n_messages = d.n_messages(graph)
-    tree = tree_for(graph)
+    known = branch.Known(labels, size, opened(looking.rounding)(graph, size))
+    instance = Instance(graph, problem.cost, problem.table)
     outcome, cost, n_nodes = b.branch(
-        graph, problem.cost, problem.table, dual, tree, n_messages, node_sweeps, dive_nodes, max_nodes,
-        given_cost, labels, size, opened(looking.rounding)(graph, size),
-    )  # fmt: skip
+        instance, dual, tree_for(graph), node_sweeps, dive_nodes, max_nodes, given_cost, known
+    )
     return outcome, cost, n_nodes, labels
 
 

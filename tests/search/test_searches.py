@@ -22,6 +22,7 @@ import hasten
 from hasten.errors import NoAnswerError, ProblemError
 from hasten.jit.compiling import DRIVERS
 from hasten.kernels import search as beam
+from hasten.kernels.layout import Instance
 from hasten.kernels.search import walk as single
 from hasten.model.batch import Batch
 from hasten.model.problem import Problem
@@ -641,19 +642,18 @@ def test_a_beam_of_one_takes_the_same_steps_with_and_without_room_for_more(probl
     weights = np.round(np.random.default_rng(data.draw(st.integers(0, 99))).normal(size=n_weights) * scale, 1)
     options = beam.Options(1, theta, INF, data.draw(st.booleans()), False)
     n_labels = int(np.diff(graph.first).max(initial=1))
-    found = []
+    instance, found = Instance(graph, problem.cost, problem.table), []
     for short in (False, True):
         n = beam.Sizes(1, problem.n_variables, len(graph.row_low), n_labels)
         floats, ints = np.zeros(beam.n_floats.py_func(n)), np.zeros(beam.n_ints.py_func(n), dtype=np.int64)
-        nodes, scratch, known = beam.beam_in.py_func(floats, ints, n)
+        space = beam.beam_in.py_func(floats, ints, n)
+        nodes, known = space.nodes, space.known
         known[:] = beam.KNOWN if theta == INF else beam.UNKNOWN
         if short:
-            done = opened(single.walk)(graph, problem.cost, problem.table, weights, options, known, nodes, scratch)
+            done = opened(single.walk)(instance, weights, options, space)
         else:
             opened(beam.begin)(graph, problem.cost, options, known, nodes)
-            outcome, _, _ = opened(beam.advance)(
-                graph, problem.cost, problem.table, weights, options, False, known, nodes, 1, 0, False, scratch
-            )
+            outcome, _, _ = opened(beam.advance)(instance, weights, options, False, space, 1, 0)
             done = outcome == beam.DONE
         found.append((done, nodes.labels[0].tolist() if done else None, known.tolist()))
     assert found[0] == found[1]

@@ -80,6 +80,14 @@ class BatchArrays(NamedTuple):
     table: FloatArray
 
 
+class Instance(NamedTuple):
+    """One problem: what kernels are given of it."""
+
+    graph: Graph
+    cost: FloatArray
+    table: FloatArray
+
+
 GRAPH, COST, TABLE, VARIABLE = 0, 1, 2, 3  # the columns of `place`
 
 graph_at = viewer(Graph)
@@ -104,6 +112,12 @@ def tables_of(batch: BatchArrays, p: int) -> FloatArray:
     """Returns the tables of problem `p`, and what follows, as a span."""
     tables: FloatArray = part(batch.table, batch.place[p, TABLE], batch.table.size)
     return tables
+
+
+@kernel
+def instance_of(batch: BatchArrays, p: int) -> Instance:
+    """Returns problem `p`."""
+    return Instance(graph_of(batch, p), costs_of(batch, p), tables_of(batch, p))
 
 
 @kernel

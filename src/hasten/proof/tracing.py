@@ -11,7 +11,7 @@ import numpy as np
 
 from hasten.errors import ProblemError
 from hasten.kernels.eliminate import Plan, eliminate
-from hasten.kernels.layout import Graph
+from hasten.kernels.layout import Graph, Instance
 from hasten.kernels.proof import certify as c
 from hasten.kernels.proof import dual as d
 from hasten.kernels.proof import look as k
@@ -208,7 +208,7 @@ class ProofRecorder:
 
     def put_back(self, call: Watcher, *args: Any) -> Any:
         """The eliminated variables get their labels."""
-        given = float(args[8])
+        given = float(args[-1])
         self.variables = list(range(self.problem.n_variables))
         found = call(*args)
         if found < given and self.eliminated:
@@ -218,11 +218,11 @@ class ProofRecorder:
 
     # -- sweeping -----------------------------------------------------------------------------------------------
 
-    def prove(self, call: Watcher, graph: Graph, cost: FloatArray, table: FloatArray, *rest: Any) -> Any:
+    def prove(self, call: Watcher, instance: Instance, max_sweeps: int, dual: d.Dual, *rest: Any) -> Any:
         """Sweeps begin, or go on."""
-        self.sweeping = cost, table
-        found = call(graph, cost, table, *rest)
-        self.believe(graph, cost, rest[1].belief)
+        self.sweeping = instance.cost, instance.table
+        found = call(instance, max_sweeps, dual, *rest)
+        self.believe(instance.graph, instance.cost, dual.belief)
         self.sweeping = None
         return found
 
@@ -266,7 +266,7 @@ class ProofRecorder:
     def dive(self, call: Watcher, *args: Any) -> Any:
         """All labellings are searched depth first, those that cannot be better left out."""
         draft = self.write(Step.BRANCH, "Dive:")
-        max_nodes = args[5]
+        _, _, _, max_nodes, *_ = args
         self.spend(0)
         if min(int(max_nodes), self.expected_nodes) * self.reduction.size > self.work:
             draft.text = "Dive: too long to watch."

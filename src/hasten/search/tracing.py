@@ -277,7 +277,8 @@ class BeamRecorder(Recorder):
 
     def expand_one(self, call: Watcher, graph: Graph, *args: Any) -> None:
         """A step begins: what the tables add, inf if they forbid a label, and the heuristic."""
-        table, enforce, labels, t, g, h = args[0], args[2], args[3], args[6], args[8], args[9]
+        table, _, enforce, walker, t, _ = args
+        labels, _, _, g, h = walker
         draft = self.begin(graph, t, 1, [labels])
         call(graph, *args)
         n = draft.n_labels
@@ -291,8 +292,9 @@ class BeamRecorder(Recorder):
 
     def choose_one(self, call: Watcher, graph: Graph, *args: Any) -> Any:
         """The costs count."""
-        cost, enforce, k, path, g, h = args
-        draft, first = self.drafts[-1], int(graph.first[args[2]])
+        cost, enforce, k, path, walker = args
+        g, h = walker.g, walker.h
+        draft, first = self.drafts[-1], int(graph.first[k])
         draft.skipped, draft.computed = False, [self.variables[k]]
         draft.path_cost = [float((g[i] + path) + cost[first + i]) for i in range(draft.n_labels)]
         draft.priority = [float(value + h[i]) for i, value in enumerate(draft.path_cost)]
@@ -303,10 +305,11 @@ class BeamRecorder(Recorder):
 
     def assign_one(self, call: Watcher, *args: Any) -> Any:
         """The label is chosen."""
-        draft, chosen, path, g = self.drafts[-1], int(args[7]), args[8], args[9]
-        draft.kept = [chosen]
+        _, _, _, walker, _, chosen, path = args
+        draft = self.drafts[-1]
+        draft.kept = [int(chosen)]
         if draft.skipped:
-            draft.path_cost = [float(g[i] + path) for i in range(draft.n_labels)]
+            draft.path_cost = [float(walker.g[i] + path) for i in range(draft.n_labels)]
         return call(*args)
 
 

@@ -19,8 +19,8 @@ from typing import NamedTuple
 import numpy as np
 
 from hasten.jit import inlined_kernel, kernel
-from hasten.kernels.layout import Graph
-from hasten.kernels.proof.dual import Dual, copy_labels, decode, factor_minimum, safe_bound, sweep
+from hasten.kernels.layout import Graph, Instance
+from hasten.kernels.proof.dual import Dual, copy_labels, decode, factor_minimum, n_messages, safe_bound, sweep
 from hasten.kernels.proof.watch import stopped
 from hasten.kernels.rows import in_reach, rows_hold, start_ranges, weight_in
 from hasten.kernels.score import total_cost
@@ -28,6 +28,14 @@ from hasten.kernels.tolerance import EPS, FINE, allowance
 from hasten.support.arrays import FloatArray, IntArray
 
 FINISHED, LIMIT = 0, 1
+
+
+class Known(NamedTuple):
+    """What whoever searches knows already, but for the cost of the best labelling."""
+
+    best: IntArray  # (V,) the best labelling so far: a better one replaces it
+    size: float  # of the terms (`look`)
+    rounding: float  # how far it can put a sum of them off
 
 
 class Tree(NamedTuple):
@@ -201,28 +209,20 @@ def next_label(graph: Graph, tree: Tree, level: int, v: int) -> int:
 
 @kernel
 def dive(
-    graph: Graph,
-    cost: FloatArray,
-    table: FloatArray,
-    dual: Dual,
-    tree: Tree,
-    max_nodes: int,
-    best_cost: float,
-    best: IntArray,
-    size: float,
-    rounding: float,
+    instance: Instance, dual: Dual, tree: Tree, max_nodes: int, best_cost: float, known: Known
 ) -> tuple[int, float, int]:
     """Searches all labellings depth first; returns whether it finished, the least cost and the nodes it took."""
+    graph, cost, table = instance
     if not prepare(graph, cost, table, dual, tree):
         return FINISHED, best_cost, 1
-    margin = rounding - message_rounding(graph, dual)  # whoever calls knows of the one, not of the other
+    margin = known.rounding - message_rounding(graph, dual)  # whoever calls knows of the one, not of the other
     level, n_nodes = 0, 1
     bound, chosen = assess(graph, tree, 0)
     if chosen < 0:  # no variables
         if rows_hold(graph, tree.labels):
             best_cost = min(best_cost, total_cost(graph, cost, table, tree.labels))
         return FINISHED, best_cost, 1
-    if bound >= prune_above(best_cost, size, margin):
+    if bound >= prune_above(best_cost, known.size, margin):
         return FINISHED, best_cost, 1
     tree.chosen[0], tree.label[0] = chosen, -1
     tree.free[chosen] = False
@@ -239,13 +239,13 @@ def dive(
             if not possible:
                 continue
             bound, chosen = assess(graph, tree, level + 1)
-            if bound >= prune_above(best_cost, size, margin):
+            if bound >= prune_above(best_cost, known.size, margin):
                 continue
             if chosen < 0:
                 value = total_cost(graph, cost, table, tree.labels)
                 if value < best_cost and rows_hold(graph, tree.labels):
                     best_cost = value
-                    copy_labels(tree.labels, best)
+                    copy_labels(tree.labels, known.best)
                 continue
             level += 1
             tree.marks[level, 0], tree.marks[level, 1] = n_changed, n_rows_changed
@@ -284,9 +284,9 @@ def message_rounding(graph: Graph, dual: Dual) -> float:
 
 
 @kernel
-def store(graph: Graph, dual: Dual, tree: Tree, level: int, n_messages: int) -> None:
+def store(graph: Graph, dual: Dual, tree: Tree, level: int) -> None:
     """Keeps the bound of a level."""
-    for m in range(n_messages):
+    for m in range(n_messages(graph)):
         tree.message[level, m] = dual.message[m]
     for at in range(graph.first[graph.order.size]):
         tree.belief[level, at] = dual.belief[at]
@@ -295,9 +295,9 @@ def store(graph: Graph, dual: Dual, tree: Tree, level: int, n_messages: int) -> 
 
 
 @kernel
-def recall(graph: Graph, dual: Dual, tree: Tree, level: int, n_messages: int) -> None:
+def recall(graph: Graph, dual: Dual, tree: Tree, level: int) -> None:
     """Returns to the bound of a level."""
-    for m in range(n_messages):
+    for m in range(n_messages(graph)):
         dual.message[m] = tree.message[level, m]
     for at in range(graph.first[graph.order.size]):
         dual.belief[at] = tree.belief[level, at]
@@ -324,29 +324,23 @@ def least_decided(graph: Graph, dual: Dual) -> int:
 
 @kernel
 def branch(
-    graph: Graph,
-    cost: FloatArray,
-    table: FloatArray,
+    instance: Instance,
     dual: Dual,
     tree: Tree,
-    n_messages: int,
     n_sweeps: int,
     dive_nodes: int,
     max_nodes: int,
     best_cost: float,
-    best: IntArray,
-    size: float,
-    rounding: float,
+    known: Known,
 ) -> tuple[int, float, int]:
     """Splits, bounds and dives until nothing is left; returns whether it finished, the least cost and the nodes."""
+    graph, cost, table = instance
     enough = graph.order.size + 1  # for a dive where all is decided: what it leaves open has a choice to split on
-    outcome, best_cost, n_nodes = dive(
-        graph, cost, table, dual, tree, min(max(dive_nodes, enough), max_nodes), best_cost, best, size, rounding
-    )
+    outcome, best_cost, n_nodes = dive(instance, dual, tree, min(max(dive_nodes, enough), max_nodes), best_cost, known)
     if outcome == FINISHED or stopped(dual.watch):  # a dive that was stopped may leave nothing to split on
         return outcome, best_cost, n_nodes
     level = 0
-    open_level(graph, dual, tree, 0, n_messages)
+    open_level(graph, dual, tree, 0)
     while level >= 0:
         if n_nodes >= max_nodes or stopped(dual.watch):
             return LIMIT, best_cost, n_nodes
@@ -356,7 +350,7 @@ def branch(
             level -= 1
             continue
         tree.tried[level, i] = True
-        recall(graph, dual, tree, level, n_messages)
+        recall(graph, dual, tree, level)
         for j in range(graph.first[v + 1] - graph.first[v]):
             if j != i:
                 dual.belief[graph.first[v] + j] = np.inf
@@ -366,29 +360,29 @@ def branch(
             possible = possible and sweep(graph, table, s % 2 == 0, dual)
         if not possible:
             continue
-        if safe_bound(graph, cost, table, dual) >= prune_above(best_cost, size, rounding):
+        if safe_bound(graph, cost, table, dual) >= prune_above(best_cost, known.size, known.rounding):
             continue
         if decode(graph, table, dual, tree.labels):
             value = total_cost(graph, cost, table, tree.labels)
             if value < best_cost and rows_hold(graph, tree.labels):
                 best_cost = value
-                copy_labels(tree.labels, best)
+                copy_labels(tree.labels, known.best)
         left = max(min(dive_nodes, max_nodes - n_nodes), enough)
-        outcome, best_cost, n = dive(graph, cost, table, dual, tree, left, best_cost, best, size, rounding)
+        outcome, best_cost, n = dive(instance, dual, tree, left, best_cost, known)
         n_nodes += n
         if outcome == FINISHED:
             continue
         if stopped(dual.watch):
             return LIMIT, best_cost, n_nodes
         level += 1
-        open_level(graph, dual, tree, level, n_messages)
+        open_level(graph, dual, tree, level)
     return FINISHED, best_cost, n_nodes
 
 
 @kernel
-def open_level(graph: Graph, dual: Dual, tree: Tree, level: int, n_messages: int) -> None:
+def open_level(graph: Graph, dual: Dual, tree: Tree, level: int) -> None:
     """Keeps the bound as that of a level, and decides what to split on."""
-    store(graph, dual, tree, level, n_messages)
+    store(graph, dual, tree, level)
     v = least_decided(graph, dual)
     tree.split[level] = v
     for i in range(graph.first[v + 1] - graph.first[v]):

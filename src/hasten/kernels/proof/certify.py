@@ -8,9 +8,9 @@ import numpy as np
 
 from hasten.jit import driver, grid, inlined_kernel, keep, kernel, part, split
 from hasten.kernels.eliminate import Plan, eliminate, plan_at, restore
-from hasten.kernels.layout import BatchArrays, Graph, costs_of, graph_at, graph_of, labels_of, tables_of
+from hasten.kernels.layout import BatchArrays, Graph, Instance, graph_at, graph_of, instance_of, labels_of
 from hasten.kernels.proof import dual as d
-from hasten.kernels.proof.branch import FINISHED, LIMIT, Tree, branch, dive, prune_above
+from hasten.kernels.proof.branch import FINISHED, LIMIT, Known, Tree, branch, dive, prune_above
 from hasten.kernels.proof.look import rounding
 from hasten.kernels.proof.multipliers import MAX_COUNT
 from hasten.kernels.proof.outcome import (
@@ -75,11 +75,9 @@ class Scratch(NamedTuple):
 
 @inlined_kernel
 def certify(
-    graph: Graph,
+    instance: Instance,
     plan: Plan,
     small: Graph,
-    cost: FloatArray,
-    table: FloatArray,
     start: FloatArray,
     effort: Effort,
     scratch: Scratch,
@@ -94,47 +92,35 @@ def certify(
     """
     if size == np.inf:  # sums may overflow
         return OPEN, best_cost, -np.inf, ELIMINATE, 0, 0
-    slip = rounding(graph, size)
-    constant = eliminate(plan, cost, table, scratch.work, scratch.cost)
+    slip = rounding(instance.graph, size)
+    constant = eliminate(plan, instance.cost, instance.table, scratch.work, scratch.cost)
     if constant == np.inf:
         return INFEASIBLE, np.inf, np.inf, ELIMINATE, 0, 0
     for at in range(small.first[1]):  # as a part of the costs, so that what is left costs what the whole does
         scratch.cost[at] += constant
+    left, known = Instance(small, scratch.cost, scratch.work), Known(scratch.kept, size, slip)
     d.start_dual(small, scratch.cost, start, scratch.dual)
     few, max_nodes = effort.first_sweeps, effort.max_nodes
     if small.row_low.size:
         few, max_nodes = effort.row_sweeps, nodes_with_rows(small, effort)
     few = min(few, effort.max_sweeps) if max_nodes else effort.max_sweeps
-    outcome, least, bound, n_sweeps = d.prove(
-        small, scratch.cost, scratch.work, few, scratch.dual, scratch.kept, best_cost, scratch.trial, size
-    )
+    outcome, least, bound, n_sweeps = d.prove(left, few, scratch.dual, scratch.kept, best_cost, scratch.trial, size)
     step, ended, n_nodes = SWEEP, LIMIT, 0
     if outcome == OPEN and max_nodes > 0:
         step = BRANCH
         nodes = max(min(effort.dive_nodes, max_nodes), small.order.size + 1)
-        ended, least, n_nodes = dive(
-            small, scratch.cost, scratch.work, scratch.dual, scratch.tree, nodes, least, scratch.kept, size, slip
-        )
+        ended, least, n_nodes = dive(left, scratch.dual, scratch.tree, nodes, least, known)
     if outcome == OPEN and ended == LIMIT and effort.max_sweeps > n_sweeps:
-        outcome, least, higher, more = d.prove(
-            small,
-            scratch.cost,
-            scratch.work,
-            effort.max_sweeps - n_sweeps,
-            scratch.dual,
-            scratch.kept,
-            least,
-            scratch.trial,
-            size,
-        )
+        few = effort.max_sweeps - n_sweeps
+        outcome, least, higher, more = d.prove(left, few, scratch.dual, scratch.kept, least, scratch.trial, size)
         bound, n_sweeps = max(bound, higher), n_sweeps + more
     if outcome == INFEASIBLE:
         return INFEASIBLE, np.inf, np.inf, step, n_sweeps, n_nodes
     if outcome == OPEN and ended == LIMIT and max_nodes > n_nodes:
+        nodes = max_nodes - n_nodes
         ended, least, more = branch(
-            small, scratch.cost, scratch.work, scratch.dual, scratch.tree, d.n_messages(small),
-            effort.node_sweeps, effort.dive_nodes, max_nodes - n_nodes, least, scratch.kept, size, slip,
-        )  # fmt: skip
+            left, scratch.dual, scratch.tree, effort.node_sweeps, effort.dive_nodes, nodes, least, known
+        )
         n_nodes += more
     bound -= slip
     if ended == FINISHED:
@@ -142,7 +128,7 @@ def certify(
             return INFEASIBLE, np.inf, np.inf, step, n_sweeps, n_nodes
         bound = max(bound, prune_above(least, size, 2.0 * slip))
     if least < best_cost:
-        best_cost = put_back(graph, plan, cost, table, scratch.work, scratch.kept, scratch.labels, labels, best_cost)
+        best_cost = put_back(instance, plan, scratch, labels, best_cost)
     return settle(best_cost, bound, size, step, n_sweeps, n_nodes)
 
 
@@ -155,22 +141,13 @@ def nodes_with_rows(graph: Graph, effort: Effort) -> int:
 
 
 @kernel
-def put_back(
-    graph: Graph,
-    plan: Plan,
-    cost: FloatArray,
-    table: FloatArray,
-    work: FloatArray,
-    kept: IntArray,
-    restored: IntArray,
-    labels: IntArray,
-    best_cost: float,
-) -> float:
+def put_back(instance: Instance, plan: Plan, scratch: Scratch, labels: IntArray, best_cost: float) -> float:
     """Completes the best labelling of what is left; returns the cost of the better of that and the one given."""
-    restore(plan, cost, table, work, kept, restored)
-    found = total_cost(graph, cost, table, restored)
+    graph, cost, table = instance
+    restore(plan, cost, table, scratch.work, scratch.kept, scratch.labels)
+    found = total_cost(graph, cost, table, scratch.labels)
     if found < best_cost:
-        d.copy_labels(restored, labels)
+        d.copy_labels(scratch.labels, labels)
         return found
     return best_cost
 
@@ -202,7 +179,8 @@ def eliminate_some(batch: BatchArrays, reduced: IntArray, problems: IntArray, pr
     values, facts = proofs.values, proofs.facts
     for x in range(problems.size):
         p = problems[x]
-        graph, cost, table, plan = graph_of(batch, p), costs_of(batch, p), tables_of(batch, p), plan_at(reduced[x, 0])
+        graph, cost, table = instance_of(batch, p)
+        plan = plan_at(reduced[x, 0])
         given, size = values[BEST, p], values[SIZE, p]
         outcome, best, bound = OPEN, given, -np.inf
         if size < np.inf:  # else sums may overflow
@@ -338,11 +316,9 @@ def certify_some(
         small, given = graph_at(reduced[x, 1]), values[BEST, p]
         facts[OUTCOME, p], values[BEST, p], values[BOUND, p], facts[STEP, p], facts[N_SWEEPS, p], facts[N_NODES, p] = (
             certify(
-                graph_of(batch, p),
+                instance_of(batch, p),
                 plan_at(reduced[x, 0]),
                 small,
-                costs_of(batch, p),
-                tables_of(batch, p),
                 messages.start,
                 effort,
                 scratch,

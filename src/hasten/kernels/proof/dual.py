@@ -20,7 +20,7 @@ from typing import NamedTuple
 import numpy as np
 
 from hasten.jit import inlined_kernel, kernel
-from hasten.kernels.layout import Graph
+from hasten.kernels.layout import Graph, Instance
 from hasten.kernels.proof.multipliers import update_row
 from hasten.kernels.proof.outcome import INFEASIBLE, OPEN, PROVED
 from hasten.kernels.proof.watch import stopped
@@ -278,9 +278,7 @@ def copy_labels(source: IntArray, target: IntArray) -> None:
 
 @kernel
 def prove(
-    graph: Graph,
-    cost: FloatArray,
-    table: FloatArray,
+    instance: Instance,
     max_sweeps: int,
     dual: Dual,
     labels: IntArray,
@@ -295,6 +293,7 @@ def prove(
     bound and the number of sweeps. It gives up once the last sweep's gain, even if repeated by all sweeps left,
     would not close the gap.
     """
+    graph, cost, table = instance
     bound, before = -np.inf, -np.inf
     for n_sweeps in range(1, max_sweeps + 1):
         if not sweep(graph, table, n_sweeps % 2 == 1, dual):

@@ -19,7 +19,7 @@ import numpy as np
 
 from hasten.jit import driver, grid, inlined_kernel, keep, kernel, part, split
 from hasten.kernels.eliminate import Plan, combine, eliminate, plan_at
-from hasten.kernels.layout import BatchArrays, Graph, costs_of, graph_at, graph_of, tables_of
+from hasten.kernels.layout import BatchArrays, Instance, graph_at, instance_of
 from hasten.kernels.proof import dual as d
 from hasten.kernels.proof.branch import Tree, assess, assign, message_rounding, next_label, prepare, prune_above, undo
 from hasten.kernels.proof.certify import largest, numbers
@@ -54,6 +54,13 @@ class Limits(NamedTuple):
     slip: float  # how far rounding can put a sum off
     max_nodes: int
     near: int  # labellings near the first that the ceiling is above, at most k
+
+
+class Reduced(NamedTuple):
+    """What elimination makes of a problem."""
+
+    plan: Plan
+    left: Instance  # its tables are the derived ones, of which `plan` makes use to put variables back
 
 
 class Way(NamedTuple):
@@ -115,17 +122,11 @@ def take(plan: Plan, n: int, c: int, labels: IntArray) -> None:
 
 @kernel
 def lower_ceiling(
-    plan: Plan,
-    cost: FloatArray,
-    table: FloatArray,
-    work: FloatArray,
-    total: float,
-    labels: IntArray,
-    way: Way,
-    ranking: Ranking,
-    limits: Limits,
+    instance: Instance, reduced: Reduced, total: float, labels: IntArray, way: Way, ranking: Ranking, limits: Limits
 ) -> None:
     """Completes the labels of what is left at their best, and sees what some labellings near that cost at most."""
+    _, cost, table = instance
+    plan, work = reduced.plan, reduced.left.table
     k, n_known = limits.near, 1
     way.smallest[0] = 0.0
     for m in range(plan.variable.size):
@@ -158,11 +159,8 @@ def lower_ceiling(
 
 @kernel
 def complete_all(
-    graph: Graph,
-    plan: Plan,
-    cost: FloatArray,
-    table: FloatArray,
-    work: FloatArray,
+    instance: Instance,
+    reduced: Reduced,
     total: float,
     labels: IntArray,
     way: Way,
@@ -171,9 +169,11 @@ def complete_all(
     watch: IntArray,
 ) -> bool:
     """Completes the labels of what is left, which cost `total`, in every way that is cheap enough; false if stopped."""
+    graph, cost, table = instance
+    plan, work = reduced.plan, reduced.left.table
     n_steps = plan.variable.size
     if ranking.facts[N_FOUND] < ranking.cost.size:
-        lower_ceiling(plan, cost, table, work, total, labels, way, ranking, limits)
+        lower_ceiling(instance, reduced, total, labels, way, ranking, limits)
     level, entering = 0, True
     way.total[0] = total
     while level >= 0:
@@ -210,13 +210,8 @@ def complete_all(
 
 @kernel
 def dive_for_all(
-    graph: Graph,
-    plan: Plan,
-    small: Graph,
-    cost: FloatArray,
-    table: FloatArray,
-    kept_cost: FloatArray,
-    work: FloatArray,
+    instance: Instance,
+    reduced: Reduced,
     dual: d.Dual,
     tree: Tree,
     labels: IntArray,
@@ -225,6 +220,8 @@ def dive_for_all(
     limits: Limits,
 ) -> bool:
     """Searches the labellings of what is left depth first, as `dive` does, and completes each; false if stopped."""
+    plan = reduced.plan
+    small, kept_cost, work = reduced.left
     if not prepare(small, kept_cost, work, dual, tree):
         return True
     margin = limits.slip - message_rounding(small, dual)
@@ -259,7 +256,7 @@ def dive_for_all(
             if total < np.inf and rows_hold(small, tree.labels):
                 for x in range(plan.keep.size):
                     labels[plan.keep[x]] = tree.labels[x]
-                if not complete_all(graph, plan, cost, table, work, total, labels, way, ranking, limits, dual.watch):
+                if not complete_all(instance, reduced, total, labels, way, ranking, limits, dual.watch):
                     return False
             continue
         level += 1
@@ -289,7 +286,8 @@ def rank_labellings(
         part(given.values, 0, 2),
         part(given.facts, 0, 3),
     )
-    graph, cost, table = graph_of(batch, 0), costs_of(batch, 0), tables_of(batch, 0)
+    instance = instance_of(batch, 0)
+    graph, cost, table = instance
     plan, small = plan_at(reduced[0, 0]), graph_at(reduced[0, 1])
     n_steps = plan.variable.size
     real = (
@@ -316,6 +314,7 @@ def rank_labellings(
         grid(marks, n.variables + 1, 2), place, before, row, low_before, high_before,
         grid(no_floats, 0, 0), grid(no_floats, 0, 0), grid(no_floats, 0, 0), no_ints, grid(no_ints, 0, 0),
     )  # fmt: skip
+    left = Reduced(plan, Instance(small, kept_cost, work))
     way = Way(way_total, way_sum, way_end, way_smallest)
     facts, values = ranking.facts, ranking.values
     facts[N_FOUND], facts[RANKED_NODES], facts[RANKED_ALL] = 0, 0, 0
@@ -333,7 +332,7 @@ def rank_labellings(
             for at in range(small.first[1]):  # as a part of the costs, as in `certify`
                 kept_cost[at] += constant
             d.start_dual(small, kept_cost, no_floats, dual)
-            outcome, _, bound, _ = d.prove(small, kept_cost, work, sweeps, dual, kept, np.inf, trial, size)
+            outcome, _, bound, _ = d.prove(left.left, sweeps, dual, kept, np.inf, trial, size)
             values[RANKED_BOUND] = bound - slip
             possible = outcome != INFEASIBLE
         if not possible:
@@ -345,13 +344,9 @@ def rank_labellings(
             limits = Limits(size, slip, max_nodes, min(near, k))
             facts[N_FOUND], values[CEILING] = 0, np.inf
             if small.order.size == 0:
-                facts[RANKED_ALL] = complete_all(
-                    graph, plan, cost, table, work, constant, labels, way, ranking, limits, dual.watch
-                )
+                facts[RANKED_ALL] = complete_all(instance, left, constant, labels, way, ranking, limits, dual.watch)
             else:
-                facts[RANKED_ALL] = dive_for_all(
-                    graph, plan, small, cost, table, kept_cost, work, dual, tree, labels, way, ranking, limits
-                )
+                facts[RANKED_ALL] = dive_for_all(instance, left, dual, tree, labels, way, ranking, limits)
             if not facts[RANKED_ALL] or facts[N_FOUND] == k or values[CEILING] == np.inf:
                 break
             near += 1 + near // 2

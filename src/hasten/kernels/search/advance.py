@@ -5,11 +5,11 @@ from __future__ import annotations
 import numpy as np
 
 from hasten.jit import inlined_kernel, kernel
-from hasten.kernels.layout import Graph
+from hasten.kernels.layout import Graph, Instance
 from hasten.kernels.rows import narrow, rows_hold, start_ranges
 from hasten.kernels.search.ahead import keep_ahead
 from hasten.kernels.search.candidates import add_costs, expand, rank_by_heuristic, rank_by_priority
-from hasten.kernels.search.nodes import BITS, KNOWN, MASK, UNKNOWN, WANTED, Nodes, Options, Scratch
+from hasten.kernels.search.nodes import BITS, KNOWN, MASK, UNKNOWN, WANTED, Beam, Nodes, Options, Scratch
 from hasten.support.arrays import FloatArray, IntArray
 
 DONE, BLOCKED, DEAD_END = 0, 1, 2
@@ -34,36 +34,22 @@ def begin(graph: Graph, cost: FloatArray, options: Options, known: IntArray, nod
 
 @kernel
 def advance(
-    graph: Graph,
-    cost: FloatArray,
-    table: FloatArray,
-    weights: FloatArray,
-    options: Options,
-    lazy: bool,
-    known: IntArray,
-    nodes: Nodes,
-    n_nodes: int,
-    t: int,
-    resumed: bool,
-    scratch: Scratch,
+    instance: Instance, weights: FloatArray, options: Options, lazy: bool, beam: Beam, n_nodes: int, t: int
 ) -> tuple[int, int, int]:
-    """Searches from step `t` until done, blocked or at a dead end; returns which, the nodes and the step.
-
-    A search that goes on where it was blocked, with its candidates still in `scratch`, may say it is `resumed`.
-    """
+    """Searches from step `t` until done, blocked or at a dead end; returns which, the nodes and the step."""
+    graph, cost, table = instance
+    nodes, scratch, known = beam
     n_variables, width = graph.order.size, options.width
     pending = options.theta < np.inf or lazy  # otherwise every cost is known
     while t < n_variables:
         n_best = 0
         skip = False
-        if not resumed:
-            expand(graph, cost, table, weights, options, known, nodes, n_nodes, t, scratch)
-            if options.theta < np.inf:
-                n_best, gap = rank_by_heuristic(graph, n_nodes, t, width, scratch)
-                skip = options.theta == 0.0 or gap > options.theta
+        expand(graph, cost, table, weights, options, known, nodes, n_nodes, t, scratch)
+        if options.theta < np.inf:
+            n_best, gap = rank_by_heuristic(graph, n_nodes, t, width, scratch)
+            skip = options.theta == 0.0 or gap > options.theta
         if pending and not skip and not settle(graph, cost, lazy, known, nodes, n_nodes, t):
             return BLOCKED, n_nodes, t
-        resumed = False
         add_costs(graph, cost, options.enforce, known, nodes.g, n_nodes, t, scratch)
         if not skip:
             n_best = rank_by_priority(graph, n_nodes, t, width, options.spread, scratch)

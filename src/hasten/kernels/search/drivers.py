@@ -7,9 +7,9 @@ from typing import NamedTuple
 import numpy as np
 
 from hasten.jit import driver, grid, keep, part
-from hasten.kernels.layout import VARIABLE, BatchArrays, costs_of, graph_of, labels_of, tables_of
+from hasten.kernels.layout import VARIABLE, BatchArrays, instance_of, labels_of
 from hasten.kernels.search.advance import DEAD_END, DONE, advance, begin
-from hasten.kernels.search.nodes import KNOWN, UNKNOWN, Nodes, Options, beam_in, largest, n_floats, n_ints
+from hasten.kernels.search.nodes import KNOWN, UNKNOWN, Beam, Nodes, Options, beam_in, largest, n_floats, n_ints
 from hasten.kernels.search.walk import walk
 from hasten.support.arrays import FloatArray, IntArray
 
@@ -27,17 +27,18 @@ def search_some(
     """Searches some problems, whose costs are all there."""
     n = largest(batch, problems, options.width)
     floats, ints = np.zeros(n_floats(n)), np.zeros(n_ints(n), dtype=np.int64)
-    nodes, scratch, known = beam_in(floats, ints, n)
+    beam = beam_in(floats, ints, n)
+    nodes, known = beam.nodes, beam.known
     for p in problems:
-        graph, cost, table = graph_of(batch, p), costs_of(batch, p), tables_of(batch, p)
+        instance = instance_of(batch, p)
+        graph = instance.graph
         if options.width == 1 and not options.ahead:
-            done = walk(graph, cost, table, weights, options, known, nodes, scratch)
-            outcome[p] = DONE if done else DEAD_END
+            outcome[p] = DONE if walk(instance, weights, options, beam) else DEAD_END
         else:
             for v in range(graph.order.size):
                 known[v] = KNOWN if options.theta == np.inf else UNKNOWN
-            begin(graph, cost, options, known, nodes)
-            outcome[p], _, _ = advance(graph, cost, table, weights, options, False, known, nodes, 1, 0, False, scratch)
+            begin(graph, instance.cost, options, known, nodes)
+            outcome[p], _, _ = advance(instance, weights, options, False, beam, 1, 0)
         mine = labels_of(batch, labels, p)
         n_costs[p] = 0
         for v in range(graph.order.size):
@@ -77,7 +78,7 @@ def search_wave(
     floats, ints = np.zeros(n_floats(n)), np.zeros(n_ints(n), dtype=np.int64)
     scratch = beam_in(floats, ints, n).scratch
     for p in active:
-        graph, cost, table = graph_of(batch, p), costs_of(batch, p), tables_of(batch, p)
+        instance = instance_of(batch, p)
         v0, v1 = batch.place[p, VARIABLE], batch.place[p + 1, VARIABLE]
         b0, b1, r0, r1 = p * width, (p + 1) * width, paused.row_at[p], paused.row_at[p + 1]
         nodes = Nodes(
@@ -91,10 +92,10 @@ def search_wave(
         )
         known = part(paused.known, v0, v1)
         if paused.step[p] < 0:
-            begin(graph, cost, options, known, nodes)
+            begin(instance.graph, instance.cost, options, known, nodes)
             paused.step[p] = 0
             paused.n_nodes[p] = 1
         outcome[p], paused.n_nodes[p], paused.step[p] = advance(
-            graph, cost, table, weights, options, True, known, nodes, paused.n_nodes[p], paused.step[p], False, scratch
+            instance, weights, options, True, Beam(nodes, scratch, known), paused.n_nodes[p], paused.step[p]
         )
     keep((floats, ints))

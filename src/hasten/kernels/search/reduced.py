@@ -7,7 +7,7 @@ import numpy as np
 from hasten.jit import driver, keep, part, split
 from hasten.kernels import search as beam
 from hasten.kernels.eliminate import eliminate, plan_at, restore
-from hasten.kernels.layout import BatchArrays, costs_of, graph_at, labels_of, tables_of
+from hasten.kernels.layout import BatchArrays, Instance, costs_of, graph_at, labels_of, tables_of
 from hasten.support.arrays import BoolArray, IntArray
 
 
@@ -29,7 +29,7 @@ def search_some(
                 n_labels = max(n_labels, small.first[v + 1] - small.first[v])
     n = beam.Sizes(options.width, n_variables, n_rows, n_labels)
     floats, ints = np.zeros(beam.n_floats(n)), np.zeros(beam.n_ints(n), dtype=np.int64)
-    nodes, scratch, known = beam.beam_in(floats, ints, n)
+    space = beam.beam_in(floats, ints, n)
     kept, values = np.zeros(n_variables, dtype=np.int64), np.zeros(n_work + n_kept)
     kept_labels, no_weights = part(kept, 0, n_variables), np.zeros(0)
     work, kept_cost = split(values, (n_work, n_kept))
@@ -39,15 +39,14 @@ def search_some(
         plan, small, mine = plan_at(reduced[x, 0]), graph_at(reduced[x, 1]), labels_of(batch, labels, p)
         possible = eliminate(plan, cost, table, work, kept_cost) < np.inf
         if possible:
-            beam.begin(small, kept_cost, options, known, nodes)
-            outcome, _, _ = beam.advance(
-                small, kept_cost, work, no_weights, options, False, known, nodes, 1, 0, False, scratch
-            )
+            beam.begin(small, kept_cost, options, space.known, space.nodes)
+            left = Instance(small, kept_cost, work)
+            outcome, _, _ = beam.advance(left, no_weights, options, False, space, 1, 0)
             possible = outcome == beam.DONE
         done[p] = possible
         if possible:
             for v in range(small.order.size):
-                kept_labels[v] = nodes.labels[0, v]
+                kept_labels[v] = space.nodes.labels[0, v]
             restore(plan, cost, table, work, kept_labels, mine)
         else:
             for v in range(mine.size):

@@ -13,7 +13,7 @@ import numpy as np
 
 from hasten.jit import driver, keep, kernel
 from hasten.kernels import search as beam
-from hasten.kernels.layout import BatchArrays, Graph, costs_of, graph_of, labels_of, tables_of
+from hasten.kernels.layout import BatchArrays, Graph, Instance, instance_of, labels_of
 from hasten.model.batch import Batch
 from hasten.model.solution import Solutions
 from hasten.search.beam import BeamSearch
@@ -56,14 +56,10 @@ def search_sentence(
     text: Text,
     model: Model,
     sentence: int,
-    graph: Graph,
-    cost: FloatArray,
-    table: FloatArray,
+    instance: Instance,
     weights: FloatArray,
     options: beam.Options,
-    known: IntArray,
-    nodes: beam.Nodes,
-    scratch: beam.Scratch,
+    space: beam.Beam,
 ) -> bool:
     """Searches one sentence; false at a dead end.
 
@@ -71,7 +67,9 @@ def search_sentence(
     costs more than they do.
     """
     if options.width == 1 and not options.ahead:
-        return walk_sentence(text, model, sentence, graph, cost, table, weights, options, known, nodes, scratch)
+        return walk_sentence(text, model, sentence, instance, weights, options, space)
+    graph, cost, table = instance
+    nodes, scratch, known = space
     n_nodes = 1
     for v in range(graph.order.size):
         known[v] = beam.UNKNOWN
@@ -104,29 +102,26 @@ def walk_sentence(
     text: Text,
     model: Model,
     sentence: int,
-    graph: Graph,
-    cost: FloatArray,
-    table: FloatArray,
+    instance: Instance,
     weights: FloatArray,
     options: beam.Options,
-    known: IntArray,
-    nodes: beam.Nodes,
-    scratch: beam.Scratch,
+    space: beam.Beam,
 ) -> bool:
     """Searches one sentence with one node: the walk of `hasten.kernels.search.walk`, its costs computed on the spot."""
-    labels, low, high, g, h = nodes.labels[0], nodes.row_low[0], nodes.row_high[0], scratch.g, scratch.h
-    path, weight = beam.start_walk(graph, known, low, high, beam.UNKNOWN)
+    graph, cost, table = instance
+    known, walker = space.known, beam.start_walk(graph, space, beam.UNKNOWN)
+    path, weight = 0.0, 0.0
     for t in range(graph.order.size):
         k = graph.order[t]
-        beam.expand_one(graph, table, weights, options.enforce, labels, low, high, t, weight, g, h)
-        chosen = beam.choose_unseen(graph, options, k, g, h)
+        beam.expand_one(graph, table, weights, options.enforce, walker, t, weight)
+        chosen = beam.choose_unseen(graph, options, k, walker)
         if chosen == beam.UNSEEN:
             score(text, model, sentence, graph, k, cost)
             known[k] = beam.KNOWN
-            chosen = beam.choose_one(graph, cost, options.enforce, k, path, g, h)
+            chosen = beam.choose_one(graph, cost, options.enforce, k, path, walker)
         if chosen == beam.NONE:
             return False
-        path, weight = beam.assign_one(graph, cost, known, labels, low, high, k, chosen, path, g, h)
+        path, weight = beam.assign_one(graph, cost, known, walker, k, chosen, path)
     return True
 
 
@@ -145,19 +140,14 @@ def search_text(
     """Searches some sentences."""
     n = beam.largest(batch, sentences, options.width)
     floats, ints = np.zeros(beam.n_floats(n)), np.zeros(beam.n_ints(n), dtype=np.int64)
-    nodes, scratch, known = beam.beam_in(floats, ints, n)
+    space = beam.beam_in(floats, ints, n)
     for p in sentences:
-        graph, cost, table, mine = (
-            graph_of(batch, p),
-            costs_of(batch, p),
-            tables_of(batch, p),
-            labels_of(batch, labels, p),
-        )
-        done[p] = search_sentence(text, model, p, graph, cost, table, weights, options, known, nodes, scratch)
+        instance, mine = instance_of(batch, p), labels_of(batch, labels, p)
+        done[p] = search_sentence(text, model, p, instance, weights, options, space)
         n_costs[p] = 0
-        for v in range(graph.order.size):
-            mine[v] = nodes.labels[0, v] if done[p] else -1
-            n_costs[p] += known[v] == beam.KNOWN
+        for v in range(mine.size):
+            mine[v] = space.nodes.labels[0, v] if done[p] else -1
+            n_costs[p] += space.known[v] == beam.KNOWN
     keep((floats, ints))
 
 
