@@ -8,8 +8,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from hasten.model.kinds import FactorKind
 from hasten.model.problem import Problem
-from hasten.model.schema import FactorKind
 
 
 class Answer(NamedTuple):

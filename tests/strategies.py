@@ -13,9 +13,10 @@ import naive
 import numpy as np
 from hypothesis import strategies as st
 
+from hasten.model.kinds import FactorKind
 from hasten.model.problem import Problem
 from hasten.model.rules import Rule
-from hasten.model.schema import FactorKind, Schema
+from hasten.model.schema import Schema
 from hasten.model.structure import Structure
 
 # The paper's schema, written out a second time on purpose: tests of the core stand without the task, and the task's own

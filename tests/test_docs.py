@@ -11,7 +11,7 @@ import pytest
 from promises import promised
 
 import hasten
-from hasten.proof.certifier import Step
+from hasten.proof.trace import Step
 
 ROOT = Path(__file__).parents[1]
 PACKAGE = Path(hasten.__file__).parent

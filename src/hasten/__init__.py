@@ -28,9 +28,10 @@ from hasten.learning.heuristic import Heuristic
 from hasten.learning.learner import Learner
 from hasten.learning.tables import LearnedTables
 from hasten.model.batch import Batch
+from hasten.model.kinds import FactorKind, VariableKind
 from hasten.model.problem import Problem, Scorer
 from hasten.model.rules import Rule
-from hasten.model.schema import FactorKind, Schema, VariableKind
+from hasten.model.schema import Schema
 from hasten.model.solution import SOURCES, STATUSES, Solution, Solutions, Source, Status
 from hasten.model.structure import Structure
 from hasten.model.violations import Check, Violation

@@ -19,7 +19,8 @@ from hasten.kernels.proof import mend
 from hasten.model.problem import Problem
 from hasten.model.schema import Schema
 from hasten.model.solution import Solutions, Status
-from hasten.proof.certifier import Certifier, Step
+from hasten.proof.certifier import Certifier
+from hasten.proof.trace import Step
 from hasten.solvers import make_solver
 
 INF = math.inf

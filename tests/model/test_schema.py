@@ -16,7 +16,8 @@ from hypothesis import strategies as st
 
 import hasten
 from hasten.errors import HastenError, SchemaError
-from hasten.model.schema import FactorKind, Schema, VariableKind
+from hasten.model.kinds import FactorKind, VariableKind
+from hasten.model.schema import Schema
 
 INF = math.inf
 MODULES = [module.name for module in pkgutil.walk_packages(hasten.__path__, "hasten.")]

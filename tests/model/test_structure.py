@@ -12,9 +12,10 @@ from strategies import entity_relation, small_problems
 
 from hasten.errors import SchemaError
 from hasten.kernels.layout import Graph
+from hasten.model.kinds import FactorKind, VariableKind
 from hasten.model.problem import Problem
 from hasten.model.rules import Rule
-from hasten.model.schema import FactorKind, Schema, VariableKind
+from hasten.model.schema import Schema
 from hasten.model.structure import Structure
 from hasten.search.beam import BeamSearch
 

@@ -26,7 +26,8 @@ from hasten.model.batch import Batch
 from hasten.model.problem import Problem
 from hasten.model.schema import Schema
 from hasten.model.solution import Source, Status
-from hasten.proof.certifier import Certifier, Step
+from hasten.proof.certifier import Certifier
+from hasten.proof.trace import Step
 from hasten.search.beam import BeamSearch
 
 d = OpenedModule(dual)

@@ -20,7 +20,8 @@ from hasten.errors import ProblemError
 from hasten.model.problem import Problem
 from hasten.model.solution import Solution
 from hasten.proof import tracing
-from hasten.proof.certifier import STEPS, Certifier
+from hasten.proof.certifier import Certifier
+from hasten.proof.report import STEPS
 from hasten.proof.trace import ProofTrace, Step, some_steps
 
 

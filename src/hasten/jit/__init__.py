@@ -5,6 +5,7 @@ Imports `hasten.support`. Kernels import from here: the ways to compile, records
 
 from hasten.jit import notices as notices
 from hasten.jit.compiling import driver, inlined_kernel, kernel, open_kernel
-from hasten.jit.records import Record, grid, keep, part, split, viewer
+from hasten.jit.lowering import viewer
+from hasten.jit.records import Record, grid, keep, part, split
 
 __all__ = ["Record", "driver", "grid", "inlined_kernel", "keep", "kernel", "open_kernel", "part", "split", "viewer"]

@@ -25,8 +25,9 @@ from hasten.kernels.learning.gate import OWN, describe, guess_some, learn_some
 from hasten.learning.heuristic import about_schema, check_schema
 from hasten.learning.targets import Answers, read_answers
 from hasten.model.batch import Batch, as_batch
+from hasten.model.kinds import VariableKind
 from hasten.model.problem import Problem
-from hasten.model.schema import Schema, VariableKind
+from hasten.model.schema import Schema
 from hasten.support import forms
 from hasten.support.arrays import BoolArray, FloatArray, IntArray, floats, offsets, ranges
 from hasten.support.checks import check_number, check_switch, check_whole

@@ -19,7 +19,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from hasten.errors import ModelError
-from hasten.model.schema import FactorKind, Schema
+from hasten.model.kinds import FactorKind
+from hasten.model.schema import Schema
 from hasten.support import forms
 from hasten.support.arrays import FloatArray, floats
 from hasten.support.tensors import Tensors, damaged, load_tensors, reading, save_tensors

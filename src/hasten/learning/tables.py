@@ -20,7 +20,8 @@ import numpy as np
 from hasten.errors import ProblemError
 from hasten.model.batch import Batch
 from hasten.model.compile import Own
-from hasten.model.schema import FactorKind, Schema
+from hasten.model.kinds import FactorKind
+from hasten.model.schema import Schema
 from hasten.model.structure import Structure
 from hasten.model.tables import Blocks, shared_slots
 from hasten.support.arrays import BoolArray, FloatArray, IntArray, ints, offsets, ranges, sizes_of

@@ -15,7 +15,7 @@ import numpy as np
 
 from hasten.kernels.layout import Graph
 from hasten.kernels.tolerance import EPS, SLACK
-from hasten.model.schema import FactorKind
+from hasten.model.kinds import FactorKind
 from hasten.support.arrays import (
     BoolArray,
     FloatArray,

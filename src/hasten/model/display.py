@@ -11,9 +11,10 @@ from collections.abc import Iterable, Sequence
 import numpy as np
 
 from hasten.model.batch import Batch
+from hasten.model.kinds import FactorKind, KindRule
 from hasten.model.problem import Problem
 from hasten.model.rules import Rule
-from hasten.model.schema import FactorKind, KindRule, Schema
+from hasten.model.schema import Schema
 from hasten.model.solution import SOURCES, STATUSES, Solution, Solutions
 from hasten.model.structure import Structure
 from hasten.support.html import MOST_ROWS, card, sentence, table

@@ -26,7 +26,6 @@ from hasten.kernels.layout import Graph
 from hasten.model.compile import (
     NO_INTS,
     ROW_FIELDS,
-    SCOPE_FIELDS,
     Factors,
     Fields,
     Table,
@@ -151,32 +150,11 @@ def _reduce(graph: Graph, max_join: int | None) -> Reduction:
 
 
 def _nothing(graph: Graph) -> Reduction:
-    """Returns the plan that eliminates nothing: all stays as it was, with a copy of its table for each factor."""
-    n_labels, n_factors = sizes_of(graph.first), len(graph.table_at)
-    sizes = (graph.stride * n_labels[graph.scope])[graph.scope_first[:-1]]
-    copied = ranges(graph.table_at, sizes)
-    size_first = offsets(sizes)
-    n_tuples = sizes_of(graph.list_first)[graph.listing]
-    n_listed = n_tuples * sizes_of(graph.scope_first)
-    fields: Fields = {name: getattr(graph, name) for name in (*SCOPE_FIELDS, *ROW_FIELDS)}
-    tables: Fields = {
-        "table_at": size_first[:-1],
-        "weight_at": np.full(n_factors, -1),
-        "listing": np.arange(n_factors),
-        "soft_at": size_first[:-1],
-        "soft_size": sizes,
-        "soft_count": np.ones(n_factors, dtype=np.int64),
-        "list_first": offsets(n_tuples),
-        "list_entry": graph.list_entry[ranges(graph.list_first[graph.listing], n_tuples)],
-        "list_label_at": offsets(n_listed)[:-1],
-        "list_label": graph.list_label[ranges(graph.list_label_at[graph.listing], n_listed)],
-        "table": np.where(np.isposinf(graph.table[copied]), np.inf, 0.0),
-    }
-    variables = {"first": graph.first, "order": graph.order, "position": graph.position}
+    """Returns the plan that eliminates nothing: all stays as it was, tables included."""
     nothing = dict.fromkeys(("constant", "fold_from", "fold_to"), NO_INTS)
     keep, keep_label = np.arange(len(graph.order)), np.arange(int(graph.first[-1]))
-    plan = Plan.pack(**NO_STEPS, **nothing, keep=keep, keep_label=keep_label, copy_from=copied)
-    return Reduction(plan, compile_graph(variables, tables, fields))
+    plan = Plan.pack(**NO_STEPS, **nothing, keep=keep, keep_label=keep_label, copy_from=np.arange(len(graph.table)))
+    return Reduction(plan, graph)
 
 
 class _Pattern:

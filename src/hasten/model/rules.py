@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from hasten.errors import SchemaError
-from hasten.model.schema import MAX_WEIGHT, VariableKind, check_weight, read_limits
+from hasten.model.kinds import MAX_WEIGHT, VariableKind, check_weight, read_limits
 
 Term = tuple[int, str] | tuple[int, str, float]
 Item = TypeVar("Item")

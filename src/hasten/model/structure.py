@@ -28,8 +28,9 @@ from hasten.model.compile import (
     compile_rows,
     compile_variables,
 )
+from hasten.model.kinds import FactorKind, Pattern, VariableKind, label_names, read_limits
 from hasten.model.rules import Rule, Term, Terms, as_terms, listed, read_quickly
-from hasten.model.schema import FactorKind, Pattern, Schema, VariableKind, label_names, read_limits
+from hasten.model.schema import Schema
 from hasten.support.arrays import FloatArray, IntArray, ints, offsets, ranges, sizes_of
 from hasten.support.cache import Cache
 

@@ -15,7 +15,8 @@ import numpy as np
 
 from hasten.errors import SchemaError
 from hasten.model.compile import Own
-from hasten.model.schema import FactorKind, Schema, check_table
+from hasten.model.kinds import FactorKind, check_table
+from hasten.model.schema import Schema
 from hasten.model.structure import Structure
 from hasten.support.arrays import FloatArray, IntArray
 

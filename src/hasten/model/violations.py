@@ -8,8 +8,8 @@ import numpy as np
 
 from hasten.kernels.rows import row_holds, row_sum
 from hasten.kernels.score import entry
+from hasten.model.kinds import FactorKind
 from hasten.model.problem import Problem
-from hasten.model.schema import FactorKind
 from hasten.support.arrays import FloatArray, IntArray
 
 

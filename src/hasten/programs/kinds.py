@@ -16,7 +16,8 @@ from itertools import permutations, product
 
 import numpy as np
 
-from hasten.model.schema import FactorKind, Schema, VariableKind
+from hasten.model.kinds import FactorKind, VariableKind
+from hasten.model.schema import Schema
 from hasten.programs.labels import Space
 from hasten.programs.names import name_labels, skeleton
 from hasten.programs.tables import Scope, Tables

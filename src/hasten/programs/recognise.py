@@ -16,7 +16,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from hasten.kernels.tolerance import SLACK
-from hasten.model.schema import MAX_LABELS, MAX_ROLES, MAX_TABLE, MAX_WEIGHT
+from hasten.model.kinds import MAX_LABELS, MAX_ROLES, MAX_TABLE, MAX_WEIGHT
 from hasten.model.structure import Structure
 from hasten.programs.columns import prepare
 from hasten.programs.grouping import Group, binaries, choose_groups

@@ -20,15 +20,16 @@ from hasten.errors import ProblemError
 from hasten.kernels.proof import several
 from hasten.kernels.proof.certify import Effort, Messages, certify_some, eliminate_some
 from hasten.kernels.proof.look import look_at_some
-from hasten.kernels.proof.outcome import BEST, LABELS_BY, N_NODES, N_SWEEPS, OPEN, OUTCOME, STEP, Proofs
+from hasten.kernels.proof.outcome import BEST, OPEN, OUTCOME, Proofs
 from hasten.kernels.watching import Opener, compiled, uncompiled
 from hasten.model.batch import ONLY, Batch, arrays_of, as_batch
 from hasten.model.elimination import reduce, relax
 from hasten.model.problem import Problem
-from hasten.model.solution import SOURCES, STATUSES, Solution, Solutions, Source, Status, numbered
+from hasten.model.solution import SOURCES, STATUSES, Solution, Solutions, Source
 from hasten.model.structure import Structure
 from hasten.proof.ranking import MinMarginals, Ranking, statuses
-from hasten.proof.trace import ProofTrace, Step
+from hasten.proof.report import SOURCE, STATUS, STEPS, Report, given
+from hasten.proof.trace import ProofTrace
 from hasten.proof.tracing import MOST_WORK, EnoughError, ProofRecorder, n_sums
 from hasten.support.arrays import FloatArray, IntArray
 from hasten.support.checks import check_limit, check_vector, check_whole
@@ -251,7 +252,7 @@ class Certifier:
         (cost,), (bound,), _ = values.tolist()
         (outcome,), _, (labels_by,), _, _ = facts.tolist()
         answered = cost < math.inf
-        status, source = STATUSES[_STATUS[outcome, int(answered)]], SOURCES[_SOURCE[labels_by]]
+        status, source = STATUSES[STATUS[outcome, int(answered)]], SOURCES[SOURCE[labels_by]]
         return Solution(problem, status, source, labels if answered else None, cost, bound, answered, len(labels))
 
     def _clock(self, n: int) -> Clock | None:
@@ -270,7 +271,7 @@ class Certifier:
     def _certify(self, batch: Batch, found: Solutions | None, n_jobs: int, sums: Sums | None = None) -> Report:
         start = NOTHING if self.messages is None else self._checked_messages(_used(batch))
         clock = self._clock(len(batch)) or Clock()
-        labels, values = _given(batch, found)
+        labels, values = given(batch, found)
         proofs = Proofs(labels, values, np.empty((5, len(batch)), dtype=np.int64))
 
         def look(begin_at: int, end_at: int) -> None:
@@ -299,7 +300,7 @@ class Certifier:
             if hard.size:
                 seconds = float(sizes[numbers[hard]].sum()) * _seconds(effort)
                 clock.run(lambda: in_parallel(certify, hard.size, n_jobs), seconds)
-        return Report(_solutions(batch, proofs), *proofs.facts[[STEP, N_SWEEPS, N_NODES]])
+        return Report.of(batch, proofs)
 
     def _without_rules(self, batch: Batch, proofs: Proofs, n_jobs: int) -> IntArray:
         """Proves what keeps its rules unasked; returns the problems that are open then, in the batch's order."""
@@ -334,30 +335,6 @@ class Certifier:
         return start
 
 
-STEPS = tuple(Step)  # a kernel's number for a step is one more than its place
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Report:
-    """Certified answers, and what each took. `str` tells it in a line."""
-
-    solutions: Solutions
-    step: IntArray  # (n,) the last step taken, numbered from 1
-    n_sweeps: IntArray  # (n,)
-    n_nodes: IntArray  # (n,)
-
-    @property
-    def proved_by(self) -> dict[Step, int]:
-        """How many problems each step proved."""
-        counts = np.bincount(self.step[self.solutions.proved], minlength=len(STEPS) + 1)
-        return dict(zip(STEPS, counts[1:].tolist(), strict=True))
-
-    def __str__(self) -> str:
-        proved = [f"{n} {step}" for step, n in self.proved_by.items() if n]
-        left = len(self.solutions) - sum(self.proved_by.values())
-        return f"{len(self.solutions)} problems: " + ", ".join([*proved, f"{left} left open"])
-
-
 def _check_one(problem: object) -> None:
     """Refuses what is not a single problem."""
     if not isinstance(problem, Problem):
@@ -389,43 +366,3 @@ def _load_kernels() -> None:
         messages, reduced = Messages(NOTHING, *NO_SUMS), np.zeros((0, 2), dtype=np.int64)
         eliminate_some(batch.arrays, reduced, none, proofs)
         certify_some(batch.arrays, reduced, messages, Certifier()._effort, none, proofs, UNWATCHED)
-
-
-def _given(batch: Batch, found: Solutions | None) -> tuple[IntArray, FloatArray]:
-    """Returns the labels to start from, and their costs: none, or what was found, scored anew."""
-    n = len(batch)
-    values = np.empty((3, n))
-    if found is None:
-        values[BEST] = np.inf
-        return np.full(batch.variable_at[-1], -1, dtype=np.int64), values
-    if len(found) != n:
-        raise ProblemError(f"Got {len(found)} answers for {n} problems. Give one for each.")
-    if len(found.labels) != batch.variable_at[-1]:
-        raise ProblemError(
-            f"Got {len(found.labels)} labels for {batch.variable_at[-1]} variables: these are other problems."
-        )
-    scored = Solutions.scored(batch, found.labels.copy())
-    values[BEST] = np.where(scored.valid, scored.cost, np.inf)
-    return scored.labels, values
-
-
-# By outcome (proved, open, infeasible, stopped), and by whether there is an answer.
-_STATUS = np.array(
-    [
-        numbered(Status.OPEN, Status.PROVED),
-        numbered(Status.OPEN, Status.FOUND),
-        numbered(Status.INFEASIBLE, Status.INFEASIBLE),
-        numbered(Status.NO_TIME, Status.TIME_LIMIT),
-    ]
-)
-# By the step that found the labels; none: they were given.
-_SOURCE = numbered(Source.SEARCH, *4 * [Source.BOUND], Source.BRANCH)
-
-
-def _solutions(batch: Batch, proofs: Proofs) -> Solutions:
-    labels, (cost, bound, _), facts = proofs
-    answered = np.isfinite(cost)
-    if not answered.all():
-        labels[np.repeat(~answered, batch.n_variables)] = -1
-    status, source = _STATUS[facts[OUTCOME], answered.view(np.int8)], _SOURCE[facts[LABELS_BY]]
-    return Solutions(batch, labels, cost, bound, answered, status, source, batch.n_variables.copy())

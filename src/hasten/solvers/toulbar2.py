@@ -25,8 +25,8 @@ import numpy as np
 
 from hasten.errors import SolverError
 from hasten.kernels.layout import Graph
+from hasten.model.kinds import MAX_TABLE
 from hasten.model.problem import Problem
-from hasten.model.schema import MAX_TABLE
 from hasten.model.solution import Status
 from hasten.solvers import load, network
 from hasten.solvers.base import LEFT_BEHIND, ModelSolver, Outcome

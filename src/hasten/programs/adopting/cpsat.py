@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from hasten.errors import ProgramError
-from hasten.model.schema import MAX_TABLE
+from hasten.model.kinds import MAX_TABLE
 from hasten.programs.statement import Builder, Statement
 from hasten.support.arrays import BoolArray, FloatArray
 

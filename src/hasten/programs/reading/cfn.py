@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from hasten.errors import ProgramError
-from hasten.model.schema import MAX_LABELS, MAX_ROLES
+from hasten.model.kinds import MAX_LABELS, MAX_ROLES
 from hasten.programs.reading.text import Text, shown
 from hasten.programs.reading.wcsp import check_table_size
 from hasten.programs.statement import MAX_COLUMNS, Builder, Statement

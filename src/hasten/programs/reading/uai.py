@@ -11,7 +11,7 @@ import math
 import numpy as np
 
 from hasten.errors import ProgramError
-from hasten.model.schema import MAX_LABELS, MAX_ROLES
+from hasten.model.kinds import MAX_LABELS, MAX_ROLES
 from hasten.programs.reading.text import Text, Words, shown
 from hasten.programs.reading.wcsp import MAX_FUNCTIONS, check_table_size
 from hasten.programs.statement import MAX_COLUMNS, Builder, Statement

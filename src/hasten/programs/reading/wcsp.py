@@ -13,7 +13,7 @@ from itertools import product
 import numpy as np
 
 from hasten.errors import ProgramError
-from hasten.model.schema import MAX_LABELS, MAX_ROLES, MAX_TABLE
+from hasten.model.kinds import MAX_LABELS, MAX_ROLES, MAX_TABLE
 from hasten.programs.reading.text import Text, Words, shown
 from hasten.programs.statement import MAX_COLUMNS, Builder, Statement
 from hasten.support.arrays import FloatArray

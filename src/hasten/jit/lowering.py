@@ -1,0 +1,321 @@
+"""Records and spans in compiled code: their types, and what their operations compile to (see `hasten.jit.records`).
+
+With NUMBA_BOUNDSCHECK=1 spans check their indices as arrays do.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable
+from typing import Any
+
+from llvmlite import ir
+from numba import types
+from numba.core import cgutils
+from numba.core.typing.templates import AbstractTemplate, AttributeTemplate, infer_getattr, infer_global, signature
+from numba.extending import (
+    NativeValue,
+    lower_builtin,
+    lower_getattr_generic,
+    models,
+    register_model,
+    type_callable,
+    typeof_impl,
+    unbox,
+)
+
+from hasten.jit.records import Record, grid, keep, part, split
+
+PAIR = types.UniTuple(types.intp, 2)
+
+
+class SpanType(types.Type):  # type: ignore[misc]
+    """The type of a span of numbers of one kind."""
+
+    def __init__(self, dtype: types.Type) -> None:
+        self.dtype = dtype
+        super().__init__(name=f"Span({dtype})")
+
+
+class GridType(types.Type):  # type: ignore[misc]
+    """The type of a span of two dimensions."""
+
+    def __init__(self, dtype: types.Type) -> None:
+        self.dtype = dtype
+        super().__init__(name=f"Grid({dtype})")
+
+
+class RecordType(types.Type):  # type: ignore[misc]
+    """The type of a record: its name and its fields."""
+
+    def __init__(self, name: str, fields: tuple[tuple[str, bool], ...]) -> None:
+        self.fields = fields
+        self.places = {field: place for place, (field, _) in enumerate(fields)}
+        super().__init__(name=f"{name}({', '.join(field for field, _ in fields)})")
+
+
+@register_model(SpanType)
+class SpanModel(models.StructModel):  # type: ignore[misc]
+    """A pointer and a length."""
+
+    def __init__(self, manager: Any, kind: SpanType) -> None:
+        super().__init__(manager, kind, [("data", types.CPointer(kind.dtype)), ("size", types.int64)])
+
+
+@register_model(GridType)
+class GridModel(models.StructModel):  # type: ignore[misc]
+    """A pointer and two lengths."""
+
+    def __init__(self, manager: Any, kind: GridType) -> None:
+        members = [("data", types.CPointer(kind.dtype)), ("height", types.int64), ("width", types.int64)]
+        super().__init__(manager, kind, members)
+
+
+@register_model(RecordType)
+class RecordModel(models.StructModel):  # type: ignore[misc]
+    """A pointer to its buffer."""
+
+    def __init__(self, manager: Any, kind: RecordType) -> None:
+        super().__init__(manager, kind, [("data", types.CPointer(types.int64))])
+
+
+def type_of(record: type[Record]) -> RecordType:
+    """Returns the type that a class of records has in compiled code."""
+    return RecordType(record.__name__, tuple(record._fields.items()))
+
+
+@typeof_impl.register(Record)
+def _typeof_record(record: Record, context: Any) -> RecordType:
+    return type_of(type(record))
+
+
+@unbox(RecordType)
+def _unbox_record(kind: RecordType, record: Any, c: Any) -> NativeValue:
+    array = types.Array(types.int64, 1, "C")
+    held = c.pyapi.object_getattr_string(record, "buffer")
+    native = cgutils.create_struct_proxy(kind)(c.context, c.builder)
+    native.data = c.context.make_array(array)(c.context, c.builder, c.unbox(array, held).value).data
+    c.pyapi.decref(held)  # the record keeps it
+    return NativeValue(native._getvalue())
+
+
+# -- spans ------------------------------------------------------------------------------------------------------
+
+
+@infer_getattr
+class _SpanAttributes(AttributeTemplate):  # type: ignore[misc]
+    key = SpanType
+
+    def resolve_size(self, span: SpanType) -> types.Type:
+        return types.intp
+
+
+@infer_global(operator.getitem)
+class _GetFromSpan(AbstractTemplate):  # type: ignore[misc]
+    def generic(self, args: tuple[types.Type, ...], kws: Any) -> Any:
+        if isinstance(args[0], SpanType) and isinstance(args[1], types.Integer):
+            return signature(args[0].dtype, args[0], types.intp)
+        if isinstance(args[0], GridType):
+            if isinstance(args[1], types.Integer):
+                return signature(SpanType(args[0].dtype), args[0], types.intp)
+            return signature(args[0].dtype, args[0], PAIR)
+        return None
+
+
+@infer_global(operator.setitem)
+class _SetInSpan(AbstractTemplate):  # type: ignore[misc]
+    def generic(self, args: tuple[types.Type, ...], kws: Any) -> Any:
+        if isinstance(args[0], SpanType) and isinstance(args[1], types.Integer):
+            return signature(types.none, args[0], types.intp, args[0].dtype)
+        if isinstance(args[0], GridType):
+            return signature(types.none, args[0], PAIR, args[0].dtype)
+        return None
+
+
+@lower_getattr_generic(SpanType)
+def _span_attribute(context: Any, builder: Any, kind: SpanType, value: Any, name: str) -> Any:
+    return cgutils.create_struct_proxy(kind)(context, builder, value=value).size
+
+
+def _place(context: Any, builder: Any, kind: SpanType, value: Any, index: Any) -> Any:
+    span = cgutils.create_struct_proxy(kind)(context, builder, value=value)
+    if context.enable_boundscheck:
+        cgutils.do_boundscheck(context, builder, index, span.size)
+    return builder.gep(span.data, [index])
+
+
+@lower_builtin(operator.getitem, SpanType, types.Integer)
+def _get(context: Any, builder: Any, sig: Any, args: Any) -> Any:
+    return context.unpack_value(builder, sig.args[0].dtype, _place(context, builder, sig.args[0], args[0], args[1]))
+
+
+@lower_builtin(operator.setitem, SpanType, types.Integer, types.Any)
+def _set(context: Any, builder: Any, sig: Any, args: Any) -> Any:
+    value = context.cast(builder, args[2], sig.args[2], sig.args[0].dtype)
+    context.pack_value(builder, sig.args[0].dtype, value, _place(context, builder, sig.args[0], args[0], args[1]))
+    return context.get_dummy_value()
+
+
+def _place_in_grid(context: Any, builder: Any, kind: GridType, value: Any, index: Any) -> Any:
+    grid = cgutils.create_struct_proxy(kind)(context, builder, value=value)
+    row, column = cgutils.unpack_tuple(builder, index, 2)
+    if context.enable_boundscheck:
+        cgutils.do_boundscheck(context, builder, row, grid.height)
+        cgutils.do_boundscheck(context, builder, column, grid.width)
+    return builder.gep(grid.data, [builder.add(builder.mul(row, grid.width), column)])
+
+
+@lower_builtin(operator.getitem, GridType, types.UniTuple)
+def _get_from_grid(context: Any, builder: Any, sig: Any, args: Any) -> Any:
+    kind = sig.args[0]
+    return context.unpack_value(builder, kind.dtype, _place_in_grid(context, builder, kind, args[0], args[1]))
+
+
+@lower_builtin(operator.getitem, GridType, types.Integer)
+def _row_of_grid(context: Any, builder: Any, sig: Any, args: Any) -> Any:
+    grid = cgutils.create_struct_proxy(sig.args[0])(context, builder, value=args[0])
+    if context.enable_boundscheck:
+        cgutils.do_boundscheck(context, builder, args[1], grid.height)
+    span = cgutils.create_struct_proxy(sig.return_type)(context, builder)
+    span.data = builder.gep(grid.data, [builder.mul(args[1], grid.width)])
+    span.size = grid.width
+    return span._getvalue()
+
+
+@lower_builtin(operator.setitem, GridType, types.UniTuple, types.Any)
+def _set_in_grid(context: Any, builder: Any, sig: Any, args: Any) -> Any:
+    kind = sig.args[0]
+    value = context.cast(builder, args[2], sig.args[2], kind.dtype)
+    context.pack_value(builder, kind.dtype, value, _place_in_grid(context, builder, kind, args[0], args[1]))
+    return context.get_dummy_value()
+
+
+@type_callable(split)
+def _type_split(context: Any) -> Callable[..., Any]:
+    return lambda array, sizes: types.UniTuple(SpanType(array.dtype), sizes.count)
+
+
+@lower_builtin(split, types.Array, types.UniTuple)
+def _lower_split(context: Any, builder: Any, sig: Any, args: Any) -> Any:
+    array = context.make_array(sig.args[0])(context, builder, args[0])
+    begin, parts = ir.Constant(ir.IntType(64), 0), []
+    for size in cgutils.unpack_tuple(builder, args[1], sig.args[1].count):
+        end = builder.add(begin, context.cast(builder, size, sig.args[1].dtype, types.intp))
+        parts.append(_make_span(context, builder, sig.return_type.dtype, array.data, array.nitems, begin, end))
+        begin = end
+    return context.make_tuple(builder, sig.return_type, parts)
+
+
+@type_callable(grid)
+def _type_grid(context: Any) -> Callable[..., Any]:
+    return lambda span, height, width: GridType(span.dtype)
+
+
+@lower_builtin(grid, SpanType, types.Integer, types.Integer)
+def _lower_grid(context: Any, builder: Any, sig: Any, args: Any) -> Any:
+    span = cgutils.create_struct_proxy(sig.args[0])(context, builder, value=args[0])
+    rows = cgutils.create_struct_proxy(sig.return_type)(context, builder)
+    rows.data = span.data
+    rows.height, rows.width = (context.cast(builder, args[i], sig.args[i], types.intp) for i in (1, 2))
+    if context.enable_boundscheck:
+        wrong = builder.icmp_signed(">", builder.mul(rows.height, rows.width), span.size)
+        with cgutils.if_unlikely(builder, wrong):
+            context.call_conv.return_user_exc(builder, IndexError, ("a grid leaves its span",))
+    return rows._getvalue()
+
+
+@type_callable(keep)
+def _type_keep(context: Any) -> Callable[..., Any]:
+    return lambda arrays: types.none
+
+
+@lower_builtin(keep, types.Any)
+def _lower_keep(context: Any, builder: Any, sig: Any, args: Any) -> Any:
+    return context.get_dummy_value()
+
+
+@type_callable(part)
+def _type_part(context: Any) -> Callable[..., Any]:
+    def typer(array: types.Type, begin: types.Type, end: types.Type) -> Any:
+        return SpanType(array.dtype)
+
+    return typer
+
+
+def _make_span(context: Any, builder: Any, kind: SpanType, data: Any, size: Any, begin: Any, end: Any) -> Any:
+    if context.enable_boundscheck:
+        wrong = builder.or_(
+            builder.icmp_signed("<", begin, begin.type(0)),
+            builder.or_(builder.icmp_signed(">", end, size), builder.icmp_signed(">", begin, end)),
+        )
+        with cgutils.if_unlikely(builder, wrong):
+            context.call_conv.return_user_exc(builder, IndexError, ("a span leaves its array",))
+    span = cgutils.create_struct_proxy(kind)(context, builder)
+    span.data = builder.gep(data, [begin])
+    span.size = builder.sub(end, begin)
+    return span._getvalue()
+
+
+@lower_builtin(part, types.Array, types.Integer, types.Integer)
+def _part_of_array(context: Any, builder: Any, sig: Any, args: Any) -> Any:
+    array = context.make_array(sig.args[0])(context, builder, args[0])
+    begin, end = (context.cast(builder, args[i], sig.args[i], types.intp) for i in (1, 2))
+    return _make_span(context, builder, sig.return_type, array.data, array.nitems, begin, end)
+
+
+@lower_builtin(part, SpanType, types.Integer, types.Integer)
+def _part_of_span(context: Any, builder: Any, sig: Any, args: Any) -> Any:
+    span = cgutils.create_struct_proxy(sig.args[0])(context, builder, value=args[0])
+    begin, end = (context.cast(builder, args[i], sig.args[i], types.intp) for i in (1, 2))
+    return _make_span(context, builder, sig.return_type, span.data, span.size, begin, end)
+
+
+# -- records ----------------------------------------------------------------------------------------------------
+
+
+@infer_getattr
+class _RecordAttributes(AttributeTemplate):  # type: ignore[misc]
+    key = RecordType
+
+    def generic_resolve(self, record: RecordType, name: str) -> Any:
+        if name not in record.places:
+            return None
+        return SpanType(types.float64 if record.fields[record.places[name]][1] else types.int64)
+
+
+@lower_getattr_generic(RecordType)
+def _record_attribute(context: Any, builder: Any, kind: RecordType, value: Any, name: str) -> Any:
+    place = kind.places[name]
+    record = cgutils.create_struct_proxy(kind)(context, builder, value=value)
+
+    def read(at: int) -> Any:
+        number = builder.load(builder.gep(record.data, [ir.Constant(ir.IntType(64), at)]))
+        number.set_metadata("invariant.load", builder.module.add_metadata([]))
+        return number
+
+    found = SpanType(types.float64 if kind.fields[place][1] else types.int64)
+    span = cgutils.create_struct_proxy(found)(context, builder)
+    start = builder.gep(record.data, [read(2 * place)])
+    span.data = builder.bitcast(start, context.get_data_type(found.dtype).as_pointer())
+    span.size = read(2 * place + 1)
+    return span._getvalue()
+
+
+def viewer(record: type[Record]) -> Callable[[int], Any]:
+    """Returns a function that views the record at an address, for kernels to call."""
+    kind = type_of(record)
+
+    def view(address: int) -> Any:
+        return record.at(address)
+
+    @type_callable(view)
+    def type_view(context: Any) -> Callable[..., Any]:
+        return lambda address: kind
+
+    @lower_builtin(view, types.Integer)
+    def lower_view(context: Any, builder: Any, sig: Any, args: Any) -> Any:
+        native = cgutils.create_struct_proxy(kind)(context, builder)
+        native.data = builder.inttoptr(args[0], ir.IntType(64).as_pointer())
+        return native._getvalue()
+
+    return view

@@ -1,0 +1,83 @@
+"""What becomes of problems that are certified: what kernels start from, and what they wrote, as answers."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from hasten.errors import ProblemError
+from hasten.kernels.proof.outcome import BEST, LABELS_BY, N_NODES, N_SWEEPS, OUTCOME, STEP, Proofs
+from hasten.model.batch import Batch
+from hasten.model.solution import Solutions, Source, Status, numbered
+from hasten.proof.trace import Step
+from hasten.support.arrays import FloatArray, IntArray
+
+STEPS = tuple(Step)  # a kernel's number for a step is one more than its place
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Report:
+    """Certified answers, and what each took. `str` tells it in a line."""
+
+    solutions: Solutions
+    step: IntArray  # (n,) the last step taken, numbered from 1
+    n_sweeps: IntArray  # (n,)
+    n_nodes: IntArray  # (n,)
+
+    @property
+    def proved_by(self) -> dict[Step, int]:
+        """How many problems each step proved."""
+        counts = np.bincount(self.step[self.solutions.proved], minlength=len(STEPS) + 1)
+        return dict(zip(STEPS, counts[1:].tolist(), strict=True))
+
+    @classmethod
+    def of(cls, batch: Batch, proofs: Proofs) -> Report:
+        """Reads what kernels wrote."""
+        return cls(solutions_of(batch, proofs), *proofs.facts[[STEP, N_SWEEPS, N_NODES]])
+
+    def __str__(self) -> str:
+        proved = [f"{n} {step}" for step, n in self.proved_by.items() if n]
+        left = len(self.solutions) - sum(self.proved_by.values())
+        return f"{len(self.solutions)} problems: " + ", ".join([*proved, f"{left} left open"])
+
+
+def given(batch: Batch, found: Solutions | None) -> tuple[IntArray, FloatArray]:
+    """Returns the labels to start from, and their costs: none, or what was found, scored anew."""
+    n = len(batch)
+    values = np.empty((3, n))
+    if found is None:
+        values[BEST] = np.inf
+        return np.full(batch.variable_at[-1], -1, dtype=np.int64), values
+    if len(found) != n:
+        raise ProblemError(f"Got {len(found)} answers for {n} problems. Give one for each.")
+    if len(found.labels) != batch.variable_at[-1]:
+        raise ProblemError(
+            f"Got {len(found.labels)} labels for {batch.variable_at[-1]} variables: these are other problems."
+        )
+    scored = Solutions.scored(batch, found.labels.copy())
+    values[BEST] = np.where(scored.valid, scored.cost, np.inf)
+    return scored.labels, values
+
+
+# By outcome (proved, open, infeasible, stopped), and by whether there is an answer.
+STATUS = np.array(
+    [
+        numbered(Status.OPEN, Status.PROVED),
+        numbered(Status.OPEN, Status.FOUND),
+        numbered(Status.INFEASIBLE, Status.INFEASIBLE),
+        numbered(Status.NO_TIME, Status.TIME_LIMIT),
+    ]
+)
+# By the step that found the labels; none: they were given.
+SOURCE = numbered(Source.SEARCH, *4 * [Source.BOUND], Source.BRANCH)
+
+
+def solutions_of(batch: Batch, proofs: Proofs) -> Solutions:
+    """Returns the answers that kernels wrote."""
+    labels, (cost, bound, _), facts = proofs
+    answered = np.isfinite(cost)
+    if not answered.all():
+        labels[np.repeat(~answered, batch.n_variables)] = -1
+    status, source = STATUS[facts[OUTCOME], answered.view(np.int8)], SOURCE[facts[LABELS_BY]]
+    return Solutions(batch, labels, cost, bound, answered, status, source, batch.n_variables.copy())
