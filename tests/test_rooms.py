@@ -59,7 +59,8 @@ MAY_IMPORT = {
     "bench.peers": CORE,
     "demo": f"{CORE} {TASK}",
     "warm": f"{CORE} {EXPERIMENT} demo",
-    "cli": f"{CORE} {EDGES} {PROGRAMS} hasten",
+    "commands": f"{CORE} {EDGES} {PROGRAMS} hasten",
+    "cli": "errors support commands hasten",
     "hasten": f"{CORE} {PROGRAMS}",
     "__main__": "cli",
 }

@@ -1,0 +1,40 @@
+"""`hasten bench`: us and our peers, side by side."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.markup import escape
+
+from hasten.commands.common import Seed, console
+from hasten.support.files import output_directory
+from hasten.support.terminal import printable
+
+
+def bench(
+    out: Annotated[Path, typer.Option("--out", "-o", help="Directory for JSON and plots.")] = Path("results/peers"),
+    family: Annotated[list[str] | None, typer.Option(help="Problem family; repeatable.")] = None,
+    size: Annotated[list[int] | None, typer.Option(min=1, help="Problem size; repeatable.")] = None,
+    peer: Annotated[list[str] | None, typer.Option(help="Peer to compare with; repeatable.")] = None,
+    n: Annotated[int | None, typer.Option("--problems", min=1, help="Problems of each size.")] = None,
+    corpus: Annotated[Path | None, typer.Option(help="Adds real costs from a labelled corpus.")] = None,
+    quick: Annotated[bool, typer.Option("--quick", help="Under a minute.")] = False,
+    seed: Seed = 0,
+) -> None:
+    """Measures hasten and other solvers side by side, on the same problems."""
+    from hasten.bench.run import main
+
+    with output_directory(out):
+        main(
+            family,
+            size,
+            peer,
+            n,
+            out,
+            corpus,
+            quick=quick,
+            seed=seed,
+            report=lambda line: console.print(escape(printable(line))),
+        )

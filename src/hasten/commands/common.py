@@ -1,0 +1,45 @@
+"""What commands share: where they print, the options that several of them take, and words for counts."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+from rich.console import Console
+
+from hasten.tasks.entity_relation.names import Training
+
+if TYPE_CHECKING:
+    from hasten.tasks.entity_relation.data.corpus import Sentence
+
+console = Console()
+MILLION = 1_000_000
+errors = Console(stderr=True)
+
+
+Out = Annotated[Path, typer.Option("--out", "-o", help="Directory for results.json and report.html.")]
+Seed = Annotated[int, typer.Option(min=0, help="Fixes the split, the training and everything else that is drawn.")]
+Corpus = Annotated[Path, typer.Option(help="Labelled corpus: conll04.corp or our JSON lines, plain, .gz or .zip.")]
+Unlabeled = Annotated[
+    list[Path] | None,
+    typer.Option(help="Text with spans to learn the speedup from (CoNLL-2003, GMB, JSON lines). Repeatable."),
+]
+Format = Annotated[str, typer.Option(help="Of the corpus: auto, conll04, conll2003, gmb or jsonl.")]
+MaxLine = Annotated[
+    int, typer.Option("--max-line", min=1, help="Longest line that is read, in millions of characters.")
+]
+Box = Annotated[Training, typer.Option("--black-box", help="Trained with inference in the loop, or not.")]
+
+
+def count(n: int, name: str) -> str:
+    """Returns `2 sentences`, or `1 sentence`."""
+    return f"{n:,} {name}{'' if n == 1 else 's'}"
+
+
+def sentences_of(source: str, format: str, max_line: int) -> Iterator[Sentence]:
+    """Reads a corpus; what cannot be told about it is asked for in words of the command line."""
+    from hasten.tasks.entity_relation.data.formats import read_corpus
+
+    return read_corpus(source, format, max_line * MILLION, remedy="Name it: --format, one of")

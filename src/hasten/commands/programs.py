@@ -1,0 +1,60 @@
+"""`hasten solve`: programs in files."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.markup import escape
+
+import hasten
+from hasten.commands.common import console, errors
+from hasten.support.files import output_directory
+from hasten.support.progress import show_progress
+from hasten.support.terminal import printable
+
+
+def solve(
+    files: Annotated[list[Path], typer.Argument(help="Programs: .mps, .lp, .wcsp, .cfn or .uai, plain or .gz.")],
+    time_limit: Annotated[
+        float | None, typer.Option(min=0.0, help="Seconds that each may take; then the best found has to do.")
+    ] = None,
+    solver: Annotated[str, typer.Option(help="Who is asked where nothing is proved.")] = "highs",
+    out: Annotated[
+        Path | None,
+        typer.Option(help="File for the values, a name and a value a line; for several programs, a directory."),
+    ] = None,
+    describe: Annotated[bool, typer.Option("--describe", help="Say what was recognised.")] = False,
+) -> None:
+    """Answers programs in files, whatever they state: objective, bound, gap, and how each answer was proved."""
+    from hasten.programs.solution_file import solution_path, write_solution
+
+    hasten.make_solver(solver)  # one that is not there is refused now
+    if out is not None:
+        with output_directory(out if len(files) > 1 else out.parent):
+            pass
+    for file in files:
+        with show_progress(errors) as tell:
+            tell(f"Reading {printable(file)}", None)
+            program = hasten.read(file)
+            tell(f"Recognising {printable(file)}", None)
+            about = program.describe()
+            tell(f"Answering {printable(file)}", None)
+            answer = program.solve(solver=solver, time_limit=time_limit)
+        place = escape(printable(file))
+        if describe:
+            console.print(escape(printable(about)), highlight=False, soft_wrap=True)
+        if answer.values_found is None:
+            console.print(
+                f"[bold]{place}[/]: {escape(str(answer.reason or answer.status))}", highlight=False, soft_wrap=True
+            )
+        else:
+            gap = answer.gap if answer.gap > 1e-9 * max(1.0, abs(answer.objective)) else 0.0  # not what rounding leaves
+            line = f"objective {answer.objective:.12g}, bound {answer.bound:.12g}, gap {gap:.3g}"
+            console.print(f"[bold]{place}[/]: {line}", highlight=False, soft_wrap=True)
+            console.print(escape(answer.how), highlight=False, soft_wrap=True)
+            if out is not None:
+                target = solution_path(out, file) if len(files) > 1 else out
+                write_solution(target, answer)
+                console.print(f"Wrote [bold]{escape(printable(target))}[/]", soft_wrap=True)

@@ -1,0 +1,176 @@
+"""`hasten train`, `predict`, `explain` and `convert`: labelling text."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.markup import escape
+
+import hasten
+from hasten.commands.common import (
+    MILLION,
+    Box,
+    Corpus,
+    Format,
+    MaxLine,
+    Seed,
+    Unlabeled,
+    console,
+    count,
+    errors,
+    sentences_of,
+)
+from hasten.speedup.mode import TextMode
+from hasten.support.files import output_directory
+from hasten.support.progress import show_progress
+from hasten.support.terminal import printable
+from hasten.tasks.entity_relation.names import Training
+
+
+def train(
+    corpus: Corpus,
+    out: Annotated[Path, typer.Option("--out", "-o", help="File for the trained model.")],
+    unlabeled: Unlabeled = None,
+    black_box: Box = Training.STRUCTURED,
+    induce: Annotated[
+        bool, typer.Option(help="Take labels and argument types from the corpus, not from the paper.")
+    ] = False,
+    width: Annotated[int, typer.Option(min=1, help="Width of the beam in search mode.")] = 2,
+    risk: Annotated[float, typer.Option(min=0.0001, max=0.5, help="Share of answers that theta may change.")] = 0.01,
+    seed: Seed = 0,
+    max_line: MaxLine = 64,
+) -> None:
+    """Trains a model for `hasten predict`."""
+    from hasten.tasks.entity_relation.data.corpora import Corpora
+    from hasten.tasks.entity_relation.tagger import Tagger, check_place
+
+    check_place(out)
+    with output_directory(out.parent):
+        with show_progress(errors) as tell:
+            corpora = Corpora.read(corpus, unlabeled or [], max_line=max_line * MILLION, seed=seed, tell=tell)
+            tagger = Tagger.train(
+                corpora.labelled,
+                corpora.unlabeled,
+                induce=induce,
+                black_box=black_box,
+                width=width,
+                risk=risk,
+                seed=seed,
+                tell=tell,
+            )
+        tagger.save(out)
+    n_labelled, n_unlabeled = len(corpora.labelled), len(corpora.unlabeled)
+    console.print(
+        f"Trained on {count(n_labelled, 'labelled sentence')} and {count(n_unlabeled, 'unlabeled sentence')}."
+    )
+    console.print(tagger.about_theta, highlight=False)
+    if tagger.about_gate:
+        console.print(tagger.about_gate, highlight=False)
+    place = escape(printable(out))
+    console.print(
+        f"Wrote [bold]{place}[/]. Label text with: hasten predict {place} INPUT.jsonl OUTPUT.jsonl", soft_wrap=True
+    )
+
+
+def predict(
+    model: Annotated[Path, typer.Argument(help="What `hasten train` wrote.")],
+    source: Annotated[str, typer.Argument(help="Sentences with spans, in any format; - for standard input.")],
+    target: Annotated[str, typer.Argument(help="Where labelled JSON lines go; - for standard output.")],
+    mode: Annotated[TextMode, typer.Option(help="Prove every answer, or trust the search.")] = TextMode.CERTIFIED,
+    solver: Annotated[str, typer.Option(help="Who is asked where nothing is proved.")] = "highs",
+    time_limit: Annotated[
+        float | None, typer.Option(min=0.0, help="Seconds that a sentence may take; then the best found has to do.")
+    ] = None,
+    format: Format = "auto",
+    max_line: MaxLine = 64,
+) -> None:
+    """Labels the entities and relations of a stream of sentences, of any length, in constant memory.
+
+    Each line says whether its labels were proved optimal without the solver: "proved": true or false. Where the solver
+    failed, "failed" says why, and the labels are the best known without it, or left out.
+    """
+    from dataclasses import replace
+
+    from hasten.tasks.entity_relation.data.formats.jsonl import to_json, write_objects
+    from hasten.tasks.entity_relation.tagger import Tagger
+
+    hasten.make_solver(solver)  # one that is not there is refused now
+    tagger = replace(Tagger.load(model), mode=mode, solver=solver, time_limit=time_limit)
+    sentences = sentences_of(source, format, max_line)
+    counts = {"proved": 0, "solver": 0, "failed": 0}
+
+    def labelled() -> Iterator[dict[str, object]]:
+        with show_progress(errors, quiet=target == "-") as tell:
+            for n, answer in enumerate(tagger.label(sentences)):
+                if n % 256 == 0:
+                    tell("Labelling sentences", None, f"{n:,}")
+                counts["proved"] += answer.proved
+                counts["solver"] += answer.source is hasten.Source.SOLVER
+                counts["failed"] += bool(answer.reason)
+                failed = {"failed": answer.reason} if answer.reason else {}
+                yield to_json(answer.sentence) | {"proved": answer.proved} | failed
+
+    n = write_objects(target, labelled())
+    errors.print(f"Labelled {count(n, 'sentence')}: {counts['proved']:,} proved, {counts['solver']:,} by the solver.")
+    if counts["failed"]:
+        errors.print(f"The solver failed on {count(counts['failed'], 'sentence')}; their lines say why.")
+
+
+def explain(
+    model: Annotated[Path, typer.Argument(help="What `hasten train` wrote.")],
+    source: Annotated[
+        str,
+        typer.Argument(
+            help="A sentence with its entities in brackets, or as a JSON line; or a file, as for `predict`; - is one."
+        ),
+    ],
+    out: Annotated[Path, typer.Option("--out", "-o", help="File for the page with the pictures.")] = Path(
+        "explained.html"
+    ),
+    n: Annotated[int, typer.Option("--sentence", min=1, help="Which sentence of a file.")] = 1,
+    width: Annotated[int | None, typer.Option(min=1, help="Width of the beam; the model's own by default.")] = None,
+    theta: Annotated[
+        float | None, typer.Option(min=0.0, help="Gap above which costs are skipped; the model's own by default.")
+    ] = None,
+    format: Format = "auto",
+    max_line: MaxLine = 64,
+) -> None:
+    """Shows how one sentence is labelled: greedy search, the model's own search, and the proof, step by step."""
+    from itertools import islice
+
+    from hasten.support.files import write_whole
+    from hasten.tasks.entity_relation import explain as explaining
+    from hasten.tasks.entity_relation.tagger import Tagger
+
+    tagger = Tagger.load(model)
+    if source == "-" or os.path.exists(source):
+        sentence = next(islice(sentences_of(source, format, max_line), n - 1, None), None)
+        if sentence is None:
+            raise hasten.CorpusError(f"{source} has fewer than {count(n, 'sentence')}. Choose one with --sentence.")
+    else:
+        sentence = explaining.read_sentence(source)
+    with output_directory(out.parent):
+        found = explaining.explain(tagger, sentence, width=width, theta=theta)
+        write_whole(out, found.to_html().encode("utf-8", "replace"))
+    for line in str(found).splitlines():
+        console.print(escape(printable(line)), highlight=False, soft_wrap=True)
+    console.print(f"\nWrote [bold]{escape(printable(out))}[/], which shows the same in pictures.", soft_wrap=True)
+
+
+def convert(
+    source: Annotated[str, typer.Argument(help="A corpus in any format that we read; - for standard input.")],
+    target: Annotated[str, typer.Argument(help="Where JSON lines go; .gz compresses; - is standard output.")],
+    format: Format = "auto",
+    unlabeled: Annotated[bool, typer.Option("--unlabeled", help="Leave the labels out.")] = False,
+    max_line: MaxLine = 64,
+) -> None:
+    """Turns a corpus into our JSON lines (docs/corpora.md)."""
+    from hasten.tasks.entity_relation.data.formats import write_jsonl
+
+    sentences = sentences_of(source, format, max_line)
+    n = write_jsonl(target, (s.unlabeled() for s in sentences) if unlabeled else sentences)
+    errors.print(f"Wrote {count(n, 'sentence')}.")
