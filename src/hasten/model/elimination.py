@@ -7,7 +7,7 @@ thereby solved (it is Viterbi's algorithm), as is any tree; the entity-relation 
 its relations and, if they are few, its entities too.
 
 Most steps of a plan look alike, and so do those of different structures: the same tables meet in the same way. What
-such a step adds up is a join (`_Join`), worked out once; a plan consists of joins and of the places where each reads.
+such a step adds up is a join (`Join`), worked out once; a plan consists of joins and of the places where each reads.
 """
 
 from __future__ import annotations
@@ -28,22 +28,20 @@ from hasten.model.compile import (
     ROW_FIELDS,
     Factors,
     Fields,
-    Table,
     TableLayout,
     compile_factors,
     compile_graph,
     compile_variables,
 )
+from hasten.model.joins import DERIVED, SILENT, STATIC, FactorTable, Join, Pattern, Signature, join_of, pattern_of
 from hasten.model.structure import Compiled, Structure
-from hasten.support.arrays import BoolArray, IntArray, ints, offsets, ranges, sizes_of, strides
-from hasten.support.cache import Cache
+from hasten.support.arrays import IntArray, ints, offsets, ranges, sizes_of
 
 FEW_SUMS = 768  # that eliminating a variable may always take, unless a limit is given
 SWEEPS = 16  # what leaving it costs at least: so many sweeps over the tuples of its tables
 MOST_ENTRIES = 2**22  # labellings to look through for those that tables allow
 SKIPPED = -1  # the price of a variable that was not worth its price
 MAX_SCOPE = 32  # how many variables these may range over
-MAX_JOINS = 32 * 2**20  # bytes of joins that are kept for other structures
 NO_STEPS: Fields = {
     **dict.fromkeys(("variable", "partner", "label_at", "partner_at", "scope", "stride", "base", "form"), NO_INTS),
     **dict.fromkeys(("n_static", "n_derived", "entry_at", "sum_first", "sum_at", "sum_label", "sum_partner"), NO_INTS),
@@ -93,55 +91,14 @@ def reduce(compiled: Compiled, max_join: int | None = None) -> Reduction:
     """
     reduction = compiled.reductions.get(max_join)
     if reduction is None:
-        reduction = compiled.reductions[max_join] = _reduce(compiled.graph, max_join)
+        reduction = compiled.reductions[max_join] = plan_reduction(compiled.graph, max_join)
         compiled.n_bytes += reduction.plan.buffer.nbytes + reduction.graph.buffer.nbytes
         compiled.keep()
     return reduction
 
 
-def relax(compiled: Compiled) -> Reduction | None:
-    """Plans the elimination of every variable as if there were no rules, if factors form chains or trees; made once.
-
-    Where the optimum without rules keeps them, it is the optimum.
-    """
-    graph = compiled.graph
-    if compiled.relaxed is None and graph.row_label.size and _is_forest(graph):
-        reduction = _reduce(_without_rows(graph), None)
-        if reduction.complete:
-            compiled.relaxed = reduction
-            compiled.n_bytes += reduction.plan.buffer.nbytes + reduction.graph.buffer.nbytes
-            compiled.keep()
-    return compiled.relaxed
-
-
-def _is_forest(graph: Graph) -> bool:
-    """Whether the tables join variables without ever going round in a circle."""
-    if not graph.table_at.size or int((sizes_of(graph.scope_first) - 1).sum()) >= len(graph.order):
-        return False
-    above = list(range(len(graph.order)))  # of each variable, one of its tree; itself at the top
-    scopes, firsts = graph.scope.tolist(), graph.scope_first.tolist()
-    for f, at in enumerate(graph.table_at.tolist()):
-        tops = []
-        for v in scopes[firsts[f] : firsts[f + 1]] if at >= 0 else ():
-            while above[v] != v:
-                above[v] = v = above[above[v]]
-            tops.append(v)
-        if len(set(tops)) < len(tops):
-            return False
-        for v in tops:
-            above[v] = tops[0]
-    return True
-
-
-def _without_rows(graph: Graph) -> Graph:
-    """Returns the graph without rows, for planning."""
-    fields: Fields = {name: getattr(graph, name) for name in Graph.__annotations__}
-    none = dict.fromkeys(ROW_FIELDS, NO_INTS)
-    starts = {"row_first": offsets(()), "cell_first": np.zeros_like(graph.cell_first)}
-    return Graph.pack(**fields | none | starts | {"link_first": np.zeros_like(graph.link_first)})
-
-
-def _reduce(graph: Graph, max_join: int | None) -> Reduction:
+def plan_reduction(graph: Graph, max_join: int | None) -> Reduction:
+    """Plans the elimination of a graph's variables, as `reduce` says."""
     in_rows = np.zeros(len(graph.order), dtype=bool)
     in_rows[graph.row_variable] = True
     if in_rows.all() and (graph.table_at >= 0).all():
@@ -157,128 +114,12 @@ def _nothing(graph: Graph) -> Reduction:
     return Reduction(plan, graph)
 
 
-class _Pattern:
-    """Which tuples a table allows; tables that allow the same ones share it."""
-
-    def __init__(self, allowed: BoolArray) -> None:
-        self.allowed = allowed  # an axis per slot
-        self.size = allowed.size
-        self.n_tuples = int(np.count_nonzero(allowed))
-        self.stride = strides(allowed.shape)
-        self.label_first = offsets(allowed.shape)[:-1]  # where the labels of each slot start
-
-    @cached_property
-    def table(self) -> Table:
-        """A table that allows the same tuples and costs nothing."""
-        return Table.of(np.where(self.allowed, 0.0, np.inf), soft=True)
-
-
-def _pattern(allowed: BoolArray) -> _Pattern:
-    key = allowed.shape, allowed.tobytes()
-    pattern = _PATTERNS.get(key)
-    if pattern is None:
-        pattern = _Pattern(allowed)
-        _PATTERNS.put(key, pattern, 40 * allowed.size)  # its table lists the tuples in 8 bytes and more for each
-    return pattern
-
-
-class _Table(NamedTuple):
-    """A factor during elimination: the tuples it allows, and where its values are read."""
-
-    scope: tuple[int, ...]
-    pattern: _Pattern
-    at: int  # in the problem's tables or, if derived, among the derived ones
-    role: int  # SILENT, STATIC or DERIVED
-    start_at: int = 0  # where the starting messages of its kind start
-
-
-SILENT, STATIC, DERIVED = range(3)  # all that it allows costs nothing, so never read; the problem's; one of a step's
-_Part = tuple[_Pattern, tuple[int, ...], int]  # a table in a join: what it allows, the axes of its slots, its role
-_Signature = tuple[tuple[int, ...], int, tuple[_Part, ...]]
-
-
-class _Join:
-    """Minimising some variables out of some tables, wherever these are.
-
-    The axes are the neighbours, then the `n_inside` variables that go; a *combo* is a labelling that all tables allow.
-    """
-
-    def __init__(self, shape: tuple[int, ...], n_inside: int, parts: tuple[_Part, ...]) -> None:
-        self.shape, self.n_inside, self.parts = shape, n_inside, parts
-        possible = np.ones(shape, dtype=bool)
-        for pattern, axes, _ in parts:
-            in_order = sorted(range(len(axes)), key=axes.__getitem__)
-            lengths = [1] * len(shape)
-            for axis in axes:
-                lengths[axis] = shape[axis]
-            possible &= pattern.allowed.transpose(in_order).reshape(lengths)
-        self.combos = np.flatnonzero(possible)
-        self.n_combos = len(self.combos)
-        self.n_after = int(np.count_nonzero(possible.any(axis=-1)))  # labellings of all but the last variable
-        self.order = [i for role in (STATIC, DERIVED) for i, part in enumerate(parts) if part[2] == role]  # as read
-        self.n_static = sum(part[2] == STATIC for part in parts)
-        self.n_out = math.prod(shape[: len(shape) - n_inside])
-
-    @cached_property
-    def labels(self) -> tuple[IntArray, ...]:
-        """The labels of each variable in the combos."""
-        return np.unravel_index(self.combos, self.shape)
-
-    @cached_property
-    def partner_label(self) -> IntArray:
-        """The labels of the first of two variables that go; zeros where there is one."""
-        return self.labels[-2] if self.n_inside == 2 else np.zeros(self.n_combos, dtype=np.int64)
-
-    @cached_property
-    def counts(self) -> IntArray:
-        """How many combos each labelling of the neighbours has."""
-        return np.bincount(self.combos // math.prod(self.shape[-self.n_inside :]), minlength=self.n_out)
-
-    @cached_property
-    def reads(self) -> IntArray:
-        """Which entries each combo reads, one for each table that is read, in their order."""
-        entries = np.zeros((self.n_combos, len(self.order)), dtype=np.int64)
-        for column, i in enumerate(self.order):
-            pattern, axes, _ = self.parts[i]
-            for axis, stride in zip(axes, pattern.stride, strict=True):
-                entries[:, column] += stride * self.labels[axis]
-        return entries.ravel()
-
-    @cached_property
-    def joint(self) -> tuple[int, int, int]:
-        """Which of the tables read is over the variable and its only neighbour, and its strides, if all is allowed."""
-        over_both = [column for column, i in enumerate(self.order) if len(self.parts[i][1]) == 2]
-        if len(self.shape) != 2 or self.n_inside != 1 or self.n_combos < math.prod(self.shape) or len(over_both) != 1:
-            return -1, 0, 0
-        pattern, axes, _ = self.parts[self.order[over_both[0]]]
-        outside, inside = pattern.stride[list(np.argsort(axes))].tolist()
-        return over_both[0], outside, inside
-
-    @cached_property
-    def out(self) -> _Pattern:
-        """Which labellings of the neighbours it leaves possible."""
-        return _pattern((self.counts > 0).reshape(self.shape[: len(self.shape) - self.n_inside]))
-
-
-_PATTERNS = Cache[tuple[tuple[int, ...], bytes], _Pattern](MAX_JOINS)
-_JOINS = Cache[_Signature, _Join](MAX_JOINS)
-
-
-def _join(signature: _Signature) -> _Join:
-    join = _JOINS.get(signature)
-    if join is None:
-        join = _Join(*signature)
-        n_numbers = join.n_combos * (len(join.shape) + 2 + 2 * len(join.order)) + join.n_out
-        _JOINS.put(signature, join, 8 * n_numbers)
-    return join
-
-
 class _Step(NamedTuple):
     """One step of a plan: who goes, and how."""
 
     group: tuple[int, ...]
     around: list[int]  # the neighbours
-    join: _Join
+    join: Join
     tables: list[int]  # their numbers
     at: list[int]  # where those start that are read, in the order in which they are
 
@@ -291,29 +132,29 @@ class _Elimination:
         self.max_join = max_join
         self.limit = MOST_ENTRIES if max_join is None else max_join
         self.sizes: list[int] = sizes_of(graph.first).tolist()
-        self.tables: dict[int, _Table] = {}
+        self.tables: dict[int, FactorTable] = {}
         self.n_tables = 0  # so far; they are numbered as they come
         self.touching: list[set[int]] = [set() for _ in self.sizes]
         self.in_rows = set(graph.row_variable.tolist())
         self.n_entries = 0  # of derived tables
         self.steps: list[_Step] = []
         self.constants: list[int] = []
-        self.joins: dict[_Signature, _Join] = {}
+        self.joins: dict[Signature, Join] = {}
         self._put_factors()
 
     def _put_factors(self) -> None:
         graph, sizes = self.graph, self.sizes
         soft, scopes, firsts = set(graph.soft_at.tolist()), graph.scope.tolist(), graph.scope_first.tolist()
         starts = graph.start_at.tolist()
-        patterns: dict[int, _Pattern] = {}
+        patterns: dict[int, Pattern] = {}
         for f, at in enumerate(graph.table_at.tolist()):
             if at < 0:
                 continue
             scope = tuple(scopes[firsts[f] : firsts[f + 1]])
             if at not in patterns:
                 shape = tuple([sizes[v] for v in scope])
-                patterns[at] = _pattern(~np.isposinf(graph.table[at : at + math.prod(shape)].reshape(shape)))
-            self._put(_Table(scope, patterns[at], at, STATIC if at in soft else SILENT, starts[firsts[f]]))
+                patterns[at] = pattern_of(~np.isposinf(graph.table[at : at + math.prod(shape)].reshape(shape)))
+            self._put(FactorTable(scope, patterns[at], at, STATIC if at in soft else SILENT, starts[firsts[f]]))
 
     def run(self) -> Reduction:
         """Eliminates the cheapest variable again and again."""
@@ -386,7 +227,7 @@ class _Elimination:
         signature = tuple([self.sizes[u] for u in variables]), len(group), tuple(parts)
         join = self.joins.get(signature)
         if join is None:
-            join = self.joins[signature] = _join(signature)
+            join = self.joins[signature] = join_of(signature)
         return _Step(group, around, join, numbers, [self.tables[numbers[i]].at for i in join.order])
 
     def _price(self, v: int) -> int:
@@ -402,7 +243,7 @@ class _Elimination:
                 return self.limit + 1
         return size
 
-    def _put(self, table: _Table) -> None:
+    def _put(self, table: FactorTable) -> None:
         number = self.n_tables
         self.n_tables += 1
         self.tables[number] = table
@@ -417,7 +258,7 @@ class _Elimination:
         self.steps.append(step)
         at, self.n_entries = self.n_entries, self.n_entries + step.join.n_out
         if step.around:
-            self._put(_Table(tuple(step.around), step.join.out, at, DERIVED))
+            self._put(FactorTable(tuple(step.around), step.join.out, at, DERIVED))
         else:
             self.constants.append(at)
 
@@ -448,7 +289,7 @@ class _Elimination:
     def _step_fields(self) -> Fields:
         """Returns the fields of a plan that say what to add up."""
         steps, first = self.steps, self.graph.first
-        numbers: dict[_Join, int] = {}
+        numbers: dict[Join, int] = {}
         form = ints(numbers.setdefault(step.join, len(numbers)) for step in steps)
         forms = list(numbers)
         variable = ints(step.group[-1] for step in steps)
@@ -481,7 +322,7 @@ class _Elimination:
             "joint_in": joint_in,
         }
 
-    def _kept_factors(self, variables: Fields, number: IntArray, tables: Sequence[_Table]) -> Fields:
+    def _kept_factors(self, variables: Fields, number: IntArray, tables: Sequence[FactorTable]) -> Fields:
         """Returns the compiled tables that are left, each by itself, as they stand in scratch space.
 
         Derived ones come first, then copies of the original ones.
@@ -522,6 +363,6 @@ def _chained(parts: Sequence[IntArray]) -> IntArray:
     return np.concatenate([NO_INTS, *parts])
 
 
-def _spans_of(tables: Sequence[_Table]) -> IntArray:
+def _spans_of(tables: Sequence[FactorTable]) -> IntArray:
     """Returns all places of some tables."""
     return ranges(ints(table.at for table in tables), ints(table.pattern.size for table in tables))

@@ -23,8 +23,9 @@ from hasten.kernels.proof.look import look_at_some
 from hasten.kernels.proof.outcome import BEST, OPEN, OUTCOME, Proofs
 from hasten.kernels.watching import Opener, compiled, uncompiled
 from hasten.model.batch import ONLY, Batch, arrays_of, as_batch
-from hasten.model.elimination import reduce, relax
+from hasten.model.elimination import reduce
 from hasten.model.problem import Problem
+from hasten.model.relaxing import relax
 from hasten.model.solution import SOURCES, STATUSES, Solution, Solutions, Source
 from hasten.model.structure import Structure
 from hasten.proof.ranking import MinMarginals, Ranking, statuses

@@ -165,7 +165,7 @@ def settle(
 def eliminate_some(batch: BatchArrays, reduced: IntArray, problems: IntArray, proofs: Proofs) -> None:
     """Certifies some problems of which elimination leaves nothing; `reduced` is as for `certify_some`.
 
-    Plans may ignore rows (`hasten.model.elimination.relax`): what breaks one is left open. A driver of its own: most
+    Plans may ignore rows (`hasten.model.relaxing`): what breaks one is left open. A driver of its own: most
     problems need no other, and it is compiled in a fraction of the time.
     """
     n_work, n_variables = 0, 0

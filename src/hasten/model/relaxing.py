@@ -1,0 +1,53 @@
+"""Without rules: where factors form chains or trees, the optimum without rules is found at once.
+
+Where that keeps the rules, it is the optimum.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from hasten.kernels.layout import Graph
+from hasten.model.compile import NO_INTS, ROW_FIELDS, Fields
+from hasten.model.elimination import Reduction, plan_reduction
+from hasten.model.structure import Compiled
+from hasten.support.arrays import offsets, sizes_of
+
+
+def relax(compiled: Compiled) -> Reduction | None:
+    """Plans the elimination of every variable as if there were no rules, if factors form chains or trees; made once."""
+    graph = compiled.graph
+    if compiled.relaxed is None and graph.row_label.size and is_forest(graph):
+        reduction = plan_reduction(_without_rows(graph), None)
+        if reduction.complete:
+            compiled.relaxed = reduction
+            compiled.n_bytes += reduction.plan.buffer.nbytes + reduction.graph.buffer.nbytes
+            compiled.keep()
+    return compiled.relaxed
+
+
+def is_forest(graph: Graph) -> bool:
+    """Whether the tables join variables without ever going round in a circle."""
+    if not graph.table_at.size or int((sizes_of(graph.scope_first) - 1).sum()) >= len(graph.order):
+        return False
+    above = list(range(len(graph.order)))  # of each variable, one of its tree; itself at the top
+    scopes, firsts = graph.scope.tolist(), graph.scope_first.tolist()
+    for f, at in enumerate(graph.table_at.tolist()):
+        tops = []
+        for v in scopes[firsts[f] : firsts[f + 1]] if at >= 0 else ():
+            while above[v] != v:
+                above[v] = v = above[above[v]]
+            tops.append(v)
+        if len(set(tops)) < len(tops):
+            return False
+        for v in tops:
+            above[v] = tops[0]
+    return True
+
+
+def _without_rows(graph: Graph) -> Graph:
+    """Returns the graph without rows, for planning."""
+    fields: Fields = {name: getattr(graph, name) for name in Graph.__annotations__}
+    none = dict.fromkeys(ROW_FIELDS, NO_INTS)
+    starts = {"row_first": offsets(()), "cell_first": np.zeros_like(graph.cell_first)}
+    return Graph.pack(**fields | none | starts | {"link_first": np.zeros_like(graph.link_first)})
