@@ -22,9 +22,12 @@ CORE = f"{MODEL} jit kernels.proof kernels.search kernels.learning search proof 
 DATA = "tasks.entity_relation.data tasks.entity_relation.data.corpus tasks.entity_relation.data.formats"
 TASK = f"{DATA} tasks.entity_relation.names tasks.entity_relation.task"
 SCORING = f"{TASK} tasks.entity_relation.scoring"
-EXPERIMENT = f"{SCORING} tasks.entity_relation.tagger tasks.entity_relation.explain tasks.entity_relation.experiment"
+SHARED = "tasks.experiment"
+EXPERIMENT = (
+    f"{SCORING} {SHARED} tasks.entity_relation.tagger tasks.entity_relation.explain tasks.entity_relation.experiment"
+)
 PROGRAMS = "programs programs.reading programs.adopting"
-EDGES = f"{EXPERIMENT} tasks.entity_relation.report bench demo warm"
+EDGES = f"{EXPERIMENT} tasks.report tasks.entity_relation.report bench demo warm"
 MAY_IMPORT = {
     "errors": "",
     "support": "errors",
@@ -43,6 +46,8 @@ MAY_IMPORT = {
     "programs.reading": f"{CORE} programs",
     "programs.adopting": f"{CORE} programs",
     "tasks": "",
+    "tasks.experiment": CORE,
+    "tasks.report": "errors support search",
     "tasks.entity_relation": "",
     "tasks.entity_relation.names": "",
     "tasks.entity_relation.data.corpus": "errors support",
@@ -54,7 +59,7 @@ MAY_IMPORT = {
     "tasks.entity_relation.tagger": f"{CORE} {SCORING} tasks.entity_relation.gating",
     "tasks.entity_relation.explain": f"{CORE} {SCORING} tasks.entity_relation.tagger tasks.entity_relation.gating",
     "tasks.entity_relation.experiment": f"{CORE} {EXPERIMENT}",
-    "tasks.entity_relation.report": "errors support search proof speedup tasks.entity_relation.names",
+    "tasks.entity_relation.report": "errors support search proof speedup tasks.report tasks.entity_relation.names",
     "bench": f"{CORE} {SCORING} bench.peers",
     "bench.peers": CORE,
     "demo": f"{CORE} {TASK}",

@@ -164,7 +164,7 @@ def test_what_is_not_proved_is_solved_and_said_by_whom(sentences, monkeypatch):
     task = EntityRelationTask()
     model = train_black_box("independent", sentences[:40], task, seed=0, tell=tell_nobody)
     trial = Trial.of(task, model, sentences[40:50], solver="highs", runs=1, tell=tell_nobody)
-    monkeypatch.setattr("hasten.tasks.entity_relation.experiment.trial.prove_or_solve", hardly)
+    monkeypatch.setattr("hasten.tasks.experiment.contest.prove_or_solve", hardly)
     row = trial.measure([trial.certified()], "Measuring", rounds=1)[0].row
     assert (row.proved, row.exact_match, row.solver_calls) == (0.0, 1.0, 10)
     assert row.answered_by == {"highs": 10}

@@ -11,8 +11,6 @@ from hasten.solvers import make_solver
 from hasten.tasks.entity_relation.data.corpora import Corpora
 from hasten.tasks.entity_relation.data.split import Split
 from hasten.tasks.entity_relation.data.synthetic import generate
-from hasten.tasks.entity_relation.experiment import ilp as ilps
-from hasten.tasks.entity_relation.experiment.ilp import Ilp, Passes
 from hasten.tasks.entity_relation.experiment.measure import SCORES, Measured, Reference, Row, over_seeds
 from hasten.tasks.entity_relation.experiment.paper import (
     PAPER_RELATIONS,
@@ -20,10 +18,12 @@ from hasten.tasks.entity_relation.experiment.paper import (
     PAPER_TYPES,
     is_papers_corpus,
 )
-from hasten.tasks.entity_relation.experiment.resampling import Resamples, f1_of
-from hasten.tasks.entity_relation.experiment.timing import LONG, Timing, time_in_turns, timed
 from hasten.tasks.entity_relation.names import Model
 from hasten.tasks.entity_relation.task import EntityRelationTask
+from hasten.tasks.experiment import ilp as ilps
+from hasten.tasks.experiment.ilp import Ilp, Passes
+from hasten.tasks.experiment.resampling import Resamples, f1_of
+from hasten.tasks.experiment.timing import LONG, Timing, time_in_turns, timed
 
 
 def some_counts(rng, n):

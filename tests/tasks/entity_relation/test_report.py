@@ -9,8 +9,9 @@ import pytest
 
 from hasten.search.beam import FORCED
 from hasten.tasks.entity_relation.experiment.paper import PAPER_ROWS
-from hasten.tasks.entity_relation.report import charts, graphs, report
+from hasten.tasks.entity_relation.report import graphs, report
 from hasten.tasks.entity_relation.report.tables import find_paper
+from hasten.tasks.report import charts
 
 VOID = {"meta", "br", "img", "input", "link", "hr"}
 

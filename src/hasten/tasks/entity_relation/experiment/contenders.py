@@ -17,13 +17,14 @@ from hasten.support.progress import steps
 from hasten.tasks.entity_relation.experiment.lessons import Lessons
 from hasten.tasks.entity_relation.experiment.measure import finite
 from hasten.tasks.entity_relation.experiment.paper import PAPER_THETAS, PAPER_WIDTHS
-from hasten.tasks.entity_relation.experiment.trial import Contender, Trial
+from hasten.tasks.entity_relation.experiment.trial import Deal, Trial
 from hasten.tasks.entity_relation.names import Model
+from hasten.tasks.experiment.contest import Contender
 
 PRESET, OURS = "the paper's preset: step 1, last weights", "ours: averaged weights, step from the costs"
 
 
-def table_1(trial: Trial, lessons: Lessons) -> list[Contender]:
+def table_1(trial: Trial, lessons: Lessons) -> list[Contender[Deal]]:
     """The paper's Table 1: its searches, Algorithm 1 as listed, and ours."""
     return [
         trial.by_ilp(table="1"),
@@ -39,7 +40,7 @@ def table_1(trial: Trial, lessons: Lessons) -> list[Contender]:
     ]  # fmt: skip
 
 
-def table_2(trial: Trial, lessons: Lessons) -> list[Contender]:
+def table_2(trial: Trial, lessons: Lessons) -> list[Contender[Deal]]:
     """The paper's Table 2, costs skipped by its thetas: with Algorithm 1 as listed, and with ours."""
     return [
         trial.lazily(
@@ -50,7 +51,7 @@ def table_2(trial: Trial, lessons: Lessons) -> list[Contender]:
     ]  # fmt: skip
 
 
-def ours(trial: Trial) -> list[Contender]:
+def ours(trial: Trial) -> list[Contender[Deal]]:
     """Our rows: enforced tables, look-ahead, elimination, proof."""
     left_out, left = "forbidden tuples left out", "over what elimination leaves"
     return [
@@ -117,6 +118,6 @@ def calibrate_all(trial: Trial, lessons: Lessons) -> list[Calibrated]:
     return found
 
 
-def calibrated(trial: Trial, chosen: list[Calibrated]) -> list[Contender]:
+def calibrated(trial: Trial, chosen: list[Calibrated]) -> list[Contender[Deal]]:
     """The searches with their calibrated thetas, in Table 2."""
     return [trial.lazily(Model.calibrated(each.enforce), each.search, table="2", note=each.note) for each in chosen]

@@ -30,12 +30,12 @@ from hasten.tasks.entity_relation.experiment.amortized import amortized
 from hasten.tasks.entity_relation.experiment.lessons import Lessons
 from hasten.tasks.entity_relation.experiment.measure import Measured, Row, over_seeds
 from hasten.tasks.entity_relation.experiment.paper import PAPER_ROWS, is_papers_corpus
-from hasten.tasks.entity_relation.experiment.resampling import Resamples
 from hasten.tasks.entity_relation.experiment.trial import Trial
 from hasten.tasks.entity_relation.names import Model, Training
 from hasten.tasks.entity_relation.scoring.text import Text, intern
 from hasten.tasks.entity_relation.scoring.training import train_black_box
 from hasten.tasks.entity_relation.task import EntityRelationTask
+from hasten.tasks.experiment.resampling import Resamples
 
 LEAST = 10  # sentences of each kind
 

@@ -20,12 +20,12 @@ from hasten.support.arrays import IntArray
 from hasten.support.progress import steps
 from hasten.tasks.entity_relation.experiment.lessons import Lessons
 from hasten.tasks.entity_relation.experiment.paper import PAPER_THETAS, PAPER_WIDTHS
-from hasten.tasks.entity_relation.experiment.timing import timed
 from hasten.tasks.entity_relation.experiment.traces import N_TRACED, traces_of
 from hasten.tasks.entity_relation.experiment.trial import Trial
 from hasten.tasks.entity_relation.names import BySize, Labeller, Model
 from hasten.tasks.entity_relation.tagger import in_words
 from hasten.tasks.entity_relation.task import EntityRelationTask
+from hasten.tasks.experiment.timing import timed
 
 JUST_ABOVE_0 = 5e-324  # as a theta: skips where there is any gap, which is how the paper defines 0 (§4.1)
 SIZES = (30, 100, 300, 1000, 3000, 10_000, 30_000)  # numbers of sentences, for curves over them

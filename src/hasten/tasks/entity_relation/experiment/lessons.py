@@ -23,10 +23,10 @@ from hasten.speedup.black_box import solve_open
 from hasten.speedup.calibration import Calibration, calibrate
 from hasten.support.arrays import IntArray
 from hasten.support.progress import Tell
-from hasten.tasks.entity_relation.experiment.timing import timed
 from hasten.tasks.entity_relation.scoring.black_box import LinearScorer
 from hasten.tasks.entity_relation.scoring.text import Text
 from hasten.tasks.entity_relation.task import EntityRelationTask
+from hasten.tasks.experiment.timing import timed
 
 
 @dataclass(frozen=True, slots=True, eq=False)

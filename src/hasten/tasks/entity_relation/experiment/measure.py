@@ -11,9 +11,10 @@ import numpy as np
 
 from hasten.model.solution import Solutions
 from hasten.support.arrays import BoolArray, FloatArray, IntArray
-from hasten.tasks.entity_relation.experiment.resampling import Resamples, f1_of
-from hasten.tasks.entity_relation.experiment.timing import Timing
 from hasten.tasks.entity_relation.names import Model
+from hasten.tasks.experiment.contest import same_answers
+from hasten.tasks.experiment.resampling import Resamples, f1_of
+from hasten.tasks.experiment.timing import Timing
 
 SCORES = ("entity_f1_gold", "relation_f1_gold", "entity_f1_ilp", "relation_f1_ilp")
 SHARES = ("validity", "exact_match", "proved", "solver_calls", "costs_computed")
@@ -104,11 +105,7 @@ class Reference:
 
     def exact(self, found: Solutions) -> BoolArray:
         """Which answers are the black box's: the same labels, or as good ones."""
-        at = self.ilp.batch.variable_at
-        same = np.logical_and.reduceat(np.append(found.labels == self.ilp.labels, True), at[:-1])
-        with np.errstate(invalid="ignore"):
-            close = np.abs(found.cost - self.ilp.cost) <= 1e-6 * np.maximum(1.0, np.abs(self.ilp.cost))
-        return same | (found.valid & close)
+        return same_answers(found, self.ilp)
 
     def measured(
         self, model: Model, found: Solutions, features: Timing | None, inference: Timing, **about: Any

@@ -1,17 +1,14 @@
 """The test sentences, and what any method makes of them: a row of a results table each (paper §5).
 
-The ILP solver answers them first; every row is compared with its answers and with gold labels. A method either
-starts from all costs, and its time is that of the features plus its own; or it computes the costs that it
-asks for, and one time holds both. All times are CPU time in one thread, taken in turns (`timing`).
-
-A `Contender` is a method that wants a row. `contenders` lists them; another row is another entry there.
+The ILP solver answers them first; every row is compared with its answers and with gold labels. Contenders are timed in
+turns (`tasks.experiment.contest`). `contenders` lists them; another row is another entry there.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -20,22 +17,20 @@ import numpy as np
 from hasten.model.batch import Batch
 from hasten.model.solution import Solutions
 from hasten.search.beam import BeamSearch
-from hasten.solvers.failures import OnError
-from hasten.speedup.black_box import prove_or_solve
 from hasten.speedup.calibration import relabelled
 from hasten.support.arrays import FloatArray
 from hasten.support.progress import Tell
 from hasten.tasks.entity_relation.data.corpus import Sentence
-from hasten.tasks.entity_relation.experiment import ilp as ilps
-from hasten.tasks.entity_relation.experiment.ilp import Ilp, Passes
 from hasten.tasks.entity_relation.experiment.measure import Measured, Reference, finite
-from hasten.tasks.entity_relation.experiment.timing import ROUNDS, Timing, time_in_turns, timed
 from hasten.tasks.entity_relation.names import Model
 from hasten.tasks.entity_relation.scoring import native
 from hasten.tasks.entity_relation.scoring.black_box import LinearScorer
 from hasten.tasks.entity_relation.scoring.text import Text, Vocabulary
 from hasten.tasks.entity_relation.scoring.training import gold
 from hasten.tasks.entity_relation.task import EntityRelationTask
+from hasten.tasks.experiment.contest import Contender, Contest
+from hasten.tasks.experiment.ilp import Ilp, Passes
+from hasten.tasks.experiment.timing import ROUNDS
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -44,19 +39,6 @@ class Deal:
 
     text: Text
     cost: FloatArray  # flat
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Contender:
-    """A method that wants a row: what it does with a deal before the clock starts, and what it then does is timed."""
-
-    model: Model
-    ready: Callable[[Deal], Callable[[], Any]]
-    answers: Solutions | None = None  # to the test sentences in their own order, where they are known
-    first: float = 0.0  # milliseconds that these took
-    lazy: bool = False  # it computes its own costs, so that features are part of its time
-    about: dict[str, Any] = field(default_factory=dict)  # fields of `Row`
-    after: Callable[[], dict[str, Any]] = dict  # those that are known when all is timed
 
 
 @dataclass(frozen=True, eq=False)
@@ -118,53 +100,41 @@ class Trial:
         return Deal(self.text, self.batch.cost)
 
     @cached_property
-    def answered_by(self) -> dict[str, int]:
-        """How many of the sentences each ILP solver answers."""
-        return ilps.count_answers(self.ilp, [self.batch[p] for p in range(len(self.batch))])
+    def contest(self) -> Contest[Deal]:
+        """Where contenders take turns; the batches that they get have no features that nobody reads."""
+        return Contest(
+            self.as_they_come,
+            self.deal,
+            self.lean_batch,
+            lambda deal: self.model.costs(deal.text),
+            self.reference.ilp,
+            self.ilp,
+            self.runs,
+            self.seed,
+            self.tell,
+        )
 
-    @cached_property
+    @property
     def passes(self) -> Passes:
         """Passes of the ILP solver over the sentences, and what is known of their times."""
-        return Passes(self.ilp)
+        return self.contest.passes
 
     def deal(self, rng: np.random.Generator) -> Deal:
         """Returns the test sentences in a fresh order."""
         order = rng.permutation(len(self.sentences))
         return Deal(self.words.intern([self.sentences[p] for p in order]), self.batch.select(order).cost)
 
-    def by_ilp(self, **about: Any) -> Contender:
-        """Returns the ILP solver itself as a contender: each pass has new models, built before the clock starts."""
-        passes, answers = self.passes, self.reference.ilp
-        note = ilps.in_words(self.answered_by)
+    def by_ilp(self, **about: Any) -> Contender[Deal]:
+        """Returns the ILP solver itself as a contender."""
+        return self.contest.by_ilp(Model.ILP, **about)
 
-        def after() -> dict[str, Any]:
-            solving = {name: float(np.mean(each)) for name, each in passes.solving.items()}
-            return {"building_ms": float(np.mean(passes.building)), "solving_ms": solving}
-
-        about |= {"solver_calls": len(answers), "answered_by": self.answered_by, **({"note": note} if note else {})}
-        first = math.inf  # long enough to be timed once a run
-        return Contender(
-            Model.ILP, lambda deal: passes.ready(self.lean_batch(deal)), answers, first, about=about, after=after
-        )
-
-    def certified(self, **about: Any) -> Contender:
+    def certified(self, **about: Any) -> Contender[Deal]:
         """Returns the contender that proves its answers, and asks the ILP solver where it cannot."""
-        (answers, n_calls), first = timed(lambda: self._prove(self.lean_batch(self.as_they_come), self.ilp))
-        again = timed(lambda: self._prove(self.lean_batch(self.as_they_come), self.ilp))[1]  # no shape is new any more
-        asked = [self.batch[p] for p in np.flatnonzero(~answers.proved).tolist()]
-
-        def ready(deal: Deal) -> Callable[[], Any]:
-            ilp = self.ilp.fresh() if asked else self.ilp
-            ilp.prepare(asked)
-            return lambda: self._prove(self.lean_batch(deal), ilp)
-
-        about |= {"solver_calls": n_calls, "answered_by": ilps.count_answers(self.ilp, asked)}
-        about["building_ms"] = max(0.0, first - again)
-        return Contender(Model.CERTIFIED, ready, answers, again, about=about)
+        return self.contest.certified(Model.CERTIFIED, **about)
 
     def eager(
         self, model: Model, search: Callable[[Batch], Solutions], *, learned: bool = False, **about: Any
-    ) -> Contender:
+    ) -> Contender[Deal]:
         """Returns a contender that starts from all costs; `learned` where it reads the learned features."""
         task = self.task if learned else self.task.lean  # features that nobody reads cost time
 
@@ -173,37 +143,18 @@ class Trial:
 
         return Contender(model, ready, about=about)
 
-    def lazily(self, model: Model, search: BeamSearch, **about: Any) -> Contender:
+    def lazily(self, model: Model, search: BeamSearch, **about: Any) -> Contender[Deal]:
         """Returns a contender that computes the costs it needs."""
         about = {"beam": search.width, "theta": finite(search.theta)} | about
         return Contender(model, lambda deal: lambda: self.search_lazily(search, deal), lazy=True, about=about)
 
-    def measure(self, contenders: Sequence[Contender], stage: str, *, rounds: int = ROUNDS) -> list[Measured]:
+    def measure(self, contenders: Sequence[Contender[Deal]], stage: str, *, rounds: int = ROUNDS) -> list[Measured]:
         """Returns a row for each contender, all timed in turns."""
-        self.tell(stage, 0.0)
-        tried = [
-            (each.answers, each.first) if each.answers is not None else timed(each.ready(self.as_they_come))
-            for each in contenders
-        ]
-        features, *times = time_in_turns(
-            [lambda deal: lambda: self.model.costs(deal.text), *(each.ready for each in contenders)],
-            self.deal,
-            [0.0, *(first for _, first in tried)],
-            runs=self.runs,
-            rounds=rounds,
-            seed=self.seed,
-            progress=lambda share: self.tell(stage, share),
-        )
-        self.tell(stage, 1.0)
+        found = self.contest.measure(contenders, stage, rounds=rounds)
         return [
-            self._measured(each, answers, None if each.lazy else features, timing)
-            for each, (answers, _), timing in zip(contenders, tried, times, strict=True)
+            self.reference.measured(Model(each.model), answers, features, timing, **about)
+            for each, (answers, features, timing, about) in zip(contenders, found, strict=True)
         ]
-
-    def _measured(self, contender: Contender, answers: Solutions, features: Timing | None, timing: Timing) -> Measured:
-        return self.reference.measured(
-            contender.model, answers, features, timing, **(contender.about | contender.after())
-        )
 
     def search_lazily(self, search: BeamSearch, deal: Deal | None = None) -> Solutions:
         """Searches sentences, by default as they come, computing the costs that the search asks for."""
@@ -220,6 +171,3 @@ class Trial:
     def lean_batch(self, deal: Deal) -> Batch:
         """Returns the sentences of a deal with all their costs, and no features that nobody reads."""
         return self.task.lean.batch(deal.text.n_entities, deal.cost)
-
-    def _prove(self, batch: Batch, ilp: Ilp) -> tuple[Solutions, int]:
-        return prove_or_solve(batch, lambda: ilp, on_error=OnError.RAISE)

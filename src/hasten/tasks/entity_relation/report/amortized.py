@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from hasten.tasks.entity_relation.report.formatting import Entry, fixed, percent, text, whole
+from hasten.tasks.report.formatting import Entry, fixed, percent, text, whole
 
 NAMES: Mapping[str, str] = {
     "exact": "exact: costs moved only in the answer’s favour",

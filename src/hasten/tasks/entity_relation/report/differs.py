@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from hasten.tasks.entity_relation.names import Model
-from hasten.tasks.entity_relation.report.formatting import Entry, fixed, number, percent, ratio, text, whole
 from hasten.tasks.entity_relation.report.tables import find, find_paper
+from hasten.tasks.report.formatting import Entry, fixed, number, percent, ratio, text, whole
 
 Point = tuple[str, str]  # what differs, and why
 

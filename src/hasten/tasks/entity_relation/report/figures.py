@@ -9,8 +9,8 @@ from html import escape
 from typing import Any
 
 from hasten.tasks.entity_relation.names import BySize, Model
-from hasten.tasks.entity_relation.report.charts import Axis, Point, Series, draw, drawable, legend, marker
-from hasten.tasks.entity_relation.report.formatting import Entry, number, text
+from hasten.tasks.report.charts import Axis, Point, Series, draw, drawable, legend, marker
+from hasten.tasks.report.formatting import Entry, number, text
 
 WIDTHS = (1, 2)  # beam widths of the curves; the first has hollow marks and dashed lines
 WRITABLE = 0.06  # a bar's part of at least this share has room for a number

@@ -10,8 +10,8 @@ from rich.table import Table
 
 from hasten.speedup.calibration import theta_in_words
 from hasten.tasks.entity_relation.names import Model
-from hasten.tasks.entity_relation.report.formatting import Entry, counted, number
 from hasten.tasks.entity_relation.report.tables import find, find_paper
+from hasten.tasks.report.formatting import Entry, counted, number
 
 SCORES = ("entity_f1_gold", "relation_f1_gold", "relation_f1_ilp")
 COLUMNS = {  # and their widths

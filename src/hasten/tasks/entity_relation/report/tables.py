@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
-from html import escape
 
 from hasten.search.beam import FORCED
 from hasten.speedup.calibration import theta_in_words
 from hasten.tasks.entity_relation.names import Model
-from hasten.tasks.entity_relation.report.formatting import (
+from hasten.tasks.report.formatting import (
     DASH,
     Entry,
     counted,
@@ -17,12 +15,11 @@ from hasten.tasks.entity_relation.report.formatting import (
     number,
     percent,
     ratio,
-    scored,
-    spread,
     text,
     times,
     whole,
 )
+from hasten.tasks.report.tables import MEASURED, Column, head_of, line_of, meanings, score_of, solving
 
 BEST = ' class="best"'
 FIGURES = (
@@ -32,51 +29,16 @@ FIGURES = (
 NO_FIGURES = "The paper’s figures are left out: they are of another corpus."
 
 
-@dataclass(frozen=True, slots=True)
-class Column:
-    """A column: its group and head, what it means, and its cell for a row, given the ILP's row."""
-
-    group: str
-    head: str
-    meaning: str
-    cell: Callable[[Entry, Entry], str]
-
-
-def _number(key: str, digits: int = 3) -> Callable[[Entry, Entry], str]:
-    return lambda row, ilp: fixed(row.get(key), digits)
-
-
-def _score(key: str) -> Callable[[Entry, Entry], str]:
-    return lambda row, ilp: scored(row, key)
-
-
-GOLD, ILP, SENTENCES, TIME, FASTER = "F1 against gold", "F1 against ILP", "Sentences", "CPU ms", "Times faster"
+GOLD, ILP = "F1 against gold", "F1 against ILP"
 COLUMNS = (
     Column(GOLD, "entity", "Micro F1 of entity types against the annotators; “none” does not count.",
-           _score("entity_f1_gold")),
+           score_of("entity_f1_gold")),
     Column(GOLD, "relation", "Micro F1 of relations against the annotators; “no relation” does not count.",
-           _score("relation_f1_gold")),
+           score_of("relation_f1_gold")),
     Column(ILP, "entity", "F1 of entity types against the ILP’s answers: what speed costs.",
-           _score("entity_f1_ilp")),
-    Column(ILP, "relation", "F1 of relations against the ILP’s answers.", _score("relation_f1_ilp")),
-    Column(SENTENCES, "valid", "Share of sentences whose answer breaks no constraint.", _number("validity")),
-    Column(SENTENCES, "exact", "Share of sentences with the ILP’s answer, or one that costs the same.",
-           _number("exact_match")),
-    Column(SENTENCES, "proved", "Share of sentences proved optimal without the solver. Only certified tries.",
-           _number("proved")),
-    Column(SENTENCES, "solver", "Number of sentences for which the ILP solver was called.",
-           lambda row, ilp: whole(row.get("solver_calls"))),
-    Column("Costs", "share", "Share of variables whose costs (features and scores) were computed.",
-           lambda row, ilp: percent(row.get("costs_computed"), 0)),
-    Column(TIME, "total", "Features and inference for the whole test set: mean ± standard deviation of the runs.",
-           lambda row, ilp: spread(row)),
-    Column(TIME, "features", "Feature extraction and scoring alone; no figure where costs are computed on demand.",
-           _number("features_ms", 2)),
-    Column(TIME, "inference", "Inference alone, costs given.", _number("inference_ms", 2)),
-    Column(FASTER, "overall", "The ILP’s total time over this row’s.",
-           lambda row, ilp: ratio(ilp, row, "time_ms")),
-    Column(FASTER, "inference", "The ILP’s inference time over this row’s.",
-           lambda row, ilp: ratio(ilp, row, "inference_ms")),
+           score_of("entity_f1_ilp")),
+    Column(ILP, "relation", "F1 of relations against the ILP’s answers.", score_of("relation_f1_ilp")),
+    *MEASURED,
 )  # fmt: skip
 
 
@@ -89,9 +51,6 @@ def tables(rows: Sequence[Entry], paper: Sequence[Entry], about: Entry, calibrat
     second = [row for row in rows if row.get("table") == "2"]
     ours = [row for row in rows if row.get("table") not in ("1", "2")]
     reference = [row for row in [find(rows, Model.ILP)] if row]
-    meanings = "".join(
-        f"<div><dt>{column.group}, {column.head}</dt><dd>{column.meaning}</dd></div>" for column in COLUMNS
-    )
     return (
         (f"<p>{FIGURES if paper else NO_FIGURES} {how_sure(about)}</p>")
         + _table("Table 1: every cost computed", "The paper’s searches; its algorithm as listed, and ours.", first,
@@ -101,7 +60,7 @@ def tables(rows: Sequence[Entry], paper: Sequence[Entry], about: Entry, calibrat
                  f"calibrated on unlabeled sentences. {fastest(rows, calibrations)}", second, paper, rows, scale)
         + _table("Our rows", "Constraints within the search, and proof. Every cost computed.",
                  reference + ours if ours else [], (), rows, scale)
-        + f'<h3>What the columns say</h3><dl class="columns">{meanings}</dl>'
+        + meanings(COLUMNS)
     )  # fmt: skip
 
 
@@ -109,16 +68,6 @@ def find_paper(row: Entry, paper: Iterable[Entry]) -> Entry | None:
     """Returns the paper's row for one of ours: the same table, model and beam, and theta as it is printed."""
     same = ("table", "model", "beam", "relative_theta")  # an older version's rows lack the last
     return next((theirs for theirs in paper if all(theirs.get(key, "") == row.get(key) for key in same)), None)
-
-
-def solving(row: Entry) -> str:
-    """Says how long each solver took, where there were several, and that building models was timed apart."""
-    by = row.get("solving_ms") or {}
-    parts = [f"{name} {fixed(ms, 0)} ms" for name, ms in by.items()] if len(by) > 1 else []
-    if number(row.get("building_ms")) is not None:
-        what = "models" if row.get("model") == Model.ILP else "plans"
-        parts.append(f"its {what} made before, in {fixed(row.get('building_ms'), 1)} ms")
-    return ", ".join(parts)
 
 
 def how_sure(about: Entry) -> str:
@@ -149,40 +98,25 @@ def _table(
         if any(column.cell(row, ilp) != DASH for row in chosen) and not (paper and column.head in ("proved", "solver"))
     ]
     with_theta = any("theta" in row and row["theta"] is not None for row in chosen)
+    theta = '<th rowspan="2" title="The gap above which costs are skipped">θ</th>' if with_theta else ""
     bodies, last = [], ("", "")
     for row in chosen:
-        note = "; ".join(each for each in (str(row.get("note") or ""), solving(row)) if each)
+        made = "models" if row.get("model") == Model.ILP else "plans"
+        note = "; ".join(each for each in (str(row.get("note") or ""), solving(row, made)) if each)
         here = str(row.get("model")), note
         shown = f'<span class="note">{text(note)}</span>' if note and here != last else ""
         cells = [whole(row.get("beam")), *([theta_of(row, scale)] if with_theta else [])]
         cells += [column.cell(row, ilp) for column in columns]
-        lines, last = _line(f"{text(row.get('model'))}{shown}", cells), here
+        lines, last = line_of(f"{text(row.get('model'))}{shown}", cells), here
         theirs = find_paper(row, paper)
         if theirs is not None:
             cells = ["", *([fixed(theirs.get("relative_theta"), 2)] if with_theta else [])]
             cells += [column.cell(theirs, theirs_ilp) for column in columns]
-            lines += _line("in the paper", cells, "paper")
+            lines += line_of("in the paper", cells, "paper")
         bodies.append(f"<tbody{BEST if row.get('model') == Model.CERTIFIED else ''}>{lines}</tbody>")
     return (
-        f'<h3>{title}</h3><p>{said}</p><div class="scroll"><table>{_head(columns, with_theta)}'
+        f'<h3>{title}</h3><p>{said}</p><div class="scroll"><table>{head_of(columns, theta)}'
         f"{''.join(bodies)}</table></div>"
-    )
-
-
-def _line(name: str, cells: Sequence[str], kind: str = "ours") -> str:
-    shown = "".join(f"<td>{cell}</td>" for cell in cells)
-    return f'<tr class="{kind}"><th class="model" scope="row">{name}</th>{shown}</tr>'
-
-
-def _head(columns: Sequence[Column], with_theta: bool) -> str:
-    groups = {group: sum(column.group == group for column in columns) for group in dict.fromkeys(
-        column.group for column in columns)}  # fmt: skip
-    theta = '<th rowspan="2" title="The gap above which costs are skipped">θ</th>' if with_theta else ""
-    above = "".join(f'<th colspan="{n}" class="group">{group}</th>' for group, n in groups.items())
-    below = "".join(f'<th title="{escape(column.meaning)}">{column.head}</th>' for column in columns)
-    return (
-        '<thead><tr><th rowspan="2" class="model">model</th><th rowspan="2" title="Beam width">beam</th>'
-        f"{theta}{above}</tr><tr>{below}</tr></thead>"
     )
 
 

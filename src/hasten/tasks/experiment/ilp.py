@@ -14,7 +14,7 @@ from hasten.model.batch import Batch
 from hasten.model.problem import Problem
 from hasten.model.solution import Solution, Solutions
 from hasten.solvers import Progress, Solver, make_solver
-from hasten.tasks.entity_relation.experiment.timing import timed
+from hasten.tasks.experiment.timing import timed
 
 LARGE = "highs"  # has no licence, and no limit
 
