@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from hasten.learning.gate import Gate
 from hasten.learning.heuristic import Heuristic
 from hasten.learning.learner import Learner
 from hasten.model.batch import Batch
@@ -20,6 +21,7 @@ from hasten.search.beam import BeamSearch
 from hasten.speedup.predictor import Speedup
 from hasten.tasks.entity_relation.data.synthetic import generate
 from hasten.tasks.entity_relation.scoring.black_box import LinearScorer
+from hasten.tasks.entity_relation.scoring.cheap import relation_features
 from hasten.tasks.entity_relation.scoring.text import Vocabulary
 from hasten.tasks.entity_relation.tagger import Tagger
 from hasten.tasks.entity_relation.task import EntityRelationTask
@@ -79,11 +81,44 @@ def make_speedup(n: int) -> Speedup:
     return speedup
 
 
+def make_learned(n: int) -> Speedup:
+    """One with learned tables, a choice among ways to answer, and a history."""
+    speedup = Speedup(shape().schema, solver="brute", mode="learned", learn=True, audit=0.5, seed=n)
+    speedup.fit(batch(n, 60)).predict(batch(n + 1))
+    return speedup
+
+
+def make_gated(n: int) -> Speedup:
+    """One with a gate that has learned."""
+    gate = Gate({"relation": None}, n_rows=16, seed=n)
+    speedup = Speedup(shape().schema, solver="brute", mode="search", gate=gate, seed=n)
+    return speedup.fit(batch(n, 60))
+
+
+def load_speedup(path: Path) -> Speedup:
+    return Speedup.load(path, shape().schema)
+
+
+def load_gated(path: Path) -> Speedup:
+    return Speedup.load(path, shape().schema, cheap={"relation": None})
+
+
 def use_speedup(speedup: Speedup) -> None:
     speedup.predict(batch(5))
     speedup.predict(batch(6, 1)[0])
     speedup.partial_fit(batch(7))
     speedup.counters, speedup.agreement, speedup.distrust, speedup.heuristic  # noqa: B018
+
+
+def use_learned(speedup: Speedup) -> None:
+    speedup.predict(batch(5))
+    speedup.partial_fit(batch(7))
+    speedup.counters, speedup.agreement, speedup.choice, speedup.history  # noqa: B018
+
+
+def use_gated(speedup: Speedup) -> None:
+    speedup.predict(batch(5))
+    speedup.predict(batch(6, 1)[0])
 
 
 @cache
@@ -107,6 +142,13 @@ def make_tagger(n: int, n_buckets: int = 64) -> Tagger:
     return Tagger(task(), make_black_box(n, n_buckets), Heuristic(task().schema, weights), width=2, theta=3.0)
 
 
+def make_gated_tagger(n: int) -> Tagger:
+    tagger, text = make_tagger(n), Vocabulary().intern(sentences())
+    problems = task().batch(text.n_entities, tagger.scorer.costs(text)[0])
+    gate = Gate({"relation": relation_features(text)}, n_rows=64, seed=n).fit(problems, Certifier()(problems))
+    return replace(tagger, gate=gate, max_doubt=0.25)
+
+
 def use_tagger(tagger: Tagger) -> None:
     for mode in ("certified", "search"):
         list(replace(tagger, mode=mode, solver="brute").label(sentences()))
@@ -114,7 +156,10 @@ def use_tagger(tagger: Tagger) -> None:
 
 KINDS = {
     "heuristic": Kind(make_heuristic, lambda path: Heuristic.load(path, shape().schema), use_heuristic),
-    "speedup": Kind(make_speedup, lambda path: Speedup.load(path, shape().schema), use_speedup),
+    "speedup": Kind(make_speedup, load_speedup, use_speedup),
+    "learned speedup": Kind(make_learned, load_speedup, use_learned),
+    "gated speedup": Kind(make_gated, load_gated, use_gated),
     "black box": Kind(make_black_box, LinearScorer.load, use_black_box),
     "tagger": Kind(make_tagger, Tagger.load, use_tagger),
+    "gated tagger": Kind(make_gated_tagger, Tagger.load, use_tagger),
 }
