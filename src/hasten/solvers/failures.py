@@ -9,25 +9,20 @@ from __future__ import annotations
 import logging
 import math
 from dataclasses import replace
-from enum import StrEnum
 
 from hasten.errors import HastenError, SolverMissing
 from hasten.model.problem import Problem
 from hasten.model.solution import Solution, Solutions, Source, Status
+from hasten.support.choices import Choices
 
 log = logging.getLogger(__name__)
 
 
-class OnError(StrEnum):
+class OnError(Choices):
     """What to do when the solver fails on a problem."""
 
     KEEP = "keep"  # the other answers, and say of this one why there is none
     RAISE = "raise"
-
-    @classmethod
-    def choices(cls) -> str:
-        """Returns what there is to choose from, for an error."""
-        return " or ".join(repr(each.value) for each in cls)
 
 
 def failed(problem: Problem, error: Exception, found: Solution | None = None) -> Solution:

@@ -8,8 +8,6 @@ none. A solver that ran out of time says nothing.
 
 from __future__ import annotations
 
-from enum import StrEnum
-
 import numpy as np
 
 from hasten.errors import SolverDisagrees
@@ -19,20 +17,16 @@ from hasten.solvers import Solver, solve_all
 from hasten.solvers.failures import OnError, warn_of_failures
 from hasten.speedup.black_box import REMEDIES
 from hasten.support.arrays import BoolArray, IntArray
+from hasten.support.choices import Choices
 
 FIRST = 16  # proofs, all of which are checked
 
 
-class OnDisagreement(StrEnum):
+class OnDisagreement(Choices):
     """What to do when a solver of your own disagrees with a proof."""
 
     RAISE = "raise"
     FOLLOW = "follow"  # its answers from then on, as with prove=False
-
-    @classmethod
-    def choices(cls) -> str:
-        """Returns what there is to choose from, for an error."""
-        return " or ".join(repr(each.value) for each in cls)
 
 
 def compare(

@@ -2,29 +2,19 @@
 
 from __future__ import annotations
 
-from enum import StrEnum
+from hasten.support.choices import Choices
 
 
-class Mode(StrEnum):
+class Mode(Choices):
     """How answers come about: proved, or else solved; proved with learned tables; or trusted to the search."""
 
     CERTIFIED = "certified"
     LEARNED = "learned"
     SEARCH = "search"
 
-    @classmethod
-    def choices(cls) -> str:
-        """Returns the modes there are, for an error."""
-        return " or ".join(repr(each.value) for each in cls)
 
-
-class TextMode(StrEnum):
+class TextMode(Choices):
     """How a labeller of text answers: its tables are known, so there are none to learn."""
 
     CERTIFIED = Mode.CERTIFIED.value
     SEARCH = Mode.SEARCH.value
-
-    @classmethod
-    def choices(cls) -> str:
-        """Returns the modes there are, for an error."""
-        return " or ".join(repr(each.value) for each in cls)

@@ -4,17 +4,14 @@ from __future__ import annotations
 
 from enum import StrEnum
 
+from hasten.support.choices import Choices
 
-class Training(StrEnum):
+
+class Training(Choices):
     """How a black box is trained: with inference in the loop, or each variable alone."""
 
     STRUCTURED = "structured"
     INDEPENDENT = "independent"
-
-    @classmethod
-    def choices(cls) -> str:
-        """Returns the ways there are, for an error."""
-        return " or ".join(repr(each.value) for each in cls)
 
 
 class Model(StrEnum):
