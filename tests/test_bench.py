@@ -18,7 +18,7 @@ from hasten.proof.certifier import Certifier
 from hasten.solvers import make_solver
 from hasten.support.environment import describe_machine
 from hasten.tasks.entity_relation.data.synthetic import generate
-from hasten.tasks.entity_relation.scoring.training import gold
+from hasten.tasks.entity_relation.scoring.gold import gold
 
 SMALL = {name: min(family.sizes) for name, family in FAMILIES.items()}
 

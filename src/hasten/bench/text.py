@@ -34,8 +34,9 @@ from hasten.tasks.entity_relation.data.synthetic import generate
 from hasten.tasks.entity_relation.names import Training
 from hasten.tasks.entity_relation.scoring import native
 from hasten.tasks.entity_relation.scoring.features import MAX_FEATURES, variable_features
+from hasten.tasks.entity_relation.scoring.gold import gold
 from hasten.tasks.entity_relation.scoring.text import Text, intern
-from hasten.tasks.entity_relation.scoring.training import N_BUCKETS, gold, train_black_box
+from hasten.tasks.entity_relation.scoring.training import N_BUCKETS, train_black_box
 
 # Vowpal Wabbit's numbers of the labels.
 VW_ENTITY = {"none": 1, "person": 2, "organization": 3, "location": 4}

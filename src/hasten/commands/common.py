@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich.console import Console
+from rich.markup import escape
 
+from hasten.support.terminal import printable
 from hasten.tasks.entity_relation.names import Training
 
 if TYPE_CHECKING:
     from hasten.tasks.entity_relation.data.corpus import Sentence
+    from hasten.tasks.entity_relation.data.formats.lines import Faults
+    from hasten.tasks.entity_relation.task import EntityRelationTask
 
 console = Console()
 MILLION = 1_000_000
@@ -30,6 +35,32 @@ Format = Annotated[str, typer.Option(help="Of the corpus: auto, conll04, conll20
 MaxLine = Annotated[
     int, typer.Option("--max-line", min=1, help="Longest line that is read, in millions of characters.")
 ]
+Induce = Annotated[
+    bool | None,
+    typer.Option(
+        help="Take labels, argument types and what may hold both ways from the corpus, or from the paper. By default, "
+        "from the corpus where the paper lacks one of its labels.",
+        show_default=False,
+    ),
+]
+NoRelation = Annotated[
+    str | None,
+    typer.Option("--no-relation", metavar="NAME", help="The corpus's own word for pairs without a relation."),
+]
+SkipBad = Annotated[
+    bool, typer.Option("--skip-bad", help="Pass over entries of files that cannot be used; say how many, and why.")
+]
+Lists = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--split",
+        metavar="PART=FILE",
+        help="Ids of the sentences that train, test or (dev) are set aside, one a line; a file whose name says its "
+        "part needs no PART. Repeatable.",
+    ),
+]
+Dev = Annotated[Path | None, typer.Option(help="A labelled file to develop on, beside the corpus.")]
+Test = Annotated[Path | None, typer.Option(help="A labelled file to test on; the corpus then trains, all of it.")]
 Box = Annotated[Training, typer.Option("--black-box", help="Trained with inference in the loop, or not.")]
 
 
@@ -38,8 +69,35 @@ def count(n: int, name: str) -> str:
     return f"{n:,} {name}{'' if n == 1 else 's'}"
 
 
-def sentences_of(source: str, format: str, max_line: int) -> Iterator[Sentence]:
+def sentences_of(source: str, format: str, max_line: int, faults: Faults | None = None) -> Iterator[Sentence]:
     """Reads a corpus; what cannot be told about it is asked for in words of the command line."""
     from hasten.tasks.entity_relation.data.formats import read_corpus
 
-    return read_corpus(source, format, max_line * MILLION, remedy="Name it: --format, one of")
+    return read_corpus(source, format, max_line * MILLION, remedy="Name it: --format, one of", faults=faults)
+
+
+@contextmanager
+def passing_over(skip: bool) -> Iterator[Faults]:
+    """Gives what collects the entries of files that are refused; says in the end what was passed over."""
+    from hasten.tasks.entity_relation.data.formats.lines import Faults
+
+    faults = Faults(skip)
+    yield faults
+    if faults.n:
+        errors.print(escape(printable(faults)), highlight=False, soft_wrap=True)
+
+
+def tell_task(task: EntityRelationTask, induced: bool | None) -> None:
+    """Says that the labels are the corpus's own, where nobody asked for that."""
+    if induced is None and not task.is_papers:
+        labels = escape(printable(task))
+        console.print(f"The corpus has labels of its own: {labels}.", highlight=False, soft_wrap=True)
+
+
+def tell_unreachable(sentences: Sequence[Sentence], task: EntityRelationTask) -> None:
+    """Warns of gold labels that no valid answer has."""
+    from hasten.tasks.entity_relation.scoring.gold import Unreachable
+
+    found = Unreachable.of(sentences, task)
+    if found.n:
+        console.print(f"[yellow]Warning:[/] {escape(printable(found))}", highlight=False, soft_wrap=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 from rich.markup import escape
@@ -15,14 +15,22 @@ from hasten.commands.common import (
     MILLION,
     Box,
     Corpus,
+    Dev,
     Format,
+    Induce,
+    Lists,
     MaxLine,
+    NoRelation,
     Seed,
+    SkipBad,
     Unlabeled,
     console,
     count,
     errors,
+    passing_over,
     sentences_of,
+    tell_task,
+    tell_unreachable,
 )
 from hasten.speedup.mode import TextMode
 from hasten.support.files import output_directory
@@ -36,37 +44,45 @@ def train(
     out: Annotated[Path, typer.Option("--out", "-o", help="File for the trained model.")],
     unlabeled: Unlabeled = None,
     black_box: Box = Training.STRUCTURED,
-    induce: Annotated[
-        bool, typer.Option(help="Take labels and argument types from the corpus, not from the paper.")
-    ] = False,
+    dev: Dev = None,
+    split: Lists = None,
+    induce: Induce = None,
+    no_relation: NoRelation = None,
+    skip_bad: SkipBad = False,
     width: Annotated[int, typer.Option(min=1, help="Width of the beam in search mode.")] = 2,
     risk: Annotated[float, typer.Option(min=0.0001, max=0.5, help="Share of answers that theta may change.")] = 0.01,
     seed: Seed = 0,
     max_line: MaxLine = 64,
 ) -> None:
-    """Trains a model for `hasten predict`."""
-    from hasten.tasks.entity_relation.data.corpora import Corpora
+    """Trains a model for `hasten predict`.
+
+    It learns from all labelled sentences, those without relations too, or from those that --split lists for training.
+    Unlabeled text adds to them. Given a --dev file, or a split with a list for dev or test, it says how well the model
+    does there, as `hasten evaluate` does.
+    """
+    from hasten.tasks.entity_relation.data.corpora import Corpora, Reading
+    from hasten.tasks.entity_relation.data.split import Split
     from hasten.tasks.entity_relation.tagger import Tagger, check_place
+    from hasten.tasks.entity_relation.task import EntityRelationTask
 
     check_place(out)
+    lists = Split.read(split) if split else None
     with output_directory(out.parent):
+        with passing_over(skip_bad) as faults, show_progress(errors) as tell:
+            reading = Reading(no_relation, faults, max_line * MILLION, tell)
+            corpora = Corpora.read(corpus, unlabeled or [], dev=dev, reading=reading, seed=seed)
+        taught, _ = corpora.to_train(lists)
+        task = EntityRelationTask.fitting(taught, induce=induce, no_relation=no_relation)
+        tell_task(task, induce)
         with show_progress(errors) as tell:
-            corpora = Corpora.read(corpus, unlabeled or [], max_line=max_line * MILLION, seed=seed, tell=tell)
-            tagger = Tagger.train(
-                corpora.labelled,
-                corpora.unlabeled,
-                induce=induce,
-                black_box=black_box,
-                width=width,
-                risk=risk,
-                seed=seed,
-                tell=tell,
-            )
+            how: dict[str, Any] = {"black_box": black_box, "width": width, "risk": risk, "seed": seed}
+            tagger = Tagger.train(taught, corpora.unlabeled, task=task, **how, tell=tell)
         tagger.save(out)
-    n_labelled, n_unlabeled = len(corpora.labelled), len(corpora.unlabeled)
+    n_labelled, n_unlabeled = len(taught), len(corpora.unlabeled)
     console.print(
         f"Trained on {count(n_labelled, 'labelled sentence')} and {count(n_unlabeled, 'unlabeled sentence')}."
     )
+    tell_unreachable(taught, task)
     console.print(tagger.about_theta, highlight=False)
     if tagger.about_gate:
         console.print(tagger.about_gate, highlight=False)
@@ -86,6 +102,7 @@ def predict(
         float | None, typer.Option(min=0.0, help="Seconds that a sentence may take; then the best found has to do.")
     ] = None,
     format: Format = "auto",
+    skip_bad: SkipBad = False,
     max_line: MaxLine = 64,
 ) -> None:
     """Labels the entities and relations of a stream of sentences, of any length, in constant memory.
@@ -100,12 +117,11 @@ def predict(
 
     hasten.make_solver(solver)  # one that is not there is refused now
     tagger = replace(Tagger.load(model), mode=mode, solver=solver, time_limit=time_limit)
-    sentences = sentences_of(source, format, max_line)
     counts = {"proved": 0, "solver": 0, "failed": 0}
 
     def labelled() -> Iterator[dict[str, object]]:
-        with show_progress(errors, quiet=target == "-") as tell:
-            for n, answer in enumerate(tagger.label(sentences)):
+        with passing_over(skip_bad) as faults, show_progress(errors, quiet=target == "-") as tell:
+            for n, answer in enumerate(tagger.label(sentences_of(source, format, max_line, faults))):
                 if n % 256 == 0:
                     tell("Labelling sentences", None, f"{n:,}")
                 counts["proved"] += answer.proved
@@ -166,11 +182,13 @@ def convert(
     target: Annotated[str, typer.Argument(help="Where JSON lines go; .gz compresses; - is standard output.")],
     format: Format = "auto",
     unlabeled: Annotated[bool, typer.Option("--unlabeled", help="Leave the labels out.")] = False,
+    skip_bad: SkipBad = False,
     max_line: MaxLine = 64,
 ) -> None:
     """Turns a corpus into our JSON lines (docs/corpora.md)."""
     from hasten.tasks.entity_relation.data.formats import write_jsonl
 
-    sentences = sentences_of(source, format, max_line)
-    n = write_jsonl(target, (s.unlabeled() for s in sentences) if unlabeled else sentences)
+    with passing_over(skip_bad) as faults:
+        sentences = sentences_of(source, format, max_line, faults)
+        n = write_jsonl(target, (s.unlabeled() for s in sentences) if unlabeled else sentences)
     errors.print(f"Wrote {count(n, 'sentence')}.")

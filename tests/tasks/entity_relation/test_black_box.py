@@ -12,8 +12,9 @@ from hasten.errors import CorpusError, ModelError, ProblemError
 from hasten.tasks.entity_relation.data.corpus import Sentence
 from hasten.tasks.entity_relation.data.formats import read_conll04
 from hasten.tasks.entity_relation.scoring.black_box import LinearScorer, all_variables
+from hasten.tasks.entity_relation.scoring.gold import gold
 from hasten.tasks.entity_relation.scoring.text import intern
-from hasten.tasks.entity_relation.scoring.training import gold, train_independent, train_structured
+from hasten.tasks.entity_relation.scoring.training import train_independent, train_structured
 from hasten.tasks.entity_relation.task import NO_RELATION, PAPER_ARGUMENTS, PAPER_ENTITIES
 
 ENTITIES = ("person", "location", "none")

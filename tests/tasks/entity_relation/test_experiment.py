@@ -182,8 +182,10 @@ def test_labels_that_the_task_lacks_are_refused_with_the_remedy(sentences):
 def test_too_little_text_is_an_error(sentences):
     with pytest.raises(CorpusError, match="Got 3 labelled sentences"):
         Experiment(sentences[:3], sentences)
-    with pytest.raises(CorpusError, match="Got 0 unlabeled sentences"):
-        Experiment(sentences, [])
+    with pytest.raises(CorpusError, match=r"Got 3 unlabeled sentences .* or"):
+        Experiment(sentences, sentences[:3])
+    with pytest.raises(CorpusError, match="needs 20, without unlabeled ones"):
+        Experiment(sentences[:19], [])
     with pytest.raises(CorpusError, match="'structured' or 'independent'"):
         Experiment(sentences, sentences, black_box="neural")
     with pytest.raises(CorpusError, match="at least one seed, not 0"):

@@ -192,7 +192,7 @@ MALFORMED = [
     ("conll04", CONLL04.replace("Peop", "Animal"), 1, "no entity type 'Animal'. Known are Peop"),
     ("conll04", CONLL04.replace("Work_For", "Sings"), 9, "no relation 'Sings'. Known are Kill"),
     ("conll04", CONLL04.replace("0\t3\tL", "0\t4\tL"), 10, "Row 4 of sentence 7 is not an entity"),
-    ("conll04", CONLL04.replace("0\t3\tL", "0\t5\tL"), 12, "Two relations"),
+    ("conll04", CONLL04.replace("0\t3\tL", "0\t0\tL"), 12, "joins span 0 to itself"),
     ("conll04", CONLL04.replace("7\tO\t1", "8\tO\t1"), 2, "Sentence 8 begins inside sentence 7"),
     ("conll04", CONLL04.replace("\n\n0\t5", "\n0\t5"), 8, "before its sentence has ended"),
     ("gmb", "word,tag\n", 1, "Expected the header"),

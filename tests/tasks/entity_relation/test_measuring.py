@@ -9,15 +9,15 @@ from hasten.model.solution import Solutions
 from hasten.search.beam import FORCED
 from hasten.solvers import make_solver
 from hasten.tasks.entity_relation.data.corpora import Corpora
-from hasten.tasks.entity_relation.data.split import Split
-from hasten.tasks.entity_relation.data.synthetic import generate
-from hasten.tasks.entity_relation.experiment.measure import SCORES, Measured, Reference, Row, over_seeds
-from hasten.tasks.entity_relation.experiment.paper import (
+from hasten.tasks.entity_relation.data.paper import (
     PAPER_RELATIONS,
     PAPER_SENTENCES,
     PAPER_TYPES,
     is_papers_corpus,
 )
+from hasten.tasks.entity_relation.data.split import Split
+from hasten.tasks.entity_relation.data.synthetic import generate
+from hasten.tasks.entity_relation.experiment.measure import SCORES, Measured, Reference, Row, over_seeds
 from hasten.tasks.entity_relation.names import Model
 from hasten.tasks.entity_relation.task import EntityRelationTask
 from hasten.tasks.experiment import ilp as ilps

@@ -323,7 +323,7 @@ def test_what_was_run_is_said_in_words_with_units():
     text = Page(report.render(results)).text
     assert "unlabeled sentences proved without a solver 100.0%" in text
     assert "time to prove them all, costs given 8.4 ms" in text
-    assert "unlabeled sentences 8,000" in text
+    assert "sentences without labels to learn from, and to calibrate on 8,000" in text
     assert "later key 12,345" in text
     assert "n_" not in text
 

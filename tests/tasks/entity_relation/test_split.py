@@ -23,17 +23,17 @@ def test_lists_say_who_trains_and_tests(tmp_path):
     train, dev = write(tmp_path / "a", "5", "1"), write(tmp_path / "b", "2")
     test = write(tmp_path / "c", "6", "", "3", end="\r\n")
     split = Split.read([f"train={train}", f"dev={dev}", f"test={test}"])
-    assert split.apply(CORPUS) == ([0, 4], [2, 5])  # 4 is in no list, 2 set aside
+    assert split.apply(CORPUS)[:2] == ([0, 4], [2, 5])  # 4 is in no list, 2 set aside
     assert split.files == ("train: a", "dev: b", "test: c")
-    assert parts_of(CORPUS, split, 7) == ([0, 4], [2, 5])
+    assert parts_of(CORPUS, split, 7)[:2] == ([0, 4], [2, 5])
 
 
 def test_a_part_that_no_list_names_is_the_rest(tmp_path):
     one = write(tmp_path / "one", "2", "3")
-    assert Split.read([f"test={one}"]).apply(CORPUS) == ([0, 3, 4, 5], [1, 2])
-    assert Split.read([f"train={one}"]).apply(CORPUS) == ([1, 2], [0, 3, 4, 5])
+    assert Split.read([f"test={one}"]).apply(CORPUS)[:2] == ([0, 3, 4, 5], [1, 2])
+    assert Split.read([f"train={one}"]).apply(CORPUS)[:2] == ([1, 2], [0, 3, 4, 5])
     more = write(tmp_path / "more", "4")
-    assert Split.read([f"train={one}", f"train={more}"]).apply(CORPUS) == ([1, 2, 3], [0, 4, 5])
+    assert Split.read([f"train={one}", f"train={more}"]).apply(CORPUS)[:2] == ([1, 2, 3], [0, 4, 5])
 
 
 def test_the_name_of_a_file_may_say_its_part(tmp_path):
@@ -75,4 +75,4 @@ def test_ids_that_two_sentences_share_cannot_be_listed(tmp_path):
     split = Split.read([f"test={write(tmp_path / 'test', '2')}"])
     with pytest.raises(CorpusError, match="Two sentences of the corpus have the id '2'"):
         split.apply([*CORPUS, *sentences("2")])
-    assert split.apply([*CORPUS, *sentences("1")]) == ([0, 2, 3, 4, 5, 6], [1])
+    assert split.apply([*CORPUS, *sentences("1")])[:2] == ([0, 2, 3, 4, 5, 6], [1])

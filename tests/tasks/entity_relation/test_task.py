@@ -2,16 +2,18 @@
 
 from itertools import accumulate
 
+import naive
 import numpy as np
 import pytest
 from strategies import entity_relation
 
-from hasten.errors import SchemaError
+from hasten.errors import CorpusError, SchemaError
 from hasten.proof.certifier import Certifier
 from hasten.search.beam import BeamSearch
 from hasten.tasks.entity_relation.data.corpus import Sentence
 from hasten.tasks.entity_relation.data.synthetic import generate
 from hasten.tasks.entity_relation.scoring import native
+from hasten.tasks.entity_relation.scoring.gold import Unreachable, gold
 from hasten.tasks.entity_relation.scoring.text import intern
 from hasten.tasks.entity_relation.scoring.training import train_independent
 from hasten.tasks.entity_relation.task import FEATURES, PAPER_ARGUMENTS, EntityRelationTask, ordered_pairs
@@ -125,3 +127,74 @@ def test_more_features_and_more_shapes_are_certified_alike():
     found = [Certifier()(EntityRelationTask(features=f).batch(sizes, costs)) for f in FEATURES]
     for other in found[1:]:
         np.testing.assert_allclose(other.cost, found[0].cost)
+
+
+def pair(*relations, types=("gene", "drug")):
+    return Sentence("a", ("x", "y"), ((0, 1), (1, 2)), types=types, relations=relations)
+
+
+def test_labels_that_the_paper_lacks_are_taken_from_the_corpus_unless_that_is_forbidden():
+    foreign, papers = [pair((1, 0, "treats"))], list(generate(50, 0))
+    assert EntityRelationTask.fitting(foreign).arguments == {"treats": {("drug", "gene")}}
+    assert EntityRelationTask.fitting(papers).is_papers
+    assert EntityRelationTask.fitting(papers, no_relation="nothing").relation_labels[-1] == "nothing"
+    with pytest.raises(CorpusError, match=r"has the label 'gene', which the paper's task lacks.*--induce"):
+        EntityRelationTask.fitting(foreign, induce=False)
+
+
+def test_a_type_named_like_a_relation_is_not_that_relation():
+    assert EntityRelationTask().lacks([pair((0, 1, "Kill"), types=("Kill", "person"))]) == ("a", "Kill")
+    assert EntityRelationTask().lacks([pair((0, 1, "Kill"), types=("person", "person"))]) is None
+
+
+def test_a_relation_may_be_named_as_we_name_none():
+    task = EntityRelationTask.induced([pair((0, 1, "NoRel"), (1, 0, "NoRel 2"))])
+    assert task.relation_labels == ("NoRel", "NoRel 2", "NoRel 3")
+    assert EntityRelationTask.induced([pair((0, 1, "r"))], no_relation="nothing").relation_labels == ("r", "nothing")
+
+
+def test_relations_that_hold_both_ways_are_learned_from_the_corpus_and_no_others():
+    task = EntityRelationTask.induced(
+        [pair((0, 1, "knows"), (1, 0, "knows"), types=("x", "x")), pair((0, 1, "owns"), types=("x", "x"))]
+    )
+    problem = task.structure(2).problem(np.zeros(task.structure(2).n_labels))
+    assert problem.check(["x", "x", "knows", "knows"])
+    assert not problem.check(["x", "x", "owns", "owns"])
+    assert not problem.check(["x", "x", "knows", "owns"])
+    assert task.lean.both_ways == task.both_ways
+
+
+def test_certified_answers_are_the_cheapest_also_where_relations_hold_both_ways():
+    both = pair((0, 1, "knows"), (1, 0, "knows"), types=("x", "x"))
+    task = EntityRelationTask.induced([both, pair((0, 1, "owns"), (1, 0, "owned"), types=("x", "y"))])
+    rng = np.random.default_rng(0)
+    for _ in range(20):
+        problem = task.structure(3).problem(rng.normal(size=task.structure(3).n_labels))
+        found = Certifier()(problem)
+        assert found.proved
+        assert found.cost == pytest.approx(naive.solve(problem).cost)
+
+
+def test_gold_that_a_task_cannot_express_is_counted_by_its_reason():
+    task = EntityRelationTask.induced([pair((1, 0, "treats"))])
+    test = [
+        pair((1, 0, "treats")),
+        pair((0, 1, "causes"), types=("gene", "cell")),
+        pair((0, 1, "treats")),
+        pair((0, 1, "treats"), (1, 0, "treats"), types=("drug", "drug")),
+    ]
+    found = Unreachable.of(test, task)
+    assert (found.types, found.relations) == ({"cell": 1}, {"causes": 1})
+    assert found.signatures == {"treats from gene to drug": 1, "treats from drug to drug": 2}
+    assert found.n == 5
+    assert "treats from drug to drug 2" in str(found)
+    wide = EntityRelationTask(["drug"], {"treats": {("drug", "drug")}})
+    assert Unreachable.of(test[3:], wide).both_ways == {"treats and treats": 1}
+    assert Unreachable.of(test[3:], EntityRelationTask.induced(test[3:])).n == 0
+
+
+def test_gold_that_a_task_lacks_is_lost_or_refused():
+    labels = ("gene", "drug"), ("treats", "none")
+    assert gold(pair((1, 0, "none"), types=("gene", "cell")), *labels, lost=True).tolist() == [0, -1, 1, -1]
+    with pytest.raises(CorpusError, match=r"has the label 'cell', which the model lacks.*--induce"):
+        gold(pair(types=("gene", "cell")), *labels)

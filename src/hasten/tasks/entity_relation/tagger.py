@@ -32,7 +32,7 @@ from hasten.support.checks import check_limit, check_number, check_width
 from hasten.support.files import output_directory
 from hasten.support.progress import Tell, tell_nobody
 from hasten.support.tensors import Tensors, format_of, load_tensors, reading, save_tensors
-from hasten.tasks.entity_relation.data.corpus import Sentence
+from hasten.tasks.entity_relation.data.corpus import JOINT, Sentence, split
 from hasten.tasks.entity_relation.gating import train_gate
 from hasten.tasks.entity_relation.names import Training
 from hasten.tasks.entity_relation.scoring import native
@@ -103,23 +103,27 @@ class Tagger:
         unlabeled: Sequence[Sentence] = (),
         *,
         task: EntityRelationTask | None = None,
-        induce: bool = False,
+        induce: bool | None = None,
         black_box: str = Training.STRUCTURED,
         width: int = 2,
         risk: float = 0.01,
         seed: int = 0,
         tell: Tell = tell_nobody,
     ) -> Tagger:
-        """Trains a black box on labelled sentences, then a heuristic on what it says of unlabeled ones.
+        """Trains a black box on labelled sentences, then a heuristic on what it says of these and of unlabeled ones.
 
-        `induce` takes the task from the labelled sentences; the paper's is the default. Without unlabeled sentences the
-        heuristic learns from the labelled ones, of which it sees no label.
+        The task may be given; else it is the paper's where the labels are, and taken from the labelled sentences where
+        they are not; `induce` says which. Where nothing is unlabeled and there is enough text to calibrate theta, a
+        tenth of the labelled sentences is held out for that.
         """
         if induce and task is not None:
             raise ProblemError("Give a task, or let it be induced from the labelled sentences, not both.")
-        task = task or (EntityRelationTask.induced(labelled) if induce else EntityRelationTask())
-        scorer = train_black_box(black_box, labelled, task, seed=seed, tell=tell)
-        text = Vocabulary().intern(unlabeled or labelled)
+        task = task or EntityRelationTask.fitting(labelled, induce=induce)
+        taught, fresh = labelled, unlabeled
+        if not unlabeled and n_held_out(len(labelled)) >= problems_needed(risk):
+            fresh, taught = split(labelled, n_held_out(len(labelled)) / len(labelled), seed)
+        scorer = train_black_box(black_box, taught, task, seed=seed, tell=tell)
+        text = Vocabulary().intern([*taught, *fresh])
         tell("Scoring the text to learn from", None)
         batch = task.batch(text.n_entities, scorer.costs(text)[0])
         answers, _ = prove_or_solve(
@@ -193,6 +197,7 @@ class Tagger:
             "arguments": {name: sorted(map(list, pairs)) for name, pairs in self.task.arguments.items()},
             "no_relation": self.task.no_relation,
             "features": self.task.features,
+            "both_ways": sorted(map(list, self.task.both_ways)),
             "width": self.width,
             "theta": self.theta,
             "mode": self.mode,
@@ -219,6 +224,7 @@ class Tagger:
                 {name: set(map(tuple, pairs)) for name, pairs in settings["arguments"].items()},
                 no_relation=settings["no_relation"],
                 features=settings["features"],
+                both_ways=set(map(tuple, settings.get("both_ways", ()))),
             )
             heuristic = Heuristic.of_tensors(task.schema, _part(tensors, "heuristic/"))
             gate = None
@@ -239,13 +245,14 @@ _SETTINGS = forms.record(
         "arguments": forms.table_of(forms.many(forms.row(forms.text, forms.text))),
         "no_relation": forms.text,
         "features": forms.text,
+        "both_ways": forms.many(forms.row(forms.text, forms.text)),
         "width": forms.whole(1),
         "theta": forms.number(0),
         "mode": forms.text,
         "max_doubt": forms.number(0, 1),
         "gate_rows": forms.whole(1, 2**28),
     },
-    optional=("max_doubt", "gate_rows"),
+    optional=("both_ways", "max_doubt", "gate_rows"),
 )
 
 
@@ -295,12 +302,13 @@ def in_words(
     """Returns a labelling's entity types, and the relations that there are as (source, target, name)."""
     types = tuple(task.entity_labels[i] for i in labels[:n_entities])
     nothing = len(task.relation_labels) - 1
-    relations = []
+    relations: list[tuple[int, int, str]] = []
     at = n_entities
     for left in range(n_entities):
         for right in range(left + 1, n_entities):
             for source, target in ((left, right), (right, left)):
                 if labels[at] != nothing:
-                    relations.append((source, target, task.relation_labels[labels[at]]))
+                    names = task.relation_labels[labels[at]].split(JOINT)
+                    relations += [(source, target, name) for name in names]
                 at += 1
     return types, tuple(relations)

@@ -1,25 +1,26 @@
 """Joint entity and relation labelling as a structured problem (the paper's task, §5).
 
 Given the spans of a sentence, every span gets an entity type and every ordered pair of spans a relation.
-Relations demand the types of their arguments, and no pair is related both ways. The variables of a sentence
-with E spans are its entities from left to right and then, for each pair i < j, the relations i → j and j → i.
+Relations demand the types of their arguments, and no pair is related both ways, unless the task says which relations
+may be. The variables of a sentence with E spans are its entities from left to right and then, for each pair i < j,
+the relations i → j and j → i.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
-from itertools import combinations
+from itertools import combinations, count
 
 import numpy as np
 
-from hasten.errors import SchemaError
+from hasten.errors import CorpusError, SchemaError
 from hasten.model.batch import Batch
 from hasten.model.problem import Scorer
 from hasten.model.schema import Schema
 from hasten.model.structure import Structure
 from hasten.support.arrays import FloatArray, IntArray
-from hasten.tasks.entity_relation.data.corpus import Sentence, induce_arguments
+from hasten.tasks.entity_relation.data.corpus import Sentence, induce_arguments, induce_both
 
 Arguments = Mapping[str, Collection[tuple[str, str]]]
 
@@ -41,11 +42,12 @@ def entity_relation_schema(
     *,
     no_relation: str = NO_RELATION,
     features: str = "paper",
+    both_ways: Collection[tuple[str, str]] = (),
 ) -> Schema:
     """Returns the schema of the task, by default the paper's; `EntityRelationTask` says what the arguments are.
 
-    The table `args` says which entities a relation joins, `both` that no pair is related both ways. The other factors
-    are features alone.
+    The table `args` says which entities a relation joins, `both` which pairs may be related both ways, if any. The
+    other factors are features alone.
     """
     if features not in FEATURES:
         raise SchemaError(f"There are no features {features!r}. There are {', '.join(FEATURES)}.")
@@ -61,6 +63,8 @@ def entity_relation_schema(
             args.allow(relation=name, source=source, target=target)
     both = schema.factor("both", learned=features in ("both", "more"), forward=relation, backward=relation)
     both.allow(forward=no_relation).allow(backward=no_relation)
+    for there, back in sorted(both_ways):
+        both.allow(forward=there, backward=back)
     if features != "triples":
         schema.factor("source_relation", source=entity, relation=relation)
         schema.factor("relation_target", relation=relation, target=entity)
@@ -78,7 +82,8 @@ def ordered_pairs(n_entities: int) -> list[tuple[int, int]]:
 class EntityRelationTask:
     """The schema of the task, and the structures of its sentences by their number of entities.
 
-    `arguments` says, for each relation, which (source, target) types it may join. `features` are those of the
+    `arguments` says, for each relation, which (source, target) types it may join; `both_ways`, which two relations a
+    pair may have at once, one each way: (forward, backward) and (backward, forward). `features` are those of the
     speedup classifier: "paper" counts (source, relation) and (relation, target) pairs and triples; "both" adds the
     two relations of a pair; "more" adds to these the types of all pairs, and of neighbours in the text; "triples" has
     triples alone (pairs can be folded into them: see `folded`).
@@ -91,23 +96,75 @@ class EntityRelationTask:
         *,
         no_relation: str = NO_RELATION,
         features: str = "paper",
+        both_ways: Collection[tuple[str, str]] = (),
     ) -> None:
         self.entity_labels = tuple(entity_labels)
         self.relation_labels = (*arguments, no_relation)
         self.arguments = {name: frozenset(pairs) for name, pairs in arguments.items()}
         self.no_relation = no_relation
         self.features = features
-        self.schema = entity_relation_schema(entity_labels, arguments, no_relation=no_relation, features=features)
+        self.both_ways = frozenset(both_ways)
+        self.schema = entity_relation_schema(
+            entity_labels, arguments, no_relation=no_relation, features=features, both_ways=both_ways
+        )
         self._structures: dict[int, Structure] = {}
 
     @classmethod
-    def induced(cls, sentences: Iterable[Sentence], *, features: str = "paper") -> EntityRelationTask:
-        """Returns the task that an annotated corpus shows: its types, its relations, and what they join."""
+    def induced(
+        cls, sentences: Iterable[Sentence], *, features: str = "paper", no_relation: str | None = None
+    ) -> EntityRelationTask:
+        """Returns the task that an annotated corpus shows: its types, its relations, and what they join, which ways.
+
+        `no_relation` is what unrelated pairs are called; by default NoRel, or another name if a relation has that one.
+        """
         sentences = list(sentences)
         types = sorted({name for sentence in sentences for name in sentence.types or ()})
         if not types:
             raise SchemaError("No sentence has entity types. Induce a task from an annotated corpus.")
-        return cls(types, dict(sorted(induce_arguments(sentences).items())), features=features)
+        arguments = dict(sorted(induce_arguments(sentences).items()))
+        nothing = no_relation or next(name for name in _names_for_none() if name not in arguments)
+        return cls(types, arguments, no_relation=nothing, features=features, both_ways=induce_both(sentences))
+
+    @classmethod
+    def fitting(
+        cls, sentences: Sequence[Sentence], *, induce: bool | None = None, no_relation: str | None = None
+    ) -> EntityRelationTask:
+        """Returns the paper's task where the corpus has its labels, and else the one that the corpus shows.
+
+        `induce` says which of them to take; labels that the paper's task lacks are then an error.
+        """
+        unknown = PAPERS.lacks(sentences)
+        if induce or (induce is None and (unknown or no_relation)):
+            return cls.induced(sentences, no_relation=no_relation)
+        if unknown:
+            raise CorpusError(
+                f"Sentence {unknown[0]!r} has the label {unknown[1]!r}, which the paper's task lacks: its types are "
+                f"{', '.join(PAPER_ENTITIES)}, its relations {', '.join(PAPER_ARGUMENTS)}. To take the labels from the "
+                "corpus: --induce on the command line, induce=True in Python."
+            )
+        return cls() if no_relation is None else cls(no_relation=no_relation)
+
+    @property
+    def is_papers(self) -> bool:
+        """Whether its labels, and what they join, are the paper's."""
+        mine = self.entity_labels, self.arguments, self.both_ways
+        return mine == (PAPERS.entity_labels, PAPERS.arguments, PAPERS.both_ways)
+
+    def lacks(self, sentences: Iterable[Sentence]) -> tuple[str, str] | None:
+        """Returns the id of the first sentence that has a label which is not one of the task's, and that label."""
+        for sentence in sentences:
+            unknown = [name for name in sentence.types or () if name not in self.entity_labels]
+            unknown += [name for name in sentence.joint_labels().values() if name not in self.arguments]
+            if unknown:
+                return sentence.id, unknown[0]
+        return None
+
+    def __str__(self) -> str:
+        both = f", {len(self.both_ways)} pairs of them both ways" if self.both_ways else ""
+        return (
+            f"{len(self.entity_labels)} types ({_few(self.entity_labels)}) and {len(self.arguments)} relations "
+            f"({_few(tuple(self.arguments))}){both}"
+        )
 
     def structure(self, n_entities: int) -> Structure:
         """Returns the structure of sentences with so many entities; built once."""
@@ -125,7 +182,13 @@ class EntityRelationTask:
     @cached_property
     def lean(self) -> EntityRelationTask:
         """This task with triples as its only features: a search over it has less to add up."""
-        return EntityRelationTask(self.entity_labels, self.arguments, no_relation=self.no_relation, features="triples")
+        return EntityRelationTask(
+            self.entity_labels,
+            self.arguments,
+            no_relation=self.no_relation,
+            features="triples",
+            both_ways=self.both_ways,
+        )
 
     def folded(self, weights: FloatArray) -> FloatArray:
         """Returns weights for the lean task that give every node of a search the same heuristic.
@@ -161,3 +224,19 @@ class EntityRelationTask:
                 if right == left + 1:
                     shape.connect(factors["neighbours"], left=left, right=right)
         return shape
+
+
+def _names_for_none() -> Iterator[str]:
+    """Yields what unrelated pairs may be called, until a name is free."""
+    yield NO_RELATION
+    for n in count(2):
+        yield f"{NO_RELATION} {n}"
+
+
+def _few(names: Sequence[str], n: int = 8) -> str:
+    """Returns some names, and how many more there are."""
+    return ", ".join(names[:n]) + (f" and {len(names) - n} more" if len(names) > n else "")
+
+
+PAPERS = EntityRelationTask()
+"""The paper's own task."""

@@ -1,4 +1,4 @@
-"""Which labelled sentences train the black box, and which test it: drawn, or as published lists of ids say.
+"""Which labelled sentences train the black box, and which test it: drawn, or as files or published lists of ids say.
 
 A list is a text file with an id a line, that of a sentence in the corpus. Sentences of `dev` are set aside: they
 neither train nor test. Without a list for training, everything that no other list names trains; without one for
@@ -10,7 +10,9 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import accumulate
 from pathlib import Path
+from typing import NamedTuple
 
 from hasten.errors import CorpusError
 from hasten.tasks.entity_relation.data.corpus import Sentence, split
@@ -18,6 +20,14 @@ from hasten.tasks.entity_relation.data.formats.lines import open_lines
 
 PARTS = ("train", "dev", "test")
 TRAINS = 0.7  # of the labelled sentences, as in the paper
+
+
+class Parts(NamedTuple):
+    """The numbers of the sentences of each part."""
+
+    train: list[int]
+    test: list[int]
+    dev: list[int] = []  # noqa: RUF012
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,8 +70,8 @@ class Split:
             raise CorpusError("A split needs a list for training or for testing: --split train=FILE, test=FILE.")
         return cls(places, tuple(f"{part}: {Path(path).name}" for part, path in named))
 
-    def apply(self, sentences: Sequence[Sentence]) -> tuple[list[int], list[int]]:
-        """Returns which of the sentences train, and which test, in the order of the corpus."""
+    def apply(self, sentences: Sequence[Sentence]) -> Parts:
+        """Returns which of the sentences belong to which part, in the order of the corpus."""
         numbers: dict[str, int] = {}
         for n, sentence in enumerate(sentences):
             if sentence.id in self.places and sentence.id in numbers:
@@ -74,8 +84,8 @@ class Split:
             if id not in numbers:
                 raise CorpusError(
                     f"{place}: No labelled sentence of the corpus has the id {id!r}. Check that the list belongs to "
-                    f"it; its first ids are {', '.join(repr(each) for each in list(numbers)[:3])}. Only sentences "
-                    "with a relation count."
+                    f"it; its first ids are {', '.join(repr(each) for each in list(numbers)[:3])}. Of the paper's "
+                    "corpus only sentences with a relation count."
                 )
         listed = {place.part for place in self.places.values()}
         rest = "train" if "train" not in listed else "test" if "test" not in listed else "dev"
@@ -86,7 +96,28 @@ class Split:
         for part, purpose in (("train", "to train on"), ("test", "to test on")):
             if not parts[part]:
                 raise CorpusError(f"The split leaves no sentence {purpose}. List fewer in the other parts.")
-        return parts["train"], parts["test"]
+        return Parts(**parts)
+
+
+@dataclass(frozen=True, slots=True)
+class Files:
+    """Parts that come in files of their own, one after the other."""
+
+    sizes: Mapping[str, int]
+    files: tuple[str, ...]  # what they are called in reports
+
+    @classmethod
+    def of(cls, paths: Mapping[str, Path], sizes: Mapping[str, int]) -> Files:
+        """Returns the parts in these files, which hold so many sentences that can be used."""
+        return cls(dict(sizes), tuple(f"{part}: {path.name}" for part, path in paths.items()))
+
+    def apply(self, sentences: Sequence[Sentence]) -> Parts:
+        """Returns which of the sentences, all files together, belong to which part; without a test, dev tests."""
+        ends = accumulate(self.sizes.values())
+        parts = {part: list(range(end - self.sizes[part], end)) for part, end in zip(self.sizes, ends, strict=True)}
+        if "test" not in parts:
+            parts["test"] = parts.pop("dev")
+        return Parts(**parts)
 
 
 def named_part(option: str) -> tuple[str, str]:
@@ -105,6 +136,6 @@ def named_part(option: str) -> tuple[str, str]:
     return words[0], option
 
 
-def parts_of(sentences: Sequence[Sentence], lists: Split | None, seed: int) -> tuple[list[int], list[int]]:
-    """Returns which sentences train and which test: as lists say, or else 70% and 30%, drawn."""
-    return split(range(len(sentences)), TRAINS, seed) if lists is None else lists.apply(sentences)
+def parts_of(sentences: Sequence[Sentence], lists: Split | Files | None, seed: int) -> Parts:
+    """Returns which sentences train and which test: as lists or files say, or else 70% and 30%, drawn."""
+    return Parts(*split(range(len(sentences)), TRAINS, seed)) if lists is None else lists.apply(sentences)

@@ -1,11 +1,12 @@
 """The paper's experiment (§5), whole: train a black box, let it label unlabeled text, learn, compare.
 
-70% of the labelled sentences train the black box, 30% test (`Trial`), or as published lists say (`Split`). Its answers
-on the unlabeled sentences, found by proof and where that fails by the solver, teach the speedup classifier
-(`Lessons`). Every row of the results is measured on the test sentences: accuracy against gold labels and against the
-black box, validity, and CPU time in one thread with features included (`contenders`). With several seeds all of this is
-done for each: another split, another training, another order of the unlabeled text. `results.json` is what `run`
-returns; `report.py` draws it.
+70% of the labelled sentences train the black box, 30% test (`Trial`), or as published lists or files say (`Split`).
+Its answers on the unlabeled sentences and on those that trained it, found by proof and where that fails by the solver,
+teach the speedup classifier (`Lessons`); where nothing is unlabeled, a fifth of the training sentences is set aside for
+that. On the paper's corpus it is the unlabeled text alone, as in the paper. Every row of the results is measured on the
+test sentences: accuracy against gold labels and against the black box, validity, and CPU time in one thread with
+features included (`contenders`). With several seeds all of this is done for each: another split, another training,
+another order of the unlabeled text. `results.json` is what `run` returns; `report.py` draws it.
 """
 
 from __future__ import annotations
@@ -23,21 +24,24 @@ from hasten.solvers import package_of
 from hasten.support.environment import package_version, processor
 from hasten.support.progress import Tell, tell_nobody
 from hasten.tasks.entity_relation.data.corpora import Corpora
-from hasten.tasks.entity_relation.data.corpus import Sentence
-from hasten.tasks.entity_relation.data.split import Split, parts_of
+from hasten.tasks.entity_relation.data.corpus import Sentence, split
+from hasten.tasks.entity_relation.data.paper import is_papers_corpus
+from hasten.tasks.entity_relation.data.split import Files, Split, parts_of
 from hasten.tasks.entity_relation.experiment import contenders, findings
 from hasten.tasks.entity_relation.experiment.amortized import amortized
 from hasten.tasks.entity_relation.experiment.lessons import Lessons
 from hasten.tasks.entity_relation.experiment.measure import Measured, Row, over_seeds
-from hasten.tasks.entity_relation.experiment.paper import PAPER_ROWS, is_papers_corpus
+from hasten.tasks.entity_relation.experiment.paper import PAPER_ROWS
 from hasten.tasks.entity_relation.experiment.trial import Trial
 from hasten.tasks.entity_relation.names import Model, Training
+from hasten.tasks.entity_relation.scoring.gold import Unreachable
 from hasten.tasks.entity_relation.scoring.text import Text, intern
 from hasten.tasks.entity_relation.scoring.training import train_black_box
 from hasten.tasks.entity_relation.task import EntityRelationTask
 from hasten.tasks.experiment.resampling import Resamples
 
 LEAST = 10  # sentences of each kind
+TAUGHT = 0.8  # of the training sentences: what the black box is trained on where no text is unlabeled
 
 
 @dataclass(frozen=True)
@@ -53,9 +57,10 @@ class Experiment:
     seed: int = 0
     seeds: int = 1  # how many, from `seed` on
     epochs: int = 5  # of learning
-    split: Split | None = None  # as published; drawn if None
+    split: Split | Files | None = None  # as published; drawn if None
     source: str = ""  # what the corpora are called in the report
     synthetic: bool = False
+    induce: bool = False  # take each seed's task from its training sentences
 
     def __post_init__(self) -> None:
         if self.black_box not in list(Training):
@@ -63,40 +68,63 @@ class Experiment:
         for what, n in (("run", self.runs), ("epoch", self.epochs), ("seed", self.seeds)):
             if n < 1:
                 raise CorpusError(f"Give at least one {what}, not {n}.")
-        for what, sentences in (("labelled", self.labelled), ("unlabeled", self.unlabeled)):
-            if len(sentences) < LEAST:
-                raise CorpusError(
-                    f"Got {len(sentences)} {what} sentences that can be used; the experiment needs {LEAST}. "
-                    "Labelled ones have types and a relation, unlabeled ones two spans or more."
-                )
+        least = LEAST if self.unlabeled else 2 * LEAST
+        if len(self.labelled) < least:
+            raise CorpusError(
+                f"Got {len(self.labelled)} labelled sentences that can be used; the experiment needs {least}"
+                f"{'' if self.unlabeled else ', without unlabeled ones'}. They have spans, types and relations."
+            )
+        if 0 < len(self.unlabeled) < LEAST:
+            raise CorpusError(
+                f"Got {len(self.unlabeled)} unlabeled sentences that can be used; the experiment needs {LEAST}, or "
+                "none, to set some of the labelled ones aside. They have two spans or more."
+            )
         self._check_labels()
         if self.split is not None:
             self.split.apply(self.labelled)  # ids that are not there are refused now
 
     @classmethod
-    def on(cls, corpora: Corpora, *, induce: bool = False, **settings: Any) -> Experiment:
-        """Returns the experiment on these corpora; with `induce`, the task has their labels and argument types."""
-        if induce:
-            settings["task"] = EntityRelationTask.induced(corpora.labelled)
-        return cls(corpora.labelled, corpora.unlabeled, source=corpora.source, synthetic=corpora.synthetic, **settings)
+    def on(
+        cls, corpora: Corpora, *, induce: bool | None = None, no_relation: str | None = None, **settings: Any
+    ) -> Experiment:
+        """Returns the experiment on these corpora.
+
+        With `induce`, the task has their labels and argument types; None does so where the paper's task lacks a label.
+        """
+        settings.setdefault("split", None)
+        if corpora.files is not None:
+            if settings["split"] is not None:
+                raise CorpusError("The test sentences come in a file of their own. Leave out --split, or that file.")
+            settings["split"] = corpora.files
+        task = EntityRelationTask.fitting(corpora.labelled, induce=induce, no_relation=no_relation)
+        return cls(
+            corpora.labelled,
+            corpora.unlabeled,
+            task=task,
+            induce=bool(induce) or not task.is_papers,
+            source=corpora.source,
+            synthetic=corpora.synthetic,
+            **settings,
+        )
 
     def _check_labels(self) -> None:
         """Refuses labels that the task does not have."""
-        types, relations = set(self.task.entity_labels), set(self.task.arguments)
-        for sentence in self.labelled:
-            unknown = [name for name in sentence.types or () if name not in types]
-            unknown += [name for _, _, name in sentence.relations or () if name not in relations]
-            if unknown:
-                raise CorpusError(
-                    f"Sentence {sentence.id!r} has the label {unknown[0]!r}, which the task lacks: its types are "
-                    f"{', '.join(self.task.entity_labels)}, its relations {', '.join(self.task.arguments)}. To take "
-                    "the labels from the corpus: --induce on the command line, induce=True in Python."
-                )
+        if unknown := self.task.lacks(self.labelled):
+            raise CorpusError(
+                f"Sentence {unknown[0]!r} has the label {unknown[1]!r}, which the task lacks: its types are "
+                f"{', '.join(self.task.entity_labels)}, its relations {', '.join(self.task.arguments)}. To take "
+                "the labels from the corpus: --induce on the command line, induce=True in Python."
+            )
 
     @property
     def runs_each(self) -> int:
         """How often each seed measures a time."""
         return max(1, round(self.runs / self.seeds))
+
+    @cached_property
+    def papers(self) -> bool:
+        """Whether this is the paper's own corpus."""
+        return not self.synthetic and is_papers_corpus(self.labelled)
 
     @cached_property
     def text(self) -> Text:
@@ -129,29 +157,36 @@ class Experiment:
 
     def trial(self, seed: int, tell: Tell) -> tuple[Trial, Lessons, list[int]]:
         """Trains a black box; returns the test sentences, what is learned, and the numbers of these sentences."""
-        train, test = parts_of(self.labelled, self.split, seed)
-        sentences = [self.labelled[n] for n in train]
-        model = train_black_box(self.black_box, sentences, self.task, seed=seed, tell=tell)
+        parts = parts_of(self.labelled, self.split, seed)
+        sentences = [self.labelled[n] for n in parts.train]
+        taught, fresh = (sentences, self.unlabeled) if self.unlabeled else split(sentences, TAUGHT, seed)
+        task = EntityRelationTask.induced(taught, no_relation=self.task.no_relation) if self.induce else self.task
+        model = train_black_box(self.black_box, taught, task, seed=seed, tell=tell)
         trial = Trial.of(
-            self.task,
+            task,
             model,
-            [self.labelled[n] for n in test],
+            [self.labelled[n] for n in parts.test],
             solver=self.solver,
             runs=self.runs_each,
             seed=seed,
             tell=tell,
         )
-        order = None if seed == self.seed else np.random.default_rng(seed).permutation(len(self.unlabeled))
         tell("Scoring the unlabeled text", None)
-        lessons = Lessons.of(self.task, model, self.text, epochs=self.epochs, seed=seed, tell=tell, order=order)
-        return trial, lessons, test
+        drawn = np.random.default_rng(seed)
+        if self.papers:
+            text, order = self.text, None if seed == self.seed else drawn.permutation(len(self.unlabeled))
+        else:  # what the black box was not trained on comes last: it calibrates
+            text, n = intern([*taught, *fresh]), len(taught)
+            order = np.concatenate([drawn.permutation(n), n + drawn.permutation(len(fresh))])
+        settings: dict[str, Any] = {"epochs": self.epochs, "seed": seed, "tell": tell, "order": order}
+        lessons = Lessons.of(task, model, text, **settings, n_fresh=len(fresh))
+        return trial, lessons, parts.test
 
     def findings(self, trial: Trial, lessons: Lessons) -> dict[str, Any]:
         """Returns what the report shows beyond its tables."""
-        papers = not self.synthetic and is_papers_corpus(self.labelled)
         return {
-            "about": self.about(trial, lessons) | {"papers_corpus": papers},
-            "paper": [dict(row) for row in PAPER_ROWS] if papers else [],
+            "about": self.about(trial, lessons) | {"papers_corpus": self.papers},
+            "paper": [dict(row) for row in PAPER_ROWS] if self.papers else [],
             "as_printed": findings.as_printed(trial, lessons),
             "theta_sweep": findings.theta_sweep(trial, lessons),
             "learning_curve": findings.learning_curve(trial, lessons),
@@ -167,7 +202,8 @@ class Experiment:
     def about(self, trial: Trial, lessons: Lessons) -> dict[str, Any]:
         """Says what was run, on what; what is measured here is of the first seed."""
         n_entities = trial.text.n_entities
-        n_train, n_test = (len(part) for part in parts_of(self.labelled, self.split, self.seed))
+        train, test, _ = parts_of(self.labelled, self.split, self.seed)
+        unreachable = Unreachable.of([self.labelled[n] for n in test], trial.task)
         return {
             "hasten": package_version("hasten"),
             "python": platform.python_version(),
@@ -182,15 +218,19 @@ class Experiment:
             "seeds": self.seeds,
             "split": list(self.split.files) if self.split else [],
             "epochs": self.epochs,
-            "n_train": n_train,
-            "n_test": n_test,
-            "n_left_out": len(self.labelled) - n_train - n_test,
-            "n_unlabeled": len(self.unlabeled),
+            "n_train": len(train),
+            "n_test": len(test),
+            "n_left_out": len(self.labelled) - len(train) - len(test),
+            "n_unlabeled": len(lessons.batch),
+            "n_fresh": lessons.n_fresh,
             "n_learned": lessons.n_learned,
             "entities_per_sentence": float(n_entities.mean()),
             "max_entities": int(n_entities.max()),
-            "entity_labels": list(self.task.entity_labels),
-            "relation_labels": list(self.task.relation_labels),
+            "entity_labels": list(trial.task.entity_labels),
+            "relation_labels": list(trial.task.relation_labels),
+            "induced": self.induce,
+            "held_out": not self.unlabeled,
+            "unreachable": unreachable.as_dict() | {"in_words": str(unreachable)},
             "cost_scale": trial.scale,
             "proved_unlabeled": float(lessons.answers.proved.mean()),
             "label_unlabeled_ms": lessons.proving_ms,

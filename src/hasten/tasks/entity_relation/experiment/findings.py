@@ -199,17 +199,16 @@ def examples(trial: Trial, lessons: Lessons, n: int = 8) -> list[dict[str, Any]]
 
 def _example(trial: Trial, p: int, candidates: dict[Labeller, Solutions]) -> dict[str, Any]:
     """Returns one sentence with the labels that each method, and the annotators, gave it."""
-    sentence, problem, at = trial.sentences[p], trial.batch[p], trial.batch.variable_at
+    sentence, problem = trial.sentences[p], trial.batch[p]
     labellings = {name: found[p].labels for name, found in candidates.items()}
-    labellings[Labeller.GOLD] = trial.reference.gold[at[p] : at[p + 1]]
+    gold = {"types": list(sentence.types or ()), "relations": [list(each) for each in sentence.relations or ()]}
     return {
         "tokens": list(sentence.tokens),
         "spans": [list(span) for span in sentence.spans],
-        "labels": {name: _words(trial.task, labels, len(sentence.spans)) for name, labels in labellings.items()},
+        "labels": {name: _words(trial.task, labels, len(sentence.spans)) for name, labels in labellings.items()}
+        | {Labeller.GOLD: gold},
         "violations": {
-            name: [str(each) for each in problem.check(labels).violations]
-            for name, labels in labellings.items()
-            if name is not Labeller.GOLD
+            name: [str(each) for each in problem.check(labels).violations] for name, labels in labellings.items()
         },
     }
 

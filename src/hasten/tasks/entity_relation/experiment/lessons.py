@@ -38,6 +38,7 @@ class Lessons:
     proving_ms: float
     epochs: int
     seed: int
+    n_fresh: int  # sentences, the last ones, that the black box was not trained on
     _learners: dict[tuple[int, int, bool], Learner] = field(default_factory=dict)
 
     @classmethod
@@ -51,8 +52,12 @@ class Lessons:
         seed: int,
         tell: Tell,
         order: IntArray | None = None,
+        n_fresh: int | None = None,
     ) -> Lessons:
-        """Lets the black box label a text, whose sentences are then learned from in some order, by default theirs."""
+        """Lets the black box label a text, whose sentences are then learned from in some order, by default theirs.
+
+        The last `n_fresh`, by default all, are those that the black box was not trained on.
+        """
         tell("Scoring the unlabeled text", None)
         batch = task.batch(text.n_entities, model.costs(text)[0])
         batch = batch if order is None else batch.select(order)
@@ -65,12 +70,12 @@ class Lessons:
             lambda done, of: tell("Labelling the unlabeled text", done / of),
             OnError.RAISE,
         )
-        return cls(batch, answers, proving_ms, epochs, seed)
+        return cls(batch, answers, proving_ms, epochs, seed, len(batch) if n_fresh is None else n_fresh)
 
     @property
     def n_learned(self) -> int:
-        """How many of the sentences are learned from; the rest, up to 5,000, are for calibration."""
-        return len(self.batch) - min(len(self.batch) // 5, 5000)
+        """How many of the sentences are learned from; the rest, up to 5,000 fresh ones, are for calibration."""
+        return len(self.batch) - min(len(self.batch) // 5, 5000, self.n_fresh)
 
     def learner(self, width: int, *, n: int | None = None, paper: bool = False) -> Learner:
         """Returns a learner that has learned from the first `n` sentences; with `paper`, by Algorithm 1 as listed."""

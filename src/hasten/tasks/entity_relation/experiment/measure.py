@@ -91,7 +91,7 @@ class Reference:
         for kind, nothing in enumerate((self.no_entity, self.no_relation)):
             mine = self.is_entity if kind == 0 else ~self.is_entity
             named = mine & (against != nothing)
-            counts[:, kind, 0] = named & (labels == against)
+            counts[:, kind, 0] = named & (labels == against) & (labels >= 0)  # -1 is gold that no answer can be
             counts[:, kind, 1] = named.astype(int) + (mine & (labels != nothing) & (labels >= 0))
         return counts
 

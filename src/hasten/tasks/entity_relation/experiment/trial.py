@@ -25,8 +25,8 @@ from hasten.tasks.entity_relation.experiment.measure import Measured, Reference,
 from hasten.tasks.entity_relation.names import Model
 from hasten.tasks.entity_relation.scoring import native
 from hasten.tasks.entity_relation.scoring.black_box import LinearScorer
+from hasten.tasks.entity_relation.scoring.gold import gold
 from hasten.tasks.entity_relation.scoring.text import Text, Vocabulary
-from hasten.tasks.entity_relation.scoring.training import gold
 from hasten.tasks.entity_relation.task import EntityRelationTask
 from hasten.tasks.experiment.contest import Contender, Contest
 from hasten.tasks.experiment.ilp import Ilp, Passes
@@ -76,7 +76,8 @@ class Trial:
         batch = task.batch(text.n_entities, model.costs(text)[0])
         stage = f"Solving by {ilp.name}"
         answers = ilp.answer(batch, lambda done, of: tell(stage, done / of))
-        labels = np.concatenate([gold(sentence, task.entity_labels, task.relation_labels) for sentence in sentences])
+        names = task.entity_labels, task.relation_labels
+        labels = np.concatenate([gold(sentence, *names, lost=True) for sentence in sentences])
         is_entity = np.concatenate([np.arange(n * n) < n for n in text.n_entities.tolist()])
         no_entity = task.entity_labels.index("none") if "none" in task.entity_labels else -1
         reference = Reference(labels, answers, is_entity, no_entity, len(task.relation_labels) - 1)

@@ -122,13 +122,21 @@ def sentences(examples: Sequence[Entry], about: Entry) -> str:
     ) + (draw_examples(examples, [str(name) for name in about.get("entity_labels") or ()]) + draw_traces(examples))
 
 
+def _in_words(value: object) -> str:
+    return text(value.get("in_words")) if isinstance(value, Mapping) else text(None)
+
+
 KNOWN: Facts = {  # what `about` holds: its name, and how it is shown
     **COMMON,
     "black_box": ("black box", text),
     "split": ("lists of ids that say who trains and tests", lambda value: any_value(value) or "none: drawn"),
     "n_left_out": ("labelled sentences set aside", whole),
     "papers_corpus": ("the paper’s own corpus", any_value),
-    "n_unlabeled": ("unlabeled sentences", whole),
+    "n_unlabeled": ("sentences without labels to learn from, and to calibrate on", whole),
+    "n_fresh": ("of them, those that the black box was not trained on", whole),
+    "induced": ("labels and argument types taken from the training sentences", any_value),
+    "held_out": ("labelled sentences set aside as unlabeled ones", any_value),
+    "unreachable": ("gold that the training sentences never showed", _in_words),
     "entities_per_sentence": ("entities in a test sentence, on average", lambda value: fixed(value, 2)),
     "max_entities": ("entities in a test sentence, at most", whole),
     "entity_labels": ("types of entities", any_value),

@@ -9,6 +9,7 @@ Imports the sentences of the room around it, `hasten.support` and `hasten.errors
 from __future__ import annotations
 
 import os
+from collections import deque
 from collections.abc import Callable, Iterator
 
 from hasten.errors import CorpusError
@@ -18,7 +19,7 @@ from hasten.tasks.entity_relation.data.formats.conll2003 import read_conll2003
 from hasten.tasks.entity_relation.data.formats.gmb import HEADER as GMB_HEADER
 from hasten.tasks.entity_relation.data.formats.gmb import read_gmb
 from hasten.tasks.entity_relation.data.formats.jsonl import read_jsonl, write_jsonl
-from hasten.tasks.entity_relation.data.formats.lines import MAX_LINE, AnyPath, called, open_lines, peek_line
+from hasten.tasks.entity_relation.data.formats.lines import MAX_LINE, AnyPath, Faults, called, open_lines, peek_line
 
 __all__ = [
     "FORMATS",
@@ -31,7 +32,7 @@ __all__ = [
     "write_jsonl",
 ]
 
-FORMATS: dict[str, Callable[[AnyPath, int], Iterator[Sentence]]] = {
+FORMATS: dict[str, Callable[[AnyPath, int, Faults | None], Iterator[Sentence]]] = {
     "jsonl": read_jsonl,
     "conll04": read_conll04,
     "conll2003": read_conll2003,
@@ -40,12 +41,17 @@ FORMATS: dict[str, Callable[[AnyPath, int], Iterator[Sentence]]] = {
 
 
 def read_corpus(
-    path: AnyPath, format: str = "auto", max_line: int = MAX_LINE, *, remedy: str = "Name it: format= one of"
+    path: AnyPath,
+    format: str = "auto",
+    max_line: int = MAX_LINE,
+    *,
+    remedy: str = "Name it: format= one of",
+    faults: Faults | None = None,
 ) -> Iterator[Sentence]:
     """Reads a corpus in any of `FORMATS`; `"auto"` tells which by `recognise`.
 
     `remedy` is what to do where that cannot tell; the names of the formats follow it. A line of more than `max_line`
-    characters is an error.
+    characters is an error. An entry that cannot be used is an error too; with `Faults(skip=True)` it is passed over.
     """
     if format == "auto":
         found = recognise(path)
@@ -54,7 +60,28 @@ def read_corpus(
         format = found
     if format not in FORMATS:
         raise CorpusError(f"There is no corpus format {format!r}. Choose one of {', '.join(FORMATS)}, or auto.")
-    return FORMATS[format](path, max_line)
+    return _telling_of_others(FORMATS[format], path, max_line, faults or Faults())
+
+
+def _telling_of_others(
+    read: Callable[[AnyPath, int, Faults | None], Iterator[Sentence]], path: AnyPath, max_line: int, faults: Faults
+) -> Iterator[Sentence]:
+    """Reads a file; where an entry is refused, says how many others are."""
+    n_before = faults.n
+    try:
+        yield from read(path, max_line, faults)
+    except CorpusError as error:
+        if faults.n == n_before or path == "-" or not os.path.isfile(path):
+            raise
+        every = Faults(skip=True)
+        try:
+            deque(read(path, max_line, every), maxlen=0)
+        except CorpusError:
+            raise error from None
+        others = f" So are {every.n - 1:,} others of the file." if every.n > 1 else ""
+        raise CorpusError(
+            f"{error}{others} To pass over what cannot be used: --skip-bad on the command line, faults= in Python."
+        ) from None
 
 
 def recognise(path: AnyPath) -> str | None:

@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from contextlib import contextmanager
 
 from hasten.errors import CorpusError
-from hasten.tasks.entity_relation.data.corpus import Sentence
-from hasten.tasks.entity_relation.data.formats.lines import MAX_LINE, AnyPath, open_lines
+from hasten.tasks.entity_relation.data.corpus import Sentence, in_order
+from hasten.tasks.entity_relation.data.formats.lines import MAX_LINE, AnyPath, Faults, Lines, open_lines
 
 TYPES = {"Peop": "person", "Loc": "location", "Org": "organization", "Other": "none"}
 RELATIONS = {
@@ -32,33 +33,37 @@ ESCAPES = {
 }
 
 
-def read_conll04(path: AnyPath, max_line: int = MAX_LINE) -> Iterator[Sentence]:
+def read_conll04(path: AnyPath, max_line: int = MAX_LINE, faults: Faults | None = None) -> Iterator[Sentence]:
     """Reads `conll04.corp` (Roth & Yih 2004), with the paper's names for types and relations.
 
     The ids are the file's own sentence numbers. A sentence without relations gets `()`, not None, for it
     was annotated.
     """
-    with open_lines(path, max_line) as lines:
+    with open_lines(path, max_line, faults=faults) as lines:
         draft = _Draft()
         for line in lines:
             columns = line.rstrip("\r\n").split("\t")
             if columns == [""]:
                 draft.ended = bool(draft.tokens)
             elif len(columns) == 3:
-                draft.add_relation(*columns)
+                with draft.within(lines):
+                    draft.add_relation(*columns)
             elif len(columns) == 9:
                 if draft.ended:
-                    yield draft.build()
+                    with lines.entry():
+                        yield from draft.build()
                     draft = _Draft()
                 number, entity, row, _, tags, words = columns[:6]
-                draft.add_row(number, entity, row, tags, words)
+                with draft.within(lines):
+                    draft.add_row(number, entity, row, tags, words)
             else:
                 raise CorpusError(
                     f"Expected 9 columns (a token), 3 (a relation) or a blank line, not {len(columns)}. "
                     "Separate columns by tabs."
                 )
         if draft.tokens:
-            yield draft.build()
+            with lines.entry():
+                yield from draft.build()
 
 
 class _Draft:
@@ -72,6 +77,17 @@ class _Draft:
         self.types: list[str] = []
         self.relations: list[tuple[int, int, str]] = []
         self.ended = False  # a blank line came after the tokens
+        self.broken = False  # a row of it was refused, and so all of it is
+
+    @contextmanager
+    def within(self, lines: Lines) -> Iterator[None]:
+        """Surrounds what is done with one of its rows: a sentence is refused once, for its first fault."""
+        try:
+            yield
+        except CorpusError as error:
+            if not self.broken:
+                lines.faults.meet(error, lines.place)
+            self.broken = True
 
     def add_row(self, number: str, entity: str, row: str, tags: str, words: str) -> None:
         if self.tokens and number != self.id:
@@ -95,15 +111,11 @@ class _Draft:
         name = _translate(name, RELATIONS, "relation")
         self.relations.append((rows.index(source), rows.index(target), name))
 
-    def build(self) -> Sentence:
-        return Sentence(
-            id=self.id,
-            tokens=tuple(self.tokens),
-            spans=tuple(self.spans.values()),
-            pos=tuple(self.pos),
-            types=tuple(self.types),
-            relations=tuple(self.relations),
-        )
+    def build(self) -> Iterator[Sentence]:
+        """Yields the sentence, unless it was refused."""
+        if not self.broken:
+            spans = list(self.spans.values())
+            yield in_order(self.id, self.tokens, spans, pos=self.pos, types=self.types, relations=self.relations)
 
 
 def _expand(words: str, tags: str) -> list[tuple[str, str]]:

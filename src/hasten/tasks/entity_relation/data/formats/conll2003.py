@@ -7,16 +7,16 @@ from collections.abc import Iterator
 from hasten.errors import CorpusError
 from hasten.tasks.entity_relation.data.corpus import Sentence
 from hasten.tasks.entity_relation.data.formats.iob import from_tags
-from hasten.tasks.entity_relation.data.formats.lines import MAX_LINE, AnyPath, open_lines
+from hasten.tasks.entity_relation.data.formats.lines import MAX_LINE, AnyPath, Faults, open_lines
 
 
-def read_conll2003(path: AnyPath, max_line: int = MAX_LINE) -> Iterator[Sentence]:
+def read_conll2003(path: AnyPath, max_line: int = MAX_LINE, faults: Faults | None = None) -> Iterator[Sentence]:
     """Reads the four columns of CoNLL-2003 (word, POS, chunk, IOB entity) as unlabeled text.
 
     The spans of all entities are kept, their types are not. Lines that mark a new document are passed over.
     Ids count the sentences from 1.
     """
-    with open_lines(path, max_line) as lines:
+    with open_lines(path, max_line, faults=faults) as lines:
         number, rows = 1, list[list[str]]()
         for line in lines:
             columns = line.split()
@@ -27,10 +27,12 @@ def read_conll2003(path: AnyPath, max_line: int = MAX_LINE) -> Iterator[Sentence
             if columns:
                 rows.append(columns)
             elif rows:
-                yield from_tags(str(number), *_columns(rows))
+                with lines.entry():
+                    yield from_tags(str(number), *_columns(rows))
                 number, rows = number + 1, []
         if rows:
-            yield from_tags(str(number), *_columns(rows))
+            with lines.entry():
+                yield from_tags(str(number), *_columns(rows))
 
 
 def _columns(rows: list[list[str]]) -> tuple[tuple[str, ...], tuple[str, ...], tuple[str, ...]]:

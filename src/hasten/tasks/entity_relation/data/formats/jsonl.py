@@ -13,20 +13,21 @@ from typing import IO, Any
 from hasten.errors import CorpusError
 from hasten.support.files import whole
 from hasten.support.terminal import standard_output
-from hasten.tasks.entity_relation.data.corpus import Sentence
-from hasten.tasks.entity_relation.data.formats.lines import MAX_LINE, AnyPath, open_lines
+from hasten.tasks.entity_relation.data.corpus import Sentence, in_order
+from hasten.tasks.entity_relation.data.formats.lines import MAX_LINE, AnyPath, Faults, open_lines
 
 
-def read_jsonl(path: AnyPath, max_line: int = MAX_LINE) -> Iterator[Sentence]:
+def read_jsonl(path: AnyPath, max_line: int = MAX_LINE, faults: Faults | None = None) -> Iterator[Sentence]:
     """Reads one JSON object a line; the path `"-"` is standard input. `docs/corpora.md` describes the format.
 
     Keys that it does not know are passed over, so that a file may carry more than hasten needs. A sentence
     without an id gets the number of its line.
     """
-    with open_lines(path, max_line) as lines:
+    with open_lines(path, max_line, faults=faults) as lines:
         for line in lines:
             if not line.isspace():
-                yield from_json(line, str(lines.number))
+                with lines.entry():
+                    yield from_json(line, str(lines.number))
 
 
 def write_jsonl(path: AnyPath, sentences: Iterable[Sentence]) -> int:
@@ -56,37 +57,43 @@ def to_json(sentence: Sentence) -> dict[str, object]:
     return {key: value for key, value in fields.items() if value is not None}
 
 
-def from_json(line: str, default_id: str) -> Sentence:
-    """Returns the sentence that a line stands for; one without an id gets another."""
+def load_json(line: str) -> Any:
+    """Returns what a line of JSON stands for."""
     try:
-        found = json.loads(line)
+        return json.loads(line)
     except json.JSONDecodeError as error:
         raise CorpusError(f"Not JSON ({error.msg} at column {error.colno}). Write one object a line.") from error
     except ValueError:
         raise CorpusError("A number has thousands of digits. Write smaller ones.") from None
     except RecursionError:
         raise CorpusError("The object is nested too deep. Write lists of strings and numbers.") from None
+
+
+def from_json(line: str, default_id: str) -> Sentence:
+    """Returns the sentence that a line stands for; one without an id gets another."""
+    found = load_json(line)
     if not isinstance(found, dict):
         raise CorpusError("Expected a JSON object with tokens and spans. Write one object a line.")
     for key, (form, fits) in _JSON_KEYS.items():
         if key in found and not (isinstance(found[key], list) and all(map(fits, found[key]))):
-            raise CorpusError(f"{key!r} should be {form}, not {_short(found[key])}.")
+            raise CorpusError(f"{key!r} should be {form}, not {short(found[key])}.")
     for key in ("tokens", "spans"):
         if key not in found:
             raise CorpusError(f"{key!r} is missing. Give it, if need be as an empty list.")
     if not isinstance(found.get("id", ""), str):
-        raise CorpusError(f"'id' should be a string, not {_short(found['id'])}. Put it in quotes.")
-    return Sentence(
-        id=found.get("id", default_id),
-        tokens=tuple(found["tokens"]),
-        spans=tuple((start, end) for start, end in found["spans"]),
-        pos=tuple(found["pos"]) if "pos" in found else None,
-        types=tuple(found["types"]) if "types" in found else None,
-        relations=tuple((s, t, name) for s, t, name in found["relations"]) if "relations" in found else None,
+        raise CorpusError(f"'id' should be a string, not {short(found['id'])}. Put it in quotes.")
+    return in_order(
+        found.get("id", default_id),
+        found["tokens"],
+        [(start, end) for start, end in found["spans"]],
+        pos=found.get("pos"),
+        types=found.get("types"),
+        relations=[(s, t, name) for s, t, name in found["relations"]] if "relations" in found else None,
     )
 
 
-def _short(value: object) -> str:
+def short(value: object) -> str:
+    """Returns a value in few words, for an error."""
     try:
         return json.dumps(value)[:60]
     except RecursionError:

@@ -26,17 +26,55 @@ from hasten.support.checks import check_whole
 AnyPath = str | os.PathLike[str]
 
 MAX_LINE = 64_000_000  # characters
+FAULTS_SHOWN = 5
 
 _DAMAGE = (EOFError, zlib.error, lzma.LZMAError, zipfile.BadZipFile, gzip.BadGzipFile, csv.Error, UnicodeDecodeError)
+
+
+class Faults:
+    """Entries of files that were refused: passed over and counted with `skip`, and else raised."""
+
+    def __init__(self, skip: bool = False) -> None:
+        self.skip = skip
+        self.n = 0
+        self.first: list[str] = []  # some of them, in words
+
+    def meet(self, error: CorpusError, place: str) -> None:
+        """Counts an entry that is refused, or raises the reason."""
+        self.n += 1
+        if not self.skip:
+            raise error
+        if len(self.first) < FAULTS_SHOWN:
+            self.first.append(f"{place}: {error}")
+
+    def __str__(self) -> str:
+        return f"Passed over {self.n:,} {'entry' if self.n == 1 else 'entries'} that cannot be used. " + (
+            " ".join(self.first) + (" …" if self.n > len(self.first) else "")
+        )
 
 
 class Lines:
     """The lines of a stream; `number` is that of the line last read, from 1."""
 
-    def __init__(self, stream: TextIO, max_line: int) -> None:
+    def __init__(self, stream: TextIO, max_line: int, faults: Faults | None = None, name: str = "") -> None:
         self.number = 0
+        self.faults = faults or Faults()
+        self._name = name
         self._read = stream.readline
         self._max_line = max_line
+
+    @property
+    def place(self) -> str:
+        """What was read last, in words."""
+        return f"{self._name}, line {self.number}" if self.number else self._name
+
+    @contextmanager
+    def entry(self) -> Iterator[None]:
+        """Surrounds what is made of one entry of the file: what is wrong with it is raised, or passed over."""
+        try:
+            yield
+        except CorpusError as error:
+            self.faults.meet(error, self.place)
 
     def __iter__(self) -> Iterator[str]:
         return self
@@ -55,7 +93,9 @@ class Lines:
 
 
 @contextmanager
-def open_lines(path: AnyPath, max_line: int = MAX_LINE, encoding: str = "utf-8-sig") -> Iterator[Lines]:
+def open_lines(
+    path: AnyPath, max_line: int = MAX_LINE, encoding: str = "utf-8-sig", faults: Faults | None = None
+) -> Iterator[Lines]:
     """Opens a file for its lines; whatever goes wrong while they are read is raised with its place."""
     check_whole("max_line", max_line, least=1)
     lines = Lines(io.StringIO(), max_line)
@@ -66,10 +106,10 @@ def open_lines(path: AnyPath, max_line: int = MAX_LINE, encoding: str = "utf-8-s
             raw: Any = standard_input() if path == "-" else stack.enter_context(open(path, "rb"))
             text = io.TextIOWrapper(_unpack(raw, stack), encoding=encoding)
             stack.callback(text.detach)  # what we did not open we do not close
-            lines = Lines(text, max_line)
+            lines = Lines(text, max_line, faults, called(path))
             yield lines
         except (CorpusError, *_DAMAGE, OSError) as error:
-            place = f"{called(path)}, line {lines.number}" if lines.number else called(path)
+            place = lines.place or called(path)
             raise CorpusError(f"{place}: {_explain(error, encoding)}") from error
 
 
