@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import json
+from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.console import Console
+from rich.markup import escape
 
+from hasten.support.files import write_whole
+from hasten.support.progress import Tell, show_progress
+from hasten.support.terminal import printable
 from hasten.tasks.entity_relation.names import Training
 
 if TYPE_CHECKING:
@@ -33,6 +38,11 @@ MaxLine = Annotated[
 Box = Annotated[Training, typer.Option("--black-box", help="Trained with inference in the loop, or not.")]
 
 
+Runs = Annotated[int, typer.Option(min=1, help="How often each time is measured.")]
+Seeds = Annotated[int, typer.Option(min=1, help="Do all of it so often, with other splits and training.")]
+IlpSolver = Annotated[str, typer.Option(help="The ILP solver: highs, gurobi, toulbar2 or cpsat.")]
+
+
 def count(n: int, name: str) -> str:
     """Returns `2 sentences`, or `1 sentence`."""
     return f"{n:,} {name}{'' if n == 1 else 's'}"
@@ -43,3 +53,23 @@ def sentences_of(source: str, format: str, max_line: int) -> Iterator[Sentence]:
     from hasten.tasks.entity_relation.data.formats import read_corpus
 
     return read_corpus(source, format, max_line * MILLION, remedy="Name it: --format, one of")
+
+
+def run_and_write(
+    run: Callable[[Tell], dict[str, Any]],
+    show: Callable[[dict[str, Any], Console], None],
+    write_report: Callable[[dict[str, Any], Path], None],
+    out: Path,
+) -> None:
+    """Runs an experiment, shows its results, then writes them, so that they are not lost if that fails."""
+    with show_progress(errors) as tell:
+        results = run(tell)
+    show(results, console)
+    write_whole(out / "results.json", json.dumps(results, indent=1).encode())
+    write_report(results, out / "report.html")
+    wrote(out / "results.json", out / "report.html")
+
+
+def wrote(*paths: Path) -> None:
+    """Says which files were written."""
+    console.print(f"Wrote {' and '.join(f'[bold]{escape(printable(path))}[/]' for path in paths)}", soft_wrap=True)

@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
-from rich.markup import escape
 
 import hasten
-from hasten.commands.common import MILLION, Box, Corpus, MaxLine, Out, Seed, Unlabeled, console, errors
+from hasten.commands.common import MILLION, Box, Corpus, MaxLine, Out, Seed, Unlabeled, console, errors, run_and_write
 from hasten.support.files import output_directory
 from hasten.support.progress import show_progress
-from hasten.support.terminal import printable
 from hasten.tasks.entity_relation.names import Training
 
 if TYPE_CHECKING:
@@ -82,15 +79,8 @@ def reproduce(
 
 
 def run_and_report(experiment: Experiment, out: Path) -> None:
-    """Runs an experiment, shows its results, then writes them, so that they are not lost if that fails."""
-    from hasten.support.files import write_whole
+    """Runs an experiment, shows its results, and writes them."""
     from hasten.tasks.entity_relation.report.report import write_report
     from hasten.tasks.entity_relation.report.summary import show_results
 
-    with show_progress(errors) as tell:
-        results = experiment.run(tell)
-    show_results(results, console)
-    write_whole(out / "results.json", json.dumps(results, indent=1).encode())
-    write_report(results, out / "report.html")
-    written = " and ".join(f"[bold]{escape(printable(out / name))}[/]" for name in ("results.json", "report.html"))
-    console.print(f"Wrote {written}", soft_wrap=True)
+    run_and_write(experiment.run, show_results, write_report, out)
