@@ -19,7 +19,11 @@ PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").glob("*.md")])
 
 
 @pytest.mark.parametrize(
-    "page", ["README.md", "docs/modelling.md", "docs/adopting.md", "docs/skipping.md", "docs/past.md", "docs/seeing.md"]
+    "page",
+    [
+        "README.md",
+        *(f"docs/{name}.md" for name in ("modelling", "adopting", "skipping", "past", "seeing", "tagging", "new-task")),
+    ],
 )
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")  # PuLP's, of how most write it
 def test_the_examples_of_a_page_run_and_print_what_it_says(page: str, capsys: pytest.CaptureFixture[str]) -> None:

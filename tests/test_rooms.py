@@ -22,12 +22,12 @@ CORE = f"{MODEL} jit kernels.proof kernels.search kernels.learning search proof 
 DATA = "tasks.entity_relation.data tasks.entity_relation.data.corpus tasks.entity_relation.data.formats"
 TASK = f"{DATA} tasks.entity_relation.names tasks.entity_relation.task"
 SCORING = f"{TASK} tasks.entity_relation.scoring"
-SHARED = "tasks.experiment"
+SHARED = "tasks.task tasks.experiment"
 EXPERIMENT = (
     f"{SCORING} {SHARED} tasks.entity_relation.tagger tasks.entity_relation.explain tasks.entity_relation.experiment"
 )
 PROGRAMS = "programs programs.reading programs.adopting"
-EDGES = f"{EXPERIMENT} tasks.report tasks.entity_relation.report bench demo warm"
+EDGES = f"{EXPERIMENT} tasks.report tasks.evaluation tasks.tagging tasks.entity_relation.report bench demo warm"
 MAY_IMPORT = {
     "errors": "",
     "support": "errors",
@@ -46,7 +46,10 @@ MAY_IMPORT = {
     "programs.reading": f"{CORE} programs",
     "programs.adopting": f"{CORE} programs",
     "tasks": "",
-    "tasks.experiment": CORE,
+    "tasks.task": "support model",
+    "tasks.experiment": f"{CORE} tasks.task",
+    "tasks.evaluation": f"{CORE} {SHARED}",
+    "tasks.tagging": f"{CORE} {SHARED} tasks.evaluation {SCORING}",
     "tasks.report": "errors support search",
     "tasks.entity_relation": "",
     "tasks.entity_relation.names": "",

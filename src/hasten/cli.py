@@ -11,7 +11,7 @@ import typer
 from rich.markup import escape
 
 import hasten
-from hasten.commands import bench, experiments, programs, setup, text
+from hasten.commands import bench, compare, experiments, programs, setup, tagging, text
 from hasten.commands.common import console, errors
 from hasten.errors import HastenError
 from hasten.support.terminal import all_printed, printable
@@ -28,10 +28,12 @@ for command in (
     text.predict,
     text.explain,
     text.convert,
+    compare.compare,
     programs.solve,
     bench.bench,
 ):
     app.command()(command)
+app.add_typer(tagging.app, name="tag")
 app.command("compile")(setup.compile_all)
 app.command()(setup.solvers)
 

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import json
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.console import Console
 from rich.markup import escape
 
+from hasten.support.files import write_whole
+from hasten.support.progress import Tell, show_progress
 from hasten.support.terminal import printable
 from hasten.tasks.entity_relation.names import Training
 
@@ -64,6 +67,11 @@ Test = Annotated[Path | None, typer.Option(help="A labelled file to test on; the
 Box = Annotated[Training, typer.Option("--black-box", help="Trained with inference in the loop, or not.")]
 
 
+Runs = Annotated[int, typer.Option(min=1, help="How often each time is measured.")]
+Seeds = Annotated[int, typer.Option(min=1, help="Do all of it so often, with other splits and training.")]
+IlpSolver = Annotated[str, typer.Option(help="The ILP solver: highs, gurobi, toulbar2 or cpsat.")]
+
+
 def count(n: int, name: str) -> str:
     """Returns `2 sentences`, or `1 sentence`."""
     return f"{n:,} {name}{'' if n == 1 else 's'}"
@@ -101,3 +109,23 @@ def tell_unreachable(sentences: Sequence[Sentence], task: EntityRelationTask) ->
     found = Unreachable.of(sentences, task)
     if found.n:
         console.print(f"[yellow]Warning:[/] {escape(printable(found))}", highlight=False, soft_wrap=True)
+
+
+def run_and_write(
+    run: Callable[[Tell], dict[str, Any]],
+    show: Callable[[dict[str, Any], Console], None],
+    write_report: Callable[[dict[str, Any], Path], None],
+    out: Path,
+) -> None:
+    """Runs an experiment, shows its results, then writes them, so that they are not lost if that fails."""
+    with show_progress(errors) as tell:
+        results = run(tell)
+    show(results, console)
+    write_whole(out / "results.json", json.dumps(results, indent=1).encode())
+    write_report(results, out / "report.html")
+    wrote(out / "results.json", out / "report.html")
+
+
+def wrote(*paths: Path) -> None:
+    """Says which files were written."""
+    console.print(f"Wrote {' and '.join(f'[bold]{escape(printable(path))}[/]' for path in paths)}", soft_wrap=True)

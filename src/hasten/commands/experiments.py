@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+from rich.console import Console
 from rich.markup import escape
 
 import hasten
@@ -27,6 +27,7 @@ from hasten.commands.common import (
     console,
     errors,
     passing_over,
+    run_and_write,
     tell_task,
 )
 from hasten.support.files import output_directory
@@ -100,18 +101,14 @@ def reproduce(
 
 
 def run_and_report(experiment: Experiment, out: Path) -> None:
-    """Runs an experiment, shows its results, then writes them, so that they are not lost if that fails."""
-    from hasten.support.files import write_whole
+    """Runs an experiment, shows its results, and writes them."""
     from hasten.tasks.entity_relation.report.report import write_report
     from hasten.tasks.entity_relation.report.summary import show_results
 
-    with show_progress(errors) as tell:
-        results = experiment.run(tell)
-    show_results(results, console)
-    if results["about"]["unreachable"]["n"]:
-        warning = escape(printable(results["about"]["unreachable"]["in_words"]))
-        console.print(f"[yellow]Warning:[/] {warning}", highlight=False, soft_wrap=True)
-    write_whole(out / "results.json", json.dumps(results, indent=1).encode())
-    write_report(results, out / "report.html")
-    written = " and ".join(f"[bold]{escape(printable(out / name))}[/]" for name in ("results.json", "report.html"))
-    console.print(f"Wrote {written}", soft_wrap=True)
+    def show(results: dict[str, Any], on: Console) -> None:
+        show_results(results, on)
+        if results["about"]["unreachable"]["n"]:
+            warning = escape(printable(results["about"]["unreachable"]["in_words"]))
+            on.print(f"[yellow]Warning:[/] {warning}", highlight=False, soft_wrap=True)
+
+    run_and_write(experiment.run, show, write_report, out)

@@ -12,6 +12,7 @@ from hasten.tasks.entity_relation.experiment.paper import PAPER_ROWS
 from hasten.tasks.entity_relation.report import graphs, report
 from hasten.tasks.entity_relation.report.tables import find_paper
 from hasten.tasks.report import charts
+from hasten.tasks.report.colours import label_colours
 
 VOID = {"meta", "br", "img", "input", "link", "hr"}
 
@@ -292,10 +293,10 @@ def test_every_point_has_a_number_that_the_key_explains():
 
 def test_fourteen_types_have_fourteen_colours():
     names = [f"type {n}" for n in range(14)]
-    colours = graphs.type_colours([*names, "none"])
+    colours = label_colours([*names, "none"], {"none"})
     assert len(set(colours.values())) == 15
     assert colours["none"] == "var(--c5)"
-    assert len(set(graphs.type_colours(names[:4]).values())) == 4
+    assert len(set(label_colours(names[:4]).values())) == 4
 
 
 def test_theta_is_shown_sensibly():

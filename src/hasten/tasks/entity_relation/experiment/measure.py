@@ -14,11 +14,10 @@ from hasten.support.arrays import BoolArray, FloatArray, IntArray
 from hasten.tasks.entity_relation.names import Model
 from hasten.tasks.experiment.contest import same_answers
 from hasten.tasks.experiment.resampling import Resamples, f1_of
+from hasten.tasks.experiment.rows import figures_of, merged
 from hasten.tasks.experiment.timing import Timing
 
 SCORES = ("entity_f1_gold", "relation_f1_gold", "entity_f1_ilp", "relation_f1_ilp")
-SHARES = ("validity", "exact_match", "proved", "solver_calls", "costs_computed")
-TIMES = ("time_ms", "features_ms", "inference_ms", "building_ms")
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,21 +110,12 @@ class Reference:
         self, model: Model, found: Solutions, features: Timing | None, inference: Timing, **about: Any
     ) -> Measured:
         """Measures answers; `features` None: inference holds both. `about` are fields of `Row`."""
-        total = inference if features is None else features + inference
         counts = self.counts(found.labels)
         values: dict[str, Any] = dict(zip(SCORES, f1_of(counts.sum(axis=0)).tolist(), strict=True)) | {
             "beam": None,
             "theta": None,
-            "validity": float(found.valid.mean()),
-            "exact_match": float(self.exact(found).mean()),
-            "proved": float(found.proved.mean()),
-            "solver_calls": 0,
-            "costs_computed": float(found.n_costs.sum() / max(1, found.batch.variable_at[-1])),
-            "time_ms": total.mean,
-            "time_ms_std": total.std,
-            "features_ms": None if features is None else features.mean,
-            "inference_ms": None if features is None else inference.mean,
         }
+        values |= figures_of(found, self.ilp, features, inference)
         return Measured(Row(model, **(values | about)), counts)
 
 
@@ -140,25 +130,10 @@ def over_seeds(measured: Sequence[Measured], resamples: Resamples) -> Row:
     interval = {key: (float(low), float(high)) for key, (low, high) in zip(SCORES, limits, strict=True)}
     if len(rows) == 1:
         return replace(rows[0], interval=interval)
-    values = {key: [getattr(row, key) for row in rows] for key in (*SCORES, *SHARES, *TIMES)}
-    known = {key: each for key, each in values.items() if None not in each}
-    std = {key: float(np.std(each, ddof=1)) for key, each in known.items()}
-    notes = list(dict.fromkeys(row.note for row in rows))
     thetas = sorted(math.inf if row.theta is None else row.theta for row in rows)
-    means: dict[str, Any] = {key: float(np.mean(each)) for key, each in known.items()}
     return replace(
         rows[0],
-        **means,
+        **merged([row.as_dict() for row in rows], SCORES),
         theta=finite(thetas[(len(thetas) - 1) // 2]),
-        time_ms_std=std["time_ms"],
-        note=notes[0] if len(notes) == 1 else f"with one seed: {max(notes, key=bool)}",
-        answered_by=_totals([row.answered_by for row in rows]),
-        solving_ms={name: ms / len(rows) for name, ms in _totals([row.solving_ms for row in rows]).items()},
         interval=interval,
-        std={key: std[key] for key in std if key not in TIMES},
     )
-
-
-def _totals(each: Sequence[Mapping[str, float]]) -> dict[str, float]:
-    names = dict.fromkeys(name for one in each for name in one)
-    return {name: sum(one.get(name, 0) for one in each) for name in names}

@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from html import escape
 from typing import Any
 
 from hasten.tasks.entity_relation.names import BySize, Model
-from hasten.tasks.report.charts import Axis, Point, Series, draw, drawable, legend, marker
-from hasten.tasks.report.formatting import Entry, number, text
+from hasten.tasks.report.charts import Axis, Point, Series, drawable, marker
+from hasten.tasks.report.figures import figure, how_proved, point
+from hasten.tasks.report.formatting import Entry, number
 
 WIDTHS = (1, 2)  # beam widths of the curves; the first has hollow marks and dashed lines
-WRITABLE = 0.06  # a bar's part of at least this share has room for a number
 FAMILIES: Mapping[str, int] = {  # with their colours
     "the ILP and the paper’s baselines": 5,
     "certified": 1,
@@ -35,7 +34,7 @@ def draw_figures(results: Entry) -> str:
         ("structures", distinct_outputs),
         ("proofs", how_proved),
     )
-    shown = "".join(figure(results[key]) for key, figure in sections if results.get(key))
+    shown = "".join(draw(results[key]) for key, draw in sections if results.get(key))
     return f'<div class="figures">{shown}</div>' if shown else '<p class="empty">Nothing to draw.</p>'
 
 
@@ -51,7 +50,7 @@ def time_against_accuracy(rows: Sequence[Entry], paper: Sequence[Entry] = ()) ->
         key += _key(mine, n, marker(colour, 7, 7, hollow), ", in the paper" if hollow else "")
         series.append(Series(name, points, colour, line=False, hollow=hollow))
         n += len(mine)
-    return _figure(
+    return figure(
         "Time against accuracy",
         Axis("CPU ms of the whole test set, features included (log)", "log"),
         Axis("relation F1 against the ILP", "near one"),
@@ -89,7 +88,7 @@ def _settings(row: Entry) -> str:
 
 def _of_row(row: Entry, label: str) -> Point:
     said = f"{label}: {row_name(row)}".replace("{", "{{").replace("}", "}}")
-    return _point(row.get("time_ms"), row.get("relation_f1_ilp"), f"{said}, {{x:.1f}} ms, F1 {{y:.3f}}", label)
+    return point(row.get("time_ms"), row.get("relation_f1_ilp"), f"{said}, {{x:.1f}} ms, F1 {{y:.3f}}", label)
 
 
 def _key(rows: Sequence[Entry], n: int, mark: str, more: str) -> str:
@@ -107,7 +106,7 @@ def learning_curve(curve: Sequence[Entry], baselines: Sequence[Entry] = ()) -> s
     """What more unlabeled sentences teach, and what searches reach that learn nothing."""
     x, flat = Axis("unlabeled sentences learned from (log)", "log"), partial(_flat, baselines)
     return "".join(
-        _figure(f"Learning curve: {name}", x, Axis(name), _by_width(curve, "n", key) + flat(curve, key), caption)
+        figure(f"Learning curve: {name}", x, Axis(name), _by_width(curve, "n", key) + flat(curve, key), caption)
         for key, name, caption in (
             ("exact_match", "exact match with the ILP", "No gold label is used: the solver’s answers teach. Lines "
              "without marks learn nothing."),
@@ -124,7 +123,7 @@ def _flat(baselines: Sequence[Entry], curve: Sequence[Entry], key: str) -> list[
     series = []
     for row in baselines:
         model, beam = str(row.get("model")), row.get("beam")
-        points = [_point(n, row.get(key), "") for n in (min(known), max(known))]
+        points = [point(n, row.get(key), "") for n in (min(known), max(known))]
         colour = 5 if model == Model.GREEDY else 3
         series.append(Series(row_name(row), points, colour, dashed=beam == WIDTHS[0], marks=False))
     return series
@@ -134,7 +133,7 @@ def theta_sweep(sweep: Sequence[Entry]) -> str:
     """What skipping costs saves, and what it loses."""
     x = Axis("θ in units of the cost scale (log)", "log")
     return "".join(
-        _figure(f"Sweep of θ: {name}", x, Axis(name, kind), _by_width(sweep, "relative_theta", key), caption)
+        figure(f"Sweep of θ: {name}", x, Axis(name, kind), _by_width(sweep, "relative_theta", key), caption)
         for key, name, kind, caption in (
             ("costs_computed", "share of costs computed", "linear", "θ = 0, set apart, trusts the heuristic alone."),
             ("time_ms", "CPU ms, end to end", "linear", "Features are extracted only where a cost is needed."),
@@ -157,47 +156,24 @@ def time_by_size(sizes: Sequence[Entry]) -> str:
             points = []
             for row in mine:
                 said = f"{name}, {{x:.0f}} entities: {{y:,.1f}} µs (mean of {row.get('sentences')} sentences)"
-                points.append(_point(row.get("entities"), row.get(key), said))
+                points.append(point(row.get("entities"), row.get(key), said))
             series.append(Series(name, points, colours.get(key, 4), hollow=bool(solver) and solver != by[0]))
     y = Axis("µs per sentence, inference (log)", "log")
     caption = "Inference from given costs, models built before. Large sentences are few."
-    return _figure("Time against size", Axis("entities in the sentence"), y, series, caption)
-
-
-def how_proved(proofs: Sequence[Entry]) -> str:
-    """Which step of the certifier was enough: a bar for the test sentences, another for the unlabeled ones."""
-    steps = [key for key in proofs[0] if key != "sentences"]
-    counts = [{step: int(number(row.get(step)) or 0) for step in steps} for row in proofs]
-    colours = {step: colour for colour, step in enumerate(steps, 1) if any(row[step] for row in counts)}
-    keys = "".join(f'<li><i class="key c{colour}"></i>{escape(step)}</li>' for step, colour in colours.items())
-    bars = []
-    for row, count in zip(proofs, counts, strict=True):
-        total = sum(count.values())
-        parts = (
-            f'<i class="c{colour}" style="flex-grow:{count[step]}" title="{count[step]:,} {escape(step)}">'
-            f"{f'{count[step] / total:.0%}' if count[step] > WRITABLE * total else ''}</i>"
-            for step, colour in colours.items()
-            if count[step]
-        )
-        bars.append(f'<p>{total:,} {text(row.get("sentences"))} sentences</p><div class="stack">{"".join(parts)}</div>')
-    caption = "Each step is taken only where the one before left something open. Hover for numbers."
-    return (
-        f'<figure class="wide"><h3>How the answers were proved</h3><ul class="legend">{keys}</ul>{"".join(bars)}'
-        f"<figcaption>{caption}</figcaption></figure>"
-    )
+    return figure("Time against size", Axis("entities in the sentence"), y, series, caption)
 
 
 def distinct_outputs(found: Entry) -> str:
     """How few distinct outputs occur."""
     curve: Sequence[Entry] = found.get("curve") or ()
-    distinct = [_point(row.get("n"), row.get("distinct"), "{x:,.0f} sentences: {y:,.0f}") for row in curve]
-    new = [_point(row.get("n"), row.get("n"), "{x:,.0f} sentences") for row in curve]
+    distinct = [point(row.get("n"), row.get("distinct"), "{x:,.0f} sentences: {y:,.0f}") for row in curve]
+    new = [point(row.get("n"), row.get("n"), "{x:,.0f} sentences") for row in curve]
     said = [
         f"{found[key]:,} {what}"
         for key, what in (("distinct", "distinct outputs"), ("for_half", "cover half"), ("for_ninety", "cover 90%"))
         if isinstance(found.get(key), int)
     ]
-    return _figure(
+    return figure(
         "How few distinct outputs occur",
         Axis("unlabeled sentences (log)", "log"),
         Axis("distinct outputs (log)", "log"),
@@ -240,27 +216,6 @@ def _by_width(rows: Sequence[Entry], x: str, y: str) -> list[Series]:
         mine = [row for row in rows if (str(row.get("model") or Model.SPEEDUP), row.get("beam")) == (model, beam)]
         name = row_name({"model": model, "beam": beam})
         said = name.replace("{", "{{").replace("}", "}}")
-        points = [_point(row.get(x), row.get(y), f"{said} at {{x:,.4g}}: {{y:.3f}}") for row in mine]
+        points = [point(row.get(x), row.get(y), f"{said} at {{x:,.4g}}: {{y:.3f}}") for row in mine]
         series.append(Series(name, points, colours.get(model, 1), hollow=beam == WIDTHS[0], dashed=beam == WIDTHS[0]))
     return series
-
-
-def _point(x: Any, y: Any, title: str, label: str = "") -> Point:
-    """Returns a point, its title filled in; without one of its numbers it has no place."""
-    if not all(drawable(Axis(""), value) for value in (x, y)):
-        return Point(math.nan, math.nan, "")
-    return Point(float(x), float(y), title.format(x=x, y=y), label)
-
-
-def _figure(
-    title: str, x: Axis, y: Axis, series: Sequence[Series], caption: str, *, below: str = "", wide: bool = False
-) -> str:
-    """Returns a chart with its legend and caption; it is drawn twice, for the style to choose by the room there is."""
-    sizes = ((1000, 440), (380, 520)) if wide else ((460, 300), (340, 270))
-    kind = '"wide numbered"' if below else "wide" if wide else ""
-    broad, narrow = (draw(title, x, y, series, width=w, height=h) for w, h in sizes)
-    return (
-        f"<figure{' class=' + kind if kind else ''}><h3>{escape(title)}</h3>{'' if below else legend(series)}"
-        f'<div class="broad">{broad}</div><div class="narrow">{narrow}</div>{below}'
-        f"<figcaption>{escape(caption)}</figcaption></figure>"
-    )

@@ -13,6 +13,7 @@ from html import escape
 from typing import Any
 
 from hasten.tasks.entity_relation.names import Labeller
+from hasten.tasks.report.colours import GREY, key_of, label_colours
 
 NAMES: Mapping[str, str] = {
     Labeller.GREEDY: "Greedy search",
@@ -22,8 +23,6 @@ NAMES: Mapping[str, str] = {
 }
 REFERENCE = Labeller.ILP
 NOTHING = "none"  # the type of a span that is not an entity
-TYPE_COLOURS = ("var(--c1)", "var(--c3)", "var(--c4)", "var(--c6)")  # of the page's style; --c2 warns
-GREY = "var(--c5)"  # for NOTHING
 PAD, GAP, STEP, WORD, BELOW = 7.0, 5.0, 21.0, 26.0, 22.0
 
 
@@ -57,12 +56,8 @@ def draw_examples(examples: Sequence[Mapping[str, Any]], types: Iterable[str]) -
     for example in examples:
         for labelling in (example.get("labels") or {}).values():
             known += [str(name) for name in labelling.get("types") or ()]
-    colours = type_colours(known)
-    key = "".join(
-        f'<li><span class="swatch" style="--tint:{colour}"></span>{escape(name)}</li>'
-        for name, colour in colours.items()
-    )
-    return f'<ul class="legend">{key}</ul>' + "".join(draw_example(each, colours) for each in examples)
+    colours = label_colours(known, {NOTHING})
+    return key_of(colours) + "".join(draw_example(each, colours) for each in examples)
 
 
 def draw_example(example: Mapping[str, Any], colours: Mapping[str, str]) -> str:
@@ -84,25 +79,6 @@ def draw_example(example: Mapping[str, Any], colours: Mapping[str, str]) -> str:
         panels.append(_panel(name, drawing, said, broken))
     columns = "four" if layout.width <= 250 else "two" if layout.width <= 530 else "one"
     return f'<article class="sentence"><div class="panels {columns}">{"".join(panels)}</div></article>'
-
-
-def type_colours(types: Iterable[str]) -> dict[str, str]:
-    """Returns a colour of its own for every type; grey for none.
-
-    Four have the hues of the figures. More have hues evenly spread, but for orange, which warns; every other one is
-    darker, so that neighbours differ.
-    """
-    known = list(dict.fromkeys(types))
-    named = [name for name in known if name != NOTHING]
-    if len(named) <= len(TYPE_COLOURS):
-        chosen = dict(zip(named, TYPE_COLOURS, strict=False))
-    else:
-        hues = [round((50 + 320 * i / len(named)) % 360, 1) for i in range(len(named))]
-        chosen = {
-            name: f"hsl({hue} 65% var(--{'deep' if i % 2 else 'light'}))"
-            for i, (name, hue) in enumerate(zip(named, hues, strict=True))
-        }
-    return chosen | {name: GREY for name in known if name == NOTHING}
 
 
 def lay_out(

@@ -1,0 +1,220 @@
+"""`hasten tag`: trains, applies, evaluates and compares taggers on the command line."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+from rich.markup import escape
+
+import hasten
+from hasten.commands.common import IlpSolver, Runs, Seed, Seeds, console, count, errors, wrote
+from hasten.commands.compare import run_comparison
+from hasten.errors import ProblemError
+from hasten.speedup.mode import TextMode
+from hasten.support.files import output_directory, write_whole
+from hasten.support.progress import show_progress
+from hasten.support.terminal import printable
+
+if TYPE_CHECKING:
+    from hasten.tasks.tagging.tagger import SequenceTagger
+
+app = typer.Typer(
+    no_args_is_help=True,
+    help="Tags words, such as parts of speech or entities in BIO, under rules for whole sentences (docs/tagging.md).",
+)
+
+Corpus = Annotated[str, typer.Argument(help="Tagged sentences: CoNLL-U, columns or JSON lines, plain or .gz.")]
+Model = Annotated[Path, typer.Argument(help="What `hasten tag train` wrote.")]
+RuleOption = typer.Option(
+    "--rule", metavar="RULE", help='Such as "at least 1 VERB", "at most 3 ADJ or ADV", "no I-PER after O". Repeatable.'
+)
+Rule = Annotated[list[str] | None, RuleOption]
+Bio = Annotated[bool, typer.Option("--bio", help="Tags are BIO: I-x only after B-x or I-x.")]
+Format = Annotated[str, typer.Option(help="Of the files: auto, conllu, conll (columns) or jsonl.")]
+Column = Annotated[
+    str | None, typer.Option(help="Where the tags are: upos, xpos…, a number from 1 or from the end (-1), a JSON key.")
+]
+Epochs = Annotated[int, typer.Option(min=1, help="Passes over the sentences.")]
+Solver = Annotated[str, typer.Option(help="Who is asked where nothing is proved.")]
+
+
+@app.command()
+def train(
+    corpus: Corpus,
+    out: Annotated[Path, typer.Option("--out", "-o", help="File for the trained tagger.")],
+    rule: Rule = None,
+    bio: Bio = False,
+    dev: Annotated[str | None, typer.Option(help="Tagged sentences to evaluate it on.")] = None,
+    epochs: Epochs = 8,
+    seed: Seed = 0,
+    format: Format = "auto",
+    column: Column = None,
+) -> None:
+    """Trains a tagger for `hasten tag predict`."""
+    from hasten.tasks.report.terminal import show_evaluation
+    from hasten.tasks.tagging.formats import read_all
+    from hasten.tasks.tagging.tagger import SequenceTagger, check_place
+
+    check_place(out)
+    with output_directory(out.parent):
+        with show_progress(errors) as tell:
+            tell("Reading", None)
+            sentences, held_out = read_all(corpus, format, column), read_all(dev, format, column) if dev else []
+            tagger = SequenceTagger.train(sentences, rule or (), bio=bio, epochs=epochs, seed=seed, tell=tell)
+            broken = tagger.model.gold_broken(sentences)
+            found = tagger.evaluate(held_out, tell=tell).as_dict() if dev else None
+        tagger.save(out)
+    words = sum(len(sentence.words) for sentence in sentences)
+    console.print(
+        f"Trained on {count(len(sentences), 'sentence')}: {count(words, 'word')}, {len(tagger.tags)} tags.",
+        highlight=False,
+    )
+    if broken:
+        console.print(f"The tags of {count(broken, 'sentence')} break the rules themselves.", highlight=False)
+    if found is not None:
+        show_evaluation(found, console)
+    place = escape(printable(out))
+    console.print(
+        f"Wrote [bold]{place}[/]. Tag text with: hasten tag predict {place} INPUT OUTPUT.jsonl", soft_wrap=True
+    )
+
+
+@app.command()
+def predict(
+    model: Model,
+    source: Annotated[str, typer.Argument(help="Sentences, tagged or not, in any format; - for standard input.")],
+    target: Annotated[str, typer.Argument(help="Where tagged JSON lines go; - for standard output.")],
+    rule: Rule = None,
+    bio: Bio = False,
+    no_rules: Annotated[bool, typer.Option("--no-rules", help="Leave the tagger's own rules out.")] = False,
+    mode: Annotated[TextMode, typer.Option(help="Prove every answer, or trust a beam.")] = TextMode.CERTIFIED,
+    width: Annotated[int, typer.Option(min=1, help="Of the beam, in search mode.")] = 8,
+    solver: Solver = "highs",
+    time_limit: Annotated[
+        float | None, typer.Option(min=0.0, help="Seconds that a sentence may take; then the best found has to do.")
+    ] = None,
+    format: Format = "auto",
+) -> None:
+    """Tags a stream of sentences, of any length, in constant memory.
+
+    Rules given here take the place of the tagger's own. Each line says whether its tags were proved optimal without the
+    solver; where there are none, because no tags keep all rules, "failed" says so.
+    """
+    from hasten.tasks.entity_relation.data.formats.jsonl import write_objects
+    from hasten.tasks.tagging.formats import read_tagged, to_json
+    from hasten.tasks.tagging.tagger import SequenceTagger
+
+    hasten.make_solver(solver)  # one that is not there is refused now
+    tagger = _under(SequenceTagger.load(model), rule, bio, no_rules)
+    tagger = SequenceTagger(tagger.model, mode, width, solver, time_limit)
+    counts = {"proved": 0, "solver": 0, "failed": 0}
+
+    def tagged() -> Iterator[dict[str, object]]:
+        with show_progress(errors, quiet=target == "-") as tell:
+            for n, answer in enumerate(tagger.predict(read_tagged(source, format, tags=False))):
+                if n % 256 == 0:
+                    tell("Tagging sentences", None, f"{n:,}")
+                counts["proved"] += answer.proved
+                counts["solver"] += answer.source is hasten.Source.SOLVER
+                counts["failed"] += answer.tags is None
+                more: dict[str, object] = {"proved": answer.proved}
+                yield to_json(answer.sentence) | more | ({"failed": answer.reason} if answer.reason else {})
+
+    n = write_objects(target, tagged())
+    errors.print(
+        f"Tagged {count(n, 'sentence')}: {counts['proved']:,} proved, {counts['solver']:,} by the solver.",
+        highlight=False,
+    )
+    if counts["failed"]:
+        errors.print(f"{count(counts['failed'], 'sentence')} without tags; their lines say why.", highlight=False)
+
+
+@app.command()
+def evaluate(
+    model: Model,
+    corpus: Corpus,
+    out: Annotated[
+        Path | None, typer.Option("--out", "-o", help="Directory for evaluation.json and evaluation.html.")
+    ] = None,
+    rule: Rule = None,
+    bio: Bio = False,
+    no_rules: Annotated[bool, typer.Option("--no-rules", help="Leave the tagger's own rules out.")] = False,
+    solver: Solver = "highs",
+    format: Format = "auto",
+    column: Column = None,
+) -> None:
+    """Compares a tagger's answers with gold tags: scores, each tag, what is confused, what is out of reach."""
+    from hasten.tasks.entity_relation.data.formats.lines import called
+    from hasten.tasks.report.evaluation import write_report
+    from hasten.tasks.report.terminal import show_evaluation
+    from hasten.tasks.tagging.formats import read_all
+    from hasten.tasks.tagging.tagger import SequenceTagger
+
+    hasten.make_solver(solver)
+    tagger = _under(SequenceTagger.load(model), rule, bio, no_rules)
+    with show_progress(errors) as tell:
+        tell("Reading", None)
+        sentences = read_all(corpus, format, column)
+        found = SequenceTagger(tagger.model, solver=solver).evaluate(sentences, tell=tell).as_dict()
+    show_evaluation(found, console)
+    if out is not None:
+        with output_directory(out):
+            write_whole(out / "evaluation.json", json.dumps(found, indent=1).encode())
+            write_report(found, out / "evaluation.html", "Evaluation of a tagger", {"source": called(corpus)})
+            wrote(out / "evaluation.json", out / "evaluation.html")
+
+
+@app.command()
+def compare(
+    corpus: Annotated[
+        str | None, typer.Argument(help="Tagged sentences, as for `train`; made-up news if there is none.")
+    ] = None,
+    out: Annotated[Path, typer.Option("--out", "-o", help="Directory for results.json and report.html.")] = Path(
+        "results/tagging"
+    ),
+    test: Annotated[str | None, typer.Option(help="Sentences to test on; 30% of the corpus by default.")] = None,
+    rule: Rule = None,
+    bio: Bio = False,
+    solver: IlpSolver = "highs",
+    runs: Runs = 3,
+    seed: Seed = 0,
+    seeds: Seeds = 1,
+    epochs: Epochs = 8,
+    format: Format = "auto",
+    column: Column = None,
+) -> None:
+    """Compares greedy search, beams, a speedup, Viterbi, certified answers and an ILP solver on one corpus."""
+    from hasten.tasks.entity_relation.data.formats.lines import called
+    from hasten.tasks.experiment.comparison import Comparison
+    from hasten.tasks.tagging.formats import read_all
+    from hasten.tasks.tagging.synthetic import generate
+    from hasten.tasks.tagging.task import Tagging
+
+    hasten.make_solver(solver)  # one that is not there is refused now
+    task = Tagging(tuple(rule or ()), bio, epochs, format, column)
+    if corpus is None:
+        sentences, source = list(generate(600, seed, "bio" if bio else "pos")), "made-up news"
+    else:
+        sentences = [each for each in read_all(corpus, format, column) if each.words]
+        source = called(corpus)
+    tests = None if test is None else read_all(test, format, column)
+    run_comparison(
+        Comparison(
+            task, sentences, tests, solver=solver, runs=runs, seed=seed, seeds=seeds, source=source,
+            synthetic=corpus is None,
+        ),
+        out,
+    )  # fmt: skip
+
+
+def _under(tagger: SequenceTagger, rule: list[str] | None, bio: bool, no_rules: bool) -> SequenceTagger:
+    """Returns a tagger under the rules that were given, or under its own."""
+    if no_rules and (rule or bio):
+        raise ProblemError("Give rules, or --no-rules, not both.")
+    if not rule and not bio and not no_rules:
+        return tagger
+    return tagger.with_rules(rule or (), bio=bio or (tagger.model.rules.bio and not no_rules))

@@ -1,0 +1,190 @@
+"""The files that tagged sentences come in: CoNLL-U, columns, JSON lines. Each reader holds one sentence at a time.
+
+- *conllu*: CoNLL-U. The tag is the column `upos` unless another is chosen, by its name or number; words of several
+  tokens (1-2) and empty nodes (1.1) are passed over.
+- *conll*: a word a line, its columns between spaces or tabs, a blank line between sentences. The word is the first
+  column, the tag the last, or the one chosen; a line of one column is a word without a tag. Lines -DOCSTART- are passed
+  over.
+- *jsonl*: an object a line: `{"tokens": ["Ada", "laughs"], "tags": ["NOUN", "VERB"]}`. `id` and `rules`, rules for this
+  sentence alone, may be there too.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+from hasten.errors import CorpusError
+from hasten.tasks.entity_relation.data.formats.lines import MAX_LINE, AnyPath, called, open_lines, peek_line
+from hasten.tasks.tagging.corpus import Tagged
+
+COLUMNS = ("id", "form", "lemma", "upos", "xpos", "feats", "head", "deprel", "deps", "misc")  # of CoNLL-U
+FORMATS = ("conllu", "conll", "jsonl")
+NO_TAG = "_"  # what CoNLL-U writes where there is none
+
+
+def read_tagged(
+    path: AnyPath,
+    format: str = "auto",
+    column: str | int | None = None,
+    *,
+    tags: bool = True,
+    max_line: int = MAX_LINE,
+) -> Iterator[Tagged]:
+    """Reads tagged sentences; `"-"` is standard input, and gzipped files are unpacked.
+
+    `column` is where the tags are: a name or a number from 1, counted from the end if negative; a key of JSON. With
+    `tags` off, the words are all that is read.
+    """
+    if format == "auto":
+        format = _recognise(path)
+    if format not in FORMATS:
+        raise CorpusError(f"There is no format {format!r} of tagged text. Choose one of {', '.join(FORMATS)}, or auto.")
+    if format == "jsonl":
+        return _read_jsonl(path, ("tags" if column is None else str(column)) if tags else None, max_line)
+    number = _column(column, format) if tags else None
+    return _read_columns(path, number, max_line, conllu=format == "conllu")
+
+
+def _recognise(path: AnyPath) -> str:
+    """Tells the format of a file by its name, or else by its first line that says something."""
+    name = "" if path == "-" else os.path.basename(os.fspath(path)).lower()
+    for ending in ("conllu", "jsonl"):
+        if f".{ending}" in name:
+            return ending
+    if path == "-":
+        line = peek_line() or ""
+    elif os.path.exists(path) and not os.path.isfile(path) and not os.path.isdir(path):  # a pipe is read only once
+        return "conll"
+    else:
+        with open_lines(path) as lines:
+            line = next((line for line in lines if not line.isspace()), "")
+    if line.startswith("{"):
+        return "jsonl"
+    return "conllu" if line.startswith(("# newdoc", "# sent_id", "# text")) or line.count("\t") == 9 else "conll"
+
+
+def _column(column: str | int | None, format: str) -> int:
+    """Returns the place of a column, from 0; from the end if negative."""
+    if column is None:
+        return COLUMNS.index("upos") if format == "conllu" else -1
+    named = str(column).strip().lower()
+    if format == "conllu" and named in COLUMNS:
+        return COLUMNS.index(named)
+    try:
+        number = int(named)
+    except ValueError:
+        number = 0
+    if number == 0:
+        names = f"{', '.join(COLUMNS)}, or " if format == "conllu" else ""
+        raise CorpusError(f"There is no column {column!r}. Give {names}a number from 1, or from the end: -1.")
+    return number - 1 if number > 0 else number
+
+
+def _read_columns(path: AnyPath, column: int | None, max_line: int, *, conllu: bool) -> Iterator[Tagged]:
+    with open_lines(path, max_line) as lines:
+        id, words, tags = "", list[str](), list[str | None]()
+        for line in lines:
+            line = line.rstrip("\r\n")
+            if not line.strip():
+                if words:
+                    yield _sentence(id or str(lines.number), words, tags)
+                id, words, tags = "", [], []
+            elif conllu and line.startswith("#"):
+                key, _, value = line[1:].partition("=")
+                id = value.strip() if key.strip() == "sent_id" else id
+            elif not line.startswith("-DOCSTART-"):
+                cells = line.split("\t") if conllu or "\t" in line else line.split()
+                if conllu and not cells[0].isdigit():
+                    _check_number(cells[0])
+                    continue
+                words.append(cells[1] if conllu and len(cells) > 1 else cells[0])
+                tags.append(_cell(cells, column, conllu))
+        if words:
+            yield _sentence(id or str(lines.number), words, tags)
+
+
+def _check_number(cell: str) -> None:
+    """Refuses what is not the number of a word, of several (1-2) or of an empty node (1.1)."""
+    if not cell.replace("-", ".", 1).replace(".", "", 1).isdigit():
+        raise CorpusError(
+            f"A line of CoNLL-U begins with the number of its word, not {cell[:40]!r}. If the file has other columns, "
+            "say so: --format conll on the command line, format= in Python."
+        )
+
+
+def _cell(cells: list[str], column: int | None, conllu: bool) -> str | None:
+    """Returns the tag on a line, None if it has none."""
+    if column is None or (len(cells) == 1 and not conllu):
+        return None
+    if not -len(cells) <= column < len(cells):
+        raise CorpusError(f"The line has {len(cells)} columns, so none with the number {column + 1}. Choose another.")
+    tag = cells[column].strip()
+    return None if conllu and tag == NO_TAG else tag
+
+
+def _sentence(id: str, words: list[str], tags: list[str | None]) -> Tagged:
+    """Returns a sentence; one without any tag is untagged, and one with some is an error."""
+    known = tuple(tag for tag in tags if tag is not None)
+    if known and len(known) < len(words):
+        missing = words[tags.index(None)]
+        raise CorpusError(f"Sentence {id!r}: the word {missing!r} has no tag, though others have. Give all, or none.")
+    return Tagged(id, tuple(words), known if known else None)
+
+
+def _read_jsonl(path: AnyPath, key: str | None, max_line: int) -> Iterator[Tagged]:
+    with open_lines(path, max_line) as lines:
+        for line in lines:
+            if not line.isspace():
+                yield _from_json(line, key, str(lines.number))
+
+
+def _from_json(line: str, key: str | None, default_id: str) -> Tagged:
+    try:
+        found = json.loads(line)
+    except RecursionError:
+        raise CorpusError("The object is nested too deep. Write lists of strings.") from None
+    except ValueError as error:
+        raise CorpusError(f"Not JSON ({error}). Write one object a line.") from None
+    if not isinstance(found, dict) or "tokens" not in found:
+        raise CorpusError('Expected a JSON object with tokens. Write {"tokens": ["…"], "tags": ["…"]} on each line.')
+    for name in ("tokens", "rules") if key is None else ("tokens", key, "rules"):
+        if found.get(name) is not None and not _is_strings(found[name]):
+            raise CorpusError(f"{name!r} should be a list of strings, not {json.dumps(found[name])[:60]}.")
+    if not isinstance(found.get("id", ""), str):
+        raise CorpusError(f"'id' should be a string, not {json.dumps(found['id'])[:60]}. Put it in quotes.")
+    tags = None if key is None else found.get(key)
+    return Tagged(
+        found.get("id", default_id),
+        tuple(found["tokens"] or ()),
+        None if tags is None else tuple(tags),
+        tuple(found.get("rules") or ()),
+    )
+
+
+def _is_strings(value: Any) -> bool:
+    return isinstance(value, list) and all(isinstance(each, str) for each in value)
+
+
+def to_json(sentence: Tagged) -> dict[str, object]:
+    """Returns a sentence as the object that stands for it in a file."""
+    found: dict[str, object] = {"id": sentence.id, "tokens": sentence.words}
+    if sentence.tags is not None:
+        found["tags"] = sentence.tags
+    return found | ({"rules": sentence.rules} if sentence.rules else {})
+
+
+def read_all(path: AnyPath, format: str = "auto", column: str | int | None = None) -> list[Tagged]:
+    """Reads a file of sentences that all have tags; others are refused, by their id."""
+    found = list(read_tagged(path, format, column))
+    check_tagged(found, called(path))
+    return found
+
+
+def check_tagged(sentences: Iterable[Tagged], where: str) -> None:
+    """Refuses sentences without tags."""
+    for sentence in sentences:
+        if sentence.tags is None and sentence.words:
+            raise CorpusError(f"{where}: sentence {sentence.id!r} has no tags. Give tagged sentences.")

@@ -1,0 +1,256 @@
+"""A trained model of tags: what each tag costs at each word, what each pair of neighbours costs, and rules.
+
+The problem of a sentence is a chain, a variable for each word; the rules that count become rows.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from hasten.errors import CorpusError, ModelError, SchemaError
+from hasten.model.batch import Batch
+from hasten.model.schema import Schema
+from hasten.model.solution import Solutions
+from hasten.model.structure import Structure
+from hasten.support import forms
+from hasten.support.arrays import FloatArray
+from hasten.support.cache import Cache
+from hasten.support.progress import Tell, tell_nobody
+from hasten.support.tensors import Tensors
+from hasten.tasks.tagging import features, spans
+from hasten.tasks.tagging.corpus import Tagged, tags_of
+from hasten.tasks.tagging.features import Text, Vocabulary
+from hasten.tasks.tagging.rules import Count, Rules, read_rule
+from hasten.tasks.tagging.training import train_weights, word_costs
+from hasten.tasks.tagging.viterbi import viterbi
+from hasten.tasks.task import Counts, Model, Peer
+
+N_BUCKETS = 2**16
+KEPT = 200_000  # words of all structures that are kept
+
+
+@dataclass(frozen=True, eq=False)
+class TagModel(Model[Tagged]):
+    """Costs of tags and of their pairs, with rules: `Rules.of` reads them."""
+
+    tags: tuple[str, ...]
+    weights: npt.NDArray[np.float32]  # (n_buckets, n_tags)
+    pairs: npt.NDArray[np.float32]  # (n_tags, n_tags)
+    rules: Rules
+
+    def __post_init__(self) -> None:
+        n_buckets, n = len(self.weights), len(self.tags)
+        if not n or len(set(self.tags)) != n:
+            raise ModelError(f"Got the tags {self.tags}. Give at least one, and each once.")
+        if n_buckets < 1 or n_buckets & (n_buckets - 1) or self.weights.shape != (n_buckets, n):
+            raise ModelError(
+                f"Got weights of shape {self.weights.shape} for {n} tags. Give a power of two of rows, a column a tag."
+            )
+        if self.pairs.shape != (n, n):
+            raise ModelError(f"Got weights of tag pairs of shape {self.pairs.shape} for {n} tags.")
+
+    @classmethod
+    def train(
+        cls,
+        sentences: Sequence[Tagged],
+        rules: Sequence[str] = (),
+        *,
+        bio: bool = False,
+        epochs: int = 8,
+        n_buckets: int = N_BUCKETS,
+        seed: int = 0,
+        tell: Tell = tell_nobody,
+    ) -> TagModel:
+        """Learns weights from tagged sentences.
+
+        While it learns, the rules about neighbours hold, and those that count over a sentence do not.
+        """
+        tags = tags_of(sentences)
+        read = Rules.of(tags, rules, bio=bio)  # bad ones are refused now
+        known = [sentence for sentence in sentences if sentence.tags is not None]
+        place = {tag: i for i, tag in enumerate(tags)}
+        text = Vocabulary().read([sentence.words for sentence in known], n_buckets)
+        gold = np.array([place[tag] for sentence in known for tag in sentence.tags or ()], dtype=np.int64)
+        found = train_weights(text, gold, read.forbidden, n_buckets, epochs=epochs, seed=seed, tell=tell)
+        return cls(tags, found.of_words.astype(np.float32), found.of_pairs.astype(np.float32), read)
+
+    def with_rules(self, rules: Sequence[str], *, bio: bool = False) -> TagModel:
+        """Returns the same model under other rules."""
+        return replace(self, rules=Rules.of(self.tags, rules, bio=bio))
+
+    @cached_property
+    def follow(self) -> FloatArray:
+        """What each pair of neighbouring tags costs, inf where it is forbidden."""
+        return self.rules.forbidden - self.pairs.astype(np.float64)
+
+    @cached_property
+    def schema(self) -> Schema:
+        """The kinds of a sentence's problem: tags, their pairs, and the rules that count."""
+        schema = Schema()
+        tag = schema.variable("tag", self.tags)
+        schema.factor("follow", left=tag, right=tag).set_table(self.follow)
+        for n, rule in enumerate(self.rules.counts):
+            name = rule.text if rule.text not in schema.rules else f"{rule.text} ({n})"
+            schema.rule(name, tag=rule.tags, at_least=rule.at_least, at_most=rule.at_most)
+        return schema
+
+    @cached_property
+    def _vocabulary(self) -> Vocabulary:
+        return Vocabulary()
+
+    @cached_property
+    def _structures(self) -> Cache[tuple[int, tuple[str, ...]], Structure]:
+        return Cache(KEPT)
+
+    def structure(self, n_words: int, rules: tuple[str, ...] = ()) -> Structure:
+        """Returns the structure of sentences of some length, with rules of their own."""
+        known = self._structures.get((n_words, rules))
+        if known is None:
+            known = self._build(n_words, rules)
+            self._structures.put((n_words, rules), known, 1 + n_words)
+        return known
+
+    def _build(self, n_words: int, rules: tuple[str, ...]) -> Structure:
+        shape, tag = self.schema.structure(), self.schema.variables["tag"]
+        words, follow = [shape.add(tag) for _ in range(n_words)], self.schema.factors["follow"]
+        for left, right in pairwise(words):
+            shape.connect(follow, left=left, right=right)
+        for rule in [read_rule(text, self.tags) for text in rules]:
+            if not words:  # nothing to count: `impossible` tells
+                continue
+            if isinstance(rule, Count):
+                shape.rule(
+                    rule.text,
+                    [(word, name) for word in words for name in rule.tags],
+                    at_least=rule.at_least,
+                    at_most=rule.at_most,
+                )
+                continue
+            for left, right in pairwise(words):
+                terms = [(left, name) for name in rule.after] + [(right, name) for name in rule.tags]
+                shape.rule(rule.text, terms, at_most=1)
+        return shape
+
+    def impossible(self, sentence: Tagged) -> bool:
+        """Whether a sentence has no words, and rules of its own that ask for some."""
+        read = [read_rule(text, self.tags) for text in sentence.rules] if not sentence.words else []
+        return any(isinstance(rule, Count) and rule.low > 0 for rule in read)
+
+    def batch(self, texts: Sequence[Tagged]) -> Batch:
+        """Returns sentences as problems with all their costs."""
+        keys = [(len(sentence.words), sentence.rules) for sentence in texts]
+        number = {key: n for n, key in enumerate(dict.fromkeys(keys))}
+        numbers = np.array([number[key] for key in keys], dtype=np.int64)
+        structures = [self._structure_of(texts[keys.index(key)]) for key in number]
+        return Batch.build(structures, numbers, self.costs(texts).ravel())
+
+    def _structure_of(self, sentence: Tagged) -> Structure:
+        """Returns the structure of a sentence; what is wrong with its rules is told with its id."""
+        try:
+            return self.structure(len(sentence.words), sentence.rules)
+        except SchemaError as error:
+            raise CorpusError(f"Sentence {sentence.id!r}: {error}") from None
+
+    def costs(self, texts: Sequence[Tagged]) -> FloatArray:
+        """Returns what each tag costs at each word of all sentences, (n_words, n_tags)."""
+        text: Text = self._vocabulary.read([sentence.words for sentence in texts], len(self.weights))
+        costs = word_costs(text.rows, self.weights)
+        if self.rules.bio:
+            costs[text.first[:-1][np.diff(text.first) > 0]] += self.rules.first
+        return costs
+
+    def gold(self, text: Tagged) -> Sequence[str]:
+        """Returns the tags of a sentence, as it was given."""
+        return text.tags or ()
+
+    def names(self, text: Tagged) -> Sequence[str]:
+        """Returns the words of a sentence."""
+        return text.words
+
+    @property
+    def quiet(self) -> frozenset[str]:
+        """The tag of words outside of entities, where tags are BIO."""
+        return frozenset({"O"} if self.is_bio else ())
+
+    @cached_property
+    def is_bio(self) -> bool:
+        """Whether the tags are those of entities: then entities are scored, not words alone."""
+        return spans.is_bio(self.tags)
+
+    @property
+    def scores(self) -> Sequence[str]:
+        """Accuracy, and the F1 of entities where tags are BIO."""
+        return ("accuracy", "entity F1") if self.is_bio else ("accuracy",)
+
+    def count(self, labels: Sequence[str | None], against: Sequence[str | None]) -> Counts:
+        """Counts words with the same tag, and entities that are the same."""
+        found = list(super().count(labels, against))
+        if self.is_bio:
+            mine, theirs = spans.entities(labels), spans.entities(against)
+            found.append((len(mine & theirs), len(mine) + len(theirs)))
+        return found
+
+    def peers(self) -> Mapping[str, Peer]:
+        """Returns Viterbi's algorithm, which knows nothing of rules that count."""
+        return {"Viterbi": self.viterbi}
+
+    def viterbi(self, batch: Batch) -> Solutions:
+        """Returns the cheapest tags of all sentences, rules that count left aside."""
+        costs = batch.cost.reshape(-1, len(self.tags))
+        return Solutions.scored(batch, viterbi(costs, batch.variable_at, self.follow))
+
+    def facts(self) -> Mapping[str, object]:
+        """Returns its tags and rules."""
+        rules = [*(["no I-x but after B-x or I-x"] if self.rules.bio else []), *self.rules.texts]
+        return {"tags": list(self.tags), "rules": rules or ["none"]}
+
+    def gold_broken(self, sentences: Sequence[Tagged]) -> int:
+        """Returns how many sentences have gold tags that break the rules, or that the model lacks."""
+        place = {tag: i for i, tag in enumerate(self.tags)}
+        return sum(
+            any(tag not in place for tag in sentence.tags or ())
+            or bool(self.rules.broken([place[tag] for tag in sentence.tags or ()], self.tags))
+            for sentence in sentences
+        )
+
+    def tensors(self) -> Tensors:
+        """Returns what a file holds of it."""
+        return {"weights": self.weights, "pairs": self.pairs}
+
+    def about(self) -> dict[str, object]:
+        """Returns what a file says of it."""
+        rules = {"rules": list(self.rules.texts), "bio": self.rules.bio}
+        return {"features": features.VERSION, "tags": list(self.tags)} | rules
+
+    @classmethod
+    def of_tensors(cls, tensors: Tensors, about: Mapping[str, Any], path: str | os.PathLike[str]) -> TagModel:
+        """Makes a model of what `tensors` and `about` returned; what cannot be one is a `Misfit`."""
+        ABOUT(about, "its settings")
+        if about["features"] != features.VERSION:
+            raise ModelError(f"{os.fspath(path)} was written by another version of hasten. Train the tagger again.")
+        tags = tuple(about["tags"])
+        wanted = {
+            "weights": forms.Array("float32", (None, len(tags))),
+            "pairs": forms.Array("float32", (len(tags), len(tags))),
+        }
+        forms.check_tensors(tensors, wanted)
+        rules = Rules.of(tags, about["rules"], bio=about["bio"])
+        return cls(tags, tensors["weights"], tensors["pairs"], rules)
+
+
+ABOUT = forms.record(
+    {
+        "features": forms.whole(0),
+        "tags": forms.many(forms.text, least=1),
+        "rules": forms.many(forms.text),
+        "bio": forms.switch,
+    }
+)

@@ -1,0 +1,171 @@
+"""Rules for the tags of a sentence, as one writes them: "at least 1 VERB", "at most 3 ADJ", "no I-PER after O".
+
+    at least N TAG        at least so many words have the tag
+    at most N TAG         at most so many
+    exactly N TAG         just so many
+    no TAG                none
+    no TAG after TAG      no word has the first tag right after a word with the second
+
+Where a TAG stands, there may be several, joined by "or", and `*` stands for any letters: "at most 2 B-*". N is a whole
+number, in digits or, up to ten, in words.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from difflib import get_close_matches
+from fnmatch import fnmatchcase
+from itertools import pairwise
+
+import numpy as np
+
+from hasten.errors import SchemaError
+from hasten.support.arrays import FloatArray
+
+NUMBERS = ("zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten")
+FORMS = 'It is "at least N TAG", "at most N TAG", "exactly N TAG", "no TAG" or "no TAG after TAG".'
+MOST = 10**9  # that a rule may count to
+
+
+@dataclass(frozen=True, slots=True)
+class Count:
+    """How many words of a sentence have one of some tags."""
+
+    text: str
+    tags: tuple[str, ...]
+    low: float = -math.inf
+    high: float = math.inf
+
+    @property
+    def at_least(self) -> float | None:
+        """The lower limit, if there is one."""
+        return self.low if math.isfinite(self.low) else None
+
+    @property
+    def at_most(self) -> float | None:
+        """The upper limit, if there is one."""
+        return self.high if math.isfinite(self.high) else None
+
+
+@dataclass(frozen=True, slots=True)
+class Never:
+    """Tags that may not come right after others."""
+
+    text: str
+    tags: tuple[str, ...]
+    after: tuple[str, ...]
+
+
+def read_rule(text: str, tags: Sequence[str]) -> Count | Never:
+    """Returns what a rule says, given the tags that there are.
+
+    >>> read_rule("at least one VERB or AUX", ["AUX", "NOUN", "VERB"])
+    Count(text='at least one VERB or AUX', tags=('VERB', 'AUX'), low=1, high=inf)
+    """
+    if not isinstance(text, str):
+        raise SchemaError(f"A rule is written in words, got {text!r}. {FORMS}")
+    plain = " ".join(text.split())
+    counted = re.fullmatch(r"(at least|at most|exactly) (\S+) (.+)", plain, re.IGNORECASE)
+    if counted:
+        how, number, named = counted.groups()
+        n = _number(text, number)
+        found = _tags(text, named, tags)
+        low, high = {"at least": (n, math.inf), "at most": (-math.inf, n), "exactly": (n, n)}[how.lower()]
+        return Count(text, found, low, high)
+    never = re.fullmatch(r"no (.+?)(?: after (.+))?", plain, re.IGNORECASE)
+    if never is None:
+        raise SchemaError(f"Cannot read the rule {text!r}. {FORMS}")
+    named, after = never.groups()
+    if after is None:
+        return Count(text, _tags(text, named, tags), high=0)
+    return Never(text, _tags(text, named, tags), _tags(text, after, tags))
+
+
+def _number(rule: str, number: str) -> int:
+    n = NUMBERS.index(number.lower()) if number.lower() in NUMBERS else None
+    if n is None and re.fullmatch(r"[0-9]{1,18}", number):
+        n = int(number)
+    if n is None or n > MOST:
+        raise SchemaError(f"The rule {rule!r} counts to {number!r}. Give a whole number from 0 to {MOST:,}.")
+    return n
+
+
+def _tags(rule: str, named: str, tags: Sequence[str]) -> tuple[str, ...]:
+    """Returns the tags that a rule names, each once."""
+    found: dict[str, None] = {}
+    for name in re.split(r" or ", named):
+        matching = [name] if name in tags else [tag for tag in tags if "*" in name and fnmatchcase(tag, name)]
+        if not matching:
+            folded = {tag.lower(): tag for tag in tags}
+            close = get_close_matches(name.lower(), folded, n=1)
+            meant = f" Did you mean {folded[close[0]]}?" if close else ""
+            raise SchemaError(
+                f"The rule {rule!r} names the tag {name!r}, which is not there.{meant} The tags are {_some(tags)}."
+            )
+        found |= dict.fromkeys(matching)
+    return tuple(found)
+
+
+def _some(tags: Sequence[str], most: int = 40) -> str:
+    return ", ".join(tags[:most]) + (f" and {len(tags) - most} more" if len(tags) > most else "")
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Rules:
+    """All rules of a tagger: what is counted, which tags may follow which, and which may come first."""
+
+    texts: tuple[str, ...]
+    bio: bool
+    counts: tuple[Count, ...]
+    forbidden: FloatArray  # (n_tags, n_tags): inf where the second may not follow the first, 0 elsewhere
+    first: FloatArray  # (n_tags,): inf for a tag that no sentence begins with, 0 elsewhere
+
+    @classmethod
+    def of(cls, tags: Sequence[str], texts: Iterable[str] = (), *, bio: bool = False) -> Rules:
+        """Reads rules; with `bio`, an entity's I-x must follow its B-x or I-x."""
+        texts, n = tuple(texts), len(tags)
+        read = [read_rule(text, tags) for text in texts]
+        place = {tag: i for i, tag in enumerate(tags)}
+        forbidden, first = np.zeros((n, n)), np.zeros(n)
+        if bio:
+            inside, follows = _bio(tags)
+            forbidden[:, inside] = np.inf
+            forbidden[follows] = 0.0
+            first[inside] = np.inf
+        for rule in read:
+            if isinstance(rule, Never):
+                forbidden[np.ix_([place[tag] for tag in rule.after], [place[tag] for tag in rule.tags])] = np.inf
+        return cls(texts, bio, tuple(rule for rule in read if isinstance(rule, Count)), forbidden, first)
+
+    def broken(self, labels: Sequence[int], tags: Sequence[str]) -> list[str]:
+        """Returns the rules that a sentence's tags break, in words."""
+        found = [
+            rule.text
+            for rule in self.counts
+            if not rule.low <= sum(tags[label] in rule.tags for label in labels) <= rule.high
+        ]
+        apart = [pair for pair in pairwise(labels) if self.forbidden[pair] > 0]
+        found += [f"no {tags[right]} after {tags[left]}" for left, right in apart]
+        return found + [f"no {tags[label]} at the beginning" for label in labels[:1] if self.first[label] > 0]
+
+
+def _bio(tags: Sequence[str]) -> tuple[list[int], tuple[list[int], list[int]]]:
+    """Returns the tags I-x, and the pairs (B-x or I-x, I-x) as two lists."""
+    place = {tag: i for i, tag in enumerate(tags)}
+    before, after = [], []
+    for tag in tags:
+        prefix, dash, name = tag.partition("-")
+        if tag != "O" and (prefix not in ("B", "I") or not dash or not name):
+            raise SchemaError(f"BIO tags are O, B-x and I-x, and there is a tag {tag!r}. Leave out the rule for BIO.")
+        if prefix == "I" and tag != "O":
+            if f"B-{name}" not in place:
+                raise SchemaError(
+                    f"There is a tag {tag!r} but no 'B-{name}', so that no entity could begin. If the corpus has IOB1 "
+                    "tags, convert them to BIO, or leave out the rule for BIO."
+                )
+            before += [place[f"B-{name}"], place[tag]]
+            after += [place[tag], place[tag]]
+    return sorted(set(after)), (before, after)

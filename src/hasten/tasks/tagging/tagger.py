@@ -1,0 +1,163 @@
+"""A trained tagger: costs of tags and of their pairs, rules, in one file; it tags streams of any length."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cache, partial
+from itertools import islice
+from pathlib import Path
+
+from hasten.errors import ModelError, ProblemError
+from hasten.model.solution import Solutions, Source, Status
+from hasten.search.beam import BeamSearch
+from hasten.solvers import make_solver
+from hasten.solvers.failures import warn_of_failures
+from hasten.speedup.black_box import prove_or_solve
+from hasten.speedup.mode import TextMode
+from hasten.support import forms
+from hasten.support.checks import check_limit, check_width
+from hasten.support.files import output_directory
+from hasten.support.progress import Tell, tell_nobody
+from hasten.support.tensors import format_of, load_tensors, reading, save_tensors
+from hasten.tasks.evaluation import Evaluation, evaluate
+from hasten.tasks.tagging.corpus import Tagged
+from hasten.tasks.tagging.model import TagModel
+
+FORMAT = "hasten.sequence-tagger/1"
+CHUNK = 256  # sentences tagged together
+
+
+@dataclass(frozen=True, slots=True)
+class Prediction:
+    """A sentence with its tags, and how they came about.
+
+    Where the rules leave no tags, or no time was left to find some, the sentence has none, and `reason` says why.
+    """
+
+    sentence: Tagged
+    proved: bool
+    source: Source
+    reason: str = ""
+
+    @property
+    def tags(self) -> tuple[str, ...] | None:
+        """The tags, None if there are none."""
+        return self.sentence.tags
+
+
+@dataclass(frozen=True)
+class SequenceTagger:
+    """Tags the words of sentences, under rules for each sentence as a whole.
+
+    Mode "certified" proves each answer or asks the solver; mode "search" trusts a beam of `width`, which keeps the
+    rules but may miss the best tags.
+    """
+
+    model: TagModel
+    mode: str = TextMode.CERTIFIED
+    width: int = 8
+    solver: str = "highs"
+    time_limit: float | None = field(default=None, compare=False)  # seconds for a sentence; not saved
+
+    def __post_init__(self) -> None:
+        check_width(self.width)
+        check_limit("time_limit", self.time_limit)
+        if self.mode not in list(TextMode):
+            raise ProblemError(f"A tagger's mode is {TextMode.choices()}, not {self.mode!r}.")
+
+    @classmethod
+    def train(
+        cls,
+        sentences: Iterable[Tagged],
+        rules: Sequence[str] = (),
+        *,
+        bio: bool = False,
+        epochs: int = 8,
+        seed: int = 0,
+        tell: Tell = tell_nobody,
+    ) -> SequenceTagger:
+        """Trains on tagged sentences; sentences without tags teach nothing.
+
+        `rules` are written as `hasten.tasks.tagging.rules` says; with `bio`, an I-x must follow its B-x or I-x.
+        """
+        return cls(TagModel.train(list(sentences), rules, bio=bio, epochs=epochs, seed=seed, tell=tell))
+
+    @property
+    def tags(self) -> tuple[str, ...]:
+        """All tags that it knows."""
+        return self.model.tags
+
+    def with_rules(self, rules: Sequence[str], *, bio: bool = False) -> SequenceTagger:
+        """Returns the same tagger under other rules, which needs no training."""
+        return replace(self, model=self.model.with_rules(rules, bio=bio))
+
+    def predict(self, sentences: Iterable[Tagged | Sequence[str]]) -> Iterator[Prediction]:
+        """Tags sentences, given as `Tagged` or as lists of words; any number of them, in constant memory."""
+        solver = cache(partial(make_solver, self.solver))
+        stream = (_sentence(each, n) for n, each in enumerate(sentences))
+        while chunk := list(islice(stream, CHUNK)):
+            batch = self.model.batch(chunk)
+            if self.mode == TextMode.SEARCH:
+                found = BeamSearch(self.width)(batch)
+            else:
+                found, _ = prove_or_solve(batch, solver, time_limit=self.time_limit)
+                warn_of_failures(found)
+            yield from self._predictions(chunk, found)
+
+    def _predictions(self, chunk: Sequence[Tagged], found: Solutions) -> Iterator[Prediction]:
+        for sentence, answer in zip(chunk, found, strict=True):
+            if answer.values is None:
+                reason = answer.reason or _why(answer.status)
+                yield Prediction(sentence.untagged(), answer.proved, answer.source, reason)
+            elif self.model.impossible(sentence):
+                yield Prediction(sentence.untagged(), True, answer.source, _why(Status.INFEASIBLE))
+            else:
+                tagged = replace(sentence, tags=tuple(answer.names))
+                yield Prediction(tagged, answer.proved, answer.source, answer.reason)
+
+    def evaluate(self, sentences: Iterable[Tagged], *, tell: Tell = tell_nobody) -> Evaluation:
+        """Compares its tags with those that the sentences have."""
+        return evaluate(
+            self.model, [each for each in sentences if each.tags is not None], solver=self.solver, tell=tell
+        )
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Writes a file, whole or not at all; a tagger that is there already is replaced."""
+        path = Path(path)
+        check_place(path)
+        about = self.model.about() | {"mode": str(self.mode), "width": self.width}
+        with output_directory(path.parent):
+            save_tensors(path, FORMAT, self.model.tensors(), {"tagger": json.dumps(about)})
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str]) -> SequenceTagger:
+        """Reads what `save` wrote."""
+        tensors, about = load_tensors(path, FORMAT, "sequence tagger")
+        with reading(path):
+            settings = forms.read_json(about.get("tagger", ""), "its settings")
+            forms.table_of(lambda value, what: None)(settings, "its settings")
+            mode, width = settings.pop("mode", None), settings.pop("width", None)
+            forms.text(mode, "its mode")
+            forms.whole(1)(width, "its width")
+            return cls(TagModel.of_tensors(tensors, settings, path), mode, width)
+
+
+def _sentence(given: Tagged | Sequence[str], number: int) -> Tagged:
+    if isinstance(given, Tagged):
+        return given
+    if isinstance(given, str):
+        raise ProblemError(f"Sentence {number} is the string {given[:40]!r}. Give a list of its words.")
+    return Tagged(str(number), tuple(given))
+
+
+def _why(status: Status) -> str:
+    return "No tags keep all rules in this sentence." if status is Status.INFEASIBLE else str(status)
+
+
+def check_place(path: Path) -> None:
+    """Refuses a place that holds something else than a tagger, which may be replaced."""
+    if os.path.lexists(path) and format_of(path) != FORMAT:
+        raise ModelError(f"{path} is there already, and is not a sequence tagger. Choose another place.")

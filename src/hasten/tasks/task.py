@@ -1,0 +1,76 @@
+"""What a task gives, and nothing more, to get the experiment, the report and the command line (`docs/new-task.md`).
+
+A `Task` reads texts and trains a `Model`; a model turns texts into problems, and says what their gold labels are. What
+it gets: `tasks.experiment.comparison` lets greedy search, beams, a speedup, the task's own peers, certified answers and
+an ILP solver label the same test texts, timed in turns; `tasks.report.comparison` shows that as a page.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Generic, TypeVar
+
+from hasten.model.batch import Batch
+from hasten.model.solution import Solutions
+from hasten.support.progress import Tell
+
+Text = TypeVar("Text")  # one input with its gold labels, whatever a task makes of it
+Peer = Callable[[Batch], Solutions]
+Counts = Sequence[tuple[float, float]]  # for each score: what both sides name alike, and what either side names
+
+
+class Model(ABC, Generic[Text]):
+    """A trained model: texts in, problems out."""
+
+    @abstractmethod
+    def batch(self, texts: Sequence[Text]) -> Batch:
+        """Returns the texts as problems with all their costs; that is timed as computing features."""
+
+    @abstractmethod
+    def gold(self, text: Text) -> Sequence[str]:
+        """Returns the gold label of each variable, in the order of the problem; the schema may lack some."""
+
+    @abstractmethod
+    def names(self, text: Text) -> Sequence[str]:
+        """Returns what each variable is called in a report, such as its word."""
+
+    @property
+    def scores(self) -> Sequence[str]:
+        """What `count` counts for, by name."""
+        return ("accuracy",)
+
+    @property
+    def quiet(self) -> frozenset[str]:
+        """Labels that say nothing, such as "O": a report does not draw them."""
+        return frozenset()
+
+    def count(self, labels: Sequence[str | None], against: Sequence[str | None]) -> Counts:
+        """Counts, for one text and each of `scores`, what is needed for an F1; by default, for the share of labels.
+
+        None is the label of a variable without an answer.
+        """
+        right = sum(mine == theirs is not None for mine, theirs in zip(labels, against, strict=True))
+        return [(right, 2 * len(against))]
+
+    def peers(self) -> Mapping[str, Peer]:
+        """Returns the task's own ways to answer, by name, to be compared with ours."""
+        return {}
+
+    def facts(self) -> Mapping[str, object]:
+        """Returns what a report should say of the model, by name."""
+        return {}
+
+
+class Task(ABC, Generic[Text]):
+    """A task: a name, a reader of its corpora, and a trainer."""
+
+    title: str
+
+    @abstractmethod
+    def read(self, path: str) -> Iterator[Text]:
+        """Reads labelled texts from a file."""
+
+    @abstractmethod
+    def train(self, texts: Sequence[Text], *, seed: int, tell: Tell) -> Model[Text]:
+        """Trains a model on labelled texts."""
