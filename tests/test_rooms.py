@@ -52,7 +52,7 @@ MAY_IMPORT = {
     "tasks.tagging": f"{CORE} {SHARED} tasks.evaluation {SCORING}",
     "tasks.report": "errors support search",
     "tasks.entity_relation": "",
-    "tasks.entity_relation.names": "",
+    "tasks.entity_relation.names": "support",
     "tasks.entity_relation.data.corpus": "errors support",
     "tasks.entity_relation.data": "errors support tasks.entity_relation.data.corpus tasks.entity_relation.data.formats",
     "tasks.entity_relation.data.formats": "errors support tasks.entity_relation.data.corpus",
