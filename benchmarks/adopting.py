@@ -25,7 +25,7 @@ from hasten.support.files import write_whole
 
 Objectives = np.ndarray
 Model = tuple[str, Callable[[np.random.Generator, int], Objectives]]  # the text of an MPS file, and its objectives
-TURN = 50  # objectives before another way has its turn
+TURN = 10  # objectives before another way has its turn
 
 
 class Mps:

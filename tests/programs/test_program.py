@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 import signal
 import threading
@@ -15,9 +16,9 @@ from typer.testing import CliRunner
 
 import hasten
 from hasten.cli import app
-from hasten.programs.pace import Pace
 from hasten.programs.program import Program
 from hasten.programs.statement import Builder, Statement
+from hasten.speedup.budget import AGAIN, Budget
 
 
 def slots(n: int = 5, maximize: bool = False, constant: float = 2.5) -> Statement:
@@ -81,7 +82,7 @@ def test_all_at_once_is_one_by_one(program: Program, objectives: np.ndarray, sol
 def test_where_nothing_is_proved_the_solver_is_asked_about_the_program_as_it_is(
     monkeypatch: pytest.MonkeyPatch, objectives: np.ndarray
 ) -> None:
-    monkeypatch.setattr(Pace, "prove_first", lambda self: False)
+    monkeypatch.setattr(Budget, "proves", lambda self: False)
     for solver in ("highs", "gurobi", "brute"):
         program = Program(slots(4))
         answers = program.solve_all(objectives, solver=solver)
@@ -90,23 +91,6 @@ def test_where_nothing_is_proved_the_solver_is_asked_about_the_program_as_it_is(
         answer = program.solve(objective=objectives[0], solver=solver)
         assert (answer.status, answer.proved) == (hasten.Status.SOLVED, False)
         assert answer.bound == pytest.approx(answer.objective)
-
-
-def test_a_pace_takes_the_faster_way_and_looks_at_the_other_now_and_then() -> None:
-    pace, proofs = Pace(), []
-    for _ in range(256):
-        proofs.append(pace.prove_first())
-        pace.took(proofs[-1], 1, 0.012 if proofs[-1] else 0.010)
-    assert all(proofs[:3])
-    assert 3 < sum(proofs) < 20
-    for _ in range(2048):
-        proofs.append(pace.prove_first())
-        pace.took(proofs[-1], 1, 0.001 if proofs[-1] else 0.010)
-    assert sum(proofs[-100:]) >= 98
-    quick = Pace()
-    for _ in range(100):
-        assert quick.prove_first()
-        quick.took(True, 1, 0.0001)
 
 
 def test_a_huge_constant_does_not_blur_a_proof() -> None:
@@ -205,7 +189,7 @@ def test_ctrl_c_gets_through_a_solver_that_is_given_the_program() -> None:
 
 def test_a_look_at_the_solver_costs_few_of_many_problems(monkeypatch: pytest.MonkeyPatch) -> None:
     program, asked = Program(slots(4)), []
-    native = program._answering.native("highs")
+    native = program._solving.native("highs")
     solve = native.solve
 
     def counted(cost: np.ndarray, seconds: float) -> object:
@@ -213,11 +197,13 @@ def test_a_look_at_the_solver_costs_few_of_many_problems(monkeypatch: pytest.Mon
         return solve(cost, seconds)
 
     monkeypatch.setattr(native, "solve", counted)
-    monkeypatch.setattr("hasten.programs.answering.MOST", 64)
-    monkeypatch.setattr(Pace, "took", lambda self, first, n, seconds: self._proving.add(n, n * 0.002))
+    monkeypatch.setattr("hasten.speedup.thrift.MOST", 64)
+    proved = Budget.proved
+    monkeypatch.setattr(Budget, "proved", lambda self, seconds, n, n_proved: proved(self, n * 0.002, n, n_proved))
+    monkeypatch.setattr("hasten.programs.solving.time.process_time", itertools.count(step=0.004).__next__)
     answers = program.solve_all(np.random.default_rng(0).normal(size=(3000, 12)))
     assert answers.optimal.all()
-    assert 2 <= len(asked) <= 4
+    assert 2 <= len(asked) <= 2 + 3000 // AGAIN
 
 
 def test_an_answer_that_the_file_rules_out_is_no_proof_when_time_ran_out() -> None:

@@ -6,6 +6,7 @@ import gc
 import time
 
 import numpy as np
+import pytest
 
 from hasten import Problem, Schema, Speedup, Status
 from hasten.model.structure import _KEPT, Structure
@@ -22,7 +23,7 @@ def test_nothing_is_tried_before_the_solver_s_price_is_known() -> None:
 
 
 def test_as_much_is_tried_as_the_solver_takes() -> None:
-    budget = Budget(solver_seconds=0.04, node_seconds=1e-6, balance=1.0)
+    budget = Budget(solver_seconds=0.04, node_seconds=1e-6, further=1.0)
     assert budget.n_nodes() == 40_000
     budget.node_seconds = 1e-15
     assert budget.n_nodes() == MAX_TRIED
@@ -56,6 +57,52 @@ def test_a_stroke_of_luck_is_not_lived_on_forever() -> None:
         budget.tried(0.04, 40_000, proved=False)
         n_tries += 1
     assert n_tries <= 8
+
+
+def use(budget: Budget, n: int, proof: float, solver: float, share: float = 1.0) -> tuple[int, float]:
+    """Answers so many problems as a budget says; returns how many proofs it tried, and the seconds of all of it."""
+    tried, seconds, rng = 0, 0.0, np.random.default_rng(0)
+    for _ in range(n):
+        done = False
+        if budget.proves():
+            done = bool(rng.random() < share)
+            budget.proved(proof, 1, int(done))
+            tried, seconds = tried + 1, seconds + proof
+        if not done:
+            budget.solved(solver)
+            seconds += solver
+    return tried, seconds
+
+
+@pytest.mark.parametrize(("proof", "share"), [(0.002, 0.0), (0.02, 0.0), (0.1, 1.0), (0.02, 0.3), (0.012, 1.0)])
+def test_proofs_that_do_not_pay_cost_a_twentieth_of_the_solver_s_time(proof: float, share: float) -> None:
+    for n in (200, 2000):
+        tried, seconds = use(Budget(), n, proof, 0.01, share)
+        assert 0 < tried < n
+        assert seconds < 1.05 * 0.01 * n + proof
+
+
+def test_proofs_that_pay_go_on_and_are_seldom_compared() -> None:
+    for proof, share in ((0.0005, 1.0), (0.005, 1.0), (0.002, 0.5)):
+        tried, seconds = use(Budget(), 2000, proof, 0.01, share)
+        assert tried > 1900
+        assert seconds < 1.2 * 2000 * (proof + (1 - share) * 0.01)
+    assert use(Budget(), 1000, 0.0005, 0.0001)[0] == 1000  # what is quick need not be compared
+
+
+def test_proofs_that_begin_to_pay_are_found_out() -> None:
+    budget = Budget()
+    use(budget, 500, 0.02, 0.01, share=0.0)
+    assert use(budget, 500, 0.001, 0.01)[0] > 300
+
+
+def test_a_first_call_that_loads_does_not_set_the_price() -> None:
+    budget = Budget()
+    budget.proved(0.02, 1, 1)
+    for seconds in (1.0, 0.01):
+        assert not budget.proves()
+        budget.solved(seconds)
+    assert use(budget, 200, 0.02, 0.01)[1] < 1.1 * 200 * 0.01
 
 
 def knapsack(n: int, n_rules: int, rng: np.random.Generator) -> Structure:
@@ -93,7 +140,7 @@ def test_a_slow_solver_is_spared_where_branching_further_proves_more() -> None:
     assert optima.optimal.all()
     assert n_calls > 0
     budget = ACCOUNTS.of(shape.compiled, exact.name)
-    budget.solver_seconds = budget.balance = 1000.0  # a solver of another age
+    budget.solver_seconds = budget.further = 1000.0  # a solver of another age
     tried, n_calls = prove_or_solve(batch, lambda: exact)
     assert n_calls == 0
     assert tried.optimal.all()

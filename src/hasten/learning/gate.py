@@ -231,7 +231,7 @@ class Gate:
 
     def _is_of(self, batch: Batch, kind: VariableKind) -> BoolArray:
         """Tells which variables, flat, are of a kind."""
-        masks = [[each.name == kind.name for each in structure.kinds] for structure in batch.structures]
+        masks = [[each.name == kind.name for each in structure.all_kinds] for structure in batch.structures]
         if len(masks) == 1:
             return np.tile(np.array(masks[0], dtype=bool), len(batch))
         first = offsets(map(len, masks))[:-1]

@@ -87,7 +87,7 @@ class Perceptron:
             some = problems[at : at + TOGETHER]
             problem = self.changing.some(some, self.learned.w, self.batch.cost)
             found = self.certifier(problem, n_jobs=self.n_jobs)
-            self.found[self.batch.places(some)] = found.labels
+            self.found[self.batch.places(some)] = found.values
             some = some[found.valid]
             outcome = np.zeros(len(some), dtype=np.int64)
             learn_from_found(

@@ -174,6 +174,11 @@ class Labels(NamedTuple):
     @classmethod
     def of(cls, batch: Batch) -> Labels:
         """Looks them up."""
+        if batch.priced:
+            raise ProblemError(
+                "Tables are learned where rules must be kept; these problems have rules with a price. State such rules "
+                "as tables with costs, or use another mode."
+            )
         found: dict[int, tuple[IntArray, IntArray]] = {}
         for s in np.unique(batch.structure).tolist():
             structure = batch.structures[s]

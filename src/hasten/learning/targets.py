@@ -8,6 +8,7 @@ import numpy as np
 
 from hasten.errors import HastenError, ProblemError
 from hasten.model.batch import Batch
+from hasten.model.hidden import completed
 from hasten.model.problem import Labels
 from hasten.model.solution import Solution, Solutions, Status
 from hasten.support.arrays import BoolArray, IntArray
@@ -23,7 +24,7 @@ def read_answers(batch: Batch, answers: Answers) -> tuple[IntArray, IntArray]:
     """
     usable = np.ones(len(batch), dtype=bool)
     if isinstance(answers, np.ndarray) and answers.ndim == 1 and answers.dtype.kind in "iu":
-        labels = answers.astype(np.int64)
+        labels = completed(batch, answers.astype(np.int64))
     elif not hasattr(answers, "__len__"):
         raise ProblemError(f"Expected an answer for each problem, got {answers!r}.")
     elif len(answers) != len(batch):
@@ -32,7 +33,7 @@ def read_answers(batch: Batch, answers: Answers) -> tuple[IntArray, IntArray]:
         )
     elif isinstance(answers, Solutions):
         usable = answers.valid & ~answers.has(Status.TIME_LIMIT) & ~answers.has(Status.FAILED)
-        labels = answers.labels.copy()
+        labels = answers.values.copy()
     else:
         labels, usable = _gather(batch, answers)
     if labels.shape != (batch.variable_at[-1],):
@@ -64,11 +65,11 @@ def _gather(batch: Batch, answers: Iterable[Solution | Labels | None]) -> tuple[
             mine[:] = said.values
             usable[p] = said.valid and said.status not in (Status.TIME_LIMIT, Status.FAILED)
             continue
-        given = said.values if isinstance(said, Solution) else said
-        if given is None:
+        if said is None or (isinstance(said, Solution) and said.values is None):
             continue
+        given = said.labels if isinstance(said, Solution) else said
         try:
-            mine[:], usable[p] = batch[p].labels(given), True
+            mine[:], usable[p] = batch[p].values(given), True
         except HastenError as error:
             raise ProblemError(f"The answer to problem {p}: {error}") from None
     return labels, usable

@@ -62,7 +62,7 @@ def radii(batch: Batch, enforce: bool = False) -> Radii:
         squares = max(squares, sum(2 * count * count for count in counts.values()))
     for problem in (batch[p] for p in range(len(batch))):
         graph = problem.graph
-        blocks = [problem.costs_of(v) for v in range(problem.n_variables)]
+        blocks = [problem.costs_of(v) for v in range(len(problem.graph.order))]
         if not enforce and any(np.isinf(block).any() for block in blocks):
             return Radii(math.sqrt(squares), math.inf)
         for f in np.flatnonzero(graph.table_at >= 0):
@@ -114,7 +114,7 @@ def separate(batch: Batch, answers: Answers) -> Separation:
 def level_differences(problem: Problem, y: IntArray) -> list[FloatArray]:
     """Returns phi(v) - phi(v'), level by level, for the y-good node v and every other node v' there."""
     graph, n_weights = problem.graph, problem.structure.schema.n_weights
-    nodes = np.zeros((1, problem.n_variables), dtype=np.int64)
+    nodes = np.zeros((1, len(graph.order)), dtype=np.int64)
     phi, found = np.zeros((1, n_weights)), []
     for t, k in enumerate(graph.order.tolist()):
         n_labels = int(graph.first[k + 1] - graph.first[k])
@@ -203,7 +203,7 @@ def dual_heuristic(problem: Problem) -> DualHeuristic | None:
     if found[1] is None:
         return None
     structural = found[1].copy()
-    structural[: problem.n_variables] = 0.0  # one label each: the domain, not a constraint
+    structural[: len(problem.graph.order)] = 0.0  # one label each: the domain, not a constraint
     h = -(structural @ matrix)[: form.n_labels]
     priority = np.where(allowed[: form.n_labels], objective.label + h, np.inf)
     return DualHeuristic(h, priority, objective.original(float(cost @ found[0])), problem.graph.first)

@@ -13,10 +13,11 @@ import numpy as np
 
 from hasten.errors import ProblemError
 from hasten.kernels.layout import COST, GRAPH, TABLE, VARIABLE, BatchArrays
+from hasten.model import hidden
 from hasten.model.problem import Problem, Scorer, check_costs, loss_weights
 from hasten.model.structure import Structure
 from hasten.model.tables import Blocks, Brought, Tables, filled, read_by_kind, refilled, widened
-from hasten.support.arrays import Chosen, FloatArray, IntArray, chosen_numbers, floats, ints, offsets, plain
+from hasten.support.arrays import Chosen, FloatArray, IntArray, chosen_numbers, floats, ints, offsets, plain, ranges
 
 ONLY = np.zeros(1, dtype=np.int64)  # the number of the only problem, of its structure, and where its tables start
 
@@ -96,7 +97,7 @@ class Batch:
                 f"Got costs of shape {matrix.shape}; this problem needs (problems, {problem.structure.n_labels}): "
                 "a row per problem with one cost per label, in the order of the variables."
             )
-        n = len(matrix)
+        n, matrix = len(matrix), hidden.widened(problem.structure, matrix)
         sizes = np.full(n, matrix.shape[1], dtype=np.int64)
         none = np.zeros(n, dtype=np.int64)
         return cls((problem.structure,), none, matrix.ravel(), offsets(sizes), problem.table, none)
@@ -141,13 +142,15 @@ class Batch:
             raise ProblemError(f"Got {len(ids)} ids for {len(structure)} problems. Give one for each.")
         if structure.size and not (structure.min() >= 0 and structure.max() < len(structures)):
             raise ProblemError(f"A structure number is out of range: there are {len(structures)} structures, from 0.")
-        sizes = np.array([each.graph.first[-1] for each in structures], dtype=np.int64)
+        sizes = np.array([each.n_labels for each in structures], dtype=np.int64)
         cost_at = offsets(sizes[structure] if structure.size else ())
         table_first = offsets([len(each.graph.table) for each in structures])
         lazy = callable(costs)
         flat = np.zeros(cost_at[-1]) if callable(costs) else costs
         if flat.shape != (cost_at[-1],):
             raise ProblemError(f"Got costs of shape {flat.shape} for {cost_at[-1]} labels. Give one per label.")
+        if any(each.compiled.prices is not None for each in structures):
+            flat, cost_at = hidden.put_prices(structures, structure, flat, cost_at)
         batch = cls(
             tuple(structures),
             structure,
@@ -165,17 +168,18 @@ class Batch:
     def augmented(self, labels: IntArray, weight: float = 1.0) -> Batch:
         """Returns these problems with a loss in their costs, as `Problem.augmented`: `labels` are flat, by number."""
         batch = self.resolved()
-        given = np.asarray(labels)
-        if given.shape != (batch.variable_at[-1],) or given.dtype.kind not in "iu":
-            raise ProblemError(
-                f"Got labels of shape {given.shape} for {batch.variable_at[-1]} variables. Give a number for each."
-            )
-        problems = np.arange(len(batch)).repeat(batch.n_variables)
-        starts, sizes = batch.label_ranges(problems, np.arange(len(given)) - batch.variable_at[problems])
+        given, seen = np.asarray(labels), batch.seen_at
+        if given.shape != (seen[-1],) or given.dtype.kind not in "iu":
+            raise ProblemError(f"Got labels of shape {given.shape} for {seen[-1]} variables. Give a number for each.")
+        problems = np.arange(len(batch)).repeat(np.diff(seen))
+        starts, sizes = batch.label_ranges(problems, np.arange(len(given)) - seen[problems])
         wrong = np.flatnonzero((given < 0) | (given >= sizes))
         if wrong.size:
             raise ProblemError(f"Problem {problems[wrong[0]]}: there is no label number {given[wrong[0]]}.")
-        cost = batch.cost - loss_weights(weight, 1)
+        cost = batch.cost.copy()
+        cost[ranges(batch.cost_at[problems] + starts, sizes) if batch.priced else slice(None)] -= loss_weights(
+            weight, 1
+        )
         right = batch.cost_at[problems] + starts + given
         cost[right] = batch.cost[right]
         return replace(batch, cost=cost)
@@ -206,9 +210,22 @@ class Batch:
 
     @cached_property
     def n_variables(self) -> IntArray:
-        """How many variables each problem has."""
-        counts = np.array([structure.n_variables for structure in self.structures], dtype=np.int64)
+        """How many variables each problem has, with the indicators of rules that may be broken."""
+        counts = np.array([len(structure.graph.order) for structure in self.structures], dtype=np.int64)
         return counts[self.structure] if len(self.structure) else np.zeros(0, dtype=np.int64)
+
+    @cached_property
+    def priced(self) -> bool:
+        """Whether some problem has rules that may be broken, and so indicators behind its variables."""
+        return any(structure.compiled.prices is not None for structure in self.structures)
+
+    @cached_property
+    def seen_at(self) -> IntArray:
+        """Where each problem's variables start in a flat labelling as users see it: without indicators."""
+        if not self.priced:
+            return self.variable_at
+        counts = np.array([structure.n_variables for structure in self.structures], dtype=np.int64)
+        return offsets(counts[self.structure] if len(self.structure) else ())
 
     @property
     def lazy(self) -> bool:
@@ -251,7 +268,14 @@ class Batch:
             raise ProblemError("This batch has its costs given; there is no scorer to ask.")
         if not len(problems):
             return np.zeros(0)
-        costs = _numbers(self.scorer(self.ids[problems], variables))
+        if self.priced:
+            return hidden.score(self, self._ask, problems, variables)
+        return self._ask(problems, variables)
+
+    def _ask(self, problems: IntArray, variables: IntArray) -> FloatArray:
+        scorer: Any = self.scorer
+        ids: Any = self.ids
+        costs = _numbers(scorer(ids[problems], variables))
         _, sizes = self.label_ranges(problems, variables)
         if costs.shape != (sizes.sum(),):
             raise ProblemError(
@@ -263,7 +287,7 @@ class Batch:
             r = int(np.searchsorted(np.cumsum(sizes), np.flatnonzero(wrong)[0], side="right"))
             raise ProblemError(
                 f"The scorer returned {costs[wrong][0]} for variable {variables[r]} of problem "
-                f"{self.ids[problems[r]]}. Costs are finite, or inf to forbid a label."
+                f"{ids[problems[r]]}. Costs are finite, or inf to forbid a label."
             )
         return costs
 

@@ -85,9 +85,10 @@ def of_solution(solution: Solution) -> str:
     names = zip(problem.structure.kinds, solution.names, strict=True)
     header, rows = ["variable", "kind", "label"], [[v, kind.name, name] for v, (kind, name) in enumerate(names)]
     if not problem.lazy:
-        header, costs = [*header, "cost"], problem.cost[problem.graph.first[:-1] + solution.labels]
+        header, costs = [*header, "cost"], problem.cost[problem.graph.first[: problem.n_variables] + solution.labels]
         rows = [[*row, cost] for row, cost in zip(rows, costs.tolist(), strict=True)]
-    broken = () if solution.valid else problem.check(solution.labels).violations
+    checked = problem.check(solution.labels) if not solution.valid or problem.structure.prices is not None else None
+    broken = () if checked is None else (*checked.violations, *checked.paid)
     cost = "some costs not computed" if np.isnan(solution.cost) else f"cost {solution.cost:,.6g}"
     known = f" Nothing costs less than {solution.bound:,.6g}." if np.isfinite(solution.bound) else ""
     return card(
@@ -140,10 +141,10 @@ def _table(kind: FactorKind) -> str:
 
 
 def _limits(rule: KindRule | Rule) -> str:
-    if rule.low == rule.high:
-        return f"exactly {rule.low:g}"
     limits = (f"at least {rule.low:g}", rule.low), (f"at most {rule.high:g}", rule.high)
-    return " and ".join(words for words, limit in limits if np.isfinite(limit))
+    needs = " and ".join(words for words, limit in limits if np.isfinite(limit))
+    needs = f"exactly {rule.low:g}" if rule.low == rule.high else needs
+    return needs if rule.price is None else f"{needs}, or pay {rule.price:g}{' per unit' if rule.per_unit else ''}"
 
 
 def _counted(schema: Schema, rule: KindRule) -> str:

@@ -100,8 +100,10 @@ class FactorKind:
         self._forbidden |= self._match(predicate, pattern)
         return self
 
-    def imply(self, when: Mapping[str, Pattern], then: Mapping[str, Pattern]) -> FactorKind:
-        """Forbids the tuples that match `when`, by role and labels, and do not match `then`.
+    def imply(
+        self, when: Mapping[str, Pattern], then: Mapping[str, Pattern], *, price: float | None = None
+    ) -> FactorKind:
+        """Forbids the tuples that match `when`, by role and labels, and do not match `then`; or lets them cost a price.
 
         >>> import hasten
         >>> schema = hasten.Schema()
@@ -112,7 +114,11 @@ class FactorKind:
         """
         if not then:
             raise SchemaError(f"{self.name}: what does it imply? Give roles and labels, or use forbid.")
-        self._forbidden |= self._match(None, when) & ~self._match(None, then)
+        wrong = self._match(None, when) & ~self._match(None, then)
+        if price is not None:
+            check_price(self.name, price, per_unit=False)
+            return self._add_cost(wrong, price)
+        self._forbidden |= wrong
         return self
 
     def cost(self, value: float, predicate: Predicate | None = None, /, **pattern: Pattern) -> FactorKind:
@@ -121,7 +127,9 @@ class FactorKind:
             raise SchemaError(
                 f"{self.name}: a cost must be a finite number, got {value!r}. To rule tuples out, use forbid."
             )
-        chosen = self._match(predicate, pattern)
+        return self._add_cost(self._match(predicate, pattern), value)
+
+    def _add_cost(self, chosen: BoolArray, value: float) -> FactorKind:
         with np.errstate(over="ignore"):
             total = self._costs[chosen] + value
         if not np.isfinite(total).all():
@@ -180,6 +188,8 @@ class KindRule:
     weights: dict[int, FloatArray]  # by variable kind: one coefficient per label
     low: float
     high: float
+    price: float | None = None  # what breaking it costs; None if it must be kept
+    per_unit: bool = False  # whether that is for each unit by which it is missed
 
 
 def label_names(labels: Pattern, what: str) -> Collection[str]:
@@ -204,6 +214,24 @@ def check_finite(value: float, what: str) -> float:
     if not is_finite(value):
         raise SchemaError(f"{what} must be a finite number, got {value!r}.")
     return float(value)
+
+
+def check_price(rule: str, price: float | None, per_unit: bool) -> None:
+    """Refuses what is not a price for breaking a rule."""
+    if price is None:
+        if per_unit:
+            raise SchemaError(f"Rule {rule!r} has no price for each unit. Give a price, such as price=1.0.")
+    elif isinstance(price, bool) or not check_finite(price, f"Rule {rule!r}: the price") > 0.0:
+        raise SchemaError(f"Rule {rule!r}: the price of breaking it must be above 0, got {price!r}.")
+
+
+def check_whole_weight(rule: str, weight: float, label: str) -> None:
+    """Refuses weights of rules with a price whose sums would have to be compared within a tolerance."""
+    if weight != int(weight):
+        raise SchemaError(
+            f"Rule {rule!r} has a price, and the weight {weight:g} for {label!r}. Rules with a price need whole "
+            "weights: multiply its weights and limits by the same number."
+        )
 
 
 def check_weight(weight: float, rule: str, label: str) -> float:

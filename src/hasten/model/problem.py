@@ -6,6 +6,7 @@ single variables, when and if the search needs them (paper §4.1).
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -54,7 +55,7 @@ class Problem:
     """One input: minimise the costs of its labels and tables, subject to its tables and rules.
 
     Made by `Structure.problem`. `cost` is flat: variable `v` owns `cost[first[v]:first[v + 1]]`; a cost of
-    `inf` forbids a label.
+    `inf` forbids a label. Behind them are the prices of rules that may be broken (`hasten.model.prices`).
     """
 
     def __init__(
@@ -124,15 +125,18 @@ class Problem:
     @property
     def n_variables(self) -> int:
         """The number of variables."""
-        return len(self.graph.order)
+        return len(self.structure.kinds)
 
     @property
     def n_outputs(self) -> int:
         """The number of labellings, valid or not."""
-        n = 1
-        for size in np.diff(self.graph.first).tolist():
-            n *= size
-        return n
+        return math.prod(map(len, self.structure.kinds))
+
+    @property
+    def exact(self) -> Problem:
+        """This problem, in which each labelling has one labelling of the indicators (`hasten.model.prices`)."""
+        structure = self.structure.exact
+        return self if structure is self.structure else Problem(structure, self.cost, None, self.table, self.id)
 
     def alike(self, costs: FloatArray) -> Batch:
         """Returns problems that differ from this one in their costs alone: a row of flat costs for each, as a batch."""
@@ -145,8 +149,8 @@ class Problem:
         return self.cost[self.graph.first[variable] : self.graph.first[variable + 1]]
 
     def total(self, labels: Labels) -> float:
-        """Returns the cost of a labelling: inf if a table or a label's cost forbids it. Rules do not count."""
-        return float(total_cost(self.graph, self.cost, self.table, self.labels(labels)))
+        """Returns the cost of a labelling: inf if a table or a label's cost forbids it. Of rules, only prices count."""
+        return float(total_cost(self.graph, self.cost, self.table, self.values(labels)))
 
     def augmented(self, labels: Labels, weight: float | FloatArray = 1.0) -> Problem:
         """Returns this problem with a loss in its costs: every label but the given one is cheaper by `weight`.
@@ -154,14 +158,16 @@ class Problem:
         Its cheapest labelling is the one that a structured learner has to push away from: wrong, and cheap
         (loss-augmented inference, with the Hamming loss). `weight` is one number, or one for each variable.
         """
-        loss = hamming_loss(self.graph.first, self.labels(labels), weight)
-        return Problem(self.structure, self.cost - loss, None, self.table, self.id)
+        loss = hamming_loss(self.graph.first[: self.n_variables + 1], self.labels(labels), weight)
+        cost = self.cost.copy()
+        cost[: len(loss)] -= loss
+        return Problem(self.structure, cost, None, self.table, self.id)
 
     def check(self, labels: Labels) -> Check:
         """Says whether a labelling is valid, and names each constraint that it breaks."""
         from hasten.model.violations import check
 
-        return check(self, self.labels(labels))
+        return check(self, self.values(labels))
 
     def labels(self, labels: Labels) -> IntArray:
         """Returns a labelling, given by label numbers or names, as numbers; one that does not fit is an error."""
@@ -179,17 +185,24 @@ class Problem:
                 )
         return numbers
 
+    def values(self, labels: Labels) -> IntArray:
+        """Returns a labelling as numbers, with the indicators of rules that may be broken (`hasten.model.prices`)."""
+        numbers, prices = self.labels(labels), self.structure.prices
+        return numbers if prices is None else np.append(numbers, prices.complete(numbers[None])[0])
+
     def names(self, labels: IntArray) -> list[str]:
         """Returns the names of a labelling's labels."""
-        return [kind.labels[label] for kind, label in zip(self.structure.kinds, labels, strict=True)]
+        kinds = self.structure.kinds if len(labels) == self.n_variables else self.structure.all_kinds
+        return [kind.labels[label] for kind, label in zip(kinds, labels, strict=True)]
 
     def variable_names(self, names: Sequence[str] | None = None) -> tuple[str, ...]:
         """Returns what people call the variables: the names given, one for each, or their kinds and numbers.
 
-        A name that was there before gets a number.
+        A name that was there before gets a number. Indicators of rules come last.
         """
+        hidden = [kind.name for kind in self.structure.all_kinds[self.n_variables :]]
         if names is None:
-            return tuple(f"{kind.name} {v}" for v, kind in enumerate(self.structure.kinds))
+            names = [f"{kind.name} {v}" for v, kind in enumerate(self.structure.kinds)]
         if isinstance(names, str) or not isinstance(names, Iterable):
             raise ProblemError(f"The names of variables are a list, one for each of {self.n_variables}; got {names!r}.")
         given = [str(name) for name in names]
@@ -197,7 +210,7 @@ class Problem:
             raise ProblemError(f"Got {len(given)} names for {self.n_variables} variables. Give one for each.")
         seen: Counter[str] = Counter()
         unique = []
-        for name in given:
+        for name in given + hidden:
             seen[name] += 1
             unique.append(name if seen[name] == 1 else f"{name} ({seen[name]})")
         return tuple(unique)
@@ -248,7 +261,8 @@ def _flat_costs(structure: Structure, costs: Given, maximize: bool) -> FloatArra
     if maximize:
         np.negative(flat, out=flat)
     check_costs(structure, flat)
-    return flat
+    prices = structure.compiled.prices
+    return flat if prices is None else np.append(flat, prices.cost)
 
 
 def _joined_costs(structure: Structure, costs: Given) -> FloatArray:
@@ -278,9 +292,9 @@ def _joined_costs(structure: Structure, costs: Given) -> FloatArray:
 
 
 def _check_size(structure: Structure, flat: FloatArray) -> None:
-    if flat.size != structure.graph.first[-1]:
+    if flat.size != structure.n_labels:
         raise ProblemError(
-            f"Got {flat.size} costs for {structure.graph.first[-1]} labels. "
+            f"Got {flat.size} costs for {structure.n_labels} labels. "
             "Give one cost per label, in the order of the structure's variables."
         )
 

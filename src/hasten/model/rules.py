@@ -10,18 +10,29 @@ from typing import Any, TypeVar
 import numpy as np
 
 from hasten.errors import SchemaError
-from hasten.model.kinds import MAX_WEIGHT, VariableKind, check_weight, read_limits
+from hasten.model.kinds import (
+    MAX_WEIGHT,
+    VariableKind,
+    check_price,
+    check_weight,
+    check_whole_weight,
+    read_limits,
+)
 
 Term = tuple[int, str] | tuple[int, str, float]
 Item = TypeVar("Item")
 TUPLES = {tuple}  # what terms usually are
 WITHOUT_WEIGHT, WITH_OR_WITHOUT = {2}, {2, 3}  # how long they may be
 ONES = array("d", [1.0])
+FREE = 0.0, 0  # what breaking a rule costs that must be kept
 
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """A linear row over indicators: `low <= sum of weight * [variable = label] <= high`.
+    """A linear row over labels: `low <= sum of weight * [variable = label] <= high`.
+
+    With a `price` it may be broken, for that price or, with `per_unit`, for that much for each unit by which the sum is
+    too large or too small.
 
     >>> Rule.of("one of two", [(0, "person"), (1, "person")], exactly=1).high
     1.0
@@ -31,8 +42,14 @@ class Rule:
     terms: tuple[tuple[int, str, float], ...]
     low: float
     high: float
+    price: float | None = None
+    per_unit: bool = False
 
     def __post_init__(self) -> None:
+        check_price(self.name, self.price, self.per_unit)
+        if self.price is not None:
+            for _, label, weight in self.terms:
+                check_whole_weight(self.name, weight, label)
         if not sum([abs(weight) for _, _, weight in self.terms]) <= MAX_WEIGHT:  # or one is nan
             self._check_sums()
 
@@ -57,13 +74,15 @@ class Rule:
         at_most: float | None = None,
         at_least: float | None = None,
         exactly: float | None = None,
+        price: float | None = None,
+        per_unit: bool = False,
     ) -> Rule:
         """Makes a rule from (variable, label) or (variable, label, weight) terms."""
         low, high = read_limits(name, at_most, at_least, exactly)
         weighted = tuple([_read_term(name, term) for term in listed(terms, f"Rule {name!r}: the terms")])
         if not weighted:
             raise SchemaError(f"Rule {name!r} counts nothing. Give (variable, label) terms.")
-        return Rule(name, weighted, low, high)
+        return Rule(name, weighted, low, high, price, per_unit)
 
 
 def _read_term(rule: str, term: Term) -> tuple[int, str, float]:
@@ -101,26 +120,39 @@ class Terms:
         self.label = array("q")
         self.weight = array("d")
         self.low, self.high = array("d"), array("d")
+        self.price = array("d")  # 0 for rules that must be kept
+        self.per_unit = array("q")
 
-    def add(self, name: str, labels: list[int], weights: array[float], low: float, high: float) -> None:
-        """Adds a rule, given the label numbers and the weights of its terms."""
+    def add(
+        self,
+        name: str,
+        terms: tuple[list[int], array[float]],
+        limits: tuple[float, float],
+        charge: tuple[float, int] = FREE,
+    ) -> None:
+        """Adds a rule, given the label numbers and the weights of its terms, and what breaking it costs."""
+        labels, weights = terms
         self.weight.extend(weights)
         self.label.fromlist(labels)
         self.first.append(len(self.label))
-        self.low.append(low)
-        self.high.append(high)
+        self.low.append(limits[0])
+        self.high.append(limits[1])
+        self.price.append(charge[0])
+        self.per_unit.append(charge[1])
         self.names.append(name)
 
     @property
     def arrays(self) -> tuple[array[Any], ...]:
         """All of them."""
-        return self.first, self.label, self.weight, self.low, self.high
+        return self.first, self.label, self.weight, self.low, self.high, self.price, self.per_unit
 
     def copy(self) -> Terms:
         """Returns one that grows by itself."""
         copy = Terms()
         copy.names = self.names[:]
-        copy.first, copy.label, copy.weight, copy.low, copy.high = (each[:] for each in self.arrays)
+        copy.first, copy.label, copy.weight, copy.low, copy.high, copy.price, copy.per_unit = (
+            each[:] for each in self.arrays
+        )
         return copy
 
     def rules(self, kinds: Sequence[VariableKind], label_first: array[int]) -> tuple[Rule, ...]:
@@ -131,9 +163,9 @@ class Terms:
             for v, label, weight in zip(variables, self.label, self.weight, strict=True)
         ]
         return tuple(
-            Rule(name, tuple(terms[begin:end]), low, high)
-            for name, begin, end, low, high in zip(
-                self.names, self.first[:-1], self.first[1:], self.low, self.high, strict=True
+            Rule(name, tuple(terms[begin:end]), low, high, price or None, bool(per_unit))
+            for name, begin, end, low, high, price, per_unit in zip(
+                self.names, self.first[:-1], self.first[1:], *self.arrays[3:], strict=True
             )
         )
 

@@ -28,7 +28,9 @@ from hasten.model.kinds import (
     KindRule,
     Pattern,
     VariableKind,
+    check_price,
     check_weight,
+    check_whole_weight,
     label_names,
     read_limits,
 )
@@ -112,6 +114,8 @@ class Schema:
         at_most: float | None = None,
         at_least: float | None = None,
         exactly: float | None = None,
+        price: float | None = None,
+        per_unit: bool = False,
         **counted: Pattern | Mapping[str, float],
     ) -> KindRule:
         """Declares a linear rule over all variables of the named kinds, in every structure.
@@ -121,12 +125,14 @@ class Schema:
         >>> schema.rule("few people", at_most=3, entity="person").high
         3.0
 
-        A mapping gives weights: `schema.rule("budget", at_most=10, item={"large": 4, "small": 1})`.
+        A mapping gives weights: `schema.rule("budget", at_most=10, item={"large": 4, "small": 1})`. With a `price` the
+        rule may be broken, for that price or, with `per_unit`, for that much for each unit by which it is missed.
         """
         self._check_open()
         if name in self.rules:
             raise SchemaError(f"There is a rule {name!r} already. Rules have unique names.")
         low, high = read_limits(name, at_most, at_least, exactly)
+        check_price(name, price, per_unit)
         if not counted:
             raise SchemaError(f"Rule {name!r} counts nothing. Name a variable kind and its labels.")
         weights: dict[int, FloatArray] = {}
@@ -146,8 +152,10 @@ class Schema:
             for label, weight in items:
                 place = kind.label(label)
                 coefficients[place] = check_weight(coefficients[place] + check_weight(weight, name, label), name, label)
+                if price is not None:
+                    check_whole_weight(name, weight, label)
             weights[kind.index] = coefficients
-        rule = KindRule(name, weights, low, high)
+        rule = KindRule(name, weights, low, high, price, per_unit)
         self.rules[name] = rule
         return rule
 
@@ -188,6 +196,7 @@ class Schema:
             ],
             [
                 [rule.name, {k: w.tolist() for k, w in rule.weights.items()}, rule.low, rule.high]
+                + ([] if rule.price is None else [rule.price, rule.per_unit])
                 for rule in self.rules.values()
             ],
         ]

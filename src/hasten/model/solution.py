@@ -13,6 +13,7 @@ import numpy as np
 from hasten.errors import NoAnswerError, ProblemError
 from hasten.kernels.score import score_batch
 from hasten.model.batch import Batch
+from hasten.model.hidden import complete, seen
 from hasten.model.problem import Problem
 from hasten.support.arrays import BoolArray, Chosen, FloatArray, IntArray, chosen_numbers
 
@@ -78,7 +79,7 @@ class Solution:
     problem: Problem = field(repr=False)
     status: Status
     source: Source
-    values: IntArray | None = field(repr=False)  # label numbers, or None
+    values: IntArray | None = field(repr=False)  # label numbers, those of indicators behind the others; or None
     cost: float
     bound: float  # no labelling costs less; -inf where nothing is known
     valid: bool
@@ -90,7 +91,7 @@ class Solution:
         """The label number of each variable."""
         if self.values is None:
             raise NoAnswerError(f"{self.status} {self.reason}".rstrip())
-        return self.values
+        return self.values[: self.problem.n_variables]
 
     @property
     def names(self) -> list[str]:
@@ -131,7 +132,7 @@ class Solutions(Sequence[Solution]):
     """
 
     batch: Batch
-    labels: IntArray  # flat: problem p owns variable_at[p]:variable_at[p + 1]; -1 without a labelling
+    values: IntArray  # flat: problem p owns batch.variable_at[p]:batch.variable_at[p + 1], its indicators last; or -1
     cost: FloatArray  # (n,)
     bound: FloatArray  # (n,)
     valid: BoolArray  # (n,)
@@ -143,13 +144,13 @@ class Solutions(Sequence[Solution]):
     @classmethod
     def of(cls, batch: Batch, answers: Sequence[Solution]) -> Solutions:
         """Gathers single answers."""
-        labels = np.full(batch.variable_at[-1], -1, dtype=np.int64)
+        values = np.full(batch.variable_at[-1], -1, dtype=np.int64)
         for p, answer in enumerate(answers):
             if answer.values is not None:
-                labels[batch.variable_at[p] : batch.variable_at[p + 1]] = answer.values
+                values[batch.variable_at[p] : batch.variable_at[p + 1]] = answer.values
         return cls(
             batch,
-            labels,
+            values,
             np.array([answer.cost for answer in answers], dtype=np.float64),
             np.array([answer.bound for answer in answers], dtype=np.float64),
             np.array([answer.valid for answer in answers], dtype=bool),
@@ -164,7 +165,7 @@ class Solutions(Sequence[Solution]):
         """Puts the answers to the parts of a batch, in their order, together again."""
         if not parts:
             return cls.of(batch, [])
-        arrays = ([getattr(part, name) for part in parts] for name in ("labels", *_EACH))
+        arrays = ([getattr(part, name) for part in parts] for name in ("values", *_EACH))
         starts = accumulate((len(part) for part in parts), initial=0)
         reasons = {at + p: why for at, part in zip(starts, parts, strict=False) for p, why in part.reasons.items()}
         return cls(batch, *(np.concatenate(each) for each in arrays), reasons=reasons)
@@ -178,13 +179,13 @@ class Solutions(Sequence[Solution]):
         n_costs: IntArray | None = None,
         computed: FloatArray | None = None,
     ) -> Solutions:
-        """Scores what a search found, flat labels, and says how it went.
+        """Scores what a search found, flat labels, and says how it went. Indicators are set as the others say.
 
         `done` tells which searches came to an end: all, unless given. `n_costs` counts the variables whose costs
         were computed: all, unless given. `computed` holds the costs that a lazy search asked for; where it did not
         ask for all, the cost is nan.
         """
-        n = len(batch)
+        n, labels = len(batch), complete(batch, labels)
         total, valid = np.empty(n), np.empty(n, dtype=bool)
         arrays = batch.arrays if computed is None else batch.arrays._replace(cost=computed)
         score_batch(arrays, labels, total, valid)
@@ -225,7 +226,7 @@ class Solutions(Sequence[Solution]):
             problem,
             STATUSES[status],
             SOURCES[self.source[p]],
-            self.labels[at[p] : at[p + 1]] if _ANSWERED[status] or self.valid[p] else None,
+            self.values[at[p] : at[p + 1]] if _ANSWERED[status] or self.valid[p] else None,
             float(self.cost[p]),
             float(self.bound[p]),
             bool(self.valid[p]),
@@ -240,6 +241,11 @@ class Solutions(Sequence[Solution]):
     def by(self, source: Source) -> BoolArray:
         """Tells which answers came from this step."""
         return np.asarray(self.source == _NUMBER[source])
+
+    @property
+    def labels(self) -> IntArray:
+        """The label numbers, flat: problem p owns `batch.seen_at[p]:batch.seen_at[p + 1]`; -1 without a labelling."""
+        return self.values[seen(self.batch)] if self.batch.priced else self.values
 
     @property
     def score(self) -> FloatArray:
@@ -274,19 +280,19 @@ class Solutions(Sequence[Solution]):
         reasons = self.reasons
         if reasons:
             reasons = {n: reasons[p] for n, p in enumerate(numbers.tolist()) if p in reasons}
-        return Solutions(self.batch.select(numbers), self.labels[self.batch.places(numbers)], *each, reasons=reasons)
+        return Solutions(self.batch.select(numbers), self.values[self.batch.places(numbers)], *each, reasons=reasons)
 
     def replace(self, chosen: Chosen, others: Solutions) -> Solutions:
         """Returns these answers with others, to the same problems, in place of some, by number or by a mask."""
         numbers = chosen_numbers(chosen, len(self))
         places = self.batch.places(numbers)
-        if len(others) != numbers.size or len(others.labels) != places.size:
+        if len(others) != numbers.size or len(others.values) != places.size:
             raise ProblemError(
-                f"Got {len(others)} answers, with {len(others.labels)} labels, to replace {numbers.size}, with "
+                f"Got {len(others)} answers, with {len(others.values)} labels, to replace {numbers.size}, with "
                 f"{places.size}. Give one for each, to the same problem."
             )
-        changed = {name: getattr(self, name).copy() for name in ("labels", *_EACH)}
-        changed["labels"][places] = others.labels
+        changed = {name: getattr(self, name).copy() for name in ("values", *_EACH)}
+        changed["values"][places] = others.values
         for name in _EACH:
             changed[name][numbers] = getattr(others, name)
         replaced = set(numbers.tolist()) if self.reasons else set()
@@ -298,7 +304,7 @@ class Solutions(Sequence[Solution]):
         """Returns a search's answers scored by all costs, where the costs were lazy."""
         if not self.batch.lazy:
             return self
-        return Solutions.scored(self.batch.resolved(), self.labels, ~self.has(Status.DEAD_END), self.n_costs)
+        return Solutions.scored(self.batch.resolved(), self.values, ~self.has(Status.DEAD_END), self.n_costs)
 
     def __repr__(self) -> str:
         return f"Solutions({len(self)}, valid={self.valid.mean() if len(self) else 1:.3f})"

@@ -28,9 +28,11 @@ from hasten.model.compile import (
     compile_rows,
     compile_variables,
 )
-from hasten.model.kinds import FactorKind, Pattern, VariableKind, label_names, read_limits
-from hasten.model.rules import Rule, Term, Terms, as_terms, listed, read_quickly
+from hasten.model.kinds import FactorKind, VariableKind
+from hasten.model.prices import Charges, Priced, Prices, put_prices
+from hasten.model.rules import Rule, Terms, listed
 from hasten.model.schema import Schema
+from hasten.model.stating import Stating
 from hasten.support.arrays import FloatArray, IntArray, ints, offsets, ranges, sizes_of
 from hasten.support.cache import Cache
 
@@ -55,15 +57,16 @@ class Factor:
 class Compiled:
     """What all structures of one shape share: its arrays, and what was made of these since."""
 
-    def __init__(self, graph: Graph, row_names: tuple[str, ...]) -> None:
+    def __init__(self, graph: Graph, row_names: tuple[str, ...], prices: Prices | None = None) -> None:
         self.graph = graph
         self.row_names = row_names
+        self.prices = prices  # of rules that may be broken
         self.reductions: dict[int | None, Reduction] = {}  # by `max_join`: see hasten.model.elimination
         self.relaxed: Reduction | None = None  # see there, too
         self.n_bytes = graph.buffer.nbytes
 
-    def __reduce__(self) -> tuple[type[Compiled], tuple[Graph, tuple[str, ...]]]:
-        return Compiled, (self.graph, self.row_names)  # a copy lies elsewhere: what holds addresses is made anew
+    def __reduce__(self) -> tuple[type[Compiled], tuple[Graph, tuple[str, ...], Prices | None]]:
+        return Compiled, (self.graph, self.row_names, self.prices)  # what holds addresses is made anew
 
     def keep(self) -> None:
         """Counts as using it: it is kept until enough others have been used since."""
@@ -94,7 +97,7 @@ class Compiled:
 _KEPT = Cache[Compiled, Compiled](MAX_KEPT)
 
 
-class _Scopes:
+class Scopes:
     """The variables and factors of a structure, as flat arrays that grow."""
 
     def __init__(self) -> None:
@@ -110,7 +113,7 @@ class _Scopes:
         return self.kind.tobytes(), self.factor_kind.tobytes(), self.scope.tobytes()
 
 
-class Structure:
+class Structure(Stating):
     """A topology: `add` variables, `connect` factors, state `rule`s; then make problems of it.
 
     The search assigns variables in the order they were added, unless `search_order` says otherwise. The first
@@ -124,9 +127,10 @@ class Structure:
         self._order: tuple[int, ...] | None = None
         self._own = NONE_OWN  # the tables that each problem brings
         self._closed = False
-        self._scopes = _Scopes()
+        self._scopes = Scopes()
         self._compiled_scopes: tuple[Fields, Fields] | None = None  # once structures with more rules share it
         self._terms = Terms()
+        self._exact = False  # whether labellings are counted: see `hasten.model.prices`
         self._opened = Cache[Own, Structure](MAX_OPENED)
         self._ways: Cache[tuple[str, ...], Way] = Cache(MAX_OPENED)  # of tables by the names of their kinds
 
@@ -163,60 +167,6 @@ class Structure:
         self._scopes.factor_kind.append(kind.index)
         self._scopes.scope.extend(scope)
         return len(self.factors) - 1
-
-    def rule(
-        self,
-        name: str,
-        terms: Iterable[Term],
-        *,
-        at_most: float | None = None,
-        at_least: float | None = None,
-        exactly: float | None = None,
-    ) -> int:
-        """Adds a linear rule over (variable, label) or (variable, label, weight) terms; returns its number."""
-        self._check_open()
-        given = terms if isinstance(terms, list | tuple) else listed(terms, f"Rule {name!r}: the terms")
-        read = read_quickly(given, self._scopes.first, self._scopes.places)
-        if read is None:
-            self._add_rule(Rule.of(name, given, at_most=at_most, at_least=at_least, exactly=exactly))
-        else:
-            self._terms.add(name, *read, *read_limits(name, at_most, at_least, exactly))
-        return len(self._terms.names) - 1
-
-    def exactly_one(self, name: str, terms: Iterable[Term]) -> int:
-        """Says that one of some (variable, label) terms holds, and no other; returns the rule's number."""
-        return self.rule(name, terms, exactly=1)
-
-    def at_most_one(self, name: str, terms: Iterable[Term]) -> int:
-        """Says that no two of some (variable, label) terms hold; returns the rule's number."""
-        return self.rule(name, terms, at_most=1)
-
-    def all_different(self, name: str, variables: Iterable[int], *, but: Pattern = ()) -> list[int]:
-        """Says that no two of some variables have the same label, `but` for some labels; returns the rules' numbers."""
-        chosen = [self._check_variable(v, f"Rule {name!r}") for v in listed(variables, f"Rule {name!r}: the variables")]
-        free = set(label_names(but, f"Rule {name!r}: but"))
-        holders: dict[str, list[int]] = {}
-        for v in dict.fromkeys(chosen):
-            for label in self.kinds[v].labels:
-                holders.setdefault(label, []).append(v)
-        if len(set(chosen)) < len(chosen):
-            raise SchemaError(f"Rule {name!r} names a variable twice, which cannot differ from itself.")
-        unknown = free - holders.keys()
-        if unknown:
-            raise SchemaError(f"Rule {name!r}: no variable has the label {', '.join(sorted(unknown))}.")
-        return [
-            self.rule(f"{name}: {label}", [(v, label) for v in having], at_most=1)
-            for label, having in holders.items()
-            if label not in free and len(having) > 1
-        ]
-
-    def implies(self, name: str, when: Term | Iterable[Term], then: Term | Iterable[Term]) -> int:
-        """Says that where all terms of `when` hold, one of `then` does; returns the rule's number.
-
-        A term is (variable, label). Where one factor has all of them in its scope, `FactorKind.imply` is faster.
-        """
-        condition, result = as_terms(name, when), as_terms(name, then)
-        return self.rule(name, [*condition, *((*term, -1.0) for term in result)], at_most=len(condition) - 1)
 
     def search_order(self, variables: Sequence[int]) -> None:
         """Says in which order the search assigns the variables."""
@@ -259,14 +209,24 @@ class Structure:
         return len(self.kinds)
 
     @property
-    def rules(self) -> tuple[Rule, ...]:
-        """The rules stated for it, in their order; those of the schema hold as well."""
-        return self._terms.rules(self.kinds, self._scopes.first)
+    def prices(self) -> Prices | None:
+        """What breaking rules costs, for those that may be broken; None if all must be kept."""
+        return self.compiled.prices
 
     @property
-    def n_rules(self) -> int:
-        """How many these are."""
-        return len(self._terms.names)
+    def all_kinds(self) -> list[VariableKind]:
+        """The kinds of all variables of its graph: its own, then the indicators of rules that may be broken."""
+        prices = self.compiled.prices
+        return self.kinds if prices is None else [*self.kinds, *prices.kinds]
+
+    @cached_property
+    def exact(self) -> Structure:
+        """This structure, in which each labelling has one labelling of the indicators (`hasten.model.prices`)."""
+        if self.compiled.prices is None:
+            return self
+        copy = self._copy()
+        copy._own, copy._exact, copy._closed = self._own, True, True
+        return copy
 
     @property
     def n_labels(self) -> int:
@@ -284,30 +244,56 @@ class Structure:
         self._closed = True
         names = (*self.schema.rules, *self._terms.names)
         terms = tuple([each.tobytes() for each in self._terms.arrays])
-        key = (self._scopes.key, self._order, self._own, names, terms)
+        key = (self._scopes.key, self._order, self._own, names, terms, self._exact)
         compiled = self.schema._compiled.get(key)
         if compiled is None:
-            variables, factors = self._variables_and_factors()
-            graph = compile_graph(variables, factors, compile_rows(variables, self._rows()))
-            compiled = self.schema._compiled.setdefault(key, Compiled(graph, names))
+            rows, names, prices = self._priced(names)
+            variables, factors = self._variables_and_factors() if prices is None else self._with_indicators(prices)
+            graph = compile_graph(variables, factors, compile_rows(variables, rows))
+            compiled = self.schema._compiled.setdefault(key, Compiled(graph, names, prices))
         compiled.keep()
         return compiled
+
+    def _priced(self, names: tuple[str, ...]) -> Priced:
+        """Returns the rows of all rules, which are named, and what breaking them costs."""
+        rows, prices = self._rows(), self._terms.price
+        if not any(prices) and all(rule.price is None for rule in self.schema.rules.values()):
+            return Priced(rows, names, None)
+        rules = self.schema.rules.values()
+        charges = Charges(
+            np.array([*(rule.price or 0.0 for rule in rules), *prices]),
+            ints([*(rule.per_unit for rule in rules), *self._terms.per_unit]),
+        )
+        return put_prices(np.array(self._scopes.first), rows, names, charges, self._exact)
+
+    def _with_indicators(self, prices: Prices) -> tuple[Fields, Fields]:
+        """Returns what is compiled of all but the rules, with an indicator for each rule that has a price."""
+        n = len(self.kinds)
+        first = np.concatenate([np.array(self._scopes.first), prices.label_first[1:]])
+        return self._compile_scopes(first, np.append(self._search_order, np.arange(n, n + len(prices))))
 
     def _variables_and_factors(self) -> tuple[Fields, Fields]:
         """Returns what is compiled of all but the rules."""
         if self._compiled_scopes is not None:
             return self._compiled_scopes
-        if self._order is not None and len(self._order) != len(self.kinds):
+        return self._compile_scopes(np.array(self._scopes.first), self._search_order)
+
+    @property
+    def _search_order(self) -> IntArray:
+        if self._order is None:
+            return np.arange(len(self.kinds))
+        if len(self._order) != len(self.kinds):
             raise SchemaError("Variables were added after search_order. Call it last.")
-        scopes = self._scopes
-        order = np.arange(len(self.kinds)) if self._order is None else ints(self._order)
-        variables = compile_variables(np.array(scopes.first), order)
+        return ints(self._order)
+
+    def _compile_scopes(self, first: IntArray, order: IntArray) -> tuple[Fields, Fields]:
+        scopes, variables = self._scopes, compile_variables(first, order)
         factors = self.schema._moulds.cast(np.array(scopes.factor_kind), np.array(scopes.scope), self._own)
         return variables, compile_factors(variables, factors)
 
     def _rows(self) -> Rows:
         """Returns the rules of the schema, then those of this structure."""
-        own = Rows(*map(np.array, self._terms.arrays))
+        own = Rows(*map(np.array, self._terms.arrays[:5]))
         rules = self.schema.rules.values()
         if not rules:
             return own
@@ -383,30 +369,6 @@ class Structure:
         copy.kinds, copy.factors, copy._order, copy._scopes = self.kinds, self.factors, self._order, self._scopes
         copy._terms = self._terms.copy()
         return copy
-
-    def _check_open(self) -> None:
-        if self._closed:
-            raise SchemaError("This structure is in use: its first problem closed it. Start another one.")
-
-    def _check_variable(self, variable: int, *what: str) -> int:
-        if type(variable) is int and 0 <= variable < len(self.kinds):
-            return variable
-        if not isinstance(variable, int | np.integer) or not 0 <= variable < len(self.kinds):
-            raise SchemaError(
-                f"{': '.join(what)}: there is no variable {variable!r}. This structure has {len(self.kinds)}."
-            )
-        return int(variable)
-
-    def _add_rule(self, rule: Rule) -> None:
-        """Adds a rule, or says which of its terms names no variable or label."""
-        read = read_quickly(rule.terms, self._scopes.first, self._scopes.places)
-        if read is None:
-            labels = []
-            for variable, label, _ in rule.terms:
-                v = self._check_variable(variable, f"Rule {rule.name!r}")
-                labels.append(self._scopes.first[v] + self.kinds[v].label(label))
-            read = labels, array("d", [weight for _, _, weight in rule.terms])
-        self._terms.add(rule.name, *read, rule.low, rule.high)
 
     def __repr__(self) -> str:
         return f"Structure({len(self.kinds)} variables, {len(self.factors)} factors, {self.n_rules} rules)"

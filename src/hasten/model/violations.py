@@ -1,8 +1,8 @@
-"""Validity in words: which constraints a labelling breaks, and what each would have needed."""
+"""Validity in words: which constraints a labelling breaks, what each would have needed, and what breaking it costs."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -21,6 +21,7 @@ class Violation:
     variables: tuple[int, ...]
     labels: tuple[str, ...]
     message: str
+    price: float | None = None  # what breaking it costs; None if it must be kept
 
     def __str__(self) -> str:
         return self.message
@@ -31,6 +32,12 @@ class Check:
     """Whether a labelling is valid; true if it is. Printed, it names what is broken."""
 
     violations: tuple[Violation, ...]
+    paid: tuple[Violation, ...] = ()  # rules that are broken for their price, which leaves the labelling valid
+
+    @property
+    def price(self) -> float:
+        """What the broken rules that have a price cost together; the labelling's cost has it."""
+        return sum((each.price or 0.0 for each in self.paid), 0.0)
 
     @property
     def valid(self) -> bool:
@@ -41,12 +48,14 @@ class Check:
         return self.valid
 
     def __str__(self) -> str:
-        return "\n".join(map(str, self.violations)) or "valid"
+        broken = [str(each) for each in self.violations] or ["valid"]
+        return "\n".join([*broken, *(f"{each}; this costs {each.price:g}" for each in self.paid)])
 
 
 def check(problem: Problem, labels: IntArray) -> Check:
-    """Names every label, table and rule that a labelling breaks."""
-    return Check((*_labels(problem, labels), *_factors(problem, labels), *_rows(problem, labels)))
+    """Names every label, table and rule that a labelling breaks, given with the indicators of rules with a price."""
+    broken = (*_labels(problem, labels), *_factors(problem, labels), *_rows(problem, labels))
+    return Check(broken, tuple(_paid(problem, labels)))
 
 
 def _labels(problem: Problem, labels: IntArray) -> list[Violation]:
@@ -113,16 +122,35 @@ def _rows(problem: Problem, labels: IntArray) -> list[Violation]:
     for r, name in enumerate(problem.structure.compiled.row_names):
         if row_holds(graph, r, labels):
             continue
-        value, low, high = row_sum(graph, r, labels)[0], graph.row_low[r], graph.row_high[r]
-        cells = range(graph.row_first[r], graph.row_first[r + 1])
-        counted = [
-            int(graph.row_variable[c])
-            for c in cells
-            if graph.first[graph.row_variable[c]] + labels[graph.row_variable[c]] == graph.row_label[c]
-        ]
-        words = tuple(problem.structure.kinds[v].labels[labels[v]] for v in counted)
-        listed = ", ".join(f"{word} for variable {v}" for word, v in zip(words, counted, strict=True))
-        wanted = f"exactly {low:g}" if low == high else f"at most {high:g}" if value > high else f"at least {low:g}"
-        message = f"{name}: needs {wanted}, got {value:g} ({listed or 'nothing counted'})"
-        found.append(Violation(name, tuple(counted), words, message))
+        value, limits = row_sum(graph, r, labels)[0], (graph.row_low[r], graph.row_high[r])
+        cells = slice(graph.row_first[r], graph.row_first[r + 1])
+        found.append(_missed(problem, labels, name, graph.row_label[cells], value, limits))
     return found
+
+
+def _paid(problem: Problem, labels: IntArray) -> list[Violation]:
+    """Names the rules that are broken for their price."""
+    prices = problem.structure.prices
+    if prices is None:
+        return []
+    seen, found = labels[: problem.n_variables], []
+    sums, numbers = prices.sums(seen[None])[0].tolist(), prices.complete(seen[None])[0].tolist()
+    for rule, value, number in zip(prices.indicators, sums, numbers, strict=True):
+        if number > 0:
+            missed = _missed(problem, labels, rule.name, rule.label, value, (rule.low, rule.high))
+            found.append(replace(missed, price=float(rule.cost[number])))
+    return found
+
+
+def _missed(
+    problem: Problem, labels: IntArray, name: str, terms: IntArray, value: float, limits: tuple[float, float]
+) -> Violation:
+    """Says what a rule counted, given the label numbers of its terms and what they come to, and what it needs."""
+    low, high = limits
+    chosen = problem.graph.first[:-1] + labels
+    counted = np.flatnonzero(np.isin(chosen, terms)).tolist()
+    words = tuple(problem.structure.kinds[v].labels[labels[v]] for v in counted)
+    listed = ", ".join(f"{word} for variable {v}" for word, v in zip(words, counted, strict=True))
+    wanted = f"exactly {low:g}" if low == high else f"at most {high:g}" if value > high else f"at least {low:g}"
+    message = f"{name}: needs {wanted}, got {value:g} ({listed or 'nothing counted'})"
+    return Violation(name, tuple(counted), words, message)

@@ -25,6 +25,7 @@ from hasten.support.child import Child
 from hasten.support.clock import LeftBehindError, run_waiting
 
 LATE = 0.02  # seconds after its own limit that HiGHS is asked to stop
+MAX_DENSE = 40_000  # entries of a matrix that is multiplied as a whole
 NATIVE = ("highs", "gurobi")  # solvers that take a program as it is
 _FIELDS = ("low", "high", "whole", "row_first", "row_column", "row_weight", "row_low", "row_high")
 
@@ -129,6 +130,7 @@ class NativeGurobi:
         self._model = model = gurobipy.Model(env=environment)
         n, first = program.n_columns, program.row_first
         listed = list(model.addVars(n, lb=program.low.tolist(), ub=program.high.tolist()).values())
+        self._listed = listed
         self._columns: Any = gurobipy.MVar.fromlist(listed)  # whose attributes are arrays
         for column, whole, low, high in zip(listed, program.whole, program.low, program.high, strict=True):
             if whole:
@@ -157,7 +159,7 @@ class NativeGurobi:
     def solve(self, cost: FloatArray, seconds: float) -> Said:
         """Minimises for some costs."""
         model, codes = self._model, self._gurobi.GRB
-        self._columns.Obj = cost
+        model.setAttr("Obj", self._listed, cost.tolist())
         if seconds != self._limit:
             self._limit = seconds
             model.setParam("TimeLimit", codes.INFINITY if math.isinf(seconds) else max(0.0, seconds))
@@ -207,14 +209,26 @@ class Checker:
         whole = np.bincount(self._row[odd], minlength=program.n_rows) == 0
         self._least, self._most = row_limits(program.row_low, whole, -1), row_limits(program.row_high, whole, 1)
         self._all_whole = bool(program.whole.all())
+        self._dense: FloatArray | None = None
+        if program.n_rows * program.n_columns <= MAX_DENSE:  # one product is faster than three steps
+            self._dense = np.zeros((program.n_rows, program.n_columns))
+            np.add.at(self._dense, (self._row, program.row_column), program.row_weight)
 
     def __call__(self, found: Sequence[float] | FloatArray) -> FloatArray:
         """Returns a solver's values, whole where they must be; those that break a row are refused."""
-        program, x = self._program, np.array(found)
-        near = np.rint(x)
-        x = near if self._all_whole else np.where(program.whole, near, x)
-        x = np.minimum(np.maximum(x, program.low), program.high) + 0.0
-        activity = np.bincount(self._row, program.row_weight * x[program.row_column], program.n_rows)
+        program, values = self._program, np.asarray(found, dtype=np.float64)
+        x: FloatArray = np.rint(values)
+        if not self._all_whole:
+            x = np.where(program.whole, x, values)
+        np.maximum(x, program.low, out=x)
+        np.minimum(x, program.high, out=x)
+        x += 0.0  # no negative zero
+        activity: FloatArray
+        if self._dense is not None:
+            activity = self._dense @ x
+        else:
+            summed = np.bincount(self._row, program.row_weight * x[program.row_column], program.n_rows)
+            activity = np.asarray(summed, dtype=np.float64)
         if (activity < self._least).any() or (activity > self._most).any():
             row = program.rows[int(np.flatnonzero((activity < self._least) | (activity > self._most))[0])]
             raise SolverWrong(f"{self._name} returned values that break the row {row!r}.")

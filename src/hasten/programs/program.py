@@ -17,13 +17,13 @@ from hasten.model.schema import Schema
 from hasten.model.solution import Solution, Solutions, Status
 from hasten.model.structure import Structure
 from hasten.programs.answer import Answer, Answers
-from hasten.programs.answering import Answering, clock_for
 from hasten.programs.costs import CostMap
 from hasten.programs.describe import describe
 from hasten.programs.kinds import Kinds
 from hasten.programs.libraries import state
-from hasten.programs.native import NATIVE, highs_is_elsewhere
+from hasten.programs.native import NATIVE, Said, highs_is_elsewhere
 from hasten.programs.recognise import Recognised, recognise
+from hasten.programs.solving import Solving
 from hasten.programs.statement import Statement
 from hasten.solvers import Progress, Solver, check_solver
 from hasten.support.arrays import FloatArray, floats
@@ -47,7 +47,7 @@ class Program:
         self._found: Recognised | str | None = None
         self._kinds: Kinds | None = None
         self._last: Kinds | None = None  # those before the constraints changed
-        self._answering = Answering(statement)
+        self._solving = Solving(statement)
         self._checked: set[str] = set()  # names of solvers that are there
         self._changed = 0  # calls in a row that brought other constraints
 
@@ -171,17 +171,18 @@ class Program:
         c, seconds = self._objective(objective), math.inf if time_limit is None else time_limit
         if isinstance(self._recognised, str):
             return self._solve_as_given(c, solver, seconds)
+        structure = self.structure
+        if isinstance(solver, str) and self._solving.takes_as_given(solver):
+            _, budget, now = self._solving.direct(solver, structure)
+            if not budget.proves():
+                native, started = self._solving.native(solver), now()
+                said = native.solve(self._sign * c, seconds)
+                budget.solved(now() - started)
+                return self._said(c, said)
         asked, space = self._available(solver), self.recognised.space
-        prove = self._answering.pace.prove_first()
-        if not prove and self._answering.takes_as_given(asked):
-            now = clock_for(asked)
-            started = now()
-            answer = self._solve_as_given(c, asked, seconds)
-            self._answering.pace.took(False, 1, now() - started)
-            return answer
-        structure, cost = self.structure, self._map.one(c, self._sign, 0.0)  # the constant would blur the proof
-        problem = Problem(structure, cost, None, structure.graph.table, 0)
-        found = self._answering.solve_one(problem, self._sign * c, space, asked, seconds, prove)
+        cost = self._map.one(c, self._sign, 0.0)  # the constant would blur the proof
+        thrift = self._solving.thrift(asked, (self._sign * c)[None], space)
+        found = thrift.one(Problem(structure, cost, None, structure.graph.table, 0), seconds)
         x = None if found.values is None else space.values(found.values)
         bound = found.bound + self._sign * self.statement.constant
         return self._answer(c, found.status, x, bound, found.proved, found.status.value, found.reason)
@@ -204,8 +205,8 @@ class Program:
             answers = [self.solve(objective=c, solver=solver, time_limit=time_limit) for c in matrix]
             return Answers.of(self.statement, answers)
         batch, asked = self.structure.batch(self._map.many(matrix, self._sign, 0.0)), self._available(solver)
-        space, costs = self.recognised.space, self._sign * matrix
-        found = self._answering.solve_many(batch, costs, space, asked, seconds, progress)
+        thrift = self._solving.thrift(asked, self._sign * matrix, self.recognised.space)
+        found = thrift.many(batch, seconds, progress)
         x = self.values(found)
         value = self.statement.values_of(x, matrix)
         bound = self._sign * found.bound + self.statement.constant
@@ -227,7 +228,7 @@ class Program:
             f" in {self._changed} calls in a row" if self._changed > 1 else "",
         )
         self._last = self._kinds or self._last
-        self._found, self._kinds, self._answering = None, None, Answering(new)
+        self._found, self._kinds, self._solving = None, None, Solving(new)
         self._forget()
 
     def describe(self) -> str:
@@ -249,7 +250,7 @@ class Program:
 
     def _available(self, solver: str | Solver) -> str | Solver:
         """Returns the solver to ask: where HiGHS cannot be loaded, nor given the program as it is, CP-SAT instead."""
-        missing = solver == "highs" and highs_is_elsewhere() and not self._answering.takes_as_given(solver)
+        missing = solver == "highs" and highs_is_elsewhere() and not self._solving.takes_as_given(solver)
         return "cpsat" if missing else solver
 
     def _solve_as_given(self, c: FloatArray, solver: str | Solver, seconds: float) -> Answer:
@@ -257,12 +258,12 @@ class Program:
             raise ProgramError(f"{self.only_solver} That takes one of the solvers {' and '.join(NATIVE)}.")
         if self.statement.tables or len(self.statement.products.left):
             raise ProgramError(f"{self.only_solver} But no solver here takes tables or products with such variables.")
-        said = self._answering.native(solver).solve(self._sign * c, seconds)
+        return self._said(c, self._solving.native(solver).solve(self._sign * c, seconds), f"{self.only_solver} ")
+
+    def _said(self, c: FloatArray, said: Said, why: str = "") -> Answer:
+        """Returns what a solver says of the program as it is."""
         bound = said.bound + self._sign * self.statement.constant
-        if said.x is not None and said.status is Status.SOLVED:
-            bound = self._sign * self.statement.value(said.x, c)
-        how = f"{self.only_solver} {said.status.value}".lstrip()
-        return self._answer(c, said.status, said.x, bound, False, how, said.reason)
+        return self._answer(c, said.status, said.x, bound, False, why + said.status.value, said.reason)
 
     def _answer(
         self, c: FloatArray, status: Status, x: FloatArray | None, bound: float, proved: bool, how: str, reason: str
@@ -272,6 +273,7 @@ class Program:
         value = self._sign * math.inf
         if x is not None:
             value = program.value(x, c)
+            bound = self._sign * value if status is Status.SOLVED else bound
             if value >= program.cutoff:  # which only files set that minimise
                 status = Status.INFEASIBLE if status.optimal else Status.NO_TIME
                 bound = math.inf if status is Status.INFEASIBLE else bound

@@ -155,9 +155,11 @@ class Certifier:
                 f"{k:,} labellings of {problem.n_variables:,} variables are too many to hold: at most "
                 f"{MOST_RANKED:,} labels in all. Ask for fewer."
             )
-        arrays, reduction = arrays_of(problem), reduce(problem.structure.compiled, self.max_join)
+        one = problem.exact  # each labelling once
+        arrays, reduction = arrays_of(one), reduce(one.structure.compiled, self.max_join)
+        n_variables = len(one.graph.order)
         costs, slots = np.empty(n), np.empty(n, dtype=np.int64)
-        labels = np.empty(n * problem.n_variables, dtype=np.int64)
+        labels = np.empty(n * n_variables, dtype=np.int64)
         values, facts = np.empty(2), np.empty(3, dtype=np.int64)
         found = several.Ranking(costs, slots, labels, values, facts)
         clock, sweeps = self._clock(1) or Clock(), min(RANKED_SWEEPS, self.max_sweeps)
@@ -171,9 +173,9 @@ class Certifier:
         proved, bound = bool(facts[several.RANKED_ALL]), float(values[several.RANKED_BOUND])
         n_found = int(facts[several.N_FOUND])
         bound = float(costs[0]) if proved and n_found else bound
-        rows = labels.reshape(n, problem.n_variables)
+        rows = labels.reshape(n, n_variables)
         solutions = tuple(
-            Solution(problem, status, Source.BOUND, rows[slot], cost, min(bound, cost), True, problem.n_variables)
+            Solution(problem, status, Source.BOUND, rows[slot], cost, min(bound, cost), True, n_variables)
             for status, slot, cost in zip(
                 statuses(n_found, proved), slots[:n_found].tolist(), costs[:n_found].tolist(), strict=True
             )
@@ -184,7 +186,8 @@ class Certifier:
         """Returns what the best labelling with each label costs, each proved as far as the effort goes."""
         _check_one(problem)
         best = self(problem)
-        first, cost = problem.graph.first, problem.cost
+        first = problem.graph.first[: problem.n_variables + 1]
+        cost = problem.cost[: first[-1]]
         least, proved = np.full(cost.size, np.inf), np.full(cost.size, best.proved)
         variable = np.repeat(np.arange(problem.n_variables), np.diff(first))
         asked = np.isfinite(cost)
@@ -227,7 +230,7 @@ class Certifier:
         """Certifies one problem: as a batch of one, without what only batches need."""
         arrays, structure = arrays_of(problem), problem.structure
         start = self._checked_messages((structure,))
-        labels = np.empty(structure.n_variables, dtype=np.int64)
+        labels = np.empty(len(structure.graph.order), dtype=np.int64)
         values, facts = np.empty((3, 1)), np.empty((5, 1), dtype=np.int64)
         values[BEST] = np.inf
         proofs = Proofs(labels, values, facts)

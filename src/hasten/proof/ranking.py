@@ -78,7 +78,7 @@ class MinMarginals:
     @property
     def margin(self) -> FloatArray:
         """For each variable, how much the answer's cost rises at least if the variable has any other label."""
-        excess, own = self.excess.copy(), self.problem.graph.first[:-1] + self.best.labels
+        excess, own = self.excess.copy(), self.problem.graph.first[: self.problem.n_variables] + self.best.labels
         excess[own] = np.inf
         return np.array([each.min(initial=np.inf) for each in self._by_variable(excess)])
 

@@ -51,13 +51,13 @@ def given(batch: Batch, found: Solutions | None) -> tuple[IntArray, FloatArray]:
         return np.full(batch.variable_at[-1], -1, dtype=np.int64), values
     if len(found) != n:
         raise ProblemError(f"Got {len(found)} answers for {n} problems. Give one for each.")
-    if len(found.labels) != batch.variable_at[-1]:
+    if len(found.values) != batch.variable_at[-1]:
         raise ProblemError(
-            f"Got {len(found.labels)} labels for {batch.variable_at[-1]} variables: these are other problems."
+            f"Got {len(found.values)} labels for {batch.variable_at[-1]} variables: these are other problems."
         )
-    scored = Solutions.scored(batch, found.labels.copy())
+    scored = Solutions.scored(batch, found.values.copy())
     values[BEST] = np.where(scored.valid, scored.cost, np.inf)
-    return scored.labels, values
+    return scored.values, values
 
 
 # By outcome (proved, open, infeasible, stopped), and by whether there is an answer.

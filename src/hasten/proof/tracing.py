@@ -61,7 +61,7 @@ class ProofRecorder:
             )
         self.problem = problem
         self.names = names
-        self.variables = list(range(problem.n_variables))  # what the graph at hand calls 0, 1, 2, …
+        self.variables = list(range(len(problem.graph.order)))  # what the graph at hand calls 0, 1, 2, …
         self.eliminated: tuple[int, ...] = ()
         self.reduction = reduction
         self.tables = {
@@ -110,7 +110,7 @@ class ProofRecorder:
         text = verdict(solution)
         if self.left_out:
             text = f"({count(self.left_out, 'step')} of branching not written down.) {text}"
-        labels = None if solution.values is None else tuple(solution.names)
+        labels = None if solution.values is None else tuple(self.problem.names(solution.values))
         steps.append(ProofStep(last, text, solution.cost, solution.bound, labels, n_nodes=n_nodes))
         eliminated = tuple(self.names[v] for v in self.eliminated)
         return ProofTrace(
@@ -187,8 +187,8 @@ class ProofRecorder:
             raise EnoughError
         constant = call(plan, *rest)
         kept = plan.keep.tolist()
-        out = self.problem.n_variables - len(kept)
-        self.eliminated = tuple(v for v in range(self.problem.n_variables) if v not in set(kept))
+        out = len(self.problem.graph.order) - len(kept)
+        self.eliminated = tuple(v for v in range(len(self.problem.graph.order)) if v not in set(kept))
         self.variables = kept
         if not out:
             return constant
@@ -209,7 +209,7 @@ class ProofRecorder:
     def put_back(self, call: Watcher, *args: Any) -> Any:
         """The eliminated variables get their labels."""
         given = float(args[-1])
-        self.variables = list(range(self.problem.n_variables))
+        self.variables = list(range(len(self.problem.graph.order)))
         found = call(*args)
         if found < given and self.eliminated:
             text = f"{count(len(self.eliminated), 'eliminated variable')} put back, each with its best label."
@@ -248,7 +248,7 @@ class ProofRecorder:
         self.best = min(self.best, self.total)
         draft = self.drafts[-1]
         draft.cost = self.best
-        kinds = self.problem.structure.kinds
+        kinds = self.problem.structure.all_kinds
         whole = target.size == len(kinds)  # after variables were put back
         variables = range(len(kinds)) if whole else self.variables
         draft.labels = tuple(kinds[v].labels[int(source[x])] for x, v in enumerate(variables))
@@ -312,7 +312,7 @@ class ProofRecorder:
 
     def label(self, v: int, i: int) -> str:
         """Returns the name of a label of a variable of the graph at hand."""
-        return self.problem.structure.kinds[self.variables[v]].labels[i]
+        return self.problem.structure.all_kinds[self.variables[v]].labels[i]
 
     def factor(self, graph: Graph, f: int) -> str:
         """Returns what people call a factor of the graph at hand; elimination makes tables that have no names."""

@@ -28,7 +28,7 @@ INFINITE = "its cost is infinite"
 def work(problem: Problem, width: int) -> int:
     """Returns about how many numbers a search with a beam handles; uncompiled, 5 take a microsecond."""
     n_nodes, total = 1, 0
-    sizes = [len(problem.structure.kinds[v]) for v in problem.graph.order.tolist()]
+    sizes = [len(problem.structure.all_kinds[v]) for v in problem.graph.order.tolist()]
     for size in sizes:
         total += n_nodes * (size * (4 + min(width, n_nodes * size) // 2) + 2 * len(sizes))
         n_nodes = min(n_nodes * size, width)
@@ -48,7 +48,7 @@ def check_reference(problem: Problem, reference: Labels | Solution | None) -> In
     """Returns a reference as label numbers."""
     if reference is None:
         return None
-    return problem.labels(reference.labels if isinstance(reference, Solution) else reference)
+    return problem.values(reference.labels if isinstance(reference, Solution) else reference)
 
 
 @dataclass
@@ -80,7 +80,7 @@ class Recorder:
         self.problem = problem
         self.names = problem.variable_names(names)
         self.reference = check_reference(problem, reference)
-        self.variables = list(range(problem.n_variables))  # what the graph that is searched calls 0, 1, 2, …
+        self.variables = list(range(len(problem.graph.order)))  # what the graph that is searched calls 0, 1, 2, …
         self.eliminated: tuple[int, ...] = ()
         self.drafts: list[Draft] = []
         self.choice: Choice | None = None
@@ -101,7 +101,7 @@ class Recorder:
             tuple(self.names[v] for v in self.eliminated),
             tuple(self._step(draft) for draft in self.drafts),
             self.choice,
-            None if solution.values is None else tuple(solution.names),
+            None if solution.values is None else tuple(self.problem.names(solution.values)),
             solution.cost,
             solution.valid,
             solution.status,
@@ -114,7 +114,7 @@ class Recorder:
 
     def _step(self, draft: Draft) -> SearchStep:
         variable = self.variables[draft.k]
-        labels = self.problem.structure.kinds[variable].labels
+        labels = self.problem.structure.all_kinds[variable].labels
         for c in draft.kept:  # ranked by the heuristic alone, before an infinite path cost was seen
             draft.ruled_out.pop(c, None)
         allowed = [c for c in range(len(draft.priority)) if c not in draft.ruled_out]
@@ -327,7 +327,7 @@ class ReducedRecorder(BeamRecorder):
     ) -> None:
         super().__init__(problem, names, reference, search, width, math.inf)
         self.variables = list(kept)
-        self.eliminated = tuple(v for v in range(problem.n_variables) if v not in set(kept))
+        self.eliminated = tuple(v for v in range(len(problem.graph.order)) if v not in set(kept))
 
     def factor(self, f: int) -> str:
         """Elimination makes tables that have no names."""

@@ -203,11 +203,11 @@ class UserSolver:
         if said is None:
             return answer(problem, Status.INFEASIBLE)
         if not isinstance(said, Solution):
-            return answer(problem, Status.SOLVED, problem.labels(said), name=self.name)
+            return answer(problem, Status.SOLVED, problem.values(said), name=self.name)
         if said.values is None:
             return answer(problem, said.status, bound=said.bound)
         value = None if math.isnan(said.cost) else said.cost
-        return answer(problem, said.status, problem.labels(said.values), value, said.bound, self.name)
+        return answer(problem, said.status, problem.values(said.labels), value, said.bound, self.name)
 
     def __repr__(self) -> str:
         return f"UserSolver({self.name!r})"

@@ -90,7 +90,7 @@ class BaseSolver(ABC):
         deadline = time.monotonic() + limit
         if not _constant_rows_hold(problem.graph):
             return answer(problem, Status.INFEASIBLE)
-        if problem.n_variables == 0:
+        if not len(problem.graph.order):
             return answer(problem, Status.SOLVED, np.zeros(0, dtype=np.int64), 0.0, 0.0)
         with self._lock:
             if time.monotonic() >= deadline:
@@ -235,7 +235,7 @@ class ModelSolver(BaseSolver, Generic[Model]):
     def prepare(self, problem: Problem) -> None:
         """Builds the model of a problem's structure now, if there is none, so that `solve` need not."""
         with self._lock:
-            if problem.n_variables:
+            if len(problem.graph.order):
                 self._model(problem)
 
     def _model(self, problem: Problem) -> tuple[Layout, Model]:
@@ -260,13 +260,15 @@ def answer(
     name: str = "the solver",
 ) -> Solution:
     """Returns a solver's answer as a solution, scored and checked; `value` is what it is said to cost."""
-    n_costs = problem.n_variables
+    n_costs = len(problem.graph.order)
     if labels is None:
         bound = math.inf if status is Status.INFEASIBLE else bound
         return Solution(problem, status, Source.SOLVER, None, math.inf, bound, False, n_costs)
     cost = float(total_cost(problem.graph, problem.cost, problem.table, labels))
     if cost == math.inf or not rows_hold(problem.graph, labels):
-        raise SolverWrong(f"{name} returned a labelling that breaks a constraint: {problem.check(labels)}.")
+        raise SolverWrong(
+            f"{name} returned a labelling that breaks a constraint: {problem.check(labels[: problem.n_variables])}."
+        )
     if value is not None and not _is_about(value, cost, problem, labels):
         raise SolverWrong(f"{name} says that its labelling costs {value!r}, but it costs {cost!r}.")
     bound = cost if status is Status.SOLVED else min(bound, cost)
@@ -286,7 +288,8 @@ def _check_rules(problem: Problem, labels: IntArray, name: str) -> None:
         if not row_holds(graph, r, labels):
             variables = np.unique(graph.row_variable[graph.row_first[r] : graph.row_first[r + 1]])
             cut = (graph.first[variables] + labels[variables]).tolist()
-            raise BreaksRule(f"{name} returned a labelling that breaks a constraint: {problem.check(labels)}.", cut)
+            broken = problem.check(labels[: problem.n_variables])
+            raise BreaksRule(f"{name} returned a labelling that breaks a constraint: {broken}.", cut)
 
 
 def _is_about(value: float, cost: float, problem: Problem, labels: IntArray) -> bool:

@@ -29,13 +29,13 @@ class BruteSolver(BaseSolver):
         self.max_labellings = max_labellings
 
     def _solve(self, problem: Problem, deadline: float) -> Solution:
-        left = problem.n_outputs
+        left = math.prod(np.diff(problem.graph.first).tolist())
         if left > self.max_labellings:
             raise SolverTooSmall(
                 f"brute would score {left:.3g} labellings; its limit is {self.max_labellings:,}. "
                 'Use another solver, such as "highs", or raise max_labellings.'
             )
-        labels = np.zeros(problem.n_variables, dtype=np.int64)
+        labels = np.zeros(len(problem.graph.order), dtype=np.int64)
         best, cost = labels.copy(), math.inf
         while left > 0:
             n = min(left, CHUNK)

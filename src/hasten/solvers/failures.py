@@ -37,7 +37,7 @@ def failed(problem: Problem, error: Exception, found: Solution | None = None) ->
 
 def not_asked(problem: Problem) -> Solution:
     """Returns the answer to a problem that there was no time for."""
-    n_costs = problem.n_variables
+    n_costs = len(problem.graph.order)
     return Solution(problem, Status.NO_TIME, Source.SOLVER, None, math.inf, -math.inf, False, n_costs)
 
 

@@ -142,7 +142,7 @@ class GurobiSolver(ModelSolver[GurobiModel]):
         z = np.array(program.getAttr("X", columns[: form.n_labels]))
         highest = np.maximum.reduceat(z, model.first[:-1])
         chosen = np.flatnonzero(z >= np.repeat(np.maximum(highest, 0.5), np.diff(model.first)))
-        if len(chosen) != problem.n_variables:
+        if len(chosen) != len(problem.graph.order):
             raise SolverError("Gurobi returned a fractional answer to an integer program.")
         outcome = Status.SOLVED if said == status.OPTIMAL else Status.TIME_LIMIT
         return Outcome(outcome, chosen - model.first[:-1], program.ObjVal, bound)

@@ -204,7 +204,7 @@ class Toulbar2Solver(ModelSolver[Toulbar2Model]):
         if not found.stopped:
             check_precision(self.name, whole, objective, value)
         status = Status.TIME_LIMIT if found.stopped else Status.SOLVED
-        return Outcome(status, chosen[: problem.n_variables], value, bound)
+        return Outcome(status, chosen[: len(problem.graph.order)], value, bound)
 
 
 def supported(domains: list[IntArray], tables: list[tuple[list[int], FloatArray]]) -> bool:

@@ -113,7 +113,7 @@ class Amortizer(Searcher):
             while len(shelves) > MAX_TABLES:
                 del shelves[next(iter(shelves))]
             cost = _rows(batch.cost, batch.cost_at[problems], int(first[-1]))
-            labels = _rows(answers.labels, batch.variable_at[problems], len(first) - 1)
+            labels = _rows(answers.values, batch.variable_at[problems], len(first) - 1)
             more = Answered(cost, labels, margin[problems], _size(cost, first))
             shelf.add(more, answers.proved[problems], self._now, self.max_problems)
 
@@ -129,7 +129,7 @@ class Amortizer(Searcher):
             others = batch.select(copies)  # every other labelling is valid for one of them
             at = batch.places(some)
             starts, _ = batch.label_ranges(copies, at - batch.variable_at[copies])
-            others.cost[others.cost_at[:-1] + starts + answers.labels[at]] = np.inf
+            others.cost[others.cost_at[:-1] + starts + answers.values[at]] = np.inf
             second = np.full(len(batch), MOST)
             np.minimum.at(second, copies, Certifier()(others).bound)
             margin[some] = np.maximum(margin[some], second[some] - answers.cost[some] - _slips(batch, some))

@@ -253,5 +253,5 @@ class Answering(Settings):
     def _agrees(self, found: Solutions, exact: Solutions) -> BoolArray:
         """Tells which answers are the black box's: of the same cost or, in learned mode, the same labellings."""
         if self.mode == Mode.LEARNED:
-            return same_labels(found.batch, found.labels, exact.labels)
+            return same_labels(found.batch, found.values, exact.values)
         return ~disagreeing(found, exact)

@@ -85,11 +85,12 @@ def solve_open(
     on_error: OnError = OnError.KEEP,
     limits: tuple[float, float] = (math.inf, math.inf),
     harder: bool = False,
+    clock: Callable[[], float] = time.perf_counter,
 ) -> tuple[Solutions, int]:
     """Asks the solver about the answers that are not optimal; returns all answers, and how many it was asked about.
 
     `limits` are the seconds that it has for each, and the time (of `time.monotonic`) when it must be done with all.
-    `harder` is whether to try to prove them for as long as the solver takes, where that pays.
+    `harder` is whether to try to prove them for as long as the solver takes, where that pays, by a `clock`.
     """
     left = np.flatnonzero(~answers.optimal)
     if not left.size:
@@ -105,14 +106,14 @@ def solve_open(
         asked = solver()
         budget = ACCOUNTS.of(found.problem.structure.compiled, asked.name)
         if harder and (n_nodes := budget.n_nodes()):
-            found = try_harder(found, n_nodes, seconds, budget)
+            found = try_harder(found, n_nodes, seconds, budget, clock)
             seconds = min(limits[0], limits[1] - time.monotonic())
             if found.status.optimal or seconds <= 0:
                 solved.append(found if found.status.optimal else out_of_time(found))
                 continue
         calls += 1
         try:
-            with timed(budget.solved):
+            with timed(budget.solved, clock):
                 solved.append(better(found, asked, seconds))
         except Exception as error:
             if on_error is OnError.RAISE or (isinstance(error, SolverDisagrees) and isinstance(asked, UserSolver)):
@@ -121,22 +122,24 @@ def solve_open(
     return answers.replace(left, Solutions.of(answers.batch.select(left), solved)), calls
 
 
-def try_harder(found: Solution, n_nodes: int, seconds: float, budget: Budget) -> Solution:
+def try_harder(
+    found: Solution, n_nodes: int, seconds: float, budget: Budget, clock: Callable[[], float] = time.perf_counter
+) -> Solution:
     """Returns the answer that branching further gives; what that took goes into the budget."""
     certify = Certifier(max_nodes=n_nodes, time_limit=None if seconds == math.inf else seconds)
-    started = time.perf_counter()
+    started = clock()
     report = certify.report(found.problem, Solutions.of(found.problem.batch, [found]))
     answer = report.solutions.only(found.problem)
-    budget.tried(time.perf_counter() - started, int(report.n_nodes[0]), answer.status.optimal)
+    budget.tried(clock() - started, int(report.n_nodes[0]), answer.status.optimal)
     return answer
 
 
 @contextmanager
-def timed(tell: Callable[[float], None]) -> Iterator[None]:
+def timed(tell: Callable[[float], None], clock: Callable[[], float]) -> Iterator[None]:
     """Tells how many seconds something took that did not fail."""
-    started = time.perf_counter()
+    started = clock()
     yield
-    tell(time.perf_counter() - started)
+    tell(clock() - started)
 
 
 def out_of_time(found: Solution) -> Solution:

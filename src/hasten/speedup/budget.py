@@ -1,9 +1,11 @@
-"""How long to try before the solver is asked: as long as the solver takes, as long as that pays.
+"""Whether to prove, and how hard to try, before the solver is asked: as long as that pays.
 
-Branching further than a proof does by itself is worth it on some structures (a knapsack of twenty items is proved in a
-fraction of a millisecond, where a solver takes tens) and futile on others. Which, is learned as problems come: each
-structure has an account with each solver, in seconds. Trying costs what it takes; a proof earns what the solver would
-have taken. Where the account is empty, the solver is asked at once; each call of it pays a little in, for another try.
+A proof is worth trying on some structures (a knapsack of twenty items is proved in a fraction of a millisecond, where
+a solver takes tens) and futile on others. Which, is learned as problems come: each structure has a budget with each
+solver, of two accounts in seconds, one for proofs as they are and one for branching further. Trying costs what it
+takes; a proof earns what the solver would have taken. Where the account is empty, the solver is asked at once; each
+call of it pays a little in, for another try. So what never pays costs less than a twentieth of the solver's time in the
+long run.
 """
 
 from __future__ import annotations
@@ -16,44 +18,74 @@ from hasten.model.structure import Compiled
 from hasten.proof.certifier import MAX_NODES
 from hasten.support.locks import renew_after_fork
 
-START = 2.0  # what an account starts with, in calls of the solver
+START = 1.0  # what an account starts with, in calls of the solver
 MOST = 8.0  # and what it holds at most
-SHARE = 0.04  # of each call that is paid in
+SHARE = 0.015  # of each call that is paid into each account
 WEIGHT = 0.3  # of the latest measurement, against all before it
-FASTEST = 1e-9  # seconds a node takes at least
+FASTEST, USUAL = 1e-9, 5e-6  # seconds a node takes at least; and as long as nobody knows
 MAX_TRIED = 100 * MAX_NODES  # nodes
+QUICK = 1e-3  # seconds: few solvers take less, so that a proof need not be compared with one
+CLEARLY = 4.0  # how many times as fast as the solver a proof must be not to be compared with it again
+AGAIN = 512  # proofs after which to compare again
 
 
 @dataclass(slots=True)
 class Budget:
-    """The account of one structure with one solver."""
+    """The accounts of one structure with one solver, and what either takes, in seconds."""
 
     solver_seconds: float = 0.0  # of a call; 0 as long as there was none
-    node_seconds: float = 0.0
-    balance: float = 0.0
+    proof_seconds: float = 0.0  # of a proof as it is, whether it succeeds or not
+    node_seconds: float = 0.0  # of a node, where branching goes further
+    proofs: float = 0.0  # what proofs have earned, less what they took
+    further: float = 0.0  # the same, for branching further
+    n_calls: int = 0  # of the solver
+    n_unasked: int = 0  # proofs since the last of them
+    n_early: int = 0  # that succeeded before the first of them
+    early_seconds: float = 0.0  # that all took before it
+
+    def proves(self) -> bool:
+        """Whether to try a proof now; if not, the solver is the better choice, or it is time to see what it takes."""
+        if self.proof_seconds > QUICK and self.n_calls < 2:
+            return False
+        if self.proof_seconds > max(QUICK, self.solver_seconds / CLEARLY) and self.n_unasked >= AGAIN:
+            return False
+        return not self.n_calls or self.proofs > 0.0
+
+    def proved(self, seconds: float, n: int, n_proved: int) -> None:
+        """Takes note of how many of `n` proofs succeeded, and how long all of them took."""
+        self.n_unasked += n
+        self.proof_seconds = _mean(self.proof_seconds, seconds / n)
+        if self.n_calls:
+            self.proofs = self._paid(self.proofs, self.solver_seconds * n_proved - seconds)
+        else:
+            self.n_early, self.early_seconds = self.n_early + n_proved, self.early_seconds + seconds
 
     def n_nodes(self) -> int:
-        """Returns how many nodes to try: 0 if the solver is the better choice, or unknown."""
-        if self.balance <= 0.0:
+        """Returns how many nodes to branch further: 0 if the solver is the better choice, or unknown."""
+        if self.further <= 0.0:
             return 0
-        if not self.node_seconds:
-            return MAX_NODES
-        return int(min(self.solver_seconds / max(self.node_seconds, FASTEST), MAX_TRIED))
+        return int(min(self.solver_seconds / max(self.node_seconds or USUAL, FASTEST), MAX_TRIED))
 
     def tried(self, seconds: float, n_nodes: int, proved: bool) -> None:
-        """Takes note of a try."""
+        """Takes note of a try to branch further."""
         if n_nodes:
             self.node_seconds = _mean(self.node_seconds, seconds / n_nodes)
-        self._pay(self.solver_seconds * proved - seconds)
+        self.further = self._paid(self.further, self.solver_seconds * proved - seconds)
 
     def solved(self, seconds: float) -> None:
         """Takes note of a call of the solver."""
-        share = SHARE if self.solver_seconds else START
+        self.n_calls, self.n_unasked = self.n_calls + 1, 0
+        if self.n_calls == 2 and seconds < self.solver_seconds:  # the first loaded what the second found there
+            part = seconds / self.solver_seconds
+            self.solver_seconds, self.proofs, self.further = seconds, part * self.proofs, part * self.further
         self.solver_seconds = _mean(self.solver_seconds, seconds)
-        self._pay(share * seconds)
+        if self.n_calls == 1:
+            self.proofs = self._paid(0.0, max(0.0, self.n_early * seconds - self.early_seconds))
+        share = START if self.n_calls == 1 else SHARE
+        self.proofs, self.further = (self._paid(each, share * seconds) for each in (self.proofs, self.further))
 
-    def _pay(self, seconds: float) -> None:
-        self.balance = min(self.balance + seconds, MOST * self.solver_seconds)
+    def _paid(self, balance: float, seconds: float) -> float:
+        return min(balance + seconds, MOST * self.solver_seconds)
 
 
 def _mean(before: float, now: float) -> float:
@@ -61,7 +93,7 @@ def _mean(before: float, now: float) -> float:
 
 
 class Accounts:
-    """All accounts; those of a structure end with it."""
+    """The budgets of all structures; those of a structure end with it."""
 
     def __init__(self) -> None:
         self._held: WeakKeyDictionary[Compiled, dict[str, Budget]] = WeakKeyDictionary()
@@ -73,7 +105,7 @@ class Accounts:
         self._lock = Lock()
 
     def of(self, compiled: Compiled, solver: str) -> Budget:
-        """Returns the account of a structure with a solver, by its name."""
+        """Returns the budget of a structure with a solver, by its name."""
         with self._lock:
             return self._held.setdefault(compiled, {}).setdefault(solver, Budget())
 

@@ -222,7 +222,7 @@ def gaps(search: BeamSearch, batch: Batch) -> FloatArray:
 def relabelled(found: Solutions, reference: Solutions) -> BoolArray:
     """Tells which answers have other labels."""
     owner = np.repeat(np.arange(len(found)), found.batch.n_variables)
-    changed: BoolArray = np.bincount(owner[found.labels != reference.labels], minlength=len(found)) > 0
+    changed: BoolArray = np.bincount(owner[found.values != reference.values], minlength=len(found)) > 0
     return changed
 
 

@@ -130,7 +130,7 @@ def answer(choice: Choice, weights: FloatArray | None, batch: Batch, ways: Ways)
     if not choice.way.by_tables:
         return ways.by_search(choice.way, weights, batch)
     proved = ways.by_tables(choice.tables, batch)
-    found = Solutions.scored(batch, proved.labels)
+    found = Solutions.scored(batch, proved.values)
     status = proved.status.copy()
     status[proved.has(Status.PROVED)] = numbered(Status.LEARNED)
     if choice.way is not Way.NONE:
@@ -143,7 +143,7 @@ def doubted(choice: Choice, found: Solutions, ways: Ways) -> BoolArray:
     doubt = np.zeros(len(found), dtype=bool)
     if choice.way.by_tables:
         for tables in choice.others[:MOST_OTHERS]:
-            doubt |= ~same_labels(found.batch, ways.by_tables(tables, found.batch).labels, found.labels)
+            doubt |= ~same_labels(found.batch, ways.by_tables(tables, found.batch).values, found.values)
     return doubt
 
 
@@ -249,7 +249,7 @@ class _Trial:
         return labels
 
     def _n_agreed(self, fold: _Fold, found: Solutions) -> int:
-        return int(same_labels(fold.batch, found.labels, fold.labels).sum())
+        return int(same_labels(fold.batch, found.values, fold.labels).sum())
 
     def _try_searches(self) -> None:
         for way in (Way.NONE, Way.GUIDED, Way.SEARCH, Way.GREEDY):

@@ -77,7 +77,7 @@ class GatedSearch(Searcher):
         held = with_costs(batch, cost)
         held.cost[:] = hold(batch, cost, guessed, guesses.label)
         answers = self.certifier(held, n_jobs=n_jobs)
-        labels, done = answers.labels.copy(), answers.valid.copy()
+        labels, done = answers.values.copy(), answers.valid.copy()
         lost = np.flatnonzero(~done)
         if lost.size:  # guesses that contradict each other, or the costs
             again = np.zeros(guessed.size, dtype=bool)
@@ -85,7 +85,7 @@ class GatedSearch(Searcher):
             compute(batch, cost, again & guessed)
             guessed &= ~again
             whole = self.certifier(with_costs(batch, cost).select(lost), n_jobs=n_jobs)
-            labels[batch.places(lost)], done[lost] = whole.labels, whole.valid
+            labels[batch.places(lost)], done[lost] = whole.values, whole.valid
         owner = np.repeat(np.arange(len(batch)), batch.n_variables)
         n_costs = np.bincount(owner[~guessed], minlength=len(batch))
         return Solutions.scored(batch, labels, done, n_costs, cost if batch.lazy else None)

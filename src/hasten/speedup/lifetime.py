@@ -68,7 +68,7 @@ def learn_more(
 
 def _is_better_afresh(before: Choice, batch: Batch, labels: IntArray, choose: Choose, find: Find) -> bool:
     """Whether learning from recent answers alone agrees with them better than what was learned before them."""
-    n_before = int(same_labels(batch, find(before, batch).labels, labels).sum())
+    n_before = int(same_labels(batch, find(before, batch).values, labels).sum())
     choice, _ = choose(batch, labels, np.arange(len(batch)))
     held = choice.agreement.get(choice.way)
     return held is not None and held.estimate * held.n > n_before + 1

@@ -53,7 +53,7 @@ class AnswerPool:
         with self._lock:
             for compiled, problems in _by_structure(batch, np.flatnonzero(answers.valid)):
                 n = len(compiled.graph.order)
-                labels = answers.labels[batch.variable_at[problems][:, None] + np.arange(n)]
+                labels = answers.values[batch.variable_at[problems][:, None] + np.arange(n)]
                 self._keep(compiled, labels)
 
     def best(self, problems: Problem | Batch) -> Solutions:

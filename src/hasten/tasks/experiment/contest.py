@@ -138,7 +138,7 @@ def prove(batch: Batch, ilp: Ilp) -> tuple[Solutions, int]:
 def same_answers(found: Solutions, reference: Solutions) -> BoolArray:
     """Which answers are the reference's: the same labels, or as good ones."""
     at = reference.batch.variable_at
-    same = np.logical_and.reduceat(np.append(found.labels == reference.labels, True), at[:-1])
+    same = np.logical_and.reduceat(np.append(found.values == reference.values, True), at[:-1])
     with np.errstate(invalid="ignore"):
         close = np.abs(found.cost - reference.cost) <= 1e-6 * np.maximum(1.0, np.abs(reference.cost))
     return same | (found.valid & close)

@@ -1,0 +1,95 @@
+"""Prove where that pays, solve elsewhere: for problems of one shape that come again and again.
+
+`prove_or_solve` proves first, always: the solver is asked about what could not be proved. Whoever reuses a solver's
+model wants to be no slower than that solver, so here the structure's budget decides before each proof
+(`hasten.speedup.budget`), and both sides are measured.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable
+
+from hasten.model.batch import Batch
+from hasten.model.problem import Problem
+from hasten.model.solution import Solution, Solutions, Source, Status
+from hasten.model.structure import Structure
+from hasten.proof.certifier import Certifier, n_loaded
+from hasten.solvers import Progress, Solver
+from hasten.solvers.failures import OnError
+from hasten.speedup.black_box import solve_open
+from hasten.speedup.budget import ACCOUNTS, Budget
+
+FIRST, MOST = 8, 4096  # problems that are proved at a time, at first and in the end
+FEW = 8  # problems that are solved before proofs are thought of again
+SELDOM = 8  # one in so many may need the solver for more to be proved at a time
+WITHOUT_LIMIT = Certifier()
+
+
+class Thrift:
+    """Answers problems of one structure by proof or by a solver, whichever pays, by a clock."""
+
+    def __init__(self, solver: Solver, clock: Callable[[], float] = time.perf_counter) -> None:
+        self._solver, self._clock = solver, clock
+
+    def one(self, problem: Problem, seconds: float = math.inf) -> Solution:
+        """Answers one problem, in so many seconds: half to prove it, the rest to solve it."""
+        budget, deadline = self._budget(problem.structure), time.monotonic() + seconds
+        if not budget.proves():
+            return self._ask(Solutions.of(problem.batch, [unknown(problem)]), seconds, harder=False).only(problem)
+        began, loaded = self._clock(), n_loaded()
+        found = certifier(seconds)(problem)
+        if loaded == n_loaded():
+            budget.proved(self._clock() - began, 1, int(found.status.optimal))
+        if found.status.optimal:
+            return found
+        left = deadline - time.monotonic()
+        return self._ask(Solutions.of(problem.batch, [found]), left, harder=True).only(problem)
+
+    def many(self, batch: Batch, seconds: float = math.inf, progress: Progress | None = None) -> Solutions:
+        """Answers a batch of one structure; each problem has so many seconds."""
+        parts: list[Solutions] = []
+        start, size = 0, FIRST
+        while start < len(batch):
+            budget = self._budget(batch.structures[0])
+            tries = budget.proves()
+            n = min(size if tries else FEW if budget.n_calls > 1 else 1, len(batch) - start)
+            part = batch.select(range(start, start + n))
+            if tries:
+                began, loaded = self._clock(), n_loaded()
+                found = certifier(seconds)(part)
+                n_proved = int(found.optimal.sum())
+                if loaded == n_loaded():
+                    budget.proved(self._clock() - began, n, n_proved)
+                size = min(MOST, 4 * size) if SELDOM * (n - n_proved) <= n else FIRST
+            else:
+                found = Solutions.of(part, [unknown(part[p]) for p in range(n)])
+
+            def tell(done: int, _: int, before: int = start) -> None:
+                if progress is not None:
+                    progress(before + done, len(batch))
+
+            parts.append(self._ask(found, seconds, tries, tell))
+            start += n
+            tell(n, n)
+        return Solutions.joined(batch, parts)
+
+    def _budget(self, structure: Structure) -> Budget:
+        return ACCOUNTS.of(structure.compiled, self._solver.name)
+
+    def _ask(self, found: Solutions, seconds: float, harder: bool, progress: Progress | None = None) -> Solutions:
+        """Asks the solver about what is not proved."""
+        asked: Callable[[], Solver] = lambda: self._solver  # noqa: E731
+        limits = seconds, math.inf
+        return solve_open(found, asked, progress, OnError.RAISE, limits, harder, self._clock)[0]
+
+
+def certifier(seconds: float) -> Certifier:
+    """Returns what proves: it has half of the time that there is."""
+    return WITHOUT_LIMIT if math.isinf(seconds) else Certifier(time_limit=seconds / 2)
+
+
+def unknown(problem: Problem) -> Solution:
+    """Returns what is known of a problem before anything was tried."""
+    return Solution(problem, Status.OPEN, Source.SEARCH, None, math.inf, -math.inf, False, 0)
