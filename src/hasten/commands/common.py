@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import math
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, TypeVar
 
 import typer
 from rich.console import Console
 from rich.markup import escape
 
+from hasten.support.progress import Tell
 from hasten.support.terminal import printable
 from hasten.tasks.entity_relation.names import Training
 
@@ -18,6 +20,8 @@ if TYPE_CHECKING:
     from hasten.tasks.entity_relation.data.corpus import Sentence
     from hasten.tasks.entity_relation.data.formats.lines import Faults
     from hasten.tasks.entity_relation.task import EntityRelationTask
+
+T = TypeVar("T")
 
 console = Console()
 MILLION = 1_000_000
@@ -58,6 +62,9 @@ Lists = Annotated[
         help="Ids of the sentences that train, test or (dev) are set aside, one a line; a file whose name says its "
         "part needs no PART. Repeatable.",
     ),
+]
+TimeLimit = Annotated[
+    float, typer.Option(min=0.0, help="Seconds that a sentence may take; then the best found has to do. inf: no limit.")
 ]
 Dev = Annotated[Path | None, typer.Option(help="A labelled file to develop on, beside the corpus.")]
 Test = Annotated[Path | None, typer.Option(help="A labelled file to test on; the corpus then trains, all of it.")]
@@ -101,3 +108,16 @@ def tell_unreachable(sentences: Sequence[Sentence], task: EntityRelationTask) ->
     found = Unreachable.of(sentences, task)
     if found.n:
         console.print(f"[yellow]Warning:[/] {escape(printable(found))}", highlight=False, soft_wrap=True)
+
+
+def seconds(limit: float) -> float | None:
+    """Returns a limit, or None for none."""
+    return None if math.isinf(limit) else limit
+
+
+def telling(things: Iterable[T], tell: Tell, stage: str) -> Iterator[T]:
+    """Yields things, and tells now and then how many there were."""
+    for n, thing in enumerate(things):
+        if n % 256 == 0:
+            tell(stage, None, f"{n:,}")
+        yield thing
