@@ -27,7 +27,8 @@ EXPERIMENT = (
     f"{SCORING} {SHARED} tasks.entity_relation.tagger tasks.entity_relation.explain tasks.entity_relation.experiment"
 )
 PROGRAMS = "programs programs.reading programs.adopting"
-EDGES = f"{EXPERIMENT} tasks.report tasks.evaluation tasks.tagging tasks.entity_relation.report bench demo warm"
+EVALUATION = "tasks.evaluation tasks.entity_relation.evaluating"
+EDGES = f"{EXPERIMENT} {EVALUATION} tasks.report tasks.tagging tasks.entity_relation.report bench demo warm"
 MAY_IMPORT = {
     "errors": "",
     "support": "errors",
@@ -48,9 +49,9 @@ MAY_IMPORT = {
     "tasks": "",
     "tasks.task": "support model",
     "tasks.experiment": f"{CORE} tasks.task",
-    "tasks.evaluation": f"{CORE} {SHARED}",
     "tasks.tagging": f"{CORE} {SHARED} tasks.evaluation {SCORING}",
     "tasks.report": "errors support search",
+    "tasks.evaluation": f"{CORE} {SHARED} tasks.report",
     "tasks.entity_relation": "",
     "tasks.entity_relation.names": "support",
     "tasks.entity_relation.data.corpus": "errors support",
@@ -60,6 +61,7 @@ MAY_IMPORT = {
     "tasks.entity_relation.scoring": f"{MODEL} jit kernels.search search proof learning {TASK}",
     "tasks.entity_relation.gating": f"{CORE} {SCORING}",
     "tasks.entity_relation.tagger": f"{CORE} {SCORING} tasks.entity_relation.gating",
+    "tasks.entity_relation.evaluating": f"{CORE} {SCORING} tasks.entity_relation.tagger tasks.evaluation",
     "tasks.entity_relation.explain": f"{CORE} {SCORING} tasks.entity_relation.tagger tasks.entity_relation.gating",
     "tasks.entity_relation.experiment": f"{CORE} {EXPERIMENT}",
     "tasks.entity_relation.report": "errors support search proof speedup tasks.report tasks.entity_relation.names",

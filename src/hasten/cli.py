@@ -1,4 +1,4 @@
-"""The command line: `hasten demo`, `reproduce`, `train`, `predict`, `explain`, `convert`, `solve`, `bench`, …"""
+"""The command line: `hasten demo`, `reproduce`, `train`, `predict`, `evaluate`, `explain`, `convert`, `solve`, …"""
 
 from __future__ import annotations
 
@@ -26,6 +26,7 @@ for command in (
     experiments.reproduce,
     text.train,
     text.predict,
+    text.evaluate,
     text.explain,
     text.convert,
     compare.compare,

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Sequence
+import math
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 import typer
 from rich.console import Console
@@ -21,6 +22,8 @@ if TYPE_CHECKING:
     from hasten.tasks.entity_relation.data.corpus import Sentence
     from hasten.tasks.entity_relation.data.formats.lines import Faults
     from hasten.tasks.entity_relation.task import EntityRelationTask
+
+T = TypeVar("T")
 
 console = Console()
 MILLION = 1_000_000
@@ -61,6 +64,9 @@ Lists = Annotated[
         help="Ids of the sentences that train, test or (dev) are set aside, one a line; a file whose name says its "
         "part needs no PART. Repeatable.",
     ),
+]
+TimeLimit = Annotated[
+    float, typer.Option(min=0.0, help="Seconds that a sentence may take; then the best found has to do. inf: no limit.")
 ]
 Dev = Annotated[Path | None, typer.Option(help="A labelled file to develop on, beside the corpus.")]
 Test = Annotated[Path | None, typer.Option(help="A labelled file to test on; the corpus then trains, all of it.")]
@@ -129,3 +135,16 @@ def run_and_write(
 def wrote(*paths: Path) -> None:
     """Says which files were written."""
     console.print(f"Wrote {' and '.join(f'[bold]{escape(printable(path))}[/]' for path in paths)}", soft_wrap=True)
+
+
+def seconds(limit: float) -> float | None:
+    """Returns a limit, or None for none."""
+    return None if math.isinf(limit) else limit
+
+
+def telling(things: Iterable[T], tell: Tell, stage: str) -> Iterator[T]:
+    """Yields things, and tells now and then how many there were."""
+    for n, thing in enumerate(things):
+        if n % 256 == 0:
+            tell(stage, None, f"{n:,}")
+        yield thing

@@ -23,15 +23,19 @@ from hasten.commands.common import (
     NoRelation,
     Seed,
     SkipBad,
+    TimeLimit,
     Unlabeled,
     console,
     count,
     errors,
     passing_over,
+    seconds,
     sentences_of,
     tell_task,
     tell_unreachable,
+    telling,
 )
+from hasten.commands.evaluation import show_evaluation, write_evaluation
 from hasten.speedup.mode import TextMode
 from hasten.support.files import output_directory
 from hasten.support.progress import show_progress
@@ -71,7 +75,7 @@ def train(
         with passing_over(skip_bad) as faults, show_progress(errors) as tell:
             reading = Reading(no_relation, faults, max_line * MILLION, tell)
             corpora = Corpora.read(corpus, unlabeled or [], dev=dev, reading=reading, seed=seed)
-        taught, _ = corpora.to_train(lists)
+        taught, tested = corpora.to_train(lists)
         task = EntityRelationTask.fitting(taught, induce=induce, no_relation=no_relation)
         tell_task(task, induce)
         with show_progress(errors) as tell:
@@ -83,6 +87,11 @@ def train(
         f"Trained on {count(n_labelled, 'labelled sentence')} and {count(n_unlabeled, 'unlabeled sentence')}."
     )
     tell_unreachable(taught, task)
+    if tested:
+        from hasten.tasks.entity_relation.evaluating import evaluate as judge
+
+        console.print(f"On {count(len(tested), 'labelled sentence')} that it was not trained on:")
+        show_evaluation(judge(tagger, tested, seed=seed))
     console.print(tagger.about_theta, highlight=False)
     if tagger.about_gate:
         console.print(tagger.about_gate, highlight=False)
@@ -98,17 +107,16 @@ def predict(
     target: Annotated[str, typer.Argument(help="Where labelled JSON lines go; - for standard output.")],
     mode: Annotated[TextMode, typer.Option(help="Prove every answer, or trust the search.")] = TextMode.CERTIFIED,
     solver: Annotated[str, typer.Option(help="Who is asked where nothing is proved.")] = "highs",
-    time_limit: Annotated[
-        float | None, typer.Option(min=0.0, help="Seconds that a sentence may take; then the best found has to do.")
-    ] = None,
+    time_limit: TimeLimit = 10.0,
     format: Format = "auto",
     skip_bad: SkipBad = False,
     max_line: MaxLine = 64,
 ) -> None:
     """Labels the entities and relations of a stream of sentences, of any length, in constant memory.
 
-    Each line says whether its labels were proved optimal without the solver: "proved": true or false. Where the solver
-    failed, "failed" says why, and the labels are the best known without it, or left out.
+    Each line says whether its labels were proved optimal without the solver: "proved": true or false. Where time was
+    up, "optimal" is false. Where the solver failed, "failed" says why, and the labels are the best known without it, or
+    left out.
     """
     from dataclasses import replace
 
@@ -116,8 +124,8 @@ def predict(
     from hasten.tasks.entity_relation.tagger import Tagger
 
     hasten.make_solver(solver)  # one that is not there is refused now
-    tagger = replace(Tagger.load(model), mode=mode, solver=solver, time_limit=time_limit)
-    counts = {"proved": 0, "solver": 0, "failed": 0}
+    tagger = replace(Tagger.load(model), mode=mode, solver=solver, time_limit=seconds(time_limit))
+    counts = {"proved": 0, "solver": 0, "failed": 0, "late": 0}
 
     def labelled() -> Iterator[dict[str, object]]:
         with passing_over(skip_bad) as faults, show_progress(errors, quiet=target == "-") as tell:
@@ -127,13 +135,53 @@ def predict(
                 counts["proved"] += answer.proved
                 counts["solver"] += answer.source is hasten.Source.SOLVER
                 counts["failed"] += bool(answer.reason)
+                late = mode is TextMode.CERTIFIED and not answer.optimal and not answer.reason
+                counts["late"] += late
                 failed = {"failed": answer.reason} if answer.reason else {}
-                yield to_json(answer.sentence) | {"proved": answer.proved} | failed
+                yield to_json(answer.sentence) | {"proved": answer.proved} | ({"optimal": False} if late else failed)
 
     n = write_objects(target, labelled())
     errors.print(f"Labelled {count(n, 'sentence')}: {counts['proved']:,} proved, {counts['solver']:,} by the solver.")
+    if counts["late"]:
+        errors.print(f"Time was up for {count(counts['late'], 'sentence')}: the best found had to do (--time-limit).")
     if counts["failed"]:
         errors.print(f"The solver failed on {count(counts['failed'], 'sentence')}; their lines say why.")
+
+
+def evaluate(
+    model: Annotated[Path, typer.Argument(help="What `hasten train` wrote.")],
+    source: Annotated[str, typer.Argument(help="Labelled sentences, in any format; - for standard input.")],
+    out: Annotated[
+        Path | None, typer.Option("--out", "-o", help="Directory for evaluation.json and evaluation.html.")
+    ] = None,
+    mode: Annotated[TextMode, typer.Option(help="Prove every answer, or trust the search.")] = TextMode.CERTIFIED,
+    solver: Annotated[str, typer.Option(help="Who is asked where nothing is proved.")] = "highs",
+    time_limit: TimeLimit = 10.0,
+    format: Format = "auto",
+    no_relation: NoRelation = None,
+    skip_bad: SkipBad = False,
+    seed: Seed = 0,
+    max_line: MaxLine = 64,
+) -> None:
+    """Says how well a model labels: precision, recall and F1 of each label, validity, and gold that it cannot reach."""
+    from dataclasses import replace
+
+    from hasten.tasks.entity_relation.evaluating import evaluate as judge
+    from hasten.tasks.entity_relation.tagger import Tagger
+
+    hasten.make_solver(solver)  # one that is not there is refused now
+    tagger = replace(Tagger.load(model), mode=mode, solver=solver, time_limit=seconds(time_limit))
+    nothing = no_relation or tagger.task.no_relation
+    if out is not None:
+        with output_directory(out):
+            pass
+    with passing_over(skip_bad) as faults, show_progress(errors) as tell:
+        read = (sentence.without(nothing) for sentence in sentences_of(source, format, max_line, faults))
+        found = judge(tagger, telling(read, tell, "Evaluating sentences"), seed=seed)
+    show_evaluation(found)
+    if out is not None:
+        about = {"model": model.name, "source": Path(source).name, "mode": str(mode)}
+        write_evaluation(found.as_dict(**about), out)
 
 
 def explain(

@@ -18,16 +18,17 @@ from hasten.errors import ModelError, ProblemError
 from hasten.learning.gate import Gate
 from hasten.learning.heuristic import Heuristic
 from hasten.learning.learner import Learner
+from hasten.model.batch import Batch
 from hasten.model.solution import Solutions, Source, Status
 from hasten.search.beam import FORCED, BeamSearch
 from hasten.solvers import make_solver
 from hasten.solvers.failures import warn_of_failures
 from hasten.speedup.black_box import prove_or_solve
-from hasten.speedup.calibration import Calibration, calibrate, problems_needed, theta_in_words
+from hasten.speedup.calibration import Calibration, calibrate, disagreeing, problems_needed, theta_in_words
 from hasten.speedup.gated import GatedSearch
 from hasten.speedup.mode import TextMode
 from hasten.support import forms
-from hasten.support.arrays import IntArray
+from hasten.support.arrays import FloatArray, IntArray
 from hasten.support.checks import check_limit, check_number, check_width
 from hasten.support.files import output_directory
 from hasten.support.progress import Tell, tell_nobody
@@ -46,19 +47,24 @@ FORMAT = "hasten.tagger/1"
 CHUNK = 512  # sentences labelled together
 MAX_WORDS = 200_000  # words remembered between chunks
 MAX_NODES = 20_000  # of branching, before the solver is asked
+LEARNING_LIMIT = 2.0  # seconds for a sentence that is only learned from
+PLAIN_IS_BETTER = "Search mode goes by costs alone: the learned heuristic was no better on sentences held out."
 
 
 @dataclass(frozen=True)
 class Labelled:
     """One labelled sentence, and how its labels came about.
 
-    Where the solver failed, `reason` says why, and the sentence has the best labels known without it, or none.
+    Where the solver failed, `reason` says why, and the sentence has the best labels known without it, or none. Where
+    time was up, or nothing is proved in search mode, nobody knows whether they are `optimal`.
     """
 
     sentence: Sentence
     proved: bool
     source: Source
     reason: str = ""
+    valid: bool = True
+    optimal: bool = True
 
 
 @dataclass(frozen=True)
@@ -130,23 +136,30 @@ class Tagger:
             batch,
             cache(partial(make_solver, "highs")),
             max_nodes=MAX_NODES,
+            time_limit=LEARNING_LIMIT,
             progress=lambda done, of: tell("Labelling the text to learn from", done / of),
         )
         tell("Learning the heuristic", None)
-        cut = len(batch) - n_held_out(len(batch))
+        cut = len(batch) - min(n_held_out(len(batch)), len(fresh) or len(batch))
         learner = Learner(width, enforce=False, seed=seed, progress=False)
         learner.fit(batch.select(np.arange(cut)), answers.labels[: batch.variable_at[cut]])
-        search = BeamSearch(width, learner.weights)
+        held = np.arange(cut, len(batch))
+        search = better_guided(width, learner.weights, batch.select(held), answers.select(held))
+        heuristic = learner.heuristic
+        if search.weights is None:
+            heuristic = replace(heuristic, weights=np.zeros_like(learner.weights))
         chosen = None
         if len(batch) - cut >= 2:
             tell("Calibrating theta", None)
-            chosen = calibrate(search, batch.select(np.arange(cut, len(batch))), risk=risk, seed=seed)
+            chosen = calibrate(search, batch.select(held), risk=risk, seed=seed)
         theta = math.inf if chosen is None else chosen.theta
-        tagger = cls(task, scorer, learner.heuristic, width, theta, about_theta=explain_theta(chosen, len(batch), risk))
+        tagger = cls(task, scorer, heuristic, width, theta, about_theta=explain_theta(chosen, len(batch), risk))
+        if search.weights is None:
+            tagger = replace(tagger, about_theta=f"{tagger.about_theta} {PLAIN_IS_BETTER}")
         if len(batch) - cut < gate_needs(risk):
             return tagger
         tell("Training a gate", None)
-        trained = train_gate(task, scorer, text, batch, answers, np.arange(cut, len(batch)), risk=risk, seed=seed)
+        trained = train_gate(task, scorer, text, batch, answers, held, risk=risk, seed=seed)
         if trained.pays:
             tagger = replace(tagger, gate=trained.gate, max_doubt=trained.chosen.max_doubt)
         return replace(tagger, about_gate=str(trained))
@@ -180,13 +193,14 @@ class Tagger:
     def _labelled(self, chunk: Sequence[Sentence], found: Solutions) -> Iterator[Labelled]:
         for sentence, answer in zip(chunk, found, strict=True):
             if answer.values is None and answer.status is Status.FAILED:
-                yield Labelled(sentence.unlabeled(), False, answer.source, answer.reason)
+                yield Labelled(sentence.unlabeled(), False, answer.source, answer.reason, False, False)
                 continue
             if answer.values is None:
                 raise ProblemError(f"Sentence {sentence.id!r} has no valid labelling: {answer.status}")
             types, relations = in_words(self.task, answer.labels, len(sentence.spans))
             labelled = replace(sentence, types=types, relations=relations)
-            yield Labelled(labelled, answer.proved, answer.source, answer.reason)
+            optimal = answer.status.optimal
+            yield Labelled(labelled, answer.proved, answer.source, answer.reason, answer.valid, optimal)
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Writes a file, whole or not at all; a tagger that is there already is replaced."""
@@ -258,6 +272,13 @@ _SETTINGS = forms.record(
 
 def _part(tensors: Tensors, prefix: str) -> Tensors:
     return {name.removeprefix(prefix): tensor for name, tensor in tensors.items() if name.startswith(prefix)}
+
+
+def better_guided(width: int, weights: FloatArray, held: Batch, answers: Solutions) -> BeamSearch:
+    """Returns the search with these weights, or the one without any, if that agrees with more of the answers."""
+    learned, plain = BeamSearch(width, weights), BeamSearch(width)
+    wrong = [int(disagreeing(search(held), answers).sum()) for search in (learned, plain)]
+    return plain if wrong[1] < wrong[0] else learned
 
 
 def n_held_out(n: int) -> int:

@@ -89,6 +89,10 @@ class Unreachable:
         """How many labels that are."""
         return sum(each.total() for each in (self.types, self.relations, self.signatures, self.both_ways))
 
+    def __add__(self, other: Unreachable) -> Unreachable:
+        sums = [getattr(self, name) + getattr(other, name) for name in self.__slots__]
+        return Unreachable(*sums)
+
     def as_dict(self) -> dict[str, object]:
         """Returns it for JSON."""
         reasons = ("types", "relations", "signatures", "both_ways")

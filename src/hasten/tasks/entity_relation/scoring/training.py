@@ -36,6 +36,7 @@ Infer = Callable[[IntArray, FloatArray, IntArray], IntArray]  # (n_entities, cos
 Progress = Callable[[int, int], None]  # (epochs done, epochs in all)
 
 N_BUCKETS = 2**17
+UNRELATED = 0.3  # how often the pairs of a sentence without any relation are learned from: all would drown the others
 FEW_NODES = 200  # of branching: before the first step all costs are equal, and nothing is worth proving
 
 
@@ -216,6 +217,7 @@ def train_structured(
     *,
     epochs: int = 10,
     margin: float = 10.0,
+    unrelated: float = UNRELATED,
     batch: int = 4,
     n_buckets: int = N_BUCKETS,
     seed: int = 0,
@@ -223,6 +225,7 @@ def train_structured(
 ) -> LinearScorer:
     """Trains with inference in the loop, `batch` sentences at a time; costs are minus scores.
 
+    A sentence without relations always teaches types, and with probability `unrelated` that nothing is related in it.
     `infer(n_entities, costs, cost_at)` returns the cheapest valid labels of these sentences, flat.
     """
     text, random = intern(sentences), np.random.default_rng(seed)
@@ -231,8 +234,10 @@ def train_structured(
     first = np.concatenate([[0], np.cumsum(text.n_variables)])
     n_labels = np.where(variable_ids < text.n_entities[problem_ids], len(entity_labels), len(relation_labels))
     entity, relation = _Averaged(n_buckets, len(entity_labels)), _Averaged(n_buckets, len(relation_labels))
+    has_relation = np.array([bool(sentence.relations) for sentence in sentences])
     step = 0
     for epoch in range(epochs):
+        counts = has_relation | (random.random(len(sentences)) < unrelated)
         order = random.permutation(np.flatnonzero(text.n_entities))
         for some in np.split(order, range(batch, len(order), batch)):
             examples = np.concatenate([np.arange(first[p], first[p + 1]) for p in some])
@@ -248,11 +253,13 @@ def train_structured(
                     "Return label numbers, the variables of one sentence after those of the other."
                 )
             for is_entity, table in ((True, entity), (False, relation)):
+                mine = np.flatnonzero(is_entity | counts[where[0]])
                 learn_together(
                     text,
-                    *where,
-                    labels[examples],
-                    found,
+                    where[0][mine],
+                    where[1][mine],
+                    labels[examples[mine]],
+                    found[mine],
                     is_entity,
                     step,
                     table.weights,

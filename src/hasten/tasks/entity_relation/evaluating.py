@@ -1,0 +1,94 @@
+"""How well a trained labeller does on labelled sentences: `hasten evaluate`.
+
+Relations are compared as sets, so that each name of a joint label counts for itself. The type "none", which the paper's
+corpus gives to spans that are nothing, is not a label to be found.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from itertools import tee
+from typing import Any
+
+from hasten.errors import CorpusError
+from hasten.model.solution import Source
+from hasten.support.environment import package_version
+from hasten.tasks.entity_relation.data.corpus import Sentence
+from hasten.tasks.entity_relation.scoring.gold import Unreachable
+from hasten.tasks.entity_relation.tagger import Labelled, Tagger
+from hasten.tasks.evaluation.scores import Item, Kind, Tally
+
+TYPE, RELATION, STRICT = "type", "relation", "relation with its types"
+NO_ENTITY = "none"
+
+
+@dataclass(frozen=True, slots=True)
+class Evaluation:
+    """Scores of each kind of label, and what is known of the answers."""
+
+    kinds: dict[str, Kind]
+    n: int  # sentences
+    n_exact: int
+    n_valid: int
+    n_proved: int
+    n_by_solver: int
+    n_failed: int
+    unreachable: Unreachable
+
+    def as_dict(self, **about: Any) -> dict[str, Any]:
+        """Returns it for JSON, with what else is to be said about it."""
+        of = max(1, self.n)
+        return {
+            "about": {"hasten": package_version("hasten"), **about},
+            "n": self.n,
+            "exact": self.n_exact / of,
+            "valid": self.n_valid / of,
+            "proved": self.n_proved / of,
+            "n_by_solver": self.n_by_solver,
+            "n_failed": self.n_failed,
+            "unreachable": self.unreachable.as_dict() | {"in_words": str(self.unreachable)},
+            "kinds": {name: kind.as_dict() for name, kind in self.kinds.items()},
+        }
+
+
+def evaluate(tagger: Tagger, sentences: Iterable[Sentence], *, seed: int = 0) -> Evaluation:
+    """Lets a tagger label annotated sentences, of which it sees no label, and compares."""
+    tally = Tally((TYPE, RELATION, STRICT), seed)
+    valid = proved = by_solver = failed = 0
+    unreachable = Unreachable.of((), tagger.task)
+    for sentence, answer in _answered(tagger, sentences):
+        tally.add(items_of(sentence), items_of(answer.sentence))
+        unreachable = unreachable + Unreachable.of((sentence,), tagger.task)
+        valid += answer.valid
+        proved += answer.proved
+        by_solver += answer.source is Source.SOLVER
+        failed += bool(answer.reason)
+    if not tally.n:
+        raise CorpusError("There is no sentence to evaluate on. Give sentences with types and relations.")
+    return Evaluation(tally.result(), tally.n, tally.n_exact, valid, proved, by_solver, failed, unreachable)
+
+
+def _answered(tagger: Tagger, sentences: Iterable[Sentence]) -> Iterator[tuple[Sentence, Labelled]]:
+    gold, text = tee(_annotated(sentences))
+    yield from zip(gold, tagger.label(text), strict=True)
+
+
+def _annotated(sentences: Iterable[Sentence]) -> Iterator[Sentence]:
+    for sentence in sentences:
+        if not sentence.annotated:
+            raise CorpusError(
+                f"Sentence {sentence.id!r} has no gold labels. Give types and relations, which may be an empty list."
+            )
+        yield sentence
+
+
+def items_of(sentence: Sentence) -> dict[str, set[Item]]:
+    """Returns what is labelled in a sentence: its spans, its pairs, and its pairs with the types of both."""
+    types = sentence.types or ("",) * len(sentence.spans)
+    relations = sentence.relations or ()
+    return {
+        TYPE: {(n, name) for n, name in enumerate(types) if name and name != NO_ENTITY},
+        RELATION: {((source, target), name) for source, target, name in relations},
+        STRICT: {((s, t, types[s], types[t]), name) for s, t, name in relations},
+    }

@@ -1,0 +1,162 @@
+"""Precision, recall and F1 of each label with intervals, and which labels are taken for which others.
+
+Sentences are added one by one and only counts are kept, so that any number of them can be evaluated. Intervals are by
+the bootstrap: a sentence counts as often as it is drawn, which for each resample is a Poisson variable of mean 1.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Hashable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from hasten.support.arrays import FloatArray
+
+Item = tuple[Hashable, str]  # a place, and its label
+Items = Mapping[str, set[Item]]  # by kind of place, such as "type" and "relation"
+
+N_RESAMPLES = 1000
+CONFIDENCE = 0.95
+CHUNK = 256  # sentences whose draws are made together
+RIGHT, FOUND, GOLD = range(3)  # what is counted of a label
+
+
+class Score(NamedTuple):
+    """How well a label is found; each number with its interval. None where nothing says."""
+
+    label: str
+    n_gold: int
+    n_found: int
+    n_right: int
+    precision: float | None
+    recall: float | None
+    f1: float | None
+    intervals: Mapping[str, tuple[float, float]]
+
+    def as_dict(self) -> dict[str, Any]:
+        """Returns it for JSON."""
+        return self._asdict() | {"intervals": {name: list(limits) for name, limits in self.intervals.items()}}
+
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """The labels of one kind of place: each for itself, all together (micro), and what was taken for what."""
+
+    labels: list[Score]
+    micro: Score
+    macro_f1: float | None
+    confused: Counter[tuple[str | None, str | None]]  # (gold, found), None where there is no label
+
+    def as_dict(self) -> dict[str, Any]:
+        """Returns it for JSON."""
+        pairs = [{"gold": gold, "found": found, "n": n} for (gold, found), n in self.confused.most_common()]
+        labels = [score.as_dict() for score in self.labels]
+        return {"micro": self.micro.as_dict(), "macro_f1": self.macro_f1, "labels": labels, "confused": pairs}
+
+
+@dataclass(slots=True)
+class Tally:
+    """What answers have in common with gold labels, sentence by sentence."""
+
+    kinds: tuple[str, ...]
+    seed: int = 0
+    n: int = 0  # sentences
+    n_exact: int = 0  # all of whose labels are right
+    _rng: np.random.Generator = field(init=False)
+    _numbers: dict[str, dict[str, int]] = field(init=False)  # of each label, by kind
+    _totals: dict[str, FloatArray] = field(init=False)  # (labels, 3)
+    _drawn: dict[str, FloatArray] = field(init=False)  # (labels, 3, resamples)
+    _confused: dict[str, Counter[tuple[str | None, str | None]]] = field(init=False)
+    _waiting: list[tuple[Items, Items]] = field(init=False, default_factory=list)
+
+    def __post_init__(self) -> None:
+        self._rng = np.random.default_rng(self.seed)
+        self._numbers = {kind: {} for kind in self.kinds}
+        self._totals = {kind: np.zeros((0, 3)) for kind in self.kinds}
+        self._drawn = {kind: np.zeros((0, 3, N_RESAMPLES)) for kind in self.kinds}
+        self._confused = {kind: Counter() for kind in self.kinds}
+
+    def add(self, gold: Items, found: Items) -> None:
+        """Adds a sentence: its gold items and those of the answer, for each kind."""
+        self.n += 1
+        self.n_exact += all(gold[kind] == found[kind] for kind in self.kinds)
+        for kind in self.kinds:
+            self._confused[kind].update(confusions(gold[kind], found[kind]))
+        self._waiting.append((gold, found))
+        if len(self._waiting) == CHUNK:
+            self._draw()
+
+    def result(self) -> dict[str, Kind]:
+        """Returns the scores of each kind."""
+        self._draw()
+        return {kind: self._kind(kind) for kind in self.kinds}
+
+    def _draw(self) -> None:
+        """Adds the sentences that wait to the totals, and to each resample as often as it draws them."""
+        draws = self._rng.poisson(1.0, (len(self._waiting), N_RESAMPLES)).astype(float)
+        for kind in self.kinds:
+            numbers = self._numbers[kind]
+            cells: Counter[tuple[int, int, int]] = Counter()  # (sentence, label, what)
+            for n, (gold, found) in enumerate(self._waiting):
+                for items, what in ((gold[kind] & found[kind], RIGHT), (found[kind], FOUND), (gold[kind], GOLD)):
+                    for _, label in items:
+                        cells[n, numbers.setdefault(label, len(numbers)), what] += 1
+            counts = np.zeros((len(self._waiting), len(numbers), 3))
+            for place, times in cells.items():
+                counts[place] = times
+            self._totals[kind] = _grown(self._totals[kind], len(numbers)) + counts.sum(axis=0)
+            drawn = np.tensordot(counts, draws, axes=(0, 0))
+            self._drawn[kind] = _grown(self._drawn[kind], len(numbers)) + drawn
+        self._waiting.clear()
+
+    def _kind(self, kind: str) -> Kind:
+        totals, drawn, numbers = self._totals[kind], self._drawn[kind], self._numbers[kind]
+        labels = [_score(label, totals[numbers[label]], drawn[numbers[label]]) for label in sorted(numbers)]
+        known = [score.f1 for score in labels if score.f1 is not None and score.n_gold]
+        macro = float(np.mean(known)) if known else None
+        return Kind(labels, _score("all", totals.sum(axis=0), drawn.sum(axis=0)), macro, self._confused[kind])
+
+
+def confusions(gold: set[Item], found: set[Item]) -> Counter[tuple[str | None, str | None]]:
+    """Returns how often which gold label of a place is found as which; None where there is no label."""
+    counts: Counter[tuple[str | None, str | None]] = Counter((label, label) for _, label in gold & found)
+    missed, wrong = by_place(gold - found), by_place(found - gold)
+    for place in missed.keys() | wrong.keys():
+        ours, theirs = sorted(missed.get(place, ())), sorted(wrong.get(place, ()))
+        for n in range(max(len(ours), len(theirs))):
+            counts[ours[n] if n < len(ours) else None, theirs[n] if n < len(theirs) else None] += 1
+    return counts
+
+
+def by_place(items: set[Item]) -> dict[Hashable, list[str]]:
+    """Returns the labels of each place."""
+    places: dict[Hashable, list[str]] = {}
+    for place, label in items:
+        places.setdefault(place, []).append(label)
+    return places
+
+
+def _grown(array: FloatArray, n: int) -> FloatArray:
+    """Returns an array with as many rows as there are labels by now."""
+    return np.concatenate([array, np.zeros((n - len(array), *array.shape[1:]))])
+
+
+def _score(label: str, total: FloatArray, drawn: FloatArray) -> Score:
+    right, found, gold = (int(count) for count in total)
+    shares = {
+        "precision": (right, found, drawn[RIGHT], drawn[FOUND]),
+        "recall": (right, gold, drawn[RIGHT], drawn[GOLD]),
+        "f1": (2 * right, found + gold, 2 * drawn[RIGHT], drawn[FOUND] + drawn[GOLD]),
+    }
+    values, intervals = {}, {}
+    tail = 50.0 * (1.0 - CONFIDENCE)
+    for name, (some, of, drawn_some, drawn_of) in shares.items():
+        values[name] = some / of if of else None
+        told = drawn_of > 0
+        if of and told.any():
+            limits = np.percentile(drawn_some[told] / drawn_of[told], [tail, 100.0 - tail])
+            intervals[name] = float(limits[0]), float(limits[1])
+    return Score(label, gold, found, right, values["precision"], values["recall"], values["f1"], intervals)
