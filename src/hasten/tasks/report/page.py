@@ -20,8 +20,13 @@ SYNTHETIC = (
 )
 
 
-def page(title: str, headline: str, sections: Iterable[tuple[str, str]], about: Entry) -> str:
-    """Returns a page: its title, what stands on top, and its sections by name; those without content are left out."""
+def page(
+    title: str, headline: str, sections: Iterable[tuple[str, str]], about: Entry, data: str = "results.json"
+) -> str:
+    """Returns a page: its title, what stands on top, and its sections by name; those without content are left out.
+
+    `data` is the file that it was made from.
+    """
     style = files("hasten.tasks.report").joinpath("page.css").read_text(encoding="utf-8")
     names = [(name, name.lower().replace(" ", "-"), body) for name, body in sections if body]
     links = "".join(f'<a href="#{key}">{name}</a>' for name, key, _ in names)
@@ -32,7 +37,7 @@ def page(title: str, headline: str, sections: Iterable[tuple[str, str]], about: 
         '<meta name="color-scheme" content="light dark">'
         f"<title>{escape(title)}{', synthetic' if about.get('synthetic') else ''}</title>"
         f"<style>{style}</style></head><body><main>{headline}<nav>{links}</nav>{bodies}"
-        f"<footer>Written by hasten {text(about.get('hasten'))} from results.json, which holds every number "
+        f"<footer>Written by hasten {text(about.get('hasten'))} from {escape(data)}, which holds every number "
         "of this page.</footer></main></body></html>\n"
     )
 
