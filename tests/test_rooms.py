@@ -63,6 +63,7 @@ MAY_IMPORT = {
     "tasks.entity_relation.tagger": f"{CORE} {SCORING} tasks.entity_relation.gating",
     "tasks.entity_relation.evaluating": f"{CORE} {SCORING} tasks.entity_relation.tagger tasks.evaluation",
     "tasks.entity_relation.explain": f"{CORE} {SCORING} tasks.entity_relation.tagger tasks.entity_relation.gating",
+    "tasks.entity_relation.comparing": f"{CORE} {SCORING} tasks.entity_relation.explain tasks.task",
     "tasks.entity_relation.experiment": f"{CORE} {EXPERIMENT}",
     "tasks.entity_relation.report": "errors support search proof speedup tasks.report tasks.entity_relation.names",
     "bench": f"{CORE} {SCORING} bench.peers",

@@ -7,6 +7,7 @@ import re
 from html.parser import HTMLParser
 from pathlib import Path
 
+import numpy as np
 import pytest
 from rich.console import Console
 from typer.testing import CliRunner
@@ -14,6 +15,13 @@ from typer.testing import CliRunner
 from hasten import cli
 from hasten.commands.compare import find_task
 from hasten.errors import CorpusError, ProblemError
+from hasten.proof.certifier import Certifier
+from hasten.support.progress import tell_nobody
+from hasten.tasks.entity_relation.comparing import EntityRelations
+from hasten.tasks.entity_relation.data.synthetic import generate as generate_news
+from hasten.tasks.entity_relation.experiment.measure import Reference
+from hasten.tasks.entity_relation.scoring.training import gold as gold_of
+from hasten.tasks.evaluation import compared
 from hasten.tasks.experiment.comparison import CERTIFIED, ILP, Comparison
 from hasten.tasks.report import comparison as report
 from hasten.tasks.report.terminal import show_comparison
@@ -156,3 +164,19 @@ def test_the_tag_commands_from_corpus_to_report(tmp_path):
     seen = run(cli.app, ["tag", "compare", "--bio", "-o", str(tmp_path / "c"), "--runs", "1", "--epochs", "1"])
     assert seen.exit_code == 0, seen.output
     assert json.loads((tmp_path / "c" / "results.json").read_text())["about"]["synthetic"]
+
+
+def test_the_first_task_fits_the_interface_and_scores_as_before():
+    sentences = list(generate_news(60, 0))
+    task = EntityRelations()
+    found = Comparison(task, sentences, runs=1).run()
+    assert rows_of(found)["certified"]["exact_match"] == 1.0
+    Balanced(report.render(found))
+    model = task.train(sentences[:40], seed=0, tell=tell_nobody)
+    answers = Certifier()(model.batch(sentences[40:]))
+    labels = model.task.entity_labels, model.task.relation_labels
+    gold = np.concatenate([gold_of(each, *labels) for each in sentences[40:]])
+    is_entity = np.concatenate([np.arange(len(each.spans) ** 2) < len(each.spans) for each in sentences[40:]])
+    reference = Reference(gold, answers, is_entity, labels[0].index("none"), len(labels[1]) - 1)
+    evaluated = compared(model, sentences[40:], answers)
+    assert tuple(evaluated.scores.values()) == pytest.approx(reference.f1(answers.labels, gold))

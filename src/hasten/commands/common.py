@@ -83,6 +83,11 @@ def count(n: int, name: str) -> str:
     return f"{n:,} {name}{'' if n == 1 else 's'}"
 
 
+def name_of(path: str) -> str:
+    """Returns what a file is called in a report, wherever it is."""
+    return "standard input" if path == "-" else Path(path).name
+
+
 def sentences_of(source: str, format: str, max_line: int, faults: Faults | None = None) -> Iterator[Sentence]:
     """Reads a corpus; what cannot be told about it is asked for in words of the command line."""
     from hasten.tasks.entity_relation.data.formats import read_corpus

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 import hasten
-from hasten.commands.common import IlpSolver, Out, Runs, Seed, Seeds, run_and_write
+from hasten.commands.common import IlpSolver, Out, Runs, Seed, Seeds, name_of, run_and_write
 from hasten.errors import ProblemError
 from hasten.support.files import output_directory
 
@@ -35,7 +35,9 @@ def compare(
     hasten.make_solver(solver)  # one that is not there is refused now
     found = find_task(task)
     texts = list(found.read(corpus))
-    run_comparison(Comparison(found, texts, solver=solver, runs=runs, seed=seed, seeds=seeds, source=corpus), out)
+    run_comparison(
+        Comparison(found, texts, solver=solver, runs=runs, seed=seed, seeds=seeds, source=name_of(corpus)), out
+    )
 
 
 def run_comparison(comparison: Comparison[Any], out: Path) -> None:

@@ -11,7 +11,7 @@ import typer
 from rich.markup import escape
 
 import hasten
-from hasten.commands.common import IlpSolver, Runs, Seed, Seeds, console, count, errors, wrote
+from hasten.commands.common import IlpSolver, Runs, Seed, Seeds, console, count, errors, name_of, wrote
 from hasten.commands.compare import run_comparison
 from hasten.errors import ProblemError
 from hasten.speedup.mode import TextMode
@@ -148,7 +148,6 @@ def evaluate(
     column: Column = None,
 ) -> None:
     """Compares a tagger's answers with gold tags: scores, each tag, what is confused, what is out of reach."""
-    from hasten.tasks.entity_relation.data.formats.lines import called
     from hasten.tasks.report.evaluation import write_report
     from hasten.tasks.report.terminal import show_evaluation
     from hasten.tasks.tagging.formats import read_all
@@ -164,7 +163,12 @@ def evaluate(
     if out is not None:
         with output_directory(out):
             write_whole(out / "evaluation.json", json.dumps(found, indent=1).encode())
-            write_report(found, out / "evaluation.html", "Evaluation of a tagger", {"source": called(corpus)})
+            write_report(
+                found,
+                out / "evaluation.html",
+                "Evaluation of a tagger",
+                {"source": name_of(corpus), "hasten": hasten.__version__},
+            )
             wrote(out / "evaluation.json", out / "evaluation.html")
 
 
@@ -188,7 +192,6 @@ def compare(
     column: Column = None,
 ) -> None:
     """Compares greedy search, beams, a speedup, Viterbi, certified answers and an ILP solver on one corpus."""
-    from hasten.tasks.entity_relation.data.formats.lines import called
     from hasten.tasks.experiment.comparison import Comparison
     from hasten.tasks.tagging.formats import read_all
     from hasten.tasks.tagging.synthetic import generate
@@ -200,7 +203,7 @@ def compare(
         sentences, source = list(generate(600, seed, "bio" if bio else "pos")), "made-up news"
     else:
         sentences = [each for each in read_all(corpus, format, column) if each.words]
-        source = called(corpus)
+        source = name_of(corpus)
     tests = None if test is None else read_all(test, format, column)
     run_comparison(
         Comparison(

@@ -112,7 +112,12 @@ def table(rows: Sequence[Entry], scores: Sequence[str], about: Entry) -> str:
     ilp = find(rows, ILP)
     columns = [
         *(
-            Column(f"Against {short}", escape(name), f"{escape(name)} against {long}.", score_of(f"{name} {key}"))
+            Column(
+                f"Against {short}",
+                escape(name),
+                f"{escape(name[:1].upper() + name[1:])} against {long}.",
+                score_of(f"{name} {key}"),
+            )
             for short, long, key in (("gold", "gold labels", "gold"), ("ILP", "the ILP’s answers", "ilp"))
             for name in scores
         ),

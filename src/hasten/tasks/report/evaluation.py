@@ -30,7 +30,7 @@ def render(found: Entry, title: str, about: Entry) -> str:
     lead = f"{text(about.get('source') or 'Texts')}: {counted(found['n_texts'], 'text')} with gold labels."
     warned = "".join(f'<p class="synthetic">{escape(line)}</p>' for line in warnings(found))
     sections = (("Labels", warned + labels(found["labels"])), ("What is taken for what", confusion(found)))
-    return page(f"hasten: {title}", head(title, lead, tiles, about), sections, about)
+    return page(f"hasten: {title}", head(title, lead, tiles, about), sections, about, "evaluation.json")
 
 
 def labels(rows: Sequence[Entry]) -> str:

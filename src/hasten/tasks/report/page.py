@@ -21,11 +21,11 @@ SYNTHETIC = (
 
 
 def page(
-    title: str, headline: str, sections: Iterable[tuple[str, str]], about: Entry, source: str = "results.json"
+    title: str, headline: str, sections: Iterable[tuple[str, str]], about: Entry, data: str = "results.json"
 ) -> str:
     """Returns a page: its title, what stands on top, and its sections by name; those without content are left out.
 
-    `source` is the file that holds its numbers.
+    `data` is the file that it was made from.
     """
     style = files("hasten.tasks.report").joinpath("page.css").read_text(encoding="utf-8")
     names = [(name, name.lower().replace(" ", "-"), body) for name, body in sections if body]
@@ -37,7 +37,7 @@ def page(
         '<meta name="color-scheme" content="light dark">'
         f"<title>{escape(title)}{', synthetic' if about.get('synthetic') else ''}</title>"
         f"<style>{style}</style></head><body><main>{headline}<nav>{links}</nav>{bodies}"
-        f"<footer>Written by hasten {text(about.get('hasten'))} from {source}, which holds every number "
+        f"<footer>Written by hasten {text(about.get('hasten'))} from {escape(data)}, which holds every number "
         "of this page.</footer></main></body></html>\n"
     )
 
