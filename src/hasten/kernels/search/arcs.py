@@ -20,7 +20,7 @@ def copy(source: IntArray, target: IntArray, start: int, stop: int) -> None:
         target[at] = source[at]
 
 
-@inlined_kernel
+@kernel
 def revise_factor(graph: Graph, table: FloatArray, f: int, alive: IntArray, support: IntArray) -> bool:
     """Removes the labels that no allowed tuple of factor `f` supports; returns whether any was removed."""
     a0, a1 = graph.scope_first[f], graph.scope_first[f + 1]
@@ -51,7 +51,7 @@ def revise_factor(graph: Graph, table: FloatArray, f: int, alive: IntArray, supp
     return changed
 
 
-@inlined_kernel
+@kernel
 def revise_row(graph: Graph, r: int, alive: IntArray) -> bool:
     """Removes the labels with which row `r` cannot hold; returns whether any was removed."""
     least, most = 0.0, 0.0
@@ -82,7 +82,7 @@ def revise_row(graph: Graph, r: int, alive: IntArray) -> bool:
     return changed
 
 
-@inlined_kernel
+@kernel
 def contribution(graph: Graph, c: int, c1: int, alive: IntArray) -> tuple[int, float, float]:
     """Returns where the cells of one variable of a row end, and the least and most that its labels can add."""
     v = graph.row_variable[c]
