@@ -62,7 +62,8 @@ class Compiled:
         self.row_names = row_names
         self.prices = prices  # of rules that may be broken
         self.reductions: dict[int | None, Reduction] = {}  # by `max_join`: see hasten.model.elimination
-        self.relaxed: Reduction | None = None  # see there, too
+        self.relaxed: Reduction | None = None  # see hasten.model.relaxing
+        self.unseen: dict[int | None, bool] = {}  # by `max_join`: see hasten.proof.eliminating
         self.n_bytes = graph.buffer.nbytes
 
     def __reduce__(self) -> tuple[type[Compiled], tuple[Graph, tuple[str, ...], Prices | None]]:
