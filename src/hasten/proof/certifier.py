@@ -22,6 +22,7 @@ from hasten.kernels.proof.alike import eliminate_alike
 from hasten.kernels.proof.certify import Effort, Messages, certify_some, eliminate_some
 from hasten.kernels.proof.look import look_at_some
 from hasten.kernels.proof.outcome import BEST, OPEN, OUTCOME, Proofs
+from hasten.kernels.proof.tallied import count_some
 from hasten.kernels.watching import Opener, compiled, uncompiled
 from hasten.model.batch import ONLY, Batch, arrays_of, as_batch
 from hasten.model.elimination import reduce
@@ -29,6 +30,7 @@ from hasten.model.problem import Problem
 from hasten.model.relaxing import whole_plan
 from hasten.model.solution import SOURCES, STATUSES, Solution, Solutions, Source
 from hasten.model.structure import Structure
+from hasten.model.tallying import tally_of
 from hasten.proof.eliminating import goes_unseen, look_and_eliminate, structures_of
 from hasten.proof.ranking import MinMarginals, Ranking, statuses
 from hasten.proof.report import SOURCE, STATUS, STEPS, Report, given
@@ -242,6 +244,10 @@ class Certifier:
             whole = whole_plan(structure.compiled, self.max_join)
             if whole is not None:
                 opened(eliminate_some)(arrays, whole.addresses, ONLY, proofs)
+        if facts[OUTCOME, 0] == OPEN and self.max_join is None:
+            tally = tally_of(structure.compiled)
+            if tally is not None:
+                opened(count_some)(arrays, np.array([tally.address]), ONLY, proofs)
         if facts[OUTCOME, 0] == OPEN:
             clock, reduction = self._clock(1), reduce(structure.compiled, self.max_join)
             if not reduction.complete:

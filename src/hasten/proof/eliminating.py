@@ -13,9 +13,11 @@ from hasten.kernels.proof.alike import ABREAST, eliminate_alike
 from hasten.kernels.proof.certify import eliminate_some
 from hasten.kernels.proof.look import look_at_some
 from hasten.kernels.proof.outcome import OPEN, OUTCOME, Proofs
+from hasten.kernels.proof.tallied import count_some
 from hasten.model.batch import Batch
 from hasten.model.relaxing import is_forest, whole_plan
 from hasten.model.structure import Compiled
+from hasten.model.tallying import tally_of
 from hasten.support.arrays import IntArray
 from hasten.support.parallel import in_parallel
 
@@ -46,6 +48,24 @@ def look_and_eliminate(batch: Batch, max_join: int | None, proofs: Proofs, n_job
 
     in_parallel(look, len(looked_at), n_jobs)
     _eliminate(batch, looked_at[proofs.facts[OUTCOME, looked_at] == OPEN], max_join, proofs, n_jobs)
+    if max_join is None:
+        _count(batch, batch.order[proofs.facts[OUTCOME, batch.order] == OPEN], proofs, n_jobs)
+
+
+def _count(batch: Batch, problems: IntArray, proofs: Proofs, n_jobs: int) -> None:
+    """Proves those problems whose rules can be counted on the way through a tree."""
+    if not len(problems):
+        return
+    used, places = structures_of(batch, problems)
+    tallies = [tally_of(batch.structures[s].compiled) for s in used]
+    tallied = np.array([0 if tally is None else tally.address for tally in tallies])[places]
+    problems, tallied = problems[tallied != 0], tallied[tallied != 0]
+
+    def count(begin_at: int, end_at: int) -> None:
+        count_some(batch.arrays, tallied[begin_at:end_at], problems[begin_at:end_at], proofs)
+
+    if len(problems):
+        in_parallel(count, len(problems), n_jobs)
 
 
 def structures_of(batch: Batch, problems: IntArray) -> tuple[list[int], IntArray]:
