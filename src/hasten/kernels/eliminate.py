@@ -37,10 +37,12 @@ class Plan(Record):
     sum_partner: IntArray  # (sums,) and of its partner
     read_at: IntArray  # (M,) where its reads start
     reads: IntArray  # sum after sum: places in each of the tables that are read
-    # forms of one variable with one neighbour, where everything is allowed and one table is over both
-    joint: IntArray  # (M,) which of the tables read that is; -1: the form is another
+    # forms of one variable with one neighbour at most: all tables are over the variable alone, but for one at most
+    shared: IntArray  # (M,) which of the tables read is over both; -1: none; -2: the form is another
+    joint: IntArray  # (M,) the same, where everything is allowed; else -1
     joint_out: IntArray  # (M,) how far apart the labels of the neighbour are in it
     joint_in: IntArray  # (M,) and those of the variable
+    n_labels: IntArray  # (M,) how many those are
     # what is left
     constant: IntArray  # entries without neighbours: parts of the total
     keep: IntArray  # (kept,) the variables that are left, in order
@@ -48,6 +50,7 @@ class Plan(Record):
     fold_from: IntArray  # entries over one variable that is left: parts of its costs
     fold_to: IntArray
     copy_from: IntArray  # entries of the problem's tables that are left
+    priced: IntArray  # the factors whose tables do more than forbid
 
 
 plan_at = viewer(Plan)
@@ -97,7 +100,7 @@ def minimise_joint(plan: Plan, cost: FloatArray, table: FloatArray, work: FloatA
     joint, n_static, n_derived = plan.joint[m], plan.n_static[m], plan.n_derived[m]
     step_out, step_in = plan.joint_out[m], plan.joint_in[m]
     base, out, end = plan.base_first[n], plan.out_first[n], plan.out_first[n + 1]
-    n_out, n_labels = end - out, plan.sum_first[plan.entry_at[m] + 1]
+    n_out, n_labels = end - out, plan.n_labels[m]
     for e in range(out, end):
         work[e] = np.inf
     for i in range(n_labels):
@@ -127,7 +130,7 @@ def least_joint(plan: Plan, cost: FloatArray, table: FloatArray, work: FloatArra
     base, label_at, step_in = plan.base_first[n], plan.label_at[n], plan.joint_in[m]
     at = plan.base[base + joint] + o * plan.joint_out[m]
     least, chosen = np.inf, 0
-    for i in range(plan.sum_first[plan.entry_at[m] + 1]):
+    for i in range(plan.n_labels[m]):
         value = cost[label_at + i]
         for x in range(n_static):
             if x != joint:

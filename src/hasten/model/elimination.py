@@ -45,7 +45,7 @@ MAX_SCOPE = 32  # how many variables these may range over
 NO_STEPS: Fields = {
     **dict.fromkeys(("variable", "partner", "label_at", "partner_at", "scope", "stride", "base", "form"), NO_INTS),
     **dict.fromkeys(("n_static", "n_derived", "entry_at", "sum_first", "sum_at", "sum_label", "sum_partner"), NO_INTS),
-    **dict.fromkeys(("read_at", "reads", "joint", "joint_out", "joint_in"), NO_INTS),
+    **dict.fromkeys(("read_at", "reads", "shared", "joint", "joint_out", "joint_in", "n_labels"), NO_INTS),
     **dict.fromkeys(("out_first", "scope_first", "base_first"), offsets(())),
 }
 
@@ -108,7 +108,7 @@ def plan_reduction(graph: Graph, max_join: int | None) -> Reduction:
 
 def _nothing(graph: Graph) -> Reduction:
     """Returns the plan that eliminates nothing: all stays as it was, tables included."""
-    nothing = dict.fromkeys(("constant", "fold_from", "fold_to"), NO_INTS)
+    nothing = dict.fromkeys(("constant", "fold_from", "fold_to"), NO_INTS) | {"priced": _priced(graph)}
     keep, keep_label = np.arange(len(graph.order)), np.arange(int(graph.first[-1]))
     plan = Plan.pack(**NO_STEPS, **nothing, keep=keep, keep_label=keep_label, copy_from=np.arange(len(graph.table)))
     return Reduction(plan, graph)
@@ -283,6 +283,7 @@ class _Elimination:
             fold_from=_spans_of(folds),
             fold_to=ranges(variables["first"][fold_to], sizes[keep[fold_to]]),
             copy_from=_spans_of([table for table in tables if table.role != DERIVED]),
+            priced=_priced(graph),
         )
         return Reduction(plan, small)
 
@@ -294,7 +295,7 @@ class _Elimination:
         forms = list(numbers)
         variable = ints(step.group[-1] for step in steps)
         partner = ints(step.group[0] if len(step.group) > 1 else -1 for step in steps)
-        joint, joint_out, joint_in = np.array([join.joint for join in forms]).T
+        shared, joint_out, joint_in = np.array([join.shared for join in forms]).T
         n_combos = ints(join.n_combos for join in forms)
         return {
             "variable": variable,
@@ -317,9 +318,11 @@ class _Elimination:
             "sum_partner": _chained([join.partner_label for join in forms]),
             "read_at": offsets(join.n_combos * len(join.order) for join in forms)[:-1],
             "reads": _chained([join.reads for join in forms]),
-            "joint": joint,
+            "shared": shared,
+            "joint": np.where([join.allows_all for join in forms], np.maximum(shared, -1), -1),
             "joint_out": joint_out,
             "joint_in": joint_in,
+            "n_labels": ints(join.shape[-1] for join in forms),
         }
 
     def _kept_factors(self, variables: Fields, number: IntArray, tables: Sequence[FactorTable]) -> Fields:
@@ -357,6 +360,11 @@ class _Elimination:
             "cell_first": np.concatenate([graph.cell_first[:-1][is_kept], graph.cell_first[-1:]]),
             "link_first": np.append(graph.link_first[keep], graph.link_first[-1]),
         }
+
+
+def _priced(graph: Graph) -> IntArray:
+    """Returns the factors whose tables do more than forbid."""
+    return np.flatnonzero(np.isin(graph.table_at, graph.soft_at) & (graph.table_at >= 0))
 
 
 def _chained(parts: Sequence[IntArray]) -> IntArray:

@@ -108,11 +108,21 @@ class Join:
                 entries[:, column] += stride * self.labels[axis]
         return entries.ravel()
 
+    @property
+    def allows_all(self) -> bool:
+        """Whether every labelling is a combo."""
+        return self.n_combos == math.prod(self.shape)
+
     @cached_property
-    def joint(self) -> tuple[int, int, int]:
-        """Which of the tables read is over the variable and its only neighbour, and its strides, if all is allowed."""
+    def shared(self) -> tuple[int, int, int]:
+        """Which of the tables read is over the variable and its only neighbour, and how far apart their labels are.
+
+        -1: none is, so that all are over the variable alone; -2: two variables go, or have more neighbours, or tables.
+        """
         over_both = [column for column, i in enumerate(self.order) if len(self.parts[i][1]) == 2]
-        if len(self.shape) != 2 or self.n_inside != 1 or self.n_combos < math.prod(self.shape) or len(over_both) != 1:
+        if len(self.shape) > 2 or self.n_inside != 1 or len(over_both) > 1:
+            return -2, 0, 0
+        if not over_both:
             return -1, 0, 0
         pattern, axes, _ = self.parts[self.order[over_both[0]]]
         outside, inside = pattern.stride[list(np.argsort(axes))].tolist()

@@ -9,9 +9,17 @@ import numpy as np
 
 from hasten.kernels.layout import Graph
 from hasten.model.compile import NO_INTS, ROW_FIELDS, Fields
-from hasten.model.elimination import Reduction, plan_reduction
+from hasten.model.elimination import Reduction, plan_reduction, reduce
 from hasten.model.structure import Compiled
 from hasten.support.arrays import offsets, sizes_of
+
+
+def whole_plan(compiled: Compiled, max_join: int | None) -> Reduction | None:
+    """Returns the plan that eliminates every variable, as if there were no rules; None if there is none."""
+    if compiled.graph.row_label.size:
+        return relax(compiled) if max_join is None else None
+    reduction = reduce(compiled, max_join)
+    return reduction if reduction.complete else None
 
 
 def relax(compiled: Compiled) -> Reduction | None:

@@ -37,6 +37,7 @@ from hasten.support.arrays import FloatArray, IntArray, ints, offsets, ranges, s
 from hasten.support.cache import Cache
 
 if TYPE_CHECKING:
+    from hasten.kernels.tally import Tally
     from hasten.model.batch import Batch
     from hasten.model.elimination import Reduction
     from hasten.model.problem import Costs, Problem
@@ -62,7 +63,10 @@ class Compiled:
         self.row_names = row_names
         self.prices = prices  # of rules that may be broken
         self.reductions: dict[int | None, Reduction] = {}  # by `max_join`: see hasten.model.elimination
-        self.relaxed: Reduction | None = None  # see there, too
+        self.relaxed: Reduction | None = None  # see hasten.model.relaxing
+        self.tally: Tally | None = None  # see hasten.model.tallying
+        self.tallied = False  # whether that was asked for
+        self.unseen: dict[int | None, bool] = {}  # by `max_join`: see hasten.proof.eliminating
         self.n_bytes = graph.buffer.nbytes
 
     def __reduce__(self) -> tuple[type[Compiled], tuple[Graph, tuple[str, ...], Prices | None]]:

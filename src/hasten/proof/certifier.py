@@ -18,16 +18,20 @@ import numpy as np
 
 from hasten.errors import ProblemError
 from hasten.kernels.proof import several
+from hasten.kernels.proof.alike import eliminate_alike
 from hasten.kernels.proof.certify import Effort, Messages, certify_some, eliminate_some
 from hasten.kernels.proof.look import look_at_some
 from hasten.kernels.proof.outcome import BEST, OPEN, OUTCOME, Proofs
+from hasten.kernels.proof.tallied import count_some
 from hasten.kernels.watching import Opener, compiled, uncompiled
 from hasten.model.batch import ONLY, Batch, arrays_of, as_batch
 from hasten.model.elimination import reduce
 from hasten.model.problem import Problem
-from hasten.model.relaxing import relax
+from hasten.model.relaxing import whole_plan
 from hasten.model.solution import SOURCES, STATUSES, Solution, Solutions, Source
 from hasten.model.structure import Structure
+from hasten.model.tallying import tally_of
+from hasten.proof.eliminating import goes_unseen, look_and_eliminate, structures_of
 from hasten.proof.ranking import MinMarginals, Ranking, statuses
 from hasten.proof.report import SOURCE, STATUS, STEPS, Report, given
 from hasten.proof.trace import ProofTrace
@@ -39,7 +43,6 @@ from hasten.support.parallel import in_parallel
 
 Sums = tuple[FloatArray, IntArray]
 NOTHING = np.zeros(0)
-NOWHERE = np.zeros((1, 2), dtype=np.int64)  # the addresses of no plan
 NO_SUMS: Sums = (NOTHING, np.zeros(0, dtype=np.int64))
 FIRST_SWEEPS, ROW_SWEEPS = 2, 32  # before the first dive, without and with rows; more where that runs out of nodes
 NODE_SWEEPS = 2  # at each split
@@ -234,16 +237,20 @@ class Certifier:
         values, facts = np.empty((3, 1)), np.empty((5, 1), dtype=np.int64)
         values[BEST] = np.inf
         proofs = Proofs(labels, values, facts)
-        opened(look_at_some)(arrays, ONLY, proofs)
+        facts[OUTCOME] = OPEN
+        if not goes_unseen(structure.compiled, self.max_join):
+            opened(look_at_some)(arrays, ONLY, proofs)
+        if facts[OUTCOME, 0] == OPEN:
+            whole = whole_plan(structure.compiled, self.max_join)
+            if whole is not None:
+                opened(eliminate_some)(arrays, whole.addresses, ONLY, proofs)
         if facts[OUTCOME, 0] == OPEN and self.max_join is None:
-            relaxed = relax(structure.compiled)
-            if relaxed is not None:
-                opened(eliminate_some)(arrays, relaxed.addresses, ONLY, proofs)
+            tally = tally_of(structure.compiled)
+            if tally is not None:
+                opened(count_some)(arrays, np.array([tally.address]), ONLY, proofs)
         if facts[OUTCOME, 0] == OPEN:
             clock, reduction = self._clock(1), reduce(structure.compiled, self.max_join)
-            if reduction.complete:
-                opened(eliminate_some)(arrays, reduction.addresses, ONLY, proofs)
-            else:
+            if not reduction.complete:
                 effort, messages = self._effort, Messages(start, *NO_SUMS)
                 seconds = reduction.size * _seconds(effort)
                 if clock is None and (seconds <= LONG or opened is not compiled):  # the short way
@@ -278,53 +285,24 @@ class Certifier:
         labels, values = given(batch, found)
         proofs = Proofs(labels, values, np.empty((5, len(batch)), dtype=np.int64))
 
-        def look(begin_at: int, end_at: int) -> None:
-            look_at_some(batch.arrays, batch.order[begin_at:end_at], proofs)
-
-        in_parallel(look, len(batch), n_jobs)
-        left = self._without_rules(batch, proofs, n_jobs)
+        look_and_eliminate(batch, self.max_join, proofs, n_jobs)
+        left = batch.order[proofs.facts[OUTCOME, batch.order] == OPEN]
         if left.size:
-            used, numbers = np.unique(batch.structure[left], return_inverse=True)  # others need no plan
-            reductions = [reduce(batch.structures[s].compiled, self.max_join) for s in used.tolist()]
-            reduced = np.concatenate([each.addresses for each in reductions])[numbers]
+            used, places = structures_of(batch, left)  # others need no plan
+            reductions = [reduce(batch.structures[s].compiled, self.max_join) for s in used]
+            hard = ~np.array([each.complete for each in reductions])[places]
+            left, places = left[hard], places[hard]
+            reduced = np.concatenate([each.addresses for each in reductions])[places]
             effort, messages = self._effort, Messages(start, *(sums or NO_SUMS))
-            sizes, complete = np.array([(each.size, each.complete) for each in reductions]).T
-            easy, hard = (np.flatnonzero(complete[numbers] == easy) for easy in (True, False))
-
-            def eliminate(begin_at: int, end_at: int) -> None:
-                some = easy[begin_at:end_at]
-                eliminate_some(batch.arrays, reduced[some], left[some], proofs)
 
             def certify(begin_at: int, end_at: int) -> None:
-                some = hard[begin_at:end_at]
+                some = slice(begin_at, end_at)
                 certify_some(batch.arrays, reduced[some], messages, effort, left[some], proofs, clock.watch())
 
-            if easy.size:
-                in_parallel(eliminate, easy.size, n_jobs)
-            if hard.size:
-                seconds = float(sizes[numbers[hard]].sum()) * _seconds(effort)
-                clock.run(lambda: in_parallel(certify, hard.size, n_jobs), seconds)
+            seconds = float(np.array([each.size for each in reductions])[places].sum()) * _seconds(effort)
+            if left.size:
+                clock.run(lambda: in_parallel(certify, left.size, n_jobs), seconds)
         return Report.of(batch, proofs)
-
-    def _without_rules(self, batch: Batch, proofs: Proofs, n_jobs: int) -> IntArray:
-        """Proves what keeps its rules unasked; returns the problems that are open then, in the batch's order."""
-        left: IntArray = batch.order[proofs.facts[OUTCOME, batch.order] == OPEN]
-        if self.max_join is not None or not left.size:
-            return left
-        used, numbers = np.unique(batch.structure[left], return_inverse=True)
-        relaxed = [relax(batch.structures[s].compiled) for s in used.tolist()]
-        if not any(relaxed):
-            return left
-        places = np.concatenate([NOWHERE if each is None else each.addresses for each in relaxed])
-        tried = np.flatnonzero(places[numbers, 0])
-
-        def eliminate(begin_at: int, end_at: int) -> None:
-            some = tried[begin_at:end_at]
-            eliminate_some(batch.arrays, places[numbers[some]], left[some], proofs)
-
-        in_parallel(eliminate, tried.size, n_jobs)
-        open_still: IntArray = left[proofs.facts[OUTCOME, left] == OPEN]
-        return open_still
 
     def _checked_messages(self, structures: Iterable[Structure]) -> FloatArray:
         if self.messages is None:
@@ -358,7 +336,8 @@ def _seconds(effort: Effort) -> float:
 
 def n_loaded() -> int:
     """Returns how many of the drivers that prove were loaded or compiled: where that changed, time tells nothing."""
-    return sum(len(getattr(driver, "overloads", ())) for driver in (look_at_some, eliminate_some, certify_some))
+    drivers = look_at_some, eliminate_some, eliminate_alike, certify_some
+    return sum(len(getattr(driver, "overloads", ())) for driver in drivers)
 
 
 def _load_kernels() -> None:
@@ -369,4 +348,5 @@ def _load_kernels() -> None:
         look_at_some(batch.arrays, none, proofs)
         messages, reduced = Messages(NOTHING, *NO_SUMS), np.zeros((0, 2), dtype=np.int64)
         eliminate_some(batch.arrays, reduced, none, proofs)
+        eliminate_alike(batch.arrays, reduced, none, proofs)
         certify_some(batch.arrays, reduced, messages, Certifier()._effort, none, proofs, UNWATCHED)

@@ -48,7 +48,7 @@ def given(batch: Batch, found: Solutions | None) -> tuple[IntArray, FloatArray]:
     values = np.empty((3, n))
     if found is None:
         values[BEST] = np.inf
-        return np.full(batch.variable_at[-1], -1, dtype=np.int64), values
+        return np.empty(batch.variable_at[-1], dtype=np.int64), values
     if len(found) != n:
         raise ProblemError(f"Got {len(found)} answers for {n} problems. Give one for each.")
     if len(found.values) != batch.variable_at[-1]:

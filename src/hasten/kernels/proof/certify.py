@@ -11,7 +11,7 @@ from hasten.kernels.eliminate import Plan, eliminate, plan_at, restore
 from hasten.kernels.layout import BatchArrays, Graph, Instance, graph_at, graph_of, instance_of, labels_of
 from hasten.kernels.proof import dual as d
 from hasten.kernels.proof.branch import FINISHED, LIMIT, Known, Tree, branch, dive, prune_above
-from hasten.kernels.proof.look import rounding
+from hasten.kernels.proof.look import OVERFLOW, cheapest, rounding
 from hasten.kernels.proof.multipliers import MAX_COUNT
 from hasten.kernels.proof.outcome import (
     BEST,
@@ -163,10 +163,10 @@ def settle(
 
 @driver
 def eliminate_some(batch: BatchArrays, reduced: IntArray, problems: IntArray, proofs: Proofs) -> None:
-    """Certifies some problems of which elimination leaves nothing; `reduced` is as for `certify_some`.
+    """Certifies some problems of which elimination leaves nothing, looked at or not.
 
-    Plans may ignore rows (`hasten.model.relaxing`): what breaks one is left open. A driver of its own: most
-    problems need no other, and it is compiled in a fraction of the time.
+    `reduced` is as for `certify_some`. Plans may ignore rows (`hasten.model.relaxing`): what breaks one is left open.
+    A driver of its own: most problems need no other, and it is compiled in a fraction of the time.
     """
     n_work, n_variables = 0, 0
     for x in range(problems.size):
@@ -181,9 +181,11 @@ def eliminate_some(batch: BatchArrays, reduced: IntArray, problems: IntArray, pr
         p = problems[x]
         graph, cost, table = instance_of(batch, p)
         plan = plan_at(reduced[x, 0])
-        given, size = values[BEST, p], values[SIZE, p]
+        given, (_, size) = values[BEST, p], cheapest(graph, cost, table, restored)
         outcome, best, bound = OPEN, given, -np.inf
-        if size < np.inf:  # else sums may overflow
+        if not size < OVERFLOW:  # sums may overflow
+            size = np.inf
+        else:
             constant = eliminate(plan, cost, table, work, nothing)
             restore(plan, cost, table, work, none, restored)
             fits = constant < np.inf and rows_hold(graph, restored)
@@ -195,7 +197,8 @@ def eliminate_some(batch: BatchArrays, reduced: IntArray, problems: IntArray, pr
                     d.copy_labels(restored, labels_of(batch, proofs.labels, p))
                 best, bound = min(found, given), constant - rounding(graph, size)
                 outcome, best, bound, _, _, _ = settle(best, bound, size, ELIMINATE, 0, 0)
-        facts[OUTCOME, p], values[BEST, p], values[BOUND, p], facts[STEP, p] = outcome, best, bound, ELIMINATE
+        values[BEST, p], values[BOUND, p], values[SIZE, p] = best, bound, size
+        facts[OUTCOME, p], facts[STEP, p], facts[N_SWEEPS, p], facts[N_NODES, p] = outcome, ELIMINATE, 0, 0
         facts[LABELS_BY, p] = ELIMINATE if best != given or given == np.inf else GIVEN
     keep((floats, ints))
 

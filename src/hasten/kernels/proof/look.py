@@ -33,6 +33,7 @@ from hasten.kernels.tolerance import EPS, is_proved
 from hasten.support.arrays import FloatArray, IntArray
 
 SHARE = 4  # mending pays where at most one factor is broken for each so many variables
+MOST_BROKEN = 32  # and where so many are broken in all
 OVERFLOW = 1e297  # costs of this size: their sums may reach inf, which means forbidden
 
 
@@ -55,14 +56,15 @@ def cheapest(graph: Graph, cost: FloatArray, table: FloatArray, labels: IntArray
         labels[v] = chosen - first[v]
         total += least
         size += largest
+    in_tables = 0.0
     for x in range(graph.soft_at.size):
         least, largest = np.inf, 0.0
         for at in range(graph.soft_at[x], graph.soft_at[x] + graph.soft_size[x]):
             if table[at] < np.inf:
                 least, largest = min(least, table[at]), max(largest, abs(table[at]))
         total += least * graph.soft_count[x]
-        size += largest * graph.soft_count[x]
-    return total, size
+        in_tables += largest * graph.soft_count[x]
+    return total, size + in_tables
 
 
 @kernel
@@ -93,7 +95,8 @@ def look(
     step, found, bound = LOOK, total_cost(graph, cost, table, labels), least - slip
     if graph.soft_at.size == 0 and not is_proved(found, bound, size):
         step = MEND
-        found, bound = mend(graph, cost, table, size, graph.order.size // SHARE, scratch, labels)
+        max_broken = min(graph.order.size // SHARE, MOST_BROKEN)
+        found, bound = mend(graph, cost, table, size, max_broken, scratch, labels)
         bound -= slip
     if found < np.inf and not rows_hold(graph, labels):
         found = np.inf

@@ -1,0 +1,164 @@
+"""Eight problems side by side: *lanes*, floats that are added and compared eight at a time.
+
+What a kernel does to problems of one shape is the same for each, so it does it to eight at once: number `x` of problem
+`lane` lies at `WIDTH * x + lane` of a span. Compiled, lanes are a vector in the machine's registers; in Python they
+are an array.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from llvmlite import ir
+from numba import types
+from numba.core import cgutils
+from numba.core.typing.templates import AbstractTemplate, infer_global, signature
+from numba.extending import lower_builtin, models, register_model, type_callable
+
+from hasten.jit.lowering import SpanType
+
+WIDTH = 8
+DOUBLES = ir.VectorType(ir.DoubleType(), WIDTH)
+
+
+def load(span: Any, x: int) -> Any:
+    """Returns number `x` of each problem."""
+    return span[WIDTH * x : WIDTH * (x + 1)].copy()
+
+
+def store(span: Any, x: int, lanes: Any) -> None:
+    """Writes number `x` of each problem."""
+    span[WIDTH * x : WIDTH * (x + 1)] = lanes
+
+
+def spread(value: float) -> Any:
+    """Returns the same number for each problem."""
+    return np.full(WIDTH, value)
+
+
+def lesser(one: Any, other: Any) -> Any:
+    """Returns the lesser of two numbers of each problem."""
+    return np.where(one < other, one, other)
+
+
+def where_less(one: Any, other: Any, then: Any, otherwise: Any) -> Any:
+    """Returns `then` where one number is less than the other."""
+    return np.where(one < other, then, otherwise)
+
+
+def where_equal(one: Any, other: Any, then: Any, otherwise: Any) -> Any:
+    """Returns `then` where two numbers are equal."""
+    return np.where(one == other, then, otherwise)
+
+
+class LanesType(types.Type):  # type: ignore[misc]
+    """The type of lanes."""
+
+    def __init__(self) -> None:
+        super().__init__(name=f"Lanes({WIDTH})")
+
+
+LANES = LanesType()
+
+
+@register_model(LanesType)
+class LanesModel(models.PrimitiveModel):  # type: ignore[misc]
+    """A vector."""
+
+    def __init__(self, manager: Any, kind: LanesType) -> None:
+        super().__init__(manager, kind, DOUBLES)
+
+
+def _place(context: Any, builder: Any, sig: Any, args: Any) -> Any:
+    """Returns where number `x` of each problem lies."""
+    span = cgutils.create_struct_proxy(sig.args[0])(context, builder, value=args[0])
+    index = builder.mul(context.cast(builder, args[1], sig.args[1], types.intp), ir.IntType(64)(WIDTH))
+    if context.enable_boundscheck:
+        for at in (index, builder.add(index, index.type(WIDTH - 1))):
+            cgutils.do_boundscheck(context, builder, at, span.size)
+    return builder.bitcast(builder.gep(span.data, [index]), DOUBLES.as_pointer())
+
+
+@type_callable(load)
+def _type_load(context: Any) -> Callable[..., Any]:
+    return lambda span, x: LANES
+
+
+@lower_builtin(load, SpanType, types.Integer)
+def _lower_load(context: Any, builder: Any, sig: Any, args: Any) -> Any:
+    return builder.load(_place(context, builder, sig, args), align=8)
+
+
+@type_callable(store)
+def _type_store(context: Any) -> Callable[..., Any]:
+    return lambda span, x, lanes: types.none
+
+
+@lower_builtin(store, SpanType, types.Integer, LanesType)
+def _lower_store(context: Any, builder: Any, sig: Any, args: Any) -> Any:
+    builder.store(args[2], _place(context, builder, sig, args), align=8)
+    return context.get_dummy_value()
+
+
+@type_callable(spread)
+def _type_spread(context: Any) -> Callable[..., Any]:
+    return lambda value: LANES
+
+
+@lower_builtin(spread, types.Float)
+def _lower_spread(context: Any, builder: Any, sig: Any, args: Any) -> Any:
+    first = builder.insert_element(ir.Constant(DOUBLES, ir.Undefined), args[0], ir.IntType(32)(0))
+    all_first = ir.Constant(ir.VectorType(ir.IntType(32), WIDTH), [0] * WIDTH)
+    return builder.shuffle_vector(first, ir.Constant(DOUBLES, ir.Undefined), all_first)
+
+
+@infer_global(operator.add)
+@infer_global(operator.sub)
+@infer_global(operator.mul)
+class _Arithmetic(AbstractTemplate):  # type: ignore[misc]
+    def generic(self, args: tuple[types.Type, ...], kws: Any) -> Any:
+        return signature(LANES, LANES, LANES) if args == (LANES, LANES) else None
+
+
+@lower_builtin(operator.add, LanesType, LanesType)
+def _add(context: Any, builder: Any, sig: Any, args: Any) -> Any:
+    return builder.fadd(*args)
+
+
+@lower_builtin(operator.sub, LanesType, LanesType)
+def _subtract(context: Any, builder: Any, sig: Any, args: Any) -> Any:
+    return builder.fsub(*args)
+
+
+@lower_builtin(operator.mul, LanesType, LanesType)
+def _multiply(context: Any, builder: Any, sig: Any, args: Any) -> Any:
+    return builder.fmul(*args)
+
+
+@type_callable(lesser)
+def _type_lesser(context: Any) -> Callable[..., Any]:
+    return lambda one, other: LANES
+
+
+@lower_builtin(lesser, LanesType, LanesType)
+def _lower_lesser(context: Any, builder: Any, sig: Any, args: Any) -> Any:
+    return builder.select(builder.fcmp_ordered("<", *args), *args)
+
+
+@type_callable(where_less)
+@type_callable(where_equal)
+def _type_where(context: Any) -> Callable[..., Any]:
+    return lambda one, other, then, otherwise: LANES
+
+
+@lower_builtin(where_less, LanesType, LanesType, LanesType, LanesType)
+def _lower_where_less(context: Any, builder: Any, sig: Any, args: Any) -> Any:
+    return builder.select(builder.fcmp_ordered("<", args[0], args[1]), args[2], args[3])
+
+
+@lower_builtin(where_equal, LanesType, LanesType, LanesType, LanesType)
+def _lower_where_equal(context: Any, builder: Any, sig: Any, args: Any) -> Any:
+    return builder.select(builder.fcmp_ordered("==", args[0], args[1]), args[2], args[3])

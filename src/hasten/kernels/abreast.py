@@ -1,0 +1,272 @@
+"""Carrying out one plan for eight problems at once: they lie side by side, as lanes (`hasten.jit.lanes`).
+
+What `hasten.kernels.eliminate` does to one problem happens here to eight of one structure with the same tables, sum by
+sum in the same order, so that the numbers are the same. What it takes to follow the plan is shared by the eight.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from hasten.jit import inlined_kernel, kernel
+from hasten.jit.lanes import WIDTH, lesser, load, spread, store, where_equal, where_less
+from hasten.kernels.eliminate import Plan
+from hasten.kernels.layout import Graph
+from hasten.support.arrays import FloatArray, IntArray
+
+MANY_SUMS = 64  # of a step with a joint table: its choices are not kept but found again along the answer
+FEW = 8  # entries, or labels, that are looked through for all eight problems at once, to find those chosen
+
+
+class Abreast(NamedTuple):
+    """Scratch space for eight problems; all but the last two are lanes."""
+
+    cost: FloatArray  # (labels,)
+    sums: FloatArray  # (labels,) costs with what is added of tables over the variable alone
+    work: FloatArray  # (entries,) derived tables
+    choice: FloatArray  # (entries,) the label chosen at each entry; with a partner, the number of the sum
+    labels: FloatArray  # (variables,) labels, as floats
+    line: FloatArray  # (3,) a place for single lanes, the size of the terms, and their cost
+    start: IntArray  # (8,) where the costs of each problem start
+    restored: IntArray  # (variables,) the labels of one of them
+
+
+@kernel
+def put_abreast(graph: Graph, cost: FloatArray, scratch: Abreast) -> None:
+    """Lays the costs of eight problems side by side, and adds up each one's largest."""
+    start = scratch.start
+    at0, at1, at2, at3, at4, at5, at6, at7 = (
+        start[0], start[1], start[2], start[3], start[4], start[5], start[6], start[7],
+    )  # fmt: skip
+    for x in range(graph.first[graph.order.size]):
+        to = WIDTH * x
+        scratch.cost[to] = cost[at0 + x]
+        scratch.cost[to + 1] = cost[at1 + x]
+        scratch.cost[to + 2] = cost[at2 + x]
+        scratch.cost[to + 3] = cost[at3 + x]
+        scratch.cost[to + 4] = cost[at4 + x]
+        scratch.cost[to + 5] = cost[at5 + x]
+        scratch.cost[to + 6] = cost[at6 + x]
+        scratch.cost[to + 7] = cost[at7 + x]
+    size, zero, forbidden = spread(0.0), spread(0.0), spread(np.inf)
+    for v in range(graph.order.size):
+        largest = zero
+        for x in range(graph.first[v], graph.first[v + 1]):
+            value = load(scratch.cost, x)
+            largest = where_less(largest, value, where_less(value, forbidden, value, largest), largest)
+            largest = where_less(largest, zero - value, zero - value, largest)
+        size = size + largest
+    store(scratch.line, 1, size)
+
+
+@inlined_kernel
+def minimise_abreast(plan: Plan, table: FloatArray, scratch: Abreast, n: int, m: int) -> None:
+    """Carries out step `n`, of the form `m`, sum by sum, and keeps what was chosen."""
+    paired, n_static, n_derived = plan.partner[n] >= 0, plan.n_static[m], plan.n_derived[m]
+    label_at, partner_at, base = plan.label_at[n], plan.partner_at[n], plan.base_first[n]
+    derived = base + n_static
+    entry, out, sums, at = plan.entry_at[m], plan.out_first[n], plan.sum_at[m], plan.read_at[m]
+    for e in range(plan.out_first[n + 1] - out):
+        least, chosen = spread(np.inf), spread(0.0)
+        first = sums + plan.sum_first[entry + e]
+        for c in range(first, sums + plan.sum_first[entry + e + 1]):
+            value = load(scratch.cost, label_at + plan.sum_label[c])
+            choice = float(plan.sum_label[c])
+            if paired:
+                value = value + load(scratch.cost, partner_at + plan.sum_partner[c])
+                choice = float(c)
+            for x in range(n_static):
+                value = value + spread(table[plan.base[base + x] + plan.reads[at + x]])
+            at += n_static
+            for x in range(n_derived):
+                value = value + load(scratch.work, plan.base[derived + x] + plan.reads[at + x])
+            at += n_derived
+            chosen = where_less(value, least, spread(choice), chosen)
+            least = lesser(value, least)
+        store(scratch.work, out + e, least)
+        store(scratch.choice, out + e, chosen)
+
+
+@inlined_kernel
+def has_many_sums(plan: Plan, n: int, m: int) -> bool:
+    """Whether step `n`, of the form `m`, has a joint table of the problem's, and many sums."""
+    if plan.joint[m] < 0 or plan.joint[m] >= plan.n_static[m]:
+        return False
+    return bool((plan.out_first[n + 1] - plan.out_first[n]) * plan.n_labels[m] > MANY_SUMS)
+
+
+@inlined_kernel
+def add_own(plan: Plan, table: FloatArray, scratch: Abreast, n: int, m: int) -> None:
+    """Adds up, for each label of the variable of step `n`, what is its own: its cost, and tables over it alone."""
+    shared, first, base, n_static = plan.shared[m], plan.label_at[n], plan.base_first[n], plan.n_static[m]
+    n_read = n_static + plan.n_derived[m]
+    for i in range(plan.n_labels[m]):
+        value = load(scratch.cost, first + i)
+        for x in range(n_static):
+            if x != shared:
+                value = value + spread(table[plan.base[base + x] + i])
+        for x in range(n_static, n_read):
+            value = value + load(scratch.work, plan.base[base + x] + i)
+        store(scratch.sums, first + i, value)
+
+
+@inlined_kernel
+def minimise_shared(plan: Plan, table: FloatArray, scratch: Abreast, n: int, m: int) -> None:
+    """Carries out step `n`, of one variable with one neighbour or none, and keeps what was chosen."""
+    add_own(plan, table, scratch, n, m)
+    shared, first, out, entry, sums = (
+        plan.shared[m],
+        plan.label_at[n],
+        plan.out_first[n],
+        plan.entry_at[m],
+        plan.sum_at[m],
+    )
+    start = plan.base[plan.base_first[n] + shared] if shared >= 0 else 0
+    for e in range(plan.out_first[n + 1] - out):
+        least, chosen = spread(np.inf), spread(0.0)
+        for c in range(sums + plan.sum_first[entry + e], sums + plan.sum_first[entry + e + 1]):
+            i = plan.sum_label[c]
+            value = load(scratch.sums, first + i)
+            if shared >= 0:
+                value = value + spread(table[start + e * plan.joint_out[m] + i * plan.joint_in[m]])
+            chosen = where_less(value, least, spread(float(i)), chosen)
+            least = lesser(value, least)
+        store(scratch.work, out + e, least)
+        store(scratch.choice, out + e, chosen)
+
+
+@inlined_kernel
+def minimise_joint_abreast(plan: Plan, table: FloatArray, scratch: Abreast, n: int, m: int) -> None:
+    """Carries out step `n`, of a form with a joint table: four entries at a time, for as long as there are four."""
+    add_own(plan, table, scratch, n, m)
+    out, first, sums, n_labels = plan.out_first[n], plan.label_at[n], scratch.sums, plan.n_labels[m]
+    joint, base = plan.joint[m], plan.base_first[n]
+    step_out, step_in, start = plan.joint_out[m], plan.joint_in[m], plan.base[base + joint]
+    n_out, o = plan.out_first[n + 1] - out, 0
+    while o + 4 <= n_out:
+        one = two = three = four = spread(np.inf)
+        at = start + o * step_out
+        for i in range(n_labels):
+            value = load(sums, first + i)
+            one = lesser(value + spread(table[at]), one)
+            two = lesser(value + spread(table[at + step_out]), two)
+            three = lesser(value + spread(table[at + 2 * step_out]), three)
+            four = lesser(value + spread(table[at + 3 * step_out]), four)
+            at += step_in
+        store(scratch.work, out + o, one)
+        store(scratch.work, out + o + 1, two)
+        store(scratch.work, out + o + 2, three)
+        store(scratch.work, out + o + 3, four)
+        o += 4
+    while o < n_out:
+        one, at = spread(np.inf), start + o * step_out
+        for i in range(n_labels):
+            one = lesser(load(sums, first + i) + spread(table[at]), one)
+            at += step_in
+        store(scratch.work, out + o, one)
+        o += 1
+
+
+@kernel
+def eliminate_abreast(plan: Plan, table: FloatArray, scratch: Abreast) -> None:
+    """Carries out a plan that leaves nothing; the constant part of each problem is left in the first line."""
+    for n in range(plan.variable.size):
+        m = plan.form[n]
+        if has_many_sums(plan, n, m):
+            minimise_joint_abreast(plan, table, scratch, n, m)
+        elif -2 < plan.shared[m] < plan.n_static[m]:
+            minimise_shared(plan, table, scratch, n, m)
+        else:
+            minimise_abreast(plan, table, scratch, n, m)
+    constant = spread(0.0)
+    for x in range(plan.constant.size):
+        constant = constant + load(scratch.work, plan.constant[x])
+    store(scratch.line, 0, constant)
+
+
+@kernel
+def restore_abreast(plan: Plan, table: FloatArray, scratch: Abreast) -> None:
+    """Labels every variable of each problem, in reverse, as chosen."""
+    for x in range(plan.variable.size):
+        n = plan.variable.size - 1 - x
+        m, out, v, u = plan.form[n], plan.out_first[n], plan.variable[n], plan.partner[n]
+        n_out = plan.out_first[n + 1] - out
+        if has_many_sums(plan, n, m):
+            trace_joint(plan, table, scratch, n, m)
+        elif u < 0 and n_out <= FEW:
+            entry = entry_abreast(plan, scratch, n)
+            label = load(scratch.choice, out)
+            for e in range(1, n_out):
+                label = where_equal(entry, spread(float(e)), load(scratch.choice, out + e), label)
+            store(scratch.labels, v, label)
+        else:
+            for lane in range(WIDTH):
+                e = out
+                for a in range(plan.scope_first[n], plan.scope_first[n + 1]):
+                    e += plan.stride[a] * int(scratch.labels[WIDTH * plan.scope[a] + lane])
+                choice = scratch.choice[WIDTH * e + lane]
+                if u >= 0:
+                    scratch.labels[WIDTH * u + lane] = float(plan.sum_partner[int(choice)])
+                    choice = float(plan.sum_label[int(choice)])
+                scratch.labels[WIDTH * v + lane] = choice
+
+
+@inlined_kernel
+def entry_abreast(plan: Plan, scratch: Abreast, n: int) -> FloatArray:
+    """Returns, as lanes, which entry of step `n` the labels of its neighbours ask for."""
+    entry: FloatArray = spread(0.0)
+    for a in range(plan.scope_first[n], plan.scope_first[n + 1]):
+        entry = entry + spread(float(plan.stride[a])) * load(scratch.labels, plan.scope[a])
+    return entry
+
+
+@inlined_kernel
+def trace_joint(plan: Plan, table: FloatArray, scratch: Abreast, n: int, m: int) -> None:
+    """Labels the variable of step `n`, of a form with a joint table, in each problem, at its least."""
+    first, n_labels, sums = plan.label_at[n], plan.n_labels[m], scratch.sums
+    start, step_in = plan.base[plan.base_first[n] + plan.joint[m]], plan.joint_in[m]
+    neighbour = plan.scope[plan.scope_first[n]]
+    for lane in range(WIDTH):
+        at = start + plan.joint_out[m] * int(scratch.labels[WIDTH * neighbour + lane])
+        least, chosen = np.inf, 0
+        for i in range(n_labels):
+            value = sums[WIDTH * (first + i) + lane] + table[at + i * step_in]
+            if value < least:
+                least, chosen = value, i
+        scratch.labels[WIDTH * plan.variable[n] + lane] = float(chosen)
+
+
+@kernel
+def cost_abreast(graph: Graph, plan: Plan, table: FloatArray, scratch: Abreast) -> None:
+    """Adds up what the labels of each problem cost, in the order of `hasten.kernels.score.total_cost`."""
+    total = spread(0.0)
+    for v in range(graph.order.size):
+        first, n_labels = graph.first[v], graph.first[v + 1] - graph.first[v]
+        if n_labels <= FEW:
+            label, value = load(scratch.labels, v), load(scratch.cost, first)
+            for i in range(1, n_labels):
+                value = where_equal(label, spread(float(i)), load(scratch.cost, first + i), value)
+        else:
+            for lane in range(WIDTH):
+                label_at = first + int(scratch.labels[WIDTH * v + lane])
+                scratch.line[2 * WIDTH + lane] = scratch.cost[WIDTH * label_at + lane]
+            value = load(scratch.line, 2)
+        total = total + value
+    for x in range(plan.priced.size):  # what others allow costs nothing
+        f = plan.priced[x]
+        for lane in range(WIDTH):
+            at = graph.table_at[f]
+            for a in range(graph.scope_first[f], graph.scope_first[f + 1]):
+                at += graph.stride[a] * int(scratch.labels[WIDTH * graph.scope[a] + lane])
+            scratch.line[2 * WIDTH + lane] = table[at]
+        total = total + load(scratch.line, 2)
+    store(scratch.line, 2, total)
+
+
+@kernel
+def labels_abreast(scratch: Abreast, lane: int, labels: IntArray) -> None:
+    """Writes the labels of one of the problems."""
+    for v in range(labels.size):
+        labels[v] = int(scratch.labels[WIDTH * v + lane])

@@ -1,0 +1,94 @@
+"""Problems that elimination solves by itself: chains, trees and thin graphs, their rules set aside at first.
+
+Eight of one structure are eliminated at a time. That takes about as long as looking at their cheapest labels, so
+problems that looking is unlikely to prove are not looked at: large ones, and those with tables that do more than
+forbid.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from hasten.kernels.proof.alike import ABREAST, eliminate_alike
+from hasten.kernels.proof.certify import eliminate_some
+from hasten.kernels.proof.look import look_at_some
+from hasten.kernels.proof.outcome import OPEN, OUTCOME, Proofs
+from hasten.kernels.proof.tallied import count_some
+from hasten.model.batch import Batch
+from hasten.model.relaxing import is_forest, whole_plan
+from hasten.model.structure import Compiled
+from hasten.model.tallying import tally_of
+from hasten.support.arrays import IntArray
+from hasten.support.parallel import in_parallel
+
+LARGE = 64  # variables from which on something is always broken
+NOWHERE = np.zeros((1, 2), dtype=np.int64)  # the addresses of no plan
+
+
+def goes_unseen(compiled: Compiled, max_join: int | None) -> bool:
+    """Whether problems of a structure are eliminated without being looked at."""
+    if max_join not in compiled.unseen:
+        graph = compiled.graph
+        unlikely = graph.soft_at.size or (len(graph.order) > LARGE and is_forest(graph))
+        compiled.unseen[max_join] = bool(unlikely) and whole_plan(compiled, max_join) is not None
+    return compiled.unseen[max_join]
+
+
+def look_and_eliminate(batch: Batch, max_join: int | None, proofs: Proofs, n_jobs: int) -> None:
+    """Proves what looking, mending and elimination can; what is left is open."""
+    unseen = np.array([goes_unseen(structure.compiled, max_join) for structure in batch.structures], dtype=bool)
+    looked_at = batch.order
+    if unseen.any():
+        is_unseen = unseen[batch.structure[looked_at]]
+        _eliminate(batch, looked_at[is_unseen], max_join, proofs, n_jobs)
+        looked_at = looked_at[~is_unseen]
+
+    def look(begin_at: int, end_at: int) -> None:
+        look_at_some(batch.arrays, looked_at[begin_at:end_at], proofs)
+
+    in_parallel(look, len(looked_at), n_jobs)
+    _eliminate(batch, looked_at[proofs.facts[OUTCOME, looked_at] == OPEN], max_join, proofs, n_jobs)
+    if max_join is None:
+        _count(batch, batch.order[proofs.facts[OUTCOME, batch.order] == OPEN], proofs, n_jobs)
+
+
+def _count(batch: Batch, problems: IntArray, proofs: Proofs, n_jobs: int) -> None:
+    """Proves those problems whose rules can be counted on the way through a tree."""
+    if not len(problems):
+        return
+    used, places = structures_of(batch, problems)
+    tallies = [tally_of(batch.structures[s].compiled) for s in used]
+    tallied = np.array([0 if tally is None else tally.address for tally in tallies])[places]
+    problems, tallied = problems[tallied != 0], tallied[tallied != 0]
+
+    def count(begin_at: int, end_at: int) -> None:
+        count_some(batch.arrays, tallied[begin_at:end_at], problems[begin_at:end_at], proofs)
+
+    if len(problems):
+        in_parallel(count, len(problems), n_jobs)
+
+
+def structures_of(batch: Batch, problems: IntArray) -> tuple[list[int], IntArray]:
+    """Returns the structures of some problems, by number, and the place of each problem's among them."""
+    if len(batch.structures) == 1:
+        return [0], np.zeros(len(problems), dtype=np.int64)
+    used, places = np.unique(batch.structure[problems], return_inverse=True)
+    return used.tolist(), places
+
+
+def _eliminate(batch: Batch, problems: IntArray, max_join: int | None, proofs: Proofs, n_jobs: int) -> None:
+    """Proves those problems that have plans for that."""
+    if not len(problems):
+        return
+    used, places = structures_of(batch, problems)
+    plans = [whole_plan(batch.structures[s].compiled, max_join) for s in used]
+    reduced = np.concatenate([NOWHERE if plan is None else plan.addresses for plan in plans])[places]
+    if None in plans:
+        has_plan = reduced[:, 0] != 0
+        reduced, problems = reduced[has_plan], problems[has_plan]
+    run = eliminate_some if len(batch) < ABREAST else eliminate_alike
+
+    def eliminate(begin_at: int, end_at: int) -> None:
+        run(batch.arrays, reduced[begin_at:end_at], problems[begin_at:end_at], proofs)
+
+    in_parallel(eliminate, len(problems), n_jobs)
