@@ -194,8 +194,8 @@ class Structure(Stating):
         """
         from hasten.model.problem import Problem
 
-        rules = listed(rules, "The rules of a problem")
-        return Problem.of(self, costs, maximize=maximize, tables=tables or {}, rules=rules, id=id)
+        given = listed(rules, "The rules of a problem") if rules != () else ()
+        return Problem.of(self, costs, maximize=maximize, tables=tables or {}, rules=given, id=id)
 
     def batch(self, costs: FloatArray, *, maximize: bool = False) -> Batch:
         """Returns many problems of this shape at once, from a matrix with a row of flat costs, or scores, for each."""
