@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import json
 import math
 import random
 from pathlib import Path
@@ -13,6 +14,7 @@ import random_programs
 from front_ends import as_gurobi, as_highs
 
 import hasten
+from hasten.errors import ProgramError
 from hasten.programs.reading import state_file
 from hasten.programs.statement import Builder, Statement
 
@@ -87,6 +89,40 @@ def test_an_mps_file_states_what_its_sections_say(tmp_path: Path, packed: str) -
     assert (statement.low.tolist(), statement.high.tolist()) == ([0, 0, -1], [2, 1, 5])
     answer = program.solve()
     assert (answer.objective, dict(answer)) == (14.0, {"x": 1, "y": 1, "z": 1})
+
+
+def test_a_cfn_file_may_be_maximised(tmp_path: Path) -> None:
+    rng = np.random.default_rng(0)
+    for bound in ("-inf", "-50.5", "-8", "6"):
+        one, two = rng.integers(-9, 9, 3).astype(float), rng.integers(-9, 9, (3, 2)).astype(float)
+        functions = {
+            "one": {"scope": ["a"], "costs": one.tolist()},
+            "two": {"scope": ["a", "b"], "costs": two.ravel().tolist()},
+        }
+        text = {"problem": {"mustbe": f">{bound}"}, "variables": {"a": 3, "b": 2}, "functions": functions}
+        scores = {}
+        for a, b in np.ndindex(3, 2):
+            if min(one[a], two[a, b], one[a] + two[a, b]) > float(bound):
+                scores[a, b] = one[a] + two[a, b]
+        program = hasten.read(written(tmp_path, "max.cfn", json.dumps(text)))
+        answers = [program.solve(), program.solve_all(np.zeros((2, 2)))[1]]
+        for answer in answers:
+            assert answer.optimal
+            if scores:
+                assert answer.objective == max(scores.values())
+                assert answer.bound == pytest.approx(answer.objective)
+                assert scores[int(answer["a"]), int(answer["b"])] == answer.objective
+            else:
+                assert answer.values_found is None
+        if scores:
+            assert hasten.Certifier()(program.problem()).score == max(scores.values())
+    endless = {
+        "problem": {"mustbe": ">0"},
+        "variables": {"a": 2},
+        "functions": {"f": {"scope": ["a"], "costs": [1, "inf"]}},
+    }
+    with pytest.raises(ProgramError, match="infinitely good"):
+        hasten.read(written(tmp_path, "max.cfn", json.dumps(endless)))
 
 
 def test_a_wcsp_file_forbids_what_reaches_its_upper_bound(tmp_path: Path) -> None:
@@ -194,7 +230,7 @@ def quadratic_and_indicator() -> Statement:
         ("small.lp", "^2", "^3", r"line 4: A power other than 2"),
         ("small.lp", "End", "", r"without End"),
         ("small.lp", "Generals", "Generals\n  3", r"line 13: Here should be names"),
-        ("tiny.cfn", "<10", "10", r"'mustbe' is < and a number"),
+        ("tiny.cfn", "<10", "10", r"'mustbe' is < or > and a number"),
     ],
 )
 def test_a_bad_file_is_refused_with_its_line_and_reason(

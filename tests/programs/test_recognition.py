@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from itertools import combinations
 
 import numpy as np
 import pytest
@@ -10,7 +11,7 @@ import random_programs
 
 import hasten
 from hasten.programs.columns import implied_whole, prepare
-from hasten.programs.grouping import choose_groups, exclusive_rows
+from hasten.programs.grouping import choose_groups, cliques, exclusive_rows
 from hasten.programs.labels import clip, make_cells, make_space, rule_out
 from hasten.programs.native import NativeHighs
 from hasten.programs.program import Program
@@ -88,6 +89,49 @@ def test_a_part_of_an_overlapping_row_becomes_a_variable_with_none() -> None:
     assert [(len(group.columns), group.none) for group in groups] == [(4, False), (3, True)]
     statement = build.statement()
     assert Program(statement).solve().objective == pytest.approx(random_programs.best(statement))
+
+
+def conflicts(rng: np.random.Generator, n: int, share: float) -> Statement:
+    """Returns columns of which some pairs exclude each other, and some rows of three or four."""
+    build = Builder(maximize=True)
+    for j in range(n):
+        build.column(f"x{j}", 0, 1, True, float(rng.integers(-2, 6)))
+    for i in range(n):
+        for j in range(i):
+            if rng.random() < share:
+                build.row([i, j], [1.0, 1.0], -math.inf, 1.0)
+    for _ in range(2):
+        chosen = rng.choice(n, int(rng.integers(3, 5)), replace=False).tolist()
+        build.row(chosen, [1.0] * len(chosen), -math.inf, 1.0)
+    return build.statement()
+
+
+def test_pairs_that_exclude_each_other_become_one_variable() -> None:
+    build = Builder()
+    for j in range(5):
+        build.column(f"x{j}", 0, 1, True, -1.0 - j)
+    for i, j in ((0, 1), (0, 2), (1, 2), (2, 3), (3, 4)):
+        build.row([i, j], [1.0, 1.0], -math.inf, 1.0)
+    (clique,) = cliques(exclusive_rows(build.statement()))
+    assert clique.columns.tolist() == [0, 1, 2]
+    program = Program(build.statement())
+    assert program.structure.n_variables == 3
+    assert program.solve().objective == -3.0 - 5.0
+
+
+def test_cliques_keep_every_optimum_and_leave_fewer_variables() -> None:
+    rng, fewer = np.random.default_rng(8), 0
+    for n in range(80):
+        statement = conflicts(rng, 9, rng.choice([0.2, 0.5, 0.8]))
+        for clique in cliques(exclusive_rows(statement)):
+            for i, j in combinations(clique.columns.tolist(), 2):
+                both = np.zeros(9)
+                both[[i, j]] = 1.0
+                assert statement.broken_rows(both).size
+        program = Program(statement)
+        assert program.solve().objective == random_programs.best(statement), n
+        fewer += program.structure.n_variables < 9
+    assert fewer > 70
 
 
 def test_a_continuous_column_between_whole_ones_is_whole() -> None:

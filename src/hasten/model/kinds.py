@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from hasten.errors import SchemaError
-from hasten.support.arrays import BoolArray, FloatArray, floats
+from hasten.support.arrays import BoolArray, FloatArray, all_finite, floats
 
 if TYPE_CHECKING:
     from hasten.model.schema import Schema
@@ -274,6 +274,6 @@ def check_table(table: FloatArray, kind: FactorKind) -> FloatArray:
             f"{kind.name} needs a table of shape {kind.shape}, an axis per role "
             f"({', '.join(kind.roles)}), got {table.shape}."
         )
-    if not np.isfinite(table).all() and (np.isnan(table).any() or np.isneginf(table).any()):
+    if not all_finite(table) and (np.isnan(table).any() or np.isneginf(table).any()):
         raise SchemaError(f"{kind.name}: a table holds finite costs, or inf where forbidden; got nan or -inf.")
     return table

@@ -20,7 +20,7 @@ from hasten.kernels.score import total_cost
 from hasten.model.rules import Rule
 from hasten.model.structure import Structure
 from hasten.model.tables import NOTHING, Tables, bring, filled, read_tables, refilled, widened
-from hasten.support.arrays import FloatArray, IntArray, floats
+from hasten.support.arrays import FloatArray, IntArray, all_finite, floats
 
 if TYPE_CHECKING:
     from hasten.model.batch import Batch
@@ -301,7 +301,7 @@ def _check_size(structure: Structure, flat: FloatArray) -> None:
 
 def check_costs(structure: Structure, flat: FloatArray) -> None:
     """Refuses costs that are neither finite nor inf, and names the first."""
-    if np.isfinite(flat).all():
+    if all_finite(flat):
         return
     wrong = np.isnan(flat) | np.isneginf(flat)
     if wrong.any():

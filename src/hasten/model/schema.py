@@ -14,7 +14,7 @@ import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 from weakref import WeakValueDictionary
 
 import numpy as np
@@ -34,10 +34,11 @@ from hasten.model.kinds import (
     label_names,
     read_limits,
 )
-from hasten.support.arrays import FloatArray
+from hasten.support.arrays import FloatArray, IntArray
 
 if TYPE_CHECKING:
     from hasten.model.compile import Moulds
+    from hasten.model.shapes import Kinds, RuleArrays, Scopes
     from hasten.model.structure import Compiled, Structure
 
 
@@ -159,12 +160,43 @@ class Schema:
         self.rules[name] = rule
         return rule
 
-    def structure(self) -> Structure:
-        """Starts a structure: the topology of one shape of input. Closes the schema to further declarations."""
+    def structure(
+        self, kinds: Kinds | None = None, factors: Scopes | None = None, rules: RuleArrays | None = None
+    ) -> Structure:
+        """Starts a structure: the topology of one shape of input. Closes the schema to further declarations.
+
+        Given arrays, it has all that they say: `kinds` are those of its variables, by number, name or as they are;
+        `factors` has, for a factor kind or its name, a row of variables for each factor, in the order of the roles.
+        """
+        from hasten.model.shapes import build_shape
         from hasten.model.structure import Structure
 
         self._closed = True
-        return Structure(self)
+        if kinds is None and factors is None and rules is None:
+            return Structure(self)
+        return build_shape(self, () if kinds is None else kinds, factors or {}, rules)
+
+    def structures(
+        self,
+        kinds: Kinds,
+        variable_at: IntArray,
+        factors: Mapping[Any, tuple[IntArray, IntArray]],
+        rules: tuple[RuleArrays, IntArray] | None = None,
+    ) -> list[Structure]:
+        """Returns many structures at once, each of its own shape, from flat arrays.
+
+        kinds, variable_at
+            The kinds of all variables in a row; the variables `variable_at[s]:variable_at[s + 1]` are shape `s`'s.
+        factors
+            For a factor kind or its name, the scopes of all factors, a row of variables each, and where those of each
+            shape start, and the last end. Variables are numbered from 0 within their shape.
+        rules
+            All rules, and where those of each shape start, and the last end.
+        """
+        from hasten.model.shapes import build_shapes
+
+        self._closed = True
+        return build_shapes(self, kinds, variable_at, factors, rules)
 
     def with_tables(self, tables: Mapping[str, FloatArray]) -> Schema:
         """Returns a schema of the same kinds and rules in which some factors, by name, have other tables.

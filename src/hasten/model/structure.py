@@ -12,6 +12,7 @@ from array import array
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import islice
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -127,7 +128,6 @@ class Structure(Stating):
     def __init__(self, schema: Schema) -> None:
         self.schema = schema
         self.kinds: list[VariableKind] = []
-        self.factors: list[Factor] = []
         self._order: tuple[int, ...] | None = None
         self._own = NONE_OWN  # the tables that each problem brings
         self._closed = False
@@ -167,10 +167,10 @@ class Structure(Stating):
                     )
         if len(set(scope)) < len(scope):
             raise SchemaError(f"{kind.name} joins a variable with itself: {roles}. Its variables must differ.")
-        self.factors.append(Factor(kind, scope))
+        self.__dict__.pop("factors", None)
         self._scopes.factor_kind.append(kind.index)
         self._scopes.scope.extend(scope)
-        return len(self.factors) - 1
+        return self.n_factors - 1
 
     def search_order(self, variables: Sequence[int]) -> None:
         """Says in which order the search assigns the variables."""
@@ -198,8 +198,8 @@ class Structure(Stating):
         """
         from hasten.model.problem import Problem
 
-        rules = listed(rules, "The rules of a problem")
-        return Problem.of(self, costs, maximize=maximize, tables=tables or {}, rules=rules, id=id)
+        given = listed(rules, "The rules of a problem") if rules != () else ()
+        return Problem.of(self, costs, maximize=maximize, tables=tables or {}, rules=given, id=id)
 
     def batch(self, costs: FloatArray, *, maximize: bool = False) -> Batch:
         """Returns many problems of this shape at once, from a matrix with a row of flat costs, or scores, for each."""
@@ -211,6 +211,18 @@ class Structure(Stating):
     def n_variables(self) -> int:
         """The number of variables."""
         return len(self.kinds)
+
+    @property
+    def n_factors(self) -> int:
+        """The number of factors."""
+        return len(self._scopes.factor_kind)
+
+    @cached_property
+    def factors(self) -> list[Factor]:
+        """The factors, by number."""
+        kinds, scope = list(self.schema.factors.values()), iter(self._scopes.scope)
+        chosen = [kinds[k] for k in self._scopes.factor_kind]
+        return [Factor(kind, tuple(islice(scope, len(kind.roles)))) for kind in chosen]
 
     @property
     def prices(self) -> Prices | None:
@@ -329,8 +341,8 @@ class Structure(Stating):
         copy = self._opened.get(own)
         if copy is None:
             for factor in own.factors:
-                if not 0 <= factor < len(self.factors):
-                    raise SchemaError(f"There is no factor {factor}. This structure has {len(self.factors)}.")
+                if not 0 <= factor < self.n_factors:
+                    raise SchemaError(f"There is no factor {factor}. This structure has {self.n_factors}.")
             self._closed = True
             copy = self._copy()
             copy._own, copy._closed = own, True  # it shares its variables and factors
@@ -370,12 +382,12 @@ class Structure(Stating):
     def _copy(self) -> Structure:
         """Returns a structure of the same rules that shares its variables and factors."""
         copy = Structure(self.schema)
-        copy.kinds, copy.factors, copy._order, copy._scopes = self.kinds, self.factors, self._order, self._scopes
+        copy.kinds, copy._order, copy._scopes = self.kinds, self._order, self._scopes
         copy._terms = self._terms.copy()
         return copy
 
     def __repr__(self) -> str:
-        return f"Structure({len(self.kinds)} variables, {len(self.factors)} factors, {self.n_rules} rules)"
+        return f"Structure({len(self.kinds)} variables, {self.n_factors} factors, {self.n_rules} rules)"
 
     def _repr_html_(self) -> str:
         from hasten.model.display import of_structure

@@ -12,6 +12,7 @@ from hasten.programs.statement import Statement
 from hasten.support.arrays import BoolArray, IntArray
 
 MIN_NONE = 3  # columns that a variable with a "none" has at least: two are left to a table
+MAX_CONFLICTS = 1_000_000  # pairs of columns to look for cliques in
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -66,9 +67,40 @@ def exclusive_rows(program: Statement) -> list[Group]:
     return found
 
 
+def cliques(rows: list[Group]) -> list[Group]:
+    """Returns columns of which at most one can be 1 although no row says so of all: pairs of them exclude each other.
+
+    Larger cliques are found by adding, to a column, the neighbour that leaves most others to add. Columns of which
+    exactly one is 1 have their variable; they are left out.
+    """
+    partitioned = {j for row in rows if not row.none for j in row.columns.tolist()}
+    free = [[j for j in row.columns.tolist() if j not in partitioned] for row in rows if row.none]
+    if sum(len(columns) ** 2 for columns in free) > MAX_CONFLICTS:
+        return []
+    near: dict[int, set[int]] = {}
+    for columns in free:
+        for j in columns:
+            near.setdefault(j, set()).update(columns)
+    for j, others in near.items():
+        others.discard(j)
+    stated = {tuple(columns) for columns in free}
+    found = []
+    for seed in sorted(near, key=lambda j: -len(near[j])):
+        clique, left = [seed], near[seed] & near.keys()
+        while left:
+            best = max(left, key=lambda j: (len(near[j] & left), -j))
+            clique.append(best)
+            left &= near[best]
+        if len(clique) >= MIN_NONE and tuple(sorted(clique)) not in stated:
+            found.append(Group(np.array(sorted(clique)), True, -1))
+            stated.add(tuple(sorted(clique)))
+    return found
+
+
 def choose_groups(program: Statement) -> list[Group]:
     """Returns groups that overlap nowhere and leave as few variables as several greedy ways find."""
-    candidates = [group for group in exclusive_rows(program) if not group.none or len(group.columns) >= MIN_NONE]
+    rows = exclusive_rows(program)
+    candidates = [group for group in rows if not group.none or len(group.columns) >= MIN_NONE] + cliques(rows)
     if not candidates:
         return []
     sizes = np.array([len(group.columns) for group in candidates])

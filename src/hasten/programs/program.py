@@ -274,10 +274,11 @@ class Program:
         if x is not None:
             value = program.value(x, c)
             bound = self._sign * value if status is Status.SOLVED else bound
-            if value >= program.cutoff:  # which only files set that minimise
+            if self._sign * value >= program.cutoff:
                 status = Status.INFEASIBLE if status.optimal else Status.NO_TIME
                 bound = math.inf if status is Status.INFEASIBLE else bound
-                x, value, reason = None, math.inf, _CUT.format(program.cutoff)
+                x, value = None, self._sign * math.inf
+                reason = _CUT.format(self._sign * program.cutoff, "less" if program.maximize else "more")
         return Answer(program, status, x, value, self._sign * bound, proved, how, reason)
 
     def _objective(self, objective: Any) -> FloatArray:
@@ -322,4 +323,4 @@ class Program:
         return f"Program({program.name!r}, {program.n_columns} variables, {program.n_rows} rows)"
 
 
-_CUT = "Only answers were found that cost {:g} or more, which the file rules out."
+_CUT = "Only answers were found whose objective is {:g} or {}, which the file rules out."

@@ -1,6 +1,7 @@
 """What a program states, as arrays: columns with bounds, rows with limits, an objective, names.
 
-    minimise or maximise   objective · x  +  products  +  tables  +  constant
+    minimise               objective · x  +  products  +  tables  +  constant, or
+    maximise               objective · x  +  products  −  tables  +  constant
     subject to             row_low <= A x <= row_high,   low <= x <= high,   x[whole] whole numbers
 
 Every file format and every library ends here, and everything else begins here. Logical conditions are written as rows
@@ -72,7 +73,7 @@ class Statement:
     row_high: FloatArray  # (m,)
     products: Products
     tables: tuple[CostTable, ...] = ()
-    cutoff: float = math.inf  # an answer must cost less
+    cutoff: float = math.inf  # an answer must cost less; where scores are maximised, minus its score must be less
     place: dict[str, int] = field(init=False, repr=False)  # of the columns, by name
 
     def __post_init__(self) -> None:
@@ -94,8 +95,9 @@ class Statement:
         value = float(c @ x) + self.constant
         if len(self.products.left):
             value += self.products.value(x)
+        sign = -1.0 if self.maximize else 1.0
         for table in self.tables:
-            value += float(table.costs[tuple(int(x[j] - self.low[j]) for j in table.scope)])
+            value += sign * float(table.costs[tuple(int(x[j] - self.low[j]) for j in table.scope)])
         return value
 
     def values_of(self, x: FloatArray, objectives: FloatArray) -> FloatArray:
@@ -105,8 +107,9 @@ class Statement:
             value += (self.products.weight * x[:, self.products.left] * x[:, self.products.right]).sum(axis=1)
         if self.tables:
             at = np.nan_to_num((x - self.low).T).astype(np.int64)  # the values of one column lie side by side
+            sign = -1.0 if self.maximize else 1.0
             for table in self.tables:
-                value += table.costs[tuple([at[j] for j in table.scope])]
+                value += sign * table.costs[tuple([at[j] for j in table.scope])]
         return np.asarray(value)
 
     def broken_rows(self, x: FloatArray) -> IntArray:

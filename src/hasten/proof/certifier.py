@@ -232,7 +232,7 @@ class Certifier:
     def _certify_one(self, problem: Problem, opened: Opener = compiled) -> Solution:
         """Certifies one problem: as a batch of one, without what only batches need."""
         arrays, structure = arrays_of(problem), problem.structure
-        start = self._checked_messages((structure,))
+        start = NOTHING if self.messages is None else self._checked_messages((structure,))
         labels = np.empty(len(structure.graph.order), dtype=np.int64)
         values, facts = np.empty((3, 1)), np.empty((5, 1), dtype=np.int64)
         values[BEST] = np.inf

@@ -45,11 +45,15 @@ class Budget:
 
     def proves(self) -> bool:
         """Whether to try a proof now; if not, the solver is the better choice, or it is time to see what it takes."""
-        if self.proof_seconds > QUICK and self.n_calls < 2:
-            return False
-        if self.proof_seconds > max(QUICK, self.solver_seconds / CLEARLY) and self.n_unasked >= AGAIN:
+        if self.compares():
             return False
         return not self.n_calls or self.proofs > 0.0
+
+    def compares(self) -> bool:
+        """Whether it is time to see what the solver takes: at first, and now and then where it may be faster."""
+        if self.proof_seconds <= QUICK:
+            return False
+        return self.n_calls < 2 or (self.n_unasked >= AGAIN and CLEARLY * self.proof_seconds > self.solver_seconds)
 
     def proved(self, seconds: float, n: int, n_proved: int) -> None:
         """Takes note of how many of `n` proofs succeeded, and how long all of them took."""

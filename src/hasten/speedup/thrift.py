@@ -54,7 +54,7 @@ class Thrift:
         while start < len(batch):
             budget = self._budget(batch.structures[0])
             tries = budget.proves()
-            n = min(size if tries else FEW if budget.n_calls > 1 else 1, len(batch) - start)
+            n = min(size if tries else 1 if budget.compares() else FEW, len(batch) - start)
             part = batch.select(range(start, start + n))
             if tries:
                 began, loaded = self._clock(), n_loaded()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Sequence
 from typing import TypeAlias
 
@@ -21,6 +22,8 @@ def floats(values: object, *, copy: bool = False) -> FloatArray:
 
     A tensor that NumPy cannot read, because it needs gradients or is in another memory, is read without them.
     """
+    if type(values) is np.ndarray and values.dtype == np.float64 and values.flags.c_contiguous and not copy:
+        return values
     try:
         found = np.asarray(values)
     except (TypeError, ValueError, RuntimeError) as error:
@@ -33,6 +36,12 @@ def floats(values: object, *, copy: bool = False) -> FloatArray:
         return np.array(found, dtype=np.float64, order="C", copy=copy or None)
     except OverflowError as error:
         raise ValueError(str(error)) from None
+
+
+def all_finite(values: FloatArray) -> bool:
+    """Whether all numbers are finite. Where they are, one product with themselves tells, which no step beats."""
+    flat = values.ravel()
+    return math.isfinite(flat.dot(flat)) or bool(np.isfinite(flat).all())
 
 
 def plain(array: FloatArray) -> FloatArray:

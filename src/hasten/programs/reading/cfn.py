@@ -2,6 +2,8 @@
 
 {"problem": {"name": …, "mustbe": "<100"}, "variables": {name: size or [values]},
  "functions": {name: {"scope": […], "defaultcost": …, "costs": […]}}}
+
+With "mustbe": ">-100" the sum of the costs is maximised.
 """
 
 from __future__ import annotations
@@ -32,8 +34,10 @@ def read_cfn(text: Text) -> Statement:
         raise ProgramError(f"It is not JSON: {error}.") from None
     about = _part(data, "problem", dict)
     variables, functions = _part(data, "variables", dict), _part(data, "functions", dict | list)
-    build = Builder(name=str(about.get("name", "")))
-    top = _must_be(about.get("mustbe", "<inf"))
+    maximize, limit = _must_be(about.get("mustbe", "<inf"))
+    build = Builder(name=str(about.get("name", "")), maximize=maximize)
+    sign = -1.0 if maximize else 1.0
+    top = sign * limit
     if len(variables) > MAX_COLUMNS:
         raise ProgramError(f"There are more than {MAX_COLUMNS:,} variables.")
     values: list[dict[str, int]] = []
@@ -57,7 +61,9 @@ def read_cfn(text: Text) -> Statement:
             raise ProgramError(f"The function {shown(str(name))} names a variable twice, or more than {MAX_ROLES}.")
         shape = tuple(int(build.high[v]) + 1 for v in scope)
         check_table_size(shape)
-        costs = _costs(function, [values[v] for v in scope], shape, str(name))
+        costs = sign * _costs(function, [values[v] for v in scope], shape, str(name))
+        if np.isneginf(costs).any():
+            raise ProgramError(f"A cost of the function {shown(str(name))} is infinitely good. Give a finite one.")
         build.table(scope, np.where(costs >= top, np.inf, costs))
     build.cutoff = top
     return build.statement()
@@ -82,8 +88,8 @@ def _costs(function: dict[str, Any], names: list[dict[str, int]], shape: tuple[i
 
 
 def _number(value: Any, name: str) -> float:
-    if isinstance(value, str) and value.lower() in ("inf", "+inf", "infinity"):
-        return math.inf
+    if isinstance(value, str) and value.lower() in ("inf", "+inf", "infinity", "-inf", "-infinity"):
+        return float(value)
     if type(value) not in (int, float) or math.isnan(value) or (abs(value) > 1e300 and not math.isinf(value)):
         raise ProgramError(f"A cost of the function {shown(name)} must be a number, not {short(value)}.")
     return float(value)
@@ -109,15 +115,13 @@ def _part(data: Any, key: str, kind: Any, what: str = "It") -> Any:
     return data[key]
 
 
-def _must_be(word: Any) -> float:
-    """Returns what every answer must cost less than."""
+def _must_be(word: Any) -> tuple[bool, float]:
+    """Returns whether costs are maximised, and what every answer must be better than."""
     text = str(word).strip()
-    if text[:1] == ">":
-        raise ProgramError("Networks that are maximised ('mustbe' with >) are not read. Turn the signs of the costs.")
     try:
-        top = float(text[1:]) if text.startswith("<") else math.nan
+        limit = float(text[1:]) if text[:1] in ("<", ">") else math.nan
     except ValueError:
-        top = math.nan
-    if math.isnan(top):
-        raise ProgramError(f"'mustbe' is < and a number, not {shown(text)}.")
-    return top
+        limit = math.nan
+    if math.isnan(limit):
+        raise ProgramError(f"'mustbe' is < or > and a number, not {shown(text)}.")
+    return text[0] == ">", limit
