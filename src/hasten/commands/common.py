@@ -32,12 +32,18 @@ errors = Console(stderr=True)
 
 Out = Annotated[Path, typer.Option("--out", "-o", help="Directory for results.json and report.html.")]
 Seed = Annotated[int, typer.Option(min=0, help="Fixes the split, the training and everything else that is drawn.")]
-Corpus = Annotated[Path, typer.Option(help="Labelled corpus: conll04.corp or our JSON lines, plain, .gz or .zip.")]
+Corpus = Annotated[Path, typer.Option(help="Labelled corpus, in any format that `convert` reads.")]
 Unlabeled = Annotated[
     list[Path] | None,
     typer.Option(help="Text with spans to learn the speedup from (CoNLL-2003, GMB, JSON lines). Repeatable."),
 ]
-Format = Annotated[str, typer.Option(help="Of the corpus: auto, conll04, conll2003, gmb or jsonl.")]
+Format = Annotated[
+    str,
+    typer.Option(
+        help="Of the corpus: auto, or one of jsonl, conll04, conll2003, gmb, conllu, brat, dygie (SciERC, CrossRE), "
+        "records (SpERT, Hugging Face; Parquet too) and spacy."
+    ),
+]
 MaxLine = Annotated[
     int, typer.Option("--max-line", min=1, help="Longest line that is read, in millions of characters.")
 ]

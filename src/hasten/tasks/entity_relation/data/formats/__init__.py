@@ -14,20 +14,30 @@ from collections.abc import Callable, Iterator
 
 from hasten.errors import CorpusError
 from hasten.tasks.entity_relation.data.corpus import Sentence
+from hasten.tasks.entity_relation.data.formats.brat import read_brat
 from hasten.tasks.entity_relation.data.formats.conll04 import read_conll04
 from hasten.tasks.entity_relation.data.formats.conll2003 import read_conll2003
-from hasten.tasks.entity_relation.data.formats.gmb import HEADER as GMB_HEADER
+from hasten.tasks.entity_relation.data.formats.conllu import read_conllu
+from hasten.tasks.entity_relation.data.formats.dygie import read_dygie
 from hasten.tasks.entity_relation.data.formats.gmb import read_gmb
 from hasten.tasks.entity_relation.data.formats.jsonl import read_jsonl, write_jsonl
-from hasten.tasks.entity_relation.data.formats.lines import MAX_LINE, AnyPath, Faults, called, open_lines, peek_line
+from hasten.tasks.entity_relation.data.formats.lines import MAX_LINE, AnyPath, Faults, called
+from hasten.tasks.entity_relation.data.formats.recognise import recognise
+from hasten.tasks.entity_relation.data.formats.records import read_records
+from hasten.tasks.entity_relation.data.formats.spacy_docs import read_spacy
 
 __all__ = [
     "FORMATS",
+    "read_brat",
     "read_conll04",
     "read_conll2003",
+    "read_conllu",
     "read_corpus",
+    "read_dygie",
     "read_gmb",
     "read_jsonl",
+    "read_records",
+    "read_spacy",
     "recognise",
     "write_jsonl",
 ]
@@ -37,6 +47,11 @@ FORMATS: dict[str, Callable[[AnyPath, int, Faults | None], Iterator[Sentence]]] 
     "conll04": read_conll04,
     "conll2003": read_conll2003,
     "gmb": read_gmb,
+    "conllu": read_conllu,
+    "brat": read_brat,
+    "dygie": read_dygie,
+    "records": read_records,
+    "spacy": read_spacy,
 }
 
 
@@ -82,38 +97,3 @@ def _telling_of_others(
         raise CorpusError(
             f"{error}{others} To pass over what cannot be used: --skip-bad on the command line, faults= in Python."
         ) from None
-
-
-def recognise(path: AnyPath) -> str | None:
-    """Tells the format of a corpus from its name, or else from its first line; None if they do not say.
-
-    Standard input is looked at without taking anything from it.
-    """
-    if path == "-":
-        first = peek_line()
-        if first is None:
-            return None
-        return _format_of(first) if first else "jsonl"
-    name = os.path.basename(os.fspath(path)).lower()
-    if os.path.isdir(path):
-        raise CorpusError(f"{path} is a directory. Name a file in it.")
-    if ".jsonl" in name:
-        return "jsonl"
-    if ".corp" in name:
-        return "conll04"
-    if os.path.exists(path) and not os.path.isfile(path):  # a pipe can be read only once; a missing file says so
-        return None
-    with open_lines(path, encoding="latin-1") as lines:
-        return _format_of(next((line for line in lines if not line.isspace()), ""))
-
-
-def _format_of(line: str) -> str | None:
-    """Tells the format by the first line that is not blank, read as latin-1."""
-    line = line.rstrip("\r\n").removeprefix("\xef\xbb\xbf")  # a byte order mark
-    if line.startswith("{"):
-        return "jsonl"
-    if line == ",".join(GMB_HEADER):
-        return "gmb"
-    if len(line.split("\t")) == 9:
-        return "conll04"
-    return "conll2003" if len(line.split()) == 4 else None

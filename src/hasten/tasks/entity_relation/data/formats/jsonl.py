@@ -74,6 +74,11 @@ def from_json(line: str, default_id: str) -> Sentence:
     found = load_json(line)
     if not isinstance(found, dict):
         raise CorpusError("Expected a JSON object with tokens and spans. Write one object a line.")
+    return from_object(found, default_id)
+
+
+def from_object(found: dict[str, Any], default_id: str) -> Sentence:
+    """Returns the sentence that an object stands for; one without an id gets another."""
     for key, (form, fits) in _JSON_KEYS.items():
         if key in found and not (isinstance(found[key], list) and all(map(fits, found[key]))):
             raise CorpusError(f"{key!r} should be {form}, not {short(found[key])}.")

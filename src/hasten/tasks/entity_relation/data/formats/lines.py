@@ -31,6 +31,10 @@ FAULTS_SHOWN = 5
 _DAMAGE = (EOFError, zlib.error, lzma.LZMAError, zipfile.BadZipFile, gzip.BadGzipFile, csv.Error, UnicodeDecodeError)
 
 
+class PlacedError(CorpusError):
+    """An error that says already where it is."""
+
+
 class Faults:
     """Entries of files that were refused: passed over and counted with `skip`, and else raised."""
 
@@ -43,7 +47,7 @@ class Faults:
         """Counts an entry that is refused, or raises the reason."""
         self.n += 1
         if not self.skip:
-            raise error
+            raise PlacedError(f"{place}: {error}") from error
         if len(self.first) < FAULTS_SHOWN:
             self.first.append(f"{place}: {error}")
 
@@ -58,6 +62,7 @@ class Lines:
 
     def __init__(self, stream: TextIO, max_line: int, faults: Faults | None = None, name: str = "") -> None:
         self.number = 0
+        self.entry_number = 0  # of a list or table, whose lines say nothing; from 1
         self.faults = faults or Faults()
         self._name = name
         self._read = stream.readline
@@ -66,6 +71,8 @@ class Lines:
     @property
     def place(self) -> str:
         """What was read last, in words."""
+        if self.entry_number:
+            return f"{self._name}, entry {self.entry_number}"
         return f"{self._name}, line {self.number}" if self.number else self._name
 
     @contextmanager
@@ -73,6 +80,8 @@ class Lines:
         """Surrounds what is made of one entry of the file: what is wrong with it is raised, or passed over."""
         try:
             yield
+        except PlacedError:
+            raise
         except CorpusError as error:
             self.faults.meet(error, self.place)
 
@@ -108,6 +117,8 @@ def open_lines(
             stack.callback(text.detach)  # what we did not open we do not close
             lines = Lines(text, max_line, faults, called(path))
             yield lines
+        except PlacedError:
+            raise
         except (CorpusError, *_DAMAGE, OSError) as error:
             place = lines.place or called(path)
             raise CorpusError(f"{place}: {_explain(error, encoding)}") from error
@@ -116,7 +127,7 @@ def open_lines(
 def check_readable(path: AnyPath) -> None:
     """Refuses a file that is not there, or cannot be opened, before anything else is done."""
     if path == "-" or (os.path.exists(path) and not os.path.isfile(path)):
-        return  # a pipe can be read only once
+        return  # a pipe can be read only once; a directory may hold annotations
     with open_lines(path):
         pass
 

@@ -1,0 +1,141 @@
+"""BRAT standoff: a text and, beside it, `.ann` lines that label pieces of it by their characters.
+
+A corpus is a directory of such files, or one `.ann` file. Text is cut into words and marks, at the edges of entities
+too, and into sentences at line ends and full stops, but never within an entity or between two that are related.
+Entities (`T`) and binary relations (`R`) are read; events, attributes and notes are passed over. An entity in several
+pieces is refused.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from bisect import bisect_left
+from collections.abc import Iterator
+from itertools import pairwise
+from pathlib import Path
+
+from hasten.errors import CorpusError
+from hasten.tasks.entity_relation.data.corpus import Relation, Sentence, Span, in_order
+from hasten.tasks.entity_relation.data.formats.lines import MAX_LINE, AnyPath, Faults, Lines, open_lines
+from hasten.tasks.entity_relation.data.formats.spacy_docs import cut
+
+WORDS = re.compile(r"\w+|[^\w\s]")
+ENDS = re.compile(r"\n|[.!?][\"')\]]*\s+(?=[\"'(\[]*[A-Z0-9])")
+ENTITY = re.compile(r"(\S+) (\d+) (\d+)$")
+RELATION = re.compile(r"(\S+) \w+:(\S+) \w+:(\S+)\s*$")
+PASSED_OVER = "EAMN#*"
+
+
+def read_brat(path: AnyPath, max_line: int = MAX_LINE, faults: Faults | None = None) -> Iterator[Sentence]:
+    """Reads a directory of `.ann` and `.txt` files, or one pair; ids are the file's name and a number, from 0."""
+    if os.path.isdir(path):
+        for each in annotations_in(path):
+            yield from _read_one(each, max_line, faults)
+        return
+    yield from _read_one(Path(path), max_line, faults)
+
+
+def annotations_in(path: AnyPath) -> list[Path]:
+    """Returns the `.ann` files of a directory, by name."""
+    return sorted(Path(path).glob("*.ann"))
+
+
+def _read_one(path: Path, max_line: int, faults: Faults | None) -> Iterator[Sentence]:
+    entities: dict[str, tuple[str, Span]] = {}
+    relations: list[tuple[str, str, str]] = []
+    text: str | None = None
+    with open_lines(path, max_line, faults=faults) as lines:
+        for line in lines:
+            text = _text_of(path.with_suffix(".txt")) if text is None else text
+            with lines.entry():
+                _read_line(line.rstrip("\r\n"), text, entities, relations)
+        text = _text_of(path.with_suffix(".txt")) if text is None else text
+        with lines.entry():
+            yield from build(path.stem, text, entities, _known(relations, entities, lines))
+
+
+def _text_of(path: Path) -> str:
+    try:
+        with open(path, encoding="utf-8", newline="") as file:  # as it is: characters are counted
+            return file.read()
+    except OSError as error:
+        raise CorpusError(f"{path}: Cannot be read ({error.strerror}). Put the text beside its .ann file.") from error
+    except UnicodeDecodeError:
+        raise CorpusError(f"{path}: This is not UTF-8 text. Convert the file.") from None
+
+
+def _read_line(
+    line: str, text: str, entities: dict[str, tuple[str, Span]], relations: list[tuple[str, str, str]]
+) -> None:
+    key, _, rest = line.partition("\t")
+    kind, body = key[:1], rest.partition("\t")[0]
+    if not line.strip() or (kind and kind in PASSED_OVER):
+        return
+    if kind == "T":
+        if ";" in body:
+            raise CorpusError(f"Entity {key} has several pieces ({body}). Give it one.")
+        if (found := ENTITY.match(body)) is None:
+            raise CorpusError(f"Expected a type, a start and an end, not {body!r}. Write T1, a tab, and these.")
+        start, end = int(found[2]), int(found[3])
+        if not 0 <= start < end <= len(text) or not text[start:end].strip():
+            raise CorpusError(
+                f"Entity {key} is at {start} to {end}, in a text of {len(text)} characters. Is it this text?"
+            )
+        if key in entities:
+            raise CorpusError(f"There is an entity {key} already. Give each a number of its own.")
+        entities[key] = found[1], (start, end)
+    elif kind == "R":
+        if (found := RELATION.match(body)) is None:
+            raise CorpusError(
+                f"Expected a name and two arguments, not {body!r}. Write R1, a tab, Name Arg1:T1 Arg2:T2."
+            )
+        relations.append((found[2], found[3], found[1]))
+    else:
+        raise CorpusError(f"There is no annotation {key[:20]!r}. Lines begin with {', '.join('TR' + PASSED_OVER)}.")
+
+
+def _known(
+    relations: list[tuple[str, str, str]], entities: dict[str, tuple[str, Span]], lines: Lines
+) -> list[tuple[str, str, str]]:
+    """Returns the relations between entities that are there; of others it is said that they are not."""
+    known = []
+    for source, target, name in relations:
+        with lines.entry():
+            for each in (source, target):
+                if each not in entities:
+                    raise CorpusError(f"{name} joins {each}, which is not an entity of the file. Add it.")
+            known.append((source, target, name))
+    return known
+
+
+def build(
+    id: str, text: str, entities: dict[str, tuple[str, Span]], relations: list[tuple[str, str, str]]
+) -> Iterator[Sentence]:
+    """Yields the sentences of a text."""
+    edges = {edge for _, span in entities.values() for edge in span}
+    words = [piece for found in WORDS.finditer(text) for piece in _pieces(found.span(), edges)]
+    starts = [start for start, _ in words]
+    spans, types, number = list[Span](), list[str](), dict[str, int]()
+    for key, (name, (start, end)) in entities.items():
+        inside = [n for n, (first, last) in enumerate(words) if start <= first and last <= end]
+        if not inside:
+            raise CorpusError(f"Entity {key} has no word in it. Leave it out.")
+        number[key] = len(spans)
+        spans.append((inside[0], inside[-1] + 1))
+        types.append(name)
+    joined: list[Relation] = [(number[source], number[target], name) for source, target, name in relations]
+    document = in_order(id, [text[a:b] for a, b in words], spans, types=types, relations=joined)
+    ends = [found.end() for found in ENDS.finditer(text)]
+    yield from cut(document, sorted({n for n in (_first_from(starts, end) for end in ends) if 0 < n < len(words)}))
+
+
+def _pieces(span: Span, edges: set[int]) -> Iterator[Span]:
+    """Yields a word, cut where an entity begins or ends."""
+    cuts = [span[0], *sorted(edge for edge in edges if span[0] < edge < span[1]), span[1]]
+    yield from pairwise(cuts)
+
+
+def _first_from(starts: list[int], place: int) -> int:
+    """Returns the number of the first word that does not begin before a place."""
+    return bisect_left(starts, place)

@@ -1,0 +1,188 @@
+"""spaCy's documents: `Doc.to_json()`, Prodigy's JSON lines, spaCy 2's training JSON, and the bytes of a `DocBin`.
+
+A document is cut at its sentences where it says where they are. Relations are those of Prodigy (`relations`, between
+`head_span` and `child_span`), or in a `DocBin` those of the extension `rel` that spaCy's own tutorial defines; a
+document without either is labelled in its types alone. A `DocBin` needs spaCy.
+"""
+
+from __future__ import annotations
+
+import os
+from bisect import bisect_right
+from collections.abc import Iterator, Sequence
+from itertools import pairwise
+from typing import Any
+
+from hasten.errors import CorpusError
+from hasten.tasks.entity_relation.data.corpus import Relation, Sentence, Span, in_order
+from hasten.tasks.entity_relation.data.formats.iob import spans_of
+from hasten.tasks.entity_relation.data.formats.jsonl import short
+from hasten.tasks.entity_relation.data.formats.lines import MAX_LINE, AnyPath, Faults, Lines, called
+from hasten.tasks.entity_relation.data.formats.objects import Object, first_bytes, read_objects
+
+PACKED = b"\x78"  # how a DocBin begins: it is compressed
+LIKELY = 0.5  # what a relation's score has to be
+
+
+def read_spacy(path: AnyPath, max_line: int = MAX_LINE, faults: Faults | None = None) -> Iterator[Sentence]:
+    """Reads documents, sentence by sentence; ids are the number of the document, and of the sentence, from 0."""
+    if first_bytes(path).startswith(PACKED):
+        yield from _of_docbin(path, faults)
+        return
+    for lines, number, each in read_objects(path, max_line, faults):
+        with lines.entry():
+            yield from _old(each, number) if "paragraphs" in each else of_json(each, number)
+
+
+def of_json(each: Object, number: str) -> Iterator[Sentence]:
+    """Yields the sentences of a document."""
+    tokens = each.get("tokens")
+    text = each.get("text")
+    if not isinstance(text, str) or not isinstance(tokens, list) or not all(map(_is_token, tokens)):
+        raise CorpusError("A document has a text, and tokens with their start and end in it. Write Doc.to_json().")
+    starts, ends = [token["start"] for token in tokens], [token["end"] for token in tokens]
+    words = [text[start:end] for start, end in zip(starts, ends, strict=True)]
+    pos = [str(token["pos"]) for token in tokens if token.get("pos")]
+    entities = each.get("ents", each.get("spans")) or []
+    spans, types = list[Span](), list[str]()
+    for entity in entities:
+        spans.append(_in_tokens(entity, starts, ends))
+        types.append(_label(entity))
+    relations = None
+    if isinstance(each.get("relations"), list):
+        relations = []
+        for relation in each["relations"]:
+            pair = relation.get("head_span"), relation.get("child_span")
+            places = [_in_tokens(span, starts, ends) for span in pair]
+            if not all(place in spans for place in places):
+                raise CorpusError(f"The relation {_label(relation)} joins spans that are not entities. List them.")
+            relations.append((spans.index(places[0]), spans.index(places[1]), _label(relation)))
+    cuts = sorted({bisect_right(starts, sent["start"]) - 1 for sent in each.get("sents") or () if _is_token(sent)})
+    whole = in_order(
+        number,
+        words,
+        spans,
+        pos=pos if len(pos) == len(words) else None,
+        types=types if "ents" in each or "spans" in each else None,
+        relations=relations,
+    )
+    yield from cut(whole, [each for each in cuts if each > 0])
+
+
+def cut(document: Sentence, at: Sequence[int]) -> Iterator[Sentence]:
+    """Yields a document's sentences, which begin at these tokens; never within a span, or between two related ones."""
+    across = list(document.spans)
+    for source, target, _ in document.relations or ():
+        ends = (*document.spans[source], *document.spans[target])
+        across.append((min(ends), max(ends)))
+    kept = [token for token in at if not any(start < token < end for start, end in across)]
+    edges = [0, *kept, len(document.tokens)]
+    for n, (first, end) in enumerate(pairwise(edges)):
+        if first < end:
+            yield part(document, f"{document.id}-{n}" if len(edges) > 2 else document.id, first, end)
+
+
+def part(document: Sentence, id: str, first: int, end: int) -> Sentence:
+    """Returns some tokens of a document as a sentence, with the spans and relations within them."""
+    inside = {n: k for k, n in enumerate(n for n, span in enumerate(document.spans) if first <= span[0] < end)}
+    relations: list[Relation] | None = None
+    if document.relations is not None:
+        relations = [(inside[s], inside[t], name) for s, t, name in document.relations if s in inside]
+    return in_order(
+        id,
+        document.tokens[first:end],
+        [(document.spans[n][0] - first, document.spans[n][1] - first) for n in inside],
+        pos=None if document.pos is None else document.pos[first:end],
+        types=None if document.types is None else [document.types[n] for n in inside],
+        relations=relations,
+    )
+
+
+def _old(each: Object, number: str) -> Iterator[Sentence]:
+    """Yields the sentences of spaCy 2's training JSON."""
+    n = 0
+    for paragraph in each["paragraphs"]:
+        for sentence in paragraph.get("sentences", ()) if isinstance(paragraph, dict) else ():
+            tokens = sentence.get("tokens", ())
+            if not all(isinstance(token.get("orth"), str) for token in tokens):
+                raise CorpusError("A token has an 'orth'. Write spaCy's training JSON.")
+            spans, types = spans_of([bilou(token.get("ner", "O")) for token in tokens])
+            yield in_order(f"{number}-{n}", [token["orth"] for token in tokens], spans, types=types)
+            n += 1
+
+
+def bilou(tag: str) -> str:
+    """Returns a tag, `O` for one that says nothing."""
+    return "O" if tag in ("-", "") else tag
+
+
+def _of_docbin(path: AnyPath, faults: Faults | None) -> Iterator[Sentence]:
+    try:
+        import spacy
+        from spacy.tokens import DocBin
+    except ImportError:
+        raise CorpusError(
+            f"{called(path)} is a spaCy DocBin, which needs spaCy: pip install spacy. Or write Doc.to_json() lines."
+        ) from None
+    import io
+
+    lines = Lines(io.StringIO(), 1, faults, called(path))
+    try:
+        with open(os.fspath(path), "rb") as file:
+            docs = DocBin().from_bytes(file.read()).get_docs(spacy.blank("xx").vocab)
+        for number, doc in enumerate(docs, start=1):
+            lines.entry_number = number
+            with lines.entry():
+                yield from of_doc(doc, str(number))
+    except CorpusError:
+        raise
+    except Exception as error:  # whatever spaCy finds wrong with its own bytes
+        raise CorpusError(
+            f"{called(path)}: spaCy cannot read it ({error}). Is this a DocBin? Write it again."
+        ) from error
+
+
+def of_doc(doc: Any, number: str) -> Iterator[Sentence]:
+    """Yields the sentences of a spaCy document."""
+    spans = [(entity.start, entity.end) for entity in doc.ents]
+    rel = next((value for key, value in doc.user_data.items() if key[:2] == ("._.", "rel")), None)
+    relations: list[Relation] | None = None
+    if isinstance(rel, dict):
+        starts = {start: n for n, (start, _) in enumerate(spans)}
+        relations = [
+            (starts[one], starts[other], str(name))
+            for (one, other), names in rel.items()
+            for name, score in names.items()
+            if score >= LIKELY and one in starts and other in starts and one != other
+        ]
+    keep = [n for n, token in enumerate(doc) if not token.is_space]
+    place = {n: k for k, n in enumerate(keep)}
+    spans = [(place[start], place[end - 1] + 1) for start, end in spans if start in place and end - 1 in place]
+    if len(spans) != len(doc.ents):
+        raise CorpusError("An entity begins or ends with blanks. Leave them out of it.")
+    pos = [doc[n].pos_ or doc[n].tag_ for n in keep]
+    types = [entity.label_ for entity in doc.ents] if doc.has_annotation("ENT_IOB") else None
+    tokens = [doc[n].text for n in keep]
+    whole = in_order(number, tokens, spans, pos=pos if all(pos) else None, types=types, relations=relations)
+    begins = [place[n] for n in keep if doc.has_annotation("SENT_START") and doc[n].is_sent_start and place[n] > 0]
+    yield from cut(whole, begins)
+
+
+def _is_token(token: Any) -> bool:
+    return isinstance(token, dict) and type(token.get("start")) is int and type(token.get("end")) is int
+
+
+def _in_tokens(entity: Any, starts: Sequence[int], ends: Sequence[int]) -> Span:
+    """Returns the tokens of an entity that is given by its characters."""
+    if not _is_token(entity):
+        raise CorpusError(f"An entity has a start and an end in the text, not {short(entity)}.")
+    if entity["start"] not in starts or entity["end"] not in ends:
+        raise CorpusError(f"The entity {short(entity)} begins or ends inside a token. Let it begin and end with one.")
+    return list(starts).index(entity["start"]), list(ends).index(entity["end"]) + 1
+
+
+def _label(each: Any) -> str:
+    name = each.get("label", each.get("type")) if isinstance(each, dict) else None
+    if not isinstance(name, str) or not name:
+        raise CorpusError(f"There is no label: {short(each)}. Give it one.")
+    return name
