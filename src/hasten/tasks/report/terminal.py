@@ -7,7 +7,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from hasten.tasks.report.comparison import CERTIFIED, ILP, find
-from hasten.tasks.report.formatting import Entry, counted, number
+from hasten.tasks.report.formatting import Entry, counted, number, solvers_in_words
 
 MOST_LABELS, MOST_CONFUSIONS = 40, 10
 CAPTION = (
@@ -20,7 +20,7 @@ def show_comparison(results: Entry, console: Console) -> None:
     """Prints every row of a comparison."""
     about, rows, scores = results["about"], results["rows"], [str(name) for name in results["scores"]]
     what = counted(about["n_test"], "test text")
-    console.print(f"{what}, ILP by {about['solver']}", style="bold", highlight=False, markup=False)
+    console.print(f"{what}, ILP by {solvers_in_words(about)}", style="bold", highlight=False, markup=False)
     table = _table(
         "model", "b", *(f"{name}\nto gold" for name in scores), "valid", "exact", "proved", "CPU\nms", "times\nfaster"
     )
