@@ -3,8 +3,8 @@ where there are.
 
 A tagger is trained on 70% of the sentences, and every sentence of the corpus is answered. Without rules, costs are
 compared with Viterbi's, and times with the fastest of some ways to write it: over sentences of all lengths at once, in
-blocks of several sizes, and one by one. With rules, every sentence is compared with HiGHS, cost by cost. Times are the
-least of some rounds, in turns, costs given.
+blocks of several sizes, and one by one. With rules, every sentence is compared with HiGHS, cost by cost. Times are CPU
+time, the least of some rounds, in turns, costs given.
 
     python benchmarks/tagging.py --corpus en_ewt-ud-dev.conllu.gz
 """
@@ -33,20 +33,6 @@ def in_blocks(costs: np.ndarray, first: np.ndarray, follow: np.ndarray, size: in
         viterbi(costs[some[0] : some[-1]], some - some[0], follow)
 
 
-def one_by_argmin(costs: np.ndarray, follow: np.ndarray) -> list[int]:
-    """Viterbi for one sentence, as it is most often written: which label was best is kept on the way forward."""
-    best, back, columns = costs[0], [], np.arange(len(follow))
-    for cost in costs[1:]:
-        sums = best[:, None] + follow
-        chosen = sums.argmin(axis=0)
-        best = sums[chosen, columns] + cost
-        back.append(chosen)
-    labels = [int(best.argmin())]
-    for chosen in reversed(back):
-        labels.append(int(chosen[labels[-1]]))
-    return labels[::-1]
-
-
 def one_by_min(costs: np.ndarray, follow: np.ndarray) -> list[int]:
     """Viterbi for one sentence, by minima alone; labels are found on the way back."""
     best = [costs[0]]
@@ -59,13 +45,13 @@ def one_by_min(costs: np.ndarray, follow: np.ndarray) -> list[int]:
 
 
 def in_turns(rounds: int, ways: dict[str, Callable[[], object]]) -> dict[str, float]:
-    """Returns the least seconds of each way."""
+    """Returns the least CPU seconds of each way."""
     least = dict.fromkeys(ways, float("inf"))
     for _ in range(rounds):
         for name, way in ways.items():
-            started = time.perf_counter()
+            started = time.process_time()
             way()
-            least[name] = min(least[name], time.perf_counter() - started)
+            least[name] = min(least[name], time.process_time() - started)
     return least
 
 
@@ -88,7 +74,7 @@ def without_rules(model: TagModel, sentences: Sequence, rounds: int) -> None:
     problems, each = [batch[p] for p in some], [costs[first[p] : first[p + 1]] for p in some]
     singles: dict[str, Callable[[], object]] = {
         "ours": lambda: [certify(problem) for problem in problems],
-        "Viterbi, labels kept": lambda: [one_by_argmin(cost, model.follow) for cost in each],
+        "Viterbi, labels kept": lambda: [viterbi(cost, np.array([0, len(cost)]), model.follow) for cost in each],
         "Viterbi, minima alone": lambda: [one_by_min(cost, model.follow) for cost in each],
     }
     report("one by one", in_turns(rounds, singles), len(some))
@@ -108,22 +94,16 @@ def with_rules(model: TagModel, rules: Sequence[str], sentences: Sequence) -> No
     batch, solver = ruled.batch(sentences), hasten.make_solver("highs")
     certify = hasten.Certifier()
     certify(batch)
-    started = time.perf_counter()
+    started = time.process_time()
     ours = certify(batch)
-    mine = time.perf_counter() - started
-    started = time.perf_counter()
+    mine = time.process_time() - started
+    started = time.process_time()
     theirs = [solver.solve(batch[p]) for p in range(len(batch))]
-    highs = time.perf_counter() - started
-    both = [
-        (answer.values is None and ours[p].values is None)
-        or np.isclose(ours[p].cost, answer.cost, rtol=1e-6, atol=1e-6)
-        for p, answer in enumerate(theirs)
-    ]
+    highs = time.process_time() - started
+    costs = np.array([answer.cost for answer in theirs])  # inf where nothing keeps the rules
+    both = np.isclose(ours.cost, costs, rtol=1e-6, atol=1e-6)
     binding = int((~ruled.viterbi(batch).valid).sum())
-    none = sum(answer.values is None for answer in theirs)
-    print(
-        f"rules {', '.join(rules)}: {len(batch):,} sentences, {binding:,} in which they change the answer, {none} none"
-    )
+    print(f"rules {', '.join(rules)}: {len(batch):,} sentences; in {binding:,} of them they change the answer")
     print(f"  {ours.proved.sum():,} proved, {both.sum():,} equal to HiGHS; {highs / mine:.0f} times as fast, inference")
     if not both.all():
         raise SystemExit("An answer is not the solver's.")
@@ -136,7 +116,7 @@ def main() -> None:
     parser.add_argument("--column")
     parser.add_argument("--rule", action="append", help="At least one VERB, at most three ADJ by default.")
     parser.add_argument("--bio", action="store_true")
-    parser.add_argument("--rounds", type=int, default=15)
+    parser.add_argument("--rounds", type=int, default=40)
     given = parser.parse_args()
     sentences = read_all(given.corpus, column=given.column) if given.corpus else list(generate(600, 0))
     order = np.random.default_rng(0).permutation(len(sentences))

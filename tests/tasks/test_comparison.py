@@ -98,7 +98,9 @@ def test_what_is_missing_leaves_a_page(found):
 def test_the_terminal_has_eighty_columns(results):
     console = Console(record=True, width=80)
     show_comparison(results, console)
-    assert "certified" in console.export_text()
+    shown = console.export_text()
+    assert "certified" in shown
+    assert "…" not in shown
 
 
 def test_texts_to_test_on_may_be_given():

@@ -172,8 +172,11 @@ def test_what_is_too_large_is_answered_by_highs_and_said_so(monkeypatch):
     assert made[0].asked == [4, 9, 4]  # it is asked once for what it refuses
     problems = [batch[p] for p in range(5)]
     assert ilps.count_answers(ilp, problems) == {"small": 2, "highs": 3}
-    assert ilps.in_words({"small": 2, "highs": 3}) == "small answered 2, highs 3 that are too large for it"
-    assert ilps.in_words({"small": 5}) == ""
+    assert ilps.count_answers(ilp, reversed(problems)) == {"small": 2, "highs": 3}
+    assert list(ilps.count_answers(ilp, reversed(problems))) == ["small", "highs"]  # whoever comes first
+    assert ilps.in_words({"highs": 3, "small": 2}, "small") == "small answered 2, highs 3 that are too large for it"
+    assert ilps.in_words({"highs": 3}, "small") == "small answered 0, highs 3 that are too large for it"
+    assert ilps.in_words({"small": 5}, "small") == ""
     passes = Passes(ilp)
     passes.ready(batch)()
     assert {name: len(each) for name, each in passes.solving.items()} == {"small": 1, "highs": 1}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from itertools import pairwise, product
 
 import numpy as np
@@ -10,13 +11,14 @@ import pytest
 from hasten import make_solver
 from hasten.errors import CorpusError, ModelError, ProblemError, SchemaError
 from hasten.proof.certifier import Certifier
+from hasten.support.tensors import save_tensors
 from hasten.tasks.tagging import synthetic
 from hasten.tasks.tagging.corpus import Tagged
 from hasten.tasks.tagging.features import Vocabulary
 from hasten.tasks.tagging.model import TagModel
 from hasten.tasks.tagging.rules import Rules
 from hasten.tasks.tagging.spans import entities, is_bio
-from hasten.tasks.tagging.tagger import SequenceTagger
+from hasten.tasks.tagging.tagger import FORMAT, SequenceTagger
 from hasten.tasks.tagging.viterbi import viterbi
 
 VERBS = "at least 1 VB or VBD or VBN or VBP or VBZ"
@@ -87,6 +89,8 @@ def test_viterbi_over_all_lengths_is_the_certifier_without_rules(seed):
     assert ours.proved.all()
     assert ours.cost == pytest.approx(theirs.cost)
     assert (ours.labels == theirs.labels).all()
+    alone = [model.viterbi(batch.select([p])).labels for p in range(len(batch))]
+    assert (np.concatenate(alone) == theirs.labels).all()
 
 
 def test_viterbi_keeps_what_is_forbidden():
@@ -217,3 +221,47 @@ def test_entities_are_spans_of_bio_tags():
     assert is_bio(["O", "B-a"])
     assert not is_bio(["O"])
     assert not is_bio(["NOUN", "B-a"])
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        ({"tags": ["a", "a"]}, "each once"),
+        ({"tags": ["a"]}, "shape"),
+        ({"tags": []}, "at least 1"),
+        ({"rules": ["at least 1 c"]}, "not there"),
+        ({"rules": "at least 1 a"}, "must be a list"),
+        ({"bio": "yes"}, "true or false"),
+        ({"bio": True}, "BIO tags"),
+        ({"width": 0}, "width"),
+        ({"mode": "magic"}, "mode"),
+        ({"more": 1}, "more"),
+        ({"features": -1}, "features"),
+        ({"features": 77}, "another version"),
+        ({"tags": None}, "must be a list"),
+    ],
+)
+def test_forged_files_are_refused_by_form(tmp_path, change, said):
+    model = small(np.random.default_rng(0), ["a", "b"], ())
+    about = model.about() | {"mode": "certified", "width": 4} | change
+    save_tensors(tmp_path / "t", FORMAT, model.tensors(), {"tagger": json.dumps(about)})
+    with pytest.raises(ModelError, match=said):
+        SequenceTagger.load(tmp_path / "t")
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"weights": np.full((64, 2), np.nan, np.float32)},
+        {"weights": np.zeros((63, 2), np.float32)},
+        {"weights": np.zeros((64, 2))},
+        {"pairs": np.zeros((2, 3), np.float32)},
+        {"extra": np.zeros(1, np.float32)},
+    ],
+)
+def test_forged_weights_are_refused_by_form(tmp_path, change):
+    model = small(np.random.default_rng(0), ["a", "b"], ())
+    about = json.dumps(model.about() | {"mode": "certified", "width": 4})
+    save_tensors(tmp_path / "t", FORMAT, model.tensors() | change, {"tagger": about})
+    with pytest.raises(ModelError):
+        SequenceTagger.load(tmp_path / "t")

@@ -7,7 +7,6 @@ What `run` returns is plain data, for `results.json` and for `tasks.report.compa
 
 from __future__ import annotations
 
-import platform
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
@@ -26,12 +25,12 @@ from hasten.search.beam import BeamSearch, greedy
 from hasten.solvers import make_solver, package_of
 from hasten.speedup.black_box import prove_or_solve
 from hasten.support.arrays import FloatArray
-from hasten.support.environment import package_version, processor
+from hasten.support.environment import package_version
 from hasten.support.progress import Tell, tell_nobody
 from hasten.tasks.experiment.contest import Contender, Contest, same_answers
 from hasten.tasks.experiment.ilp import Ilp
 from hasten.tasks.experiment.resampling import Resamples, f1_of
-from hasten.tasks.experiment.rows import figures_of, merged
+from hasten.tasks.experiment.rows import figures_of, machine, merged
 from hasten.tasks.task import Model, Peer, Task
 
 Text = TypeVar("Text")
@@ -127,9 +126,7 @@ class Comparison(Generic[Text]):
     def about(self, trial: Trial[Text]) -> dict[str, Any]:
         """Says what was run, on what."""
         return {
-            "hasten": package_version("hasten"),
-            "python": platform.python_version(),
-            "machine": processor(),
+            **machine(),
             "source": self.source,
             "synthetic": self.synthetic,
             "solver": self.solver,

@@ -76,7 +76,7 @@ class Contest(Generic[D]):
 
     def by_ilp(self, model: str, **about: Any) -> Contender[D]:
         """Returns the ILP solver itself as a contender: each pass has new models, built before the clock starts."""
-        passes, note = self.passes, ilps.in_words(self.answered_by)
+        passes, note = self.passes, ilps.in_words(self.answered_by, self.ilp.name)
 
         def after() -> dict[str, Any]:
             solving = {name: float(np.mean(each)) for name, each in passes.solving.items()}

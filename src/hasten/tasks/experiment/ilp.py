@@ -71,12 +71,12 @@ class Ilp:
 
 
 def count_answers(ilp: Ilp, problems: Iterable[Problem]) -> dict[str, int]:
-    """Returns how many of the problems each solver answers."""
-    counts: dict[str, int] = {}
+    """Returns how many of the problems each solver answers, the one that was asked for first."""
+    counts = {ilp.name: 0}
     for problem in problems:
         name = ilp.whose(problem).name
         counts[name] = counts.get(name, 0) + 1
-    return counts
+    return {name: n for name, n in counts.items() if n}
 
 
 class Passes:
@@ -106,10 +106,10 @@ class Passes:
             self.solving.setdefault(name, []).append(elapsed)
 
 
-def in_words(answered: Mapping[str, int]) -> str:
-    """Says who answered how many sentences, where that was not one solver alone; "" where it was."""
-    if len(answered) < 2:
+def in_words(answered: Mapping[str, int], asked: str) -> str:
+    """Says who answered how many sentences, where that was not the solver that was `asked` alone; "" where it was."""
+    others = {name: n for name, n in answered.items() if name != asked}
+    if not others:
         return ""
-    first, *others = answered.items()
-    rest = ", ".join(f"{name} {n:,}" for name, n in others)
-    return f"{first[0]} answered {first[1]:,}, {rest} that are too large for it"
+    rest = ", ".join(f"{name} {n:,}" for name, n in others.items())
+    return f"{asked} answered {answered.get(asked, 0):,}, {rest} that are too large for it"

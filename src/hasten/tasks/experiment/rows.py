@@ -2,17 +2,24 @@
 
 from __future__ import annotations
 
+import platform
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
 from hasten.model.solution import Solutions
+from hasten.support.environment import package_version, processor
 from hasten.tasks.experiment.contest import same_answers
 from hasten.tasks.experiment.timing import Timing
 
 SHARES = ("validity", "exact_match", "proved", "solver_calls", "costs_computed")
 TIMES = ("time_ms", "features_ms", "inference_ms", "building_ms")
+
+
+def machine() -> dict[str, Any]:
+    """Says with what versions, and on what machine, something is measured."""
+    return {"hasten": package_version("hasten"), "python": platform.python_version(), "machine": processor()}
 
 
 def figures_of(found: Solutions, reference: Solutions, features: Timing | None, inference: Timing) -> dict[str, Any]:

@@ -15,7 +15,7 @@ from html import escape
 from hasten.search.beam import FORCED
 
 NEAR_ONE = 0.004  # how far from 1 the "near one" axis ends its stretch
-LETTER = 6.7  # the width of a letter of a label, about
+LETTER = 7.6  # the width of a letter of a label, about
 LEFT, RIGHT, TOP, BOTTOM = 72.0, 16.0, 14.0, 50.0  # margins
 DIGITS = ((1,), (1, 3), (1, 2, 5), (1, 1.5, 2, 3, 5, 7))  # the marks of a log axis: as few as give three
 

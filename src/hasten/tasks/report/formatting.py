@@ -74,6 +74,12 @@ def solvers_of(about: Entry) -> str:
     return " and ".join(f"{text(name)} ({whole(n)} sentences)" for name, n in answered.items())
 
 
+def solvers_in_words(about: Entry) -> str:
+    """Returns who answered for the ILP, as plain text."""
+    answered = about.get("answered_by") or {about.get("solver"): about.get("n_test")}
+    return " and ".join(f"{name} ({n:,.0f})" if len(answered) > 1 else str(name) for name, n in answered.items())
+
+
 def ratio(slow: Entry, fast: Entry, key: str) -> str:
     """Returns how many times faster one row is than another."""
     above, below = number(slow.get(key)), number(fast.get(key))

@@ -7,7 +7,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from hasten.tasks.report.comparison import CERTIFIED, ILP, find
-from hasten.tasks.report.formatting import Entry, counted, number
+from hasten.tasks.report.formatting import Entry, counted, number, solvers_in_words
 
 MOST_LABELS, MOST_CONFUSIONS = 40, 10
 CAPTION = (
@@ -20,7 +20,7 @@ def show_comparison(results: Entry, console: Console) -> None:
     """Prints every row of a comparison."""
     about, rows, scores = results["about"], results["rows"], [str(name) for name in results["scores"]]
     what = counted(about["n_test"], "test text")
-    console.print(f"{what}, ILP by {about['solver']}", style="bold", highlight=False, markup=False)
+    console.print(f"{what}, ILP by {solvers_in_words(about)}", style="bold", highlight=False, markup=False)
     table = _table(
         "model", "b", *(f"{name}\nto gold" for name in scores), "valid", "exact", "proved", "CPU\nms", "times\nfaster"
     )
@@ -32,8 +32,8 @@ def show_comparison(results: Entry, console: Console) -> None:
             "" if row.get("beam") is None else str(row["beam"]),
             *(_with_interval(row, f"{name} gold") for name in scores),
             *(f"{row[key]:.3f}" for key in ("validity", "exact_match", "proved")),
-            "" if took is None else f"{took:,.1f}",
-            "" if not took or ilp is None else f"{ilp / took:,.1f}",
+            "" if took is None else _short(took),
+            "" if not took or ilp is None else _short(ilp / took),
             style="bold" if row["model"] == CERTIFIED else None,
         )
     console.print(table)
@@ -77,7 +77,7 @@ def warnings(found: Entry) -> list[str]:
 
 
 def _table(*columns: str) -> Table:
-    table = Table(box=None, padding=(0, 2, 0, 0), pad_edge=False, header_style="bold")
+    table = Table(box=None, padding=(0, 1, 0, 0), pad_edge=False, header_style="bold")
     for n, name in enumerate(columns):
         table.add_column(name, justify="right" if n else "left", no_wrap=True, vertical="bottom")
     return table
@@ -85,4 +85,8 @@ def _table(*columns: str) -> Table:
 
 def _with_interval(row: Entry, key: str) -> str:
     low, high = (row.get("interval") or {}).get(key) or (row[key], row[key])
-    return f"{row[key]:.3f} {low:.2f}–{high:.2f}".replace(" 0.", " .").replace("–0.", "–.")
+    return f" {row[key]:.3f} {low:.2f}–{high:.2f}".replace(" 0.", " .").replace("–0.", "–.").strip()
+
+
+def _short(value: float) -> str:
+    return f"{value:,.0f}" if value >= 1000 else f"{value:.1f}"

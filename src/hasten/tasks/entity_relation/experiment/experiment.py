@@ -11,7 +11,6 @@ another order of the unlabeled text. `results.json` is what `run` returns; `repo
 
 from __future__ import annotations
 
-import platform
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -21,7 +20,7 @@ import numpy as np
 
 from hasten.errors import CorpusError
 from hasten.solvers import package_of
-from hasten.support.environment import package_version, processor
+from hasten.support.environment import package_version
 from hasten.support.progress import Tell, tell_nobody
 from hasten.tasks.entity_relation.data.corpora import Corpora
 from hasten.tasks.entity_relation.data.corpus import Sentence, split
@@ -39,6 +38,7 @@ from hasten.tasks.entity_relation.scoring.text import Text, intern
 from hasten.tasks.entity_relation.scoring.training import train_black_box
 from hasten.tasks.entity_relation.task import EntityRelationTask
 from hasten.tasks.experiment.resampling import Resamples
+from hasten.tasks.experiment.rows import machine
 
 LEAST = 10  # sentences of each kind
 TAUGHT = 0.8  # of the training sentences: what the black box is trained on where no text is unlabeled
@@ -205,9 +205,7 @@ class Experiment:
         train, test, _ = parts_of(self.labelled, self.split, self.seed)
         unreachable = Unreachable.of([self.labelled[n] for n in test], trial.task)
         return {
-            "hasten": package_version("hasten"),
-            "python": platform.python_version(),
-            "machine": processor(),
+            **machine(),
             "source": self.source,
             "synthetic": self.synthetic,
             "black_box": self.black_box,

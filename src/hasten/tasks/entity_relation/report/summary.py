@@ -11,7 +11,7 @@ from rich.table import Table
 from hasten.speedup.calibration import theta_in_words
 from hasten.tasks.entity_relation.names import Model
 from hasten.tasks.entity_relation.report.tables import find, find_paper
-from hasten.tasks.report.formatting import Entry, counted, number
+from hasten.tasks.report.formatting import Entry, counted, number, solvers_in_words
 
 SCORES = ("entity_f1_gold", "relation_f1_gold", "relation_f1_ilp")
 COLUMNS = {  # and their widths
@@ -38,10 +38,8 @@ def show_results(results: Entry, console: Console) -> None:
     what = counted(about["n_test"], "synthetic test sentence" if about["synthetic"] else "test sentence")
     n_seeds = number(about.get("seeds")) or 1
     what += f" with each of {n_seeds:.0f} seeds" if n_seeds > 1 else ""
-    answered = about.get("answered_by") or {about["solver"]: about["n_test"]}
-    solvers = " and ".join(f"{name} ({n:,})" if len(answered) > 1 else str(name) for name, n in answered.items())
     console.print(
-        f"{what}, {about['black_box']} black box, ILP by {solvers}",
+        f"{what}, {about['black_box']} black box, ILP by {solvers_in_words(about)}",
         style="bold", highlight=False, markup=False,
     )  # fmt: skip
     for key, title in TABLES.items():
