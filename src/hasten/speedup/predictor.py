@@ -18,6 +18,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterable, Mapping
+from copy import deepcopy
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, overload
@@ -43,6 +44,7 @@ from hasten.speedup.guidance import ENOUGH, learn_and_try
 from hasten.speedup.history import History
 from hasten.speedup.mode import Mode
 from hasten.speedup.state import Memory
+from hasten.support.tensors import digest_of
 
 log = logging.getLogger(__name__)
 
@@ -314,6 +316,23 @@ class Speedup(Answering):
             if self._memory.learned is None:
                 raise NotFittedError("This speedup has not learned anything yet. Call fit or partial_fit.")
             return self._memory.learned.heuristic
+
+    @property
+    def digest(self) -> str:
+        """Changes with all that a file would hold: settings, what was learned, counters and random state."""
+        from hasten.speedup.persistence import content
+
+        with self._lock:
+            return digest_of(*content(self))
+
+    def for_shard(self, shard: int) -> Speedup:
+        """Returns a copy for one piece of the work: it counts from zero, and draws by the seed and the piece alone."""
+        mine = deepcopy(self)
+        memory = mine._memory
+        memory.rng = np.random.default_rng([self.seed, shard])
+        memory.counted, memory.history = Counters(), History()
+        memory.single.clear()
+        return mine
 
     def save(self, path: str | Path) -> None:
         """Writes settings, weights, counters, audits and random state to a file: whole, or not at all."""
