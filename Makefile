@@ -50,6 +50,13 @@ format: $(VENV)/ready ## Rewrite the code in the house format
 fuzz: $(VENV)/ready ## Compare answers with the truth on random problems: make fuzz [COUNT=2000] [SEED=0]
 	$(BIN)/python tests/campaign/proofs.py --count $(or $(COUNT),2000) --seed $(or $(SEED),0)
 
+.PHONY: test-ray
+test-ray: ## Set up an environment with Ray and run the tests on a cluster of this machine
+	test -d .venv-ray || $(PYTHON) -m venv .venv-ray
+	.venv-ray/bin/python -m pip install --quiet --disable-pip-version-check --upgrade "pip>=25.1"
+	.venv-ray/bin/python -m pip install --quiet --disable-pip-version-check --group dev --editable ".[ray]"
+	.venv-ray/bin/python -m pytest tests/on_ray tests/scale
+
 .PHONY: bench
 bench: $(VENV)/ready ## Measure search, bound and solvers side by side
 	$(BIN)/python benchmarks/engine.py --out results/engine.json
@@ -69,4 +76,4 @@ reproduce: $(VENV)/ready ## Run the paper's experiment: make reproduce CORPUS=co
 
 .PHONY: clean
 clean: ## Remove the environment and everything built
-	rm -rf $(VENV) results site .coverage* .pytest_cache .hypothesis .mypy_cache .ruff_cache
+	rm -rf $(VENV) .venv-ray results site .coverage* .pytest_cache .hypothesis .mypy_cache .ruff_cache

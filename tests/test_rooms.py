@@ -28,7 +28,7 @@ EXPERIMENT = (
 )
 PROGRAMS = "programs programs.reading programs.adopting"
 EVALUATION = "tasks.evaluation tasks.entity_relation.evaluating"
-EDGES = f"{EXPERIMENT} {EVALUATION} tasks.report tasks.tagging tasks.entity_relation.report bench demo warm"
+EDGES = f"{EXPERIMENT} {EVALUATION} tasks.report tasks.tagging tasks.entity_relation.report scale ray bench demo warm"
 MAY_IMPORT = {
     "errors": "",
     "support": "errors",
@@ -66,6 +66,8 @@ MAY_IMPORT = {
     "tasks.entity_relation.comparing": f"{CORE} {SCORING} tasks.entity_relation.explain tasks.task",
     "tasks.entity_relation.experiment": f"{CORE} {EXPERIMENT}",
     "tasks.entity_relation.report": "errors support search proof speedup tasks.report tasks.entity_relation.names",
+    "scale": f"{CORE} {SCORING} tasks.entity_relation.tagger",
+    "ray": f"{CORE} scale tasks.entity_relation.tagger",
     "bench": f"{CORE} {SCORING} bench.peers",
     "bench.peers": CORE,
     "demo": f"{CORE} {TASK}",
@@ -86,6 +88,7 @@ FORWARD = {
     "model.problem: check() imports model.violations",
     "solvers: solve() imports solvers.base",
     "speedup.predictor: save() imports speedup.persistence",
+    "speedup.predictor: digest() imports speedup.persistence",
     "speedup.predictor: load() imports speedup.persistence",
     "model.schema: _moulds() imports model.compile",
     *(
@@ -140,8 +143,8 @@ def imports_in(module: str, node: ast.AST, function: str | None = "") -> Iterato
 
 
 def ours(imported: str) -> str:
-    """Drops the package's own name, so that `hasten.jit` is `jit`."""
-    return imported.removeprefix("hasten.")
+    """Drops the package's own name, so that `hasten.jit` is `jit`; `ray` is not `hasten.ray`."""
+    return imported.removeprefix("hasten.") if imported.split(".")[0] == "hasten" else f"the library {imported}"
 
 
 def room_of(module: str) -> str:
@@ -207,8 +210,17 @@ def test_modules_import_each_other_in_no_circle_when_they_are_loaded() -> None:
 
 
 def test_only_jit_imports_numba() -> None:
-    users = {found.module for found in ALL if found.imported.split(".")[0] == "numba"}
-    assert {room_of(module) for module in users} == {"jit"}, users
+    assert users_of("numba") == {"jit"}
+
+
+def test_only_our_room_of_that_name_imports_ray() -> None:
+    assert users_of("ray") == {"ray"}
+
+
+def users_of(library: str) -> set[str]:
+    """Returns the rooms that import a library."""
+    names = (f"the library {library}", f"the library {library}.")
+    return {room_of(found.module) for found in ALL if found.imported == names[0] or found.imported.startswith(names[1])}
 
 
 def test_completion_shows_what_is_public_and_nothing_else() -> None:

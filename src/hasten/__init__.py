@@ -21,6 +21,7 @@ from hasten.errors import (
     SolverMissing,
     SolverTooSmall,
     SolverWrong,
+    WorkerError,
     WriteError,
 )
 from hasten.learning.gate import Gate
@@ -114,6 +115,7 @@ __all__ = [
     "VariableKind",
     "Violation",
     "Way",
+    "WorkerError",
     "WriteError",
     "adopt",
     "adopt_all",

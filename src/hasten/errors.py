@@ -13,7 +13,8 @@
     ├── ModelError         a saved file is damaged, or belongs to another schema
     ├── CorpusError        a corpus file is malformed
     ├── ProgramError       a program cannot be read, or cannot be adopted
-    └── WriteError         a file cannot be written where it should be
+    ├── WriteError         a file cannot be written where it should be
+    └── WorkerError        a process that shared the work died
 
 An outcome (infeasible, out of time, a dead end) is never an error: see `hasten.model.solution.Status`.
 """
@@ -75,3 +76,7 @@ class ProgramError(HastenError):
 
 class WriteError(HastenError, OSError):
     """A file cannot be written where it should be."""
+
+
+class WorkerError(HastenError):
+    """A process that shared the work died."""

@@ -76,6 +76,7 @@ TimeLimit = Annotated[
 ]
 Dev = Annotated[Path | None, typer.Option(help="A labelled file to develop on, beside the corpus.")]
 Test = Annotated[Path | None, typer.Option(help="A labelled file to test on; the corpus then trains, all of it.")]
+Jobs = Annotated[int, typer.Option("--jobs", "-j", min=1, help="Processes that share the work; answers do not change.")]
 Box = Annotated[Training, typer.Option("--black-box", help="Trained with inference in the loop, or not.")]
 
 

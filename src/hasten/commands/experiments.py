@@ -76,6 +76,7 @@ def reproduce(
     no_relation: NoRelation = None,
     skip_bad: SkipBad = False,
     max_line: MaxLine = 64,
+    jobs: Annotated[int, typer.Option("--jobs", "-j", min=1, help="Threads that label the unlabeled text.")] = 1,
 ) -> None:
     """The paper's whole experiment (§5) on a real corpus: its tables, ours, and a report to read.
 
@@ -94,7 +95,7 @@ def reproduce(
             reading = Reading(no_relation, faults, max_line * MILLION, tell)
             corpora = Corpora.read(corpus, unlabeled or [], dev=dev, test=test, reading=reading, seed=seed)
         settings: dict[str, Any] = {"solver": solver, "runs": runs, "seed": seed, "seeds": seeds, "epochs": epochs}
-        settings |= {"split": lists, "black_box": black_box}
+        settings |= {"split": lists, "black_box": black_box, "jobs": jobs}
         experiment = Experiment.on(corpora, induce=induce, no_relation=no_relation, **settings)
         tell_task(experiment.task, induce)
         run_and_report(experiment, out)

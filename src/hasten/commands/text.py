@@ -1,9 +1,8 @@
-"""`hasten train`, `predict`, `explain` and `convert`: labelling text."""
+"""`hasten train`, `explain` and `convert`: labelling text."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -99,53 +98,6 @@ def train(
     console.print(
         f"Wrote [bold]{place}[/]. Label text with: hasten predict {place} INPUT.jsonl OUTPUT.jsonl", soft_wrap=True
     )
-
-
-def predict(
-    model: Annotated[Path, typer.Argument(help="What `hasten train` wrote.")],
-    source: Annotated[str, typer.Argument(help="Sentences with spans, in any format; - for standard input.")],
-    target: Annotated[str, typer.Argument(help="Where labelled JSON lines go; - for standard output.")],
-    mode: Annotated[TextMode, typer.Option(help="Prove every answer, or trust the search.")] = TextMode.CERTIFIED,
-    solver: Annotated[str, typer.Option(help="Who is asked where nothing is proved.")] = "highs",
-    time_limit: TimeLimit = 10.0,
-    format: Format = "auto",
-    skip_bad: SkipBad = False,
-    max_line: MaxLine = 64,
-) -> None:
-    """Labels the entities and relations of a stream of sentences, of any length, in constant memory.
-
-    Each line says whether its labels were proved optimal without the solver: "proved": true or false. Where time was
-    up, "optimal" is false. Where the solver failed, "failed" says why, and the labels are the best known without it, or
-    left out.
-    """
-    from dataclasses import replace
-
-    from hasten.tasks.entity_relation.data.formats.jsonl import to_json, write_objects
-    from hasten.tasks.entity_relation.tagger import Tagger
-
-    hasten.make_solver(solver)  # one that is not there is refused now
-    tagger = replace(Tagger.load(model), mode=mode, solver=solver, time_limit=seconds(time_limit))
-    counts = {"proved": 0, "solver": 0, "failed": 0, "late": 0}
-
-    def labelled() -> Iterator[dict[str, object]]:
-        with passing_over(skip_bad) as faults, show_progress(errors, quiet=target == "-") as tell:
-            for n, answer in enumerate(tagger.label(sentences_of(source, format, max_line, faults))):
-                if n % 256 == 0:
-                    tell("Labelling sentences", None, f"{n:,}")
-                counts["proved"] += answer.proved
-                counts["solver"] += answer.source is hasten.Source.SOLVER
-                counts["failed"] += bool(answer.reason)
-                late = mode is TextMode.CERTIFIED and not answer.optimal and not answer.reason
-                counts["late"] += late
-                failed = {"failed": answer.reason} if answer.reason else {}
-                yield to_json(answer.sentence) | {"proved": answer.proved} | ({"optimal": False} if late else failed)
-
-    n = write_objects(target, labelled())
-    errors.print(f"Labelled {count(n, 'sentence')}: {counts['proved']:,} proved, {counts['solver']:,} by the solver.")
-    if counts["late"]:
-        errors.print(f"Time was up for {count(counts['late'], 'sentence')}: the best found had to do (--time-limit).")
-    if counts["failed"]:
-        errors.print(f"The solver failed on {count(counts['failed'], 'sentence')}; their lines say why.")
 
 
 def evaluate(

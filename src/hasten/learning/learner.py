@@ -167,7 +167,7 @@ class Learner:
         self.state.n_skipped += len(batch) - len(usable)
         with _bar(self.progress, self.epochs, len(usable)) as tell:
             for _ in range(self.epochs):
-                epoch, usable = self._pass(batch, labels, usable, tell)
+                epoch, usable = self.pass_over(batch, labels, usable, tell)
                 self.state.trace.append(epoch)
                 if not epoch.n_mistakes:
                     break
@@ -179,7 +179,7 @@ class Learner:
         labels, usable = read_answers(batch, answers)
         self._begin(batch)
         self.state.n_skipped += len(batch) - len(usable)
-        self.state.trace.append(self._pass(batch, labels, usable)[0])
+        self.state.trace.append(self.pass_over(batch, labels, usable)[0])
         self.state.n_single = 0
         return self
 
@@ -204,7 +204,7 @@ class Learner:
         batch = problem.batch.resolved()
         self._begin(batch)
         state.n_skipped += 1 - len(usable)
-        epoch, _ = self._pass(batch, labels, usable)
+        epoch, _ = self.pass_over(batch, labels, usable)
         if state.trace and 0 < state.n_single < TOGETHER:
             state.trace[-1] = state.trace[-1].then(epoch)
         else:
@@ -285,7 +285,7 @@ class Learner:
             state.step = default_step(batch) if self.step is None else float(self.step)
             log.info("Learning with a step of %.4g, for a beam of width %d.", state.step, self.width)
 
-    def _pass(
+    def pass_over(
         self, batch: Batch, labels: IntArray, usable: IntArray, tell: Callable[[int, int], None] | None = None
     ) -> tuple[Epoch, IntArray]:
         """Runs once over the usable problems; returns what happened, and which are still usable."""

@@ -42,6 +42,11 @@ OWN = "a solver of your own"  # stands for one that a file cannot hold
 
 def save(speedup: Speedup, path: Path) -> None:
     """Writes a speedup; its caller holds its lock."""
+    save_tensors(path, FORMAT, *content(speedup))
+
+
+def content(speedup: Speedup) -> tuple[Tensors, dict[str, str]]:
+    """Returns what a file holds of a speedup, whose caller holds its lock."""
     memory = speedup._memory
     settings = speedup.get_params(deep=False)
     del settings["schema"], settings["gate"]
@@ -83,8 +88,7 @@ def save(speedup: Speedup, path: Path) -> None:
     if memory.gated is not None:
         state["gated"] = {"settings": _gate_settings(memory.gated.gate), "max_doubt": memory.gated.max_doubt}
         tensors |= {f"gate/{name}": tensor for name, tensor in memory.gated.gate.tensors().items()}
-    about = about_schema(speedup.schema) | {"state": json.dumps(state, default=np.generic.item)}
-    save_tensors(path, FORMAT, tensors, about)
+    return tensors, about_schema(speedup.schema) | {"state": json.dumps(state, default=np.generic.item)}
 
 
 def load(

@@ -18,6 +18,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterable, Mapping
+from copy import deepcopy
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, overload
@@ -28,6 +29,7 @@ from hasten.errors import NotFittedError, ProblemError
 from hasten.learning.gate import Cheap
 from hasten.learning.heuristic import Heuristic
 from hasten.learning.learner import Learner
+from hasten.learning.mixing import LocalShards, Mixing, Shards
 from hasten.learning.targets import Answers, read_answers
 from hasten.model.batch import Batch
 from hasten.model.problem import Problem
@@ -42,7 +44,9 @@ from hasten.speedup.gated import GateCalibration, GatedSearch, calibrate_gate
 from hasten.speedup.guidance import ENOUGH, learn_and_try
 from hasten.speedup.history import History
 from hasten.speedup.mode import Mode
+from hasten.speedup.sharded import HELD, Labelling, Sharded, fit_to_shards
 from hasten.speedup.state import Memory
+from hasten.support.tensors import digest_of
 
 log = logging.getLogger(__name__)
 
@@ -171,6 +175,17 @@ class Speedup(Answering):
             new.gated, new.pool = gated, self._memory.pool
             self._kept = new
         return self
+
+    def fit_shards(self, shards: Shards | Iterable[Batch], *, mixing: str = Mixing.EVENLY, n_jobs: int = 1) -> Sharded:
+        """Learns from shards at the same time (`hasten.learning.mixing`); a tenth of each is held out.
+
+        `shards` are batches, which `n_jobs` threads share, or where they are (`hasten.ray.shards`). What comes back
+        says how far the search agrees on what was held out, and has it for `calibrate`.
+        """
+        if isinstance(shards, Shards):
+            return fit_to_shards(self, shards, mixing)
+        sources = [Labelling(self, self._checked(batch, learning=True)) for batch in shards]
+        return fit_to_shards(self, LocalShards(sources, n_jobs, HELD, self.seed), mixing)
 
     def partial_fit(self, problems: Batch | Iterable[Problem], answers: Answers | None = None) -> Speedup:
         """Goes on learning: one pass over more problems."""
@@ -314,6 +329,23 @@ class Speedup(Answering):
             if self._memory.learned is None:
                 raise NotFittedError("This speedup has not learned anything yet. Call fit or partial_fit.")
             return self._memory.learned.heuristic
+
+    @property
+    def digest(self) -> str:
+        """Changes with all that a file would hold: settings, what was learned, counters and random state."""
+        from hasten.speedup.persistence import content
+
+        with self._lock:
+            return digest_of(*content(self))
+
+    def for_shard(self, shard: int) -> Speedup:
+        """Returns a copy for one piece of the work: it counts from zero, and draws by the seed and the piece alone."""
+        mine = deepcopy(self)
+        memory = mine._memory
+        memory.rng = np.random.default_rng([self.seed, shard])
+        memory.counted, memory.history = Counters(), History()
+        memory.single.clear()
+        return mine
 
     def save(self, path: str | Path) -> None:
         """Writes settings, weights, counters, audits and random state to a file: whole, or not at all."""

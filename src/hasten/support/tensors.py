@@ -39,7 +39,7 @@ _HEADER = forms.table_of(
 def save_tensors(path: str | os.PathLike[str], format: str, tensors: Tensors, about: Mapping[str, str]) -> None:
     """Writes tensors, and what is said about them, with the name of their format and a digest."""
     described = {**about, "format": format}
-    write_whole(Path(path), save(tensors, {**described, "sha256": _digest(tensors, described)}))
+    write_whole(Path(path), save(tensors, {**described, "sha256": digest_of(tensors, described)}))
 
 
 def load_tensors(path: str | os.PathLike[str], format: str, what: str) -> tuple[Tensors, dict[str, str]]:
@@ -55,7 +55,7 @@ def load_tensors(path: str | os.PathLike[str], format: str, what: str) -> tuple[
         found = forms.short(about.get("format"))
         raise ModelError(f"{os.fspath(path)} is not a {what} of this version: its format is {found}, not {format!r}.")
     del about["format"]
-    if about.pop("sha256", None) != _digest(tensors, about | {"format": format}):
+    if about.pop("sha256", None) != digest_of(tensors, about | {"format": format}):
         raise damaged(path, "its content does not match its digest")
     return tensors, about
 
@@ -119,7 +119,8 @@ def _parse(data: bytes) -> tuple[Tensors, dict[str, str]]:
         raise forms.Misfit(str(error)) from None
 
 
-def _digest(tensors: Tensors, about: Mapping[str, str]) -> str:
+def digest_of(tensors: Tensors, about: Mapping[str, str]) -> str:
+    """Returns a digest of tensors and of what is said about them."""
     digest = hashlib.sha256(json.dumps(sorted(about.items())).encode())
     for name in sorted(tensors):
         tensor = np.ascontiguousarray(tensors[name])

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 import os
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache, partial
 from itertools import islice
@@ -32,7 +32,7 @@ from hasten.support.arrays import FloatArray, IntArray
 from hasten.support.checks import check_limit, check_number, check_width
 from hasten.support.files import output_directory
 from hasten.support.progress import Tell, tell_nobody
-from hasten.support.tensors import Tensors, format_of, load_tensors, reading, save_tensors
+from hasten.support.tensors import Tensors, digest_of, format_of, load_tensors, reading, save_tensors
 from hasten.tasks.entity_relation.data.corpus import JOINT, Sentence, split
 from hasten.tasks.entity_relation.gating import train_gate
 from hasten.tasks.entity_relation.names import Training
@@ -166,9 +166,17 @@ class Tagger:
 
     def label(self, sentences: Iterable[Sentence]) -> Iterator[Labelled]:
         """Labels sentences, a chunk at a time; any number of them, in constant memory."""
-        vocabulary, solver = Vocabulary(), cache(partial(make_solver, self.solver))
+        label = self.labeller()
         stream = iter(sentences)
         while chunk := list(islice(stream, CHUNK)):
+            yield from label(chunk)
+
+    def labeller(self) -> Callable[[Sequence[Sentence]], Iterator[Labelled]]:
+        """Returns what labels one chunk after the other, and remembers words and solver in between."""
+        vocabulary, solver = Vocabulary(), cache(partial(make_solver, self.solver))
+
+        def label(chunk: Sequence[Sentence]) -> Iterator[Labelled]:
+            nonlocal vocabulary
             if len(vocabulary) > MAX_WORDS:
                 vocabulary = Vocabulary()
             text = vocabulary.intern(chunk)
@@ -178,7 +186,9 @@ class Tagger:
                 batch = self.task.batch(text.n_entities, self.scorer.costs(text)[0])
                 found, _ = prove_or_solve(batch, solver, max_nodes=MAX_NODES, time_limit=self.time_limit)
                 warn_of_failures(found)
-            yield from self._labelled(chunk, found)
+            return self._labelled(chunk, found)
+
+        return label
 
     def _search(self, text: Any) -> Solutions:
         if self.gate is not None:
@@ -206,6 +216,17 @@ class Tagger:
         """Writes a file, whole or not at all; a tagger that is there already is replaced."""
         path = Path(path)
         check_place(path)
+        with output_directory(path.parent):
+            save_tensors(path, FORMAT, *self._content())
+
+    @property
+    def digest(self) -> str:
+        """Changes with whatever can change an answer: all that a file holds, the solver and the time limit."""
+        tensors, about = self._content()
+        return digest_of(tensors, about | {"solver": self.solver, "time_limit": str(self.time_limit)})
+
+    def _content(self) -> tuple[Tensors, dict[str, str]]:
+        """Returns what a file holds: tensors, and what is said about them."""
         settings = {
             "entity_labels": list(self.task.entity_labels),
             "arguments": {name: sorted(map(list, pairs)) for name, pairs in self.task.arguments.items()},
@@ -221,8 +242,7 @@ class Tagger:
         if self.gate is not None:
             settings["max_doubt"], settings["gate_rows"] = self.max_doubt, self.gate.n_rows
             tensors |= {f"gate/{name}": tensor for name, tensor in self.gate.tensors().items()}
-        with output_directory(path.parent):
-            save_tensors(path, FORMAT, tensors, self.scorer.about() | {"tagger": json.dumps(settings)})
+        return tensors, self.scorer.about() | {"tagger": json.dumps(settings)}
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Tagger:

@@ -57,6 +57,7 @@ class Experiment:
     seed: int = 0
     seeds: int = 1  # how many, from `seed` on
     epochs: int = 5  # of learning
+    jobs: int = 1  # threads that label the unlabeled text; everything that is compared is timed in one
     split: Split | Files | None = None  # as published; drawn if None
     source: str = ""  # what the corpora are called in the report
     synthetic: bool = False
@@ -178,7 +179,13 @@ class Experiment:
         else:  # what the black box was not trained on comes last: it calibrates
             text, n = intern([*taught, *fresh]), len(taught)
             order = np.concatenate([drawn.permutation(n), n + drawn.permutation(len(fresh))])
-        settings: dict[str, Any] = {"epochs": self.epochs, "seed": seed, "tell": tell, "order": order}
+        settings: dict[str, Any] = {
+            "epochs": self.epochs,
+            "seed": seed,
+            "tell": tell,
+            "order": order,
+            "jobs": self.jobs,
+        }
         lessons = Lessons.of(task, model, text, **settings, n_fresh=len(fresh))
         return trial, lessons, parts.test
 

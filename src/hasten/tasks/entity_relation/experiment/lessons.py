@@ -53,17 +53,19 @@ class Lessons:
         tell: Tell,
         order: IntArray | None = None,
         n_fresh: int | None = None,
+        jobs: int = 1,
     ) -> Lessons:
         """Lets the black box label a text, whose sentences are then learned from in some order, by default theirs.
 
-        The last `n_fresh`, by default all, are those that the black box was not trained on.
+        The last `n_fresh`, by default all, are those that the black box was not trained on. `jobs`
+        threads share the proofs; these are kernels, which no lock holds back.
         """
         tell("Scoring the unlabeled text", None)
         batch = task.batch(text.n_entities, model.costs(text)[0])
         batch = batch if order is None else batch.select(order)
         tell("Labelling the unlabeled text", None)
         Certifier()(batch.select(np.arange(min(len(batch), 100))))  # loads the kernels
-        proved, proving_ms = timed(lambda: Certifier()(batch))
+        proved, proving_ms = timed(lambda: Certifier()(batch, n_jobs=jobs))
         answers, _ = solve_open(
             proved,
             cache(partial(make_solver, "highs")),

@@ -28,6 +28,7 @@ from hasten.tasks.entity_relation.data.formats.spacy_docs import read_spacy
 
 __all__ = [
     "FORMATS",
+    "format_of",
     "read_brat",
     "read_conll04",
     "read_conll2003",
@@ -68,6 +69,12 @@ def read_corpus(
     `remedy` is what to do where that cannot tell; the names of the formats follow it. A line of more than `max_line`
     characters is an error. An entry that cannot be used is an error too; with `Faults(skip=True)` it is passed over.
     """
+    found = format_of(path, format, remedy=remedy)
+    return _telling_of_others(FORMATS[found], path, max_line, faults or Faults())
+
+
+def format_of(path: AnyPath, format: str = "auto", *, remedy: str = "Name it: format= one of") -> str:
+    """Returns the format that a corpus has, or is said to have; an error if nobody can tell, or it is none of ours."""
     if format == "auto":
         found = recognise(path)
         if found is None:
@@ -75,7 +82,7 @@ def read_corpus(
         format = found
     if format not in FORMATS:
         raise CorpusError(f"There is no corpus format {format!r}. Choose one of {', '.join(FORMATS)}, or auto.")
-    return _telling_of_others(FORMATS[format], path, max_line, faults or Faults())
+    return format
 
 
 def _telling_of_others(

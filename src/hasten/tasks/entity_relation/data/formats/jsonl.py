@@ -40,15 +40,20 @@ def write_jsonl(path: AnyPath, sentences: Iterable[Sentence]) -> int:
 
 def write_objects(path: AnyPath, objects: Iterable[Mapping[str, object]]) -> int:
     """Writes one JSON object a line, in the same way, and returns how many."""
+    return write_lines(path, (json.dumps(each) + "\n" for each in objects))
+
+
+def write_lines(path: AnyPath, lines: Iterable[str]) -> int:
+    """Writes strings of whole lines, in the same way, and returns how many strings."""
     if path == "-":
         with standard_output() as stream:
-            return _write(stream, objects)
+            return _write(stream, lines)
     path = Path(path)
     with whole(path) as part, ExitStack() as stack:
         raw: Any = stack.enter_context(open(part, "wb"))
         if path.suffix == ".gz":  # the same sentences give the same bytes
             raw = stack.enter_context(gzip.GzipFile(filename="", mode="wb", fileobj=raw, mtime=0))
-        return _write(stack.enter_context(io.TextIOWrapper(raw, encoding="utf-8", newline="\n")), objects)
+        return _write(stack.enter_context(io.TextIOWrapper(raw, encoding="utf-8", newline="\n")), lines)
 
 
 def to_json(sentence: Sentence) -> dict[str, object]:
@@ -71,13 +76,18 @@ def load_json(line: str) -> Any:
 
 def from_json(line: str, default_id: str) -> Sentence:
     """Returns the sentence that a line stands for; one without an id gets another."""
+    return from_object(parse_object(line), default_id)
+
+
+def parse_object(line: str) -> dict[str, Any]:
+    """Returns the object that a line of JSON is."""
     found = load_json(line)
     if not isinstance(found, dict):
         raise CorpusError("Expected a JSON object with tokens and spans. Write one object a line.")
-    return from_object(found, default_id)
+    return found
 
 
-def from_object(found: dict[str, Any], default_id: str) -> Sentence:
+def from_object(found: Mapping[str, Any], default_id: str) -> Sentence:
     """Returns the sentence that an object stands for; one without an id gets another."""
     for key, (form, fits) in _JSON_KEYS.items():
         if key in found and not (isinstance(found[key], list) and all(map(fits, found[key]))):
@@ -123,8 +133,8 @@ _JSON_KEYS: dict[str, tuple[str, Callable[[object], bool]]] = {
 }
 
 
-def _write(stream: IO[str], objects: Iterable[Mapping[str, object]]) -> int:
+def _write(stream: IO[str], lines: Iterable[str]) -> int:
     count = 0
-    for count, each in enumerate(objects, start=1):  # noqa: B007
-        stream.write(json.dumps(each) + "\n")
+    for count, each in enumerate(lines, start=1):  # noqa: B007
+        stream.write(each)
     return count

@@ -1,0 +1,17 @@
+"""hasten on a Ray cluster: `predict` answers files and datasets, `shards` learn, on all nodes (`docs/scale.md`).
+
+Imports Ray, which comes with the extra `ray`, and `hasten.scale`, which does the work of each node; nothing else of the
+package imports this room.
+"""
+
+from hasten.errors import HastenError
+
+try:
+    import ray.data as _needed  # noqa: F401
+except ImportError:
+    raise HastenError("Ray with its datasets is not installed: pip install hasten[ray]") from None
+
+from hasten.ray.learning import RayShards, shards
+from hasten.ray.predicting import predict
+
+__all__ = ["RayShards", "predict", "shards"]

@@ -1,0 +1,291 @@
+"""Answering files shard by shard into a directory, so that a run can be resumed.
+
+The directory holds `manifest.json`, that is the plan; for each shard that is finished its answers, `part-00000.jsonl`
+or `.parquet`, and a *receipt*, `part-00000.receipt.json`: a digest of the answers, what was counted, what was bad. Both
+are written whole, the receipt last, by whoever answered the shard. So at any moment what has a receipt is finished,
+whoever is killed; a run that starts again keeps what agrees with its receipt, and answers the rest. A run with another
+model, other settings or other input is refused.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, fields
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from hasten.errors import CorpusError, ModelError, WriteError
+from hasten.scale import parquet, places, shards
+from hasten.scale.pace import Pace
+from hasten.scale.shards import Shard
+from hasten.scale.work import Bad, Counts, Record, Work, answer, as_lines
+from hasten.speedup.audit import Agreement, Counters
+from hasten.support.checks import check_whole
+from hasten.support.progress import Tell, tell_nobody
+from hasten.support.workers import in_processes
+
+try:
+    import resource
+except ImportError:  # Windows
+    resource = None  # type: ignore[assignment]
+
+FORMAT = "hasten.run/1"
+SIZE = 20_000  # records of a shard: some seconds of work
+MAX_LINE = 64_000_000  # bytes
+MAX_BAD = 1000  # records, before a run is given up
+NAMED = 5  # bad records that an error names
+
+
+class Receipt(NamedTuple):
+    """What became of a shard."""
+
+    shard: int
+    job: str  # digest of what was done
+    input: str  # digest of what it was done with
+    digest: str | None  # of the answers
+    counts: dict[str, int]
+    bad: list[list[Any]]  # a `Bad` each
+    peak_mb: float  # memory of the process that did it, at most so far
+    kept: bool = False  # whether it was done before, and is only verified now
+
+
+@dataclass(frozen=True)
+class Job:
+    """What is done with each shard; sent to each worker once."""
+
+    work: Work
+    out: str
+    suffix: str  # of the files with answers
+    max_line: int
+    digest: str  # of the work
+
+    def path(self, shard: int) -> str:
+        """Returns where the answers to a shard go."""
+        return places.join(self.out, f"part-{shard:05d}{self.suffix}")
+
+    def __call__(self, shard: Shard) -> Receipt:
+        """Answers a shard, unless that was done."""
+        return self.finished(shard) or self._answer(shard)
+
+    def finished(self, shard: Shard) -> Receipt | None:
+        """Returns the receipt of a shard whose answers are there and whole."""
+        said = places.read(self._receipt(shard.number))
+        if said is None:
+            return None
+        try:
+            receipt = Receipt(**json.loads(said))
+        except (ValueError, TypeError):  # not whole
+            return None
+        if (receipt.shard, receipt.job, receipt.input) != (shard.number, self.digest, shard.digest):
+            return None
+        if places.digest(self.path(shard.number)) != receipt.digest:
+            return None
+        return receipt._replace(kept=True)
+
+    def _answer(self, shard: Shard) -> Receipt:
+        counts, bad = Counts(), list[Bad]()
+        self.work.begin(shard.number)
+
+        def answered() -> Iterator[Record]:
+            for chunk in shards.read(shard, self.max_line, bad):
+                found = answer(self.work, chunk, set_aside=True)
+                counts.update(found.counts)
+                bad.extend(found.bad)
+                yield from found.records
+
+        place = self.path(shard.number)
+        with places.writing(place) as part:
+            if self.suffix == ".parquet":
+                parquet.write(part, answered(), self.work.kind)
+            else:
+                with open(part, "w", encoding="utf-8", newline="\n") as file:
+                    file.writelines(as_lines(answered()))
+            digest = places.digest(str(part))
+        said = [list(each) for each in sorted(bad, key=lambda each: each.line)]
+        receipt = Receipt(shard.number, self.digest, shard.digest, digest, dict(counts), said, peak_memory())
+        places.write(self._receipt(shard.number), json.dumps(receipt._asdict()).encode())
+        return receipt
+
+    def _receipt(self, shard: int) -> str:
+        return places.join(self.out, f"part-{shard:05d}.receipt.json")
+
+
+Engine = Callable[[Job, Sequence[Shard]], Iterator[Receipt]]  # answers shards, in any order
+
+
+def here(jobs: int = 1) -> Engine:
+    """Returns what answers shards in processes of this machine."""
+    return lambda job, todo: in_processes(job, todo, jobs)
+
+
+@dataclass(frozen=True)
+class Run:
+    """What a run did: where its answers are, what was counted, merged over all shards, and what was bad."""
+
+    out: str
+    files: tuple[str, ...]  # the answers, in the order of the input
+    counts: Counts
+    bad: tuple[Bad, ...]
+    n_kept: int  # shards that were finished before
+    peak_mb: float  # of the worker that needed most memory
+
+    @property
+    def counters(self) -> Counters:
+        """What was counted, as a speedup counts it."""
+        return Counters(**{each.name: self.counts[each.name] for each in fields(Counters)})
+
+    @property
+    def agreement(self) -> Agreement:
+        """How often audits agreed, over all shards."""
+        audits = self.counts["audits"]
+        return Agreement.of(audits - self.counts["disagreements"], audits)
+
+    def merge(self, target: str | os.PathLike[str]) -> None:
+        """Puts all answers into one file, in the order of the input."""
+        place = places.plain(target)
+        suffix = Path(place).suffix
+        if not self.files or suffix != Path(self.files[0]).suffix:
+            raise WriteError(f"{place} does not end like the answers in {self.out}. Name it so.")
+        with places.writing(place) as part:
+            if suffix == ".parquet":
+                parquet.merge(part, self.files)
+            else:
+                with open(part, "wb") as file:
+                    for each in self.files:
+                        places.copy_into(each, file)
+
+
+def predict_shards(
+    work: Work,
+    paths: str | os.PathLike[str] | Sequence[str | os.PathLike[str]],
+    out: str | os.PathLike[str],
+    *,
+    engine: Engine | None = None,
+    format: str = "jsonl",
+    shard_size: int = SIZE,
+    max_bad: int = MAX_BAD,
+    max_line: int = MAX_LINE,
+    tell: Tell = tell_nobody,
+) -> Run:
+    """Answers the records of files, or URLs, into a directory; what was done there before is kept.
+
+    format
+        Of the answers: "jsonl", the default, or "parquet".
+    shard_size
+        Records of a shard, at least 1. A run is resumed shard by shard.
+    max_bad
+        Records that may be set aside; more are an error. They are listed in `bad.jsonl`.
+    """
+    check_whole("shard_size", shard_size, least=1)
+    check_whole("max_bad", max_bad)
+    check_whole("max_line", max_line, least=1)
+    if format not in ("jsonl", "parquet"):
+        raise CorpusError(f"There is no format {format!r} for answers. Choose jsonl or parquet.")
+    place = places.plain(out)
+    if format == "parquet":
+        parquet.columns(work.kind)  # pyarrow that is missing is told now
+    tell("Reading the input", None)
+    todo = list(shards.plan(places.find(paths), shard_size))
+    job = Job(work, place, f".{format}", max_line, work.digest)
+    manifest = _manifest(job, todo, shard_size)
+    _agree(place, manifest)
+    run = _run(job, todo, engine or here(), max_bad, tell)
+    bad = [json.dumps(each._asdict()) + "\n" for each in run.bad]
+    places.write(places.join(place, "bad.jsonl"), "".join(bad).encode())
+    finished = {"counts": dict(run.counts), "bad": len(run.bad), "parts": [Path(each).name for each in run.files]}
+    places.write(places.join(place, "manifest.json"), _dumped(manifest | {"finished": finished}))
+    return run
+
+
+def _run(job: Job, todo: Sequence[Shard], engine: Engine, max_bad: int, tell: Tell) -> Run:
+    counts, bad, n_kept, peak = Counts(), list[Bad](), 0, 0.0
+    n_lines, done, before, pace = sum(shard.n for shard in todo), 0, 0, Pace()
+    seen = set()
+    for receipt in engine(job, todo):
+        if receipt.shard in seen:  # an engine that lost a worker may say it again
+            continue
+        seen.add(receipt.shard)
+        counts.update(receipt.counts)
+        bad += [Bad(*each) for each in receipt.bad]
+        n_kept += receipt.kept
+        peak = max(peak, 0.0 if receipt.kept else receipt.peak_mb)
+        done += todo[receipt.shard].n
+        before += todo[receipt.shard].n if receipt.kept else 0
+        tell("Answering records", done / max(1, n_lines), pace.words(done, n_lines, before))
+        if len(bad) > max_bad:
+            raise CorpusError(_too_bad(bad, max_bad))
+    if len(seen) < len(todo):
+        raise CorpusError(f"{len(todo) - len(seen)} of {len(todo)} shards were not answered. Run it again to resume.")
+    place_of = {file: n for n, file in enumerate(dict.fromkeys(shard.file for shard in todo))}
+    bad.sort(key=lambda each: (place_of[each.file], each.line))
+    files = tuple(job.path(shard.number) for shard in todo)
+    return Run(job.out, files, counts, tuple(bad), n_kept, peak)
+
+
+def _too_bad(bad: Sequence[Bad], max_bad: int) -> str:
+    named = "\n".join(f"  {each}" for each in sorted(bad)[:NAMED])
+    return (
+        f"More than {max_bad:,} records could not be answered, among them\n{named}\n"
+        "Mend the input, or allow more: --max-bad on the command line, max_bad= in Python."
+    )
+
+
+def _manifest(job: Job, todo: Sequence[Shard], shard_size: int) -> Record:
+    return {
+        "format": FORMAT,
+        "model": job.digest,
+        "answers": job.suffix.removeprefix("."),
+        "max_line": job.max_line,
+        "shard_size": shard_size,
+        "shards": [list(shard) for shard in todo],
+    }
+
+
+# What must be the same when a run goes on, and what it is called.
+SETTINGS = {"model": "model", "answers": "format of answers", "max_line": "max_line", "shard_size": "shard_size"}
+
+
+def _agree(out: str, manifest: Record) -> None:
+    """Begins a run, or sees that the one begun there is the same."""
+    place = places.join(out, "manifest.json")
+    said = places.read(place)
+    if said is None:
+        if not places.is_empty(out):
+            raise WriteError(f"{out} is not empty, and holds no run of ours. Choose another directory.")
+        places.make_directory(out)
+        places.write(place, _dumped(manifest))
+        return
+    try:
+        begun = json.loads(said)
+        if begun["format"] != FORMAT:
+            raise ModelError(f"{place} was written by another version of hasten. Choose another directory.")
+        theirs = [Shard(*each) for each in begun["shards"]]
+        same = [begun[key] == manifest[key] for key in SETTINGS]
+    except (ValueError, KeyError, TypeError) as error:
+        raise ModelError(f"{place} is damaged ({error!r}). Choose another directory.") from None
+    for key, fits in zip(SETTINGS, same, strict=True):
+        if not fits:
+            raise ModelError(f"The run in {out} was begun with another {SETTINGS[key]}. {_ELSEWHERE}")
+    ours = [Shard(*each) for each in manifest["shards"]]
+    if theirs != ours:
+        if [shard.file for shard in theirs] == [shard.file for shard in ours]:
+            raise shards.changed(next(a.file for a, b in zip(theirs, ours, strict=True) if a != b))
+        raise CorpusError(f"The run in {out} was begun with other files, or they have changed. {_ELSEWHERE}")
+
+
+_ELSEWHERE = "Choose another directory for a new run."
+
+
+def _dumped(manifest: Record) -> bytes:
+    return json.dumps(manifest, indent=1).encode()
+
+
+def peak_memory() -> float:
+    """Returns the most memory that this process had, in megabytes; 0 where the system does not say."""
+    if resource is None:
+        return 0.0
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return peak / 2**20 if sys.platform == "darwin" else peak / 2**10

@@ -1,0 +1,162 @@
+"""Cutting files into shards: pieces that are answered on their own, each by whoever has the time.
+
+A shard is some consecutive lines of a file of JSON lines, found by their bytes, or some row groups of a Parquet file. A
+packed file (`.gz`) cannot be entered in the middle, so it is one shard. The plan, that is the list of all shards with
+digests of what they hold, is made by reading everything once, which takes a hundredth of the time that answering does;
+so a later run can tell whether its input is still the same, and each line has its number from the beginning.
+"""
+
+from __future__ import annotations
+
+import gzip
+import hashlib
+import zlib
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from itertools import islice
+from typing import IO, Any, NamedTuple
+
+import numpy as np
+
+from hasten.errors import CorpusError
+from hasten.scale import parquet
+from hasten.scale.places import digest as digest_of
+from hasten.scale.places import reading
+from hasten.scale.work import CHUNK, Bad, Chunk
+
+BLOCK = 1 << 22  # bytes read at a time
+
+
+class Shard(NamedTuple):
+    """A piece of a file: bytes `start` to `stop` of lines, or row groups; the whole of a packed file."""
+
+    number: int
+    file: str
+    start: int
+    stop: int
+    line: int  # lines, or rows, of the file before it
+    n: int  # its own lines, or rows
+    digest: str  # of its bytes; of a Parquet file and of a packed one, those of the file
+
+    @property
+    def packed(self) -> bool:
+        """Whether it is a packed file."""
+        return self.file.endswith(".gz")
+
+
+def plan(files: Iterable[str], size: int) -> Iterator[Shard]:
+    """Yields the shards of files, in order; each has `size` lines or rows, but for the last of its file."""
+    number = 0
+    for file in files:
+        for shard in _scan(file, size):
+            yield shard._replace(number=number)
+            number += 1
+
+
+def _scan(file: str, size: int) -> Iterator[Shard]:
+    if file.endswith(".parquet"):
+        digest = digest_of(file) or ""
+        yield from (Shard(0, file, *piece, digest) for piece in parquet.pieces(file, size))
+    elif file.endswith(".gz"):
+        yield Shard(0, file, 0, 0, 0, _count_lines(file), digest_of(file) or "")
+    elif file.removesuffix(".gz").endswith((".jsonl", ".json", ".ndjson")):
+        with reading(file) as stream:
+            yield from _cut(file, stream, size)
+    else:
+        raise CorpusError(f"{file} ends in neither .jsonl, .jsonl.gz nor .parquet. Run `hasten convert` on it first.")
+
+
+def _cut(file: str, stream: IO[bytes], size: int) -> Iterator[Shard]:
+    """Cuts a file of lines, and digests its pieces, block by block."""
+    start = at = line = n = 0  # where the shard starts, and we are; lines before the shard, and of it
+    digest = hashlib.sha256()
+    ended = True  # whether what was read ends with a line
+    while block := stream.read(BLOCK):
+        ends = np.flatnonzero(np.frombuffer(block, np.uint8) == ord("\n")) + 1
+        done = 0  # bytes of the block, and lines, that belong to shards that are cut
+        taken = 0
+        while len(ends) - taken >= size - n:
+            taken += size - n
+            cut = int(ends[taken - 1])
+            digest.update(block[done:cut])
+            yield Shard(0, file, start, at + cut, line, size, digest.hexdigest())
+            start, line, n, done, digest = at + cut, line + size, 0, cut, hashlib.sha256()
+        digest.update(block[done:])
+        n += len(ends) - taken
+        at += len(block)
+        ended = block.endswith(b"\n")
+    if at > start:
+        yield Shard(0, file, start, at, line, n + (not ended), digest.hexdigest())
+
+
+def _count_lines(file: str) -> int:
+    n, ended = 0, True
+    with _unpacked(file) as stream:
+        while block := stream.read(BLOCK):
+            n += block.count(b"\n")
+            ended = block.endswith(b"\n")
+    return n + (not ended)
+
+
+@contextmanager
+def _unpacked(file: str) -> Iterator[Any]:
+    with reading(file) as raw, gzip.GzipFile(fileobj=raw) as stream:
+        try:
+            yield stream
+        except (EOFError, zlib.error) as error:
+            raise CorpusError(f"{file}: The file is damaged ({error}). Fetch it again, or pack it again.") from None
+
+
+def read(shard: Shard, max_line: int, bad: list[Bad]) -> Iterator[Chunk]:
+    """Reads a shard, some records at a time; lines that are too long go to `bad`."""
+    if shard.file.endswith(".parquet"):
+        yield from _chunks(shard, enumerate(parquet.rows(shard.file, shard.start, shard.stop), shard.line + 1))
+    elif shard.packed:
+        with _unpacked(shard.file) as stream:
+            yield from _chunks(shard, _lines(shard, stream, max_line, bad))
+    else:
+        with reading(shard.file) as stream:
+            stream.seek(shard.start)
+            yield from _chunks(shard, _checked(shard, _lines(shard, stream, max_line, bad), stream))
+
+
+def _chunks(shard: Shard, records: Iterable[tuple[int, Any]]) -> Iterator[Chunk]:
+    numbered = iter(records)
+    while some := list(islice(numbered, CHUNK)):
+        numbers, values = zip(*some, strict=True)
+        yield Chunk(shard.file, numbers, values)
+
+
+def _lines(shard: Shard, stream: IO[bytes], max_line: int, bad: list[Bad]) -> Iterator[tuple[int, bytes]]:
+    """Yields the lines of a shard that hold something, with their numbers."""
+    for number in range(shard.line + 1, shard.line + shard.n + 1):
+        line = stream.readline(max_line + 1)
+        if len(line) > max_line and not line.endswith(b"\n"):
+            bad.append(
+                Bad(shard.file, number, f"The line has more than {max_line:,} bytes. Allow longer ones, or cut it.")
+            )
+            while line and not line.endswith(b"\n"):
+                line = stream.readline(BLOCK)
+        elif line.strip():
+            yield number, line
+
+
+def _checked(shard: Shard, lines: Iterator[tuple[int, bytes]], stream: IO[bytes]) -> Iterator[tuple[int, bytes]]:
+    """Yields lines, and sees at the end that they are those that the plan was made of."""
+    yield from lines
+    if stream.tell() != shard.stop or _digest_of(shard, stream) != shard.digest:
+        raise changed(shard.file)
+
+
+def _digest_of(shard: Shard, stream: IO[bytes]) -> str:
+    digest, left = hashlib.sha256(), shard.stop - shard.start
+    stream.seek(shard.start)
+    while left and (block := stream.read(min(left, BLOCK))):
+        digest.update(block)
+        left -= len(block)
+    return digest.hexdigest()
+
+
+def changed(file: str) -> CorpusError:
+    """Returns the error of an input that is not what it was."""
+    return CorpusError(f"{file} has changed since this run began. Choose another directory for a new run.")

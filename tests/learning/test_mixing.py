@@ -1,0 +1,180 @@
+"""Learning from shards at the same time, and mixing what they learned."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from strategies import entity_relation
+
+from hasten.errors import ProblemError
+from hasten.learning.learner import Learner
+from hasten.learning.mixing import LocalShards, Mixing, fit_shards, mix
+from hasten.learning.theory import separate
+from hasten.model.schema import Schema
+from hasten.model.structure import Structure
+from hasten.proof.certifier import Certifier
+from hasten.search.beam import BeamSearch
+
+
+@pytest.fixture(scope="module")
+def lessons():
+    shape = entity_relation(3)
+    rng = np.random.default_rng(0)
+    batch = shape.batch(rng.normal(size=(240, shape.n_labels)))
+    return batch, Certifier()(batch).labels
+
+
+def cut(batch, labels, n):
+    """Deals problems to `n` shards, in turn."""
+    parts = [np.arange(i, len(batch), n) for i in range(n)]
+    return [(batch.select(part), labels[batch.places(part)]) for part in parts]
+
+
+def same(one, other):
+    return all(np.array_equal(a, b) for a, b in zip(one.state.weights, other.state.weights, strict=True))
+
+
+LEARNERS = [
+    Learner(2, epochs=4, progress=False),
+    Learner(1, epochs=3, shuffle=False, averaged=False, progress=False),
+    Learner(2, epochs=3, enforce=True, seed=7, progress=False),
+    Learner.paper(2, epochs=3, progress=False),
+]
+
+
+@pytest.mark.parametrize("learner", LEARNERS)
+@pytest.mark.parametrize("mixing", list(Mixing))
+def test_one_shard_is_the_sequential_algorithm_to_the_last_bit(lessons, learner, mixing):
+    alone = replace(learner).fit(*lessons)
+    mixture = fit_shards(replace(learner), [lessons], mixing=mixing)
+    assert same(mixture.learner, alone)
+    assert np.array_equal(mixture.learner.weights, alone.weights)
+    assert [replace(each, seconds=0.0) for each in mixture.learner.trace] == [
+        replace(each, seconds=0.0) for each in alone.trace
+    ]
+    assert mixture.weighted_mistakes == alone.n_mistakes
+    more = [each.partial_fit(*lessons) for each in (mixture.learner, alone)]  # and both go on alike
+    assert same(*more)
+
+
+@pytest.mark.parametrize("mixing", list(Mixing))
+@pytest.mark.parametrize("learner", LEARNERS[:2])
+def test_mixing_is_what_its_definition_says(lessons, learner, mixing):
+    """Against a slow version, which keeps every weight vector of every shard."""
+    shards = cut(*lessons, 3)
+    step = replace(learner).partial_fit(*shards[0]).state.step
+    w, every = np.zeros(shards[0][0].structures[0].schema.n_weights), []
+    rngs = [np.random.default_rng(learner.seed if i == 0 else [learner.seed, i]) for i in range(3)]
+    for _ in range(learner.epochs):
+        ends, mistakes = [], []
+        for (batch, labels), rng in zip(shards, rngs, strict=True):
+            one = replace(learner, step=step, averaged=False, shuffle=False)
+            order = rng.permutation(np.arange(len(batch))) if learner.shuffle else np.arange(len(batch))
+            one.start(one_heuristic(batch, w))
+            for p in order:
+                one.partial_fit(batch.select([p]), labels[batch.places(np.array([p]))])
+                every.append(one.weights)
+            ends.append(one.weights)
+            mistakes.append(one.n_mistakes)
+        share = np.full(3, 1 / 3) if mixing == Mixing.EVENLY else np.array(mistakes) / sum(mistakes)
+        w = share @ np.stack(ends)
+    found = fit_shards(replace(learner), shards, mixing=mixing).learner
+    assert len(found.trace) == learner.epochs
+    assert found.n_examples == len(every)
+    np.testing.assert_allclose(found.weights, np.mean(every, axis=0) if learner.averaged else w, atol=1e-12)
+
+
+def one_heuristic(batch, weights):
+    from hasten.learning.heuristic import Heuristic
+
+    return Heuristic(batch.structures[0].schema, weights)
+
+
+def test_threads_and_readers_change_nothing(lessons):
+    shards = cut(*lessons, 4)
+    learner = Learner(2, epochs=3, progress=False)
+    one = fit_shards(replace(learner), shards).learner
+    assert same(one, fit_shards(replace(learner), shards, n_jobs=2).learner)
+    assert same(one, fit_shards(replace(learner), [lambda shard=shard: shard for shard in shards]).learner)
+    assert same(one, fit_shards(replace(learner), LocalShards(shards)).learner)
+
+
+def unary(n_variables: int, n_labels: int) -> Structure:
+    schema = Schema()
+    kind = schema.variable("kind", [f"label{i}" for i in range(n_labels)])
+    alone = schema.factor("alone", variable=kind)
+    shape = schema.structure()
+    for _ in range(n_variables):
+        shape.connect(alone, variable=shape.add(kind))
+    return shape
+
+
+@pytest.mark.parametrize("width", [1, 2])
+@pytest.mark.parametrize("mixing", list(Mixing))
+@pytest.mark.parametrize("n_shards", [1, 2, 5])
+def test_distributed_mistake_bound_on_separable_data(width, mixing, n_shards):
+    shape, y = unary(3, 3), (1, 1, 1)
+    rng = np.random.default_rng(width)
+    batch = shape.batch(np.round(rng.normal(size=(30, shape.n_labels)) * 4.0))
+    answers = np.tile(np.array(y), 30)
+    apart = separate(batch, answers)
+    assert apart.margin > 0
+    mixture = fit_shards(
+        Learner.paper(width, epochs=10_000, progress=False), cut(batch, answers, n_shards), mixing=mixing
+    )
+    learner = mixture.learner
+    assert learner.trace[-1].n_mistakes == 0  # it converged
+    found = BeamSearch(width, learner.weights, enforce=False)(batch)
+    assert (found.labels == answers).all()
+    bound = mixture.mistake_bound(apart.margin)
+    assert 0 < mixture.weighted_mistakes <= bound
+    assert len(learner.trace) - 1 <= bound or mixing == Mixing.EVENLY
+    if mixing == Mixing.EVENLY:
+        assert learner.n_mistakes == pytest.approx(n_shards * mixture.weighted_mistakes)
+        assert learner.n_mistakes <= n_shards * bound
+
+
+def test_growth_and_progress_hold_in_each_epoch(lessons):
+    """The two inequalities of the proof, for mixed weights, epoch by epoch."""
+    shape, y = unary(2, 3), (2, 2)
+    batch = shape.batch(np.round(np.random.default_rng(0).normal(size=(24, shape.n_labels)) * 4.0))
+    answers = np.tile(np.array(y), 24)
+    apart = separate(batch, answers)
+    shards = cut(batch, answers, 4)
+    before, mistakes = np.zeros(shape.schema.n_weights), 0.0
+    for epochs in range(1, 12):
+        mixture = fit_shards(Learner.paper(2, epochs=epochs, progress=False), shards)
+        more = mixture.weighted_mistakes - mistakes
+        w = mixture.learner.weights
+        per_mistake = mixture.learner.radius_phi**2 + 2 * mixture.learner.radius_g
+        assert w @ w - before @ before <= more * per_mistake + 1e-9
+        assert apart.weights @ (w - before) >= more * apart.margin - 1e-9
+        before, mistakes = w, mixture.weighted_mistakes
+
+
+def test_shards_without_problems_or_answers_do_not_count_as_lessons(lessons):
+    batch = lessons[0]
+    nothing = (batch.select(np.arange(0)), np.zeros(0, dtype=np.int64))
+    silent = (batch.select(np.arange(5)), [None] * 5)
+    learner = fit_shards(Learner(1, epochs=2, progress=False), [nothing, lessons, silent]).learner
+    assert learner.state.n_skipped == 5
+    assert learner.trace[0].n_examples == len(batch)
+    with pytest.raises(ProblemError, match="all shards are empty"):
+        fit_shards(Learner(1), [nothing])
+    with pytest.raises(ProblemError, match="all shards are empty"):
+        fit_shards(Learner(1), [])
+    with pytest.raises(ProblemError, match="Mix 'evenly' or 'by mistakes', not 'twice'"):
+        fit_shards(Learner(1), [lessons], mixing="twice")
+    other = unary(2, 2)
+    with pytest.raises(ProblemError, match="different schemas"):
+        fit_shards(Learner(1), [lessons, (other.batch(np.zeros((1, 4))), [(0, 0)])])
+
+
+def test_mixing_equal_weights_changes_nothing(lessons):
+    learner = Learner(2, epochs=2, progress=False).fit(*lessons)
+    weights = learner.state.weights
+    mixed = mix(weights, [weights] * 3, np.full(3, 1 / 3))
+    assert np.array_equal(mixed.w, weights.w)
+    np.testing.assert_allclose(mixed.drift, weights.drift, atol=1e-9)
