@@ -21,6 +21,7 @@ from hasten.learning.perceptron import Pace, Perceptron
 from hasten.learning.tables import Changing
 from hasten.model.batch import Batch
 from hasten.model.problem import Problem
+from hasten.model.schema import Schema
 from hasten.proof.certifier import Certifier
 from hasten.search.beam import BeamSearch, greedy
 from hasten.search.constrained import ConstrainedSearch
@@ -40,6 +41,8 @@ from hasten.tasks.entity_relation.scoring.cheap import relation_features
 from hasten.tasks.entity_relation.scoring.text import intern
 from hasten.tasks.entity_relation.tagger import Tagger
 from hasten.tasks.entity_relation.task import EntityRelationTask
+
+CUT_SIDE = 9  # of a grid that is cut: a smaller one is eliminated
 
 
 class Compiled(NamedTuple):
@@ -65,6 +68,7 @@ def compile_kernels(tell: Tell = tell_nobody) -> None:
         "lazy search": lambda: _search_lazily(problem),
         "constrained search": lambda: ConstrainedSearch()(problem),
         "proof": lambda: _prove(problem),
+        "cut": _cut,
         "best labellings": lambda: Certifier().best(problem, 2),
         "reduced search": lambda: ReducedSearch()(problem),
         "enumeration": lambda: (make_solver("brute").solve(problem), problem.check(problem.labels([0, 0, 0, 0]))),
@@ -97,6 +101,20 @@ def _prove(problem: Problem) -> None:
         if report.step.max() > 2:
             Certifier(max_join=0)(problem.structure.batch(costs[None]))
             return
+
+
+def _cut() -> None:
+    """Cuts a grid that elimination leaves something of."""
+    schema = Schema()
+    pixel = schema.variable("pixel", ["off", "on"])
+    same = schema.factor("same", one=pixel, other=pixel).set_table(1.0 - np.eye(2))
+    shape = schema.structure()
+    for v in range(CUT_SIDE**2):
+        shape.add(pixel)
+        for other in (v - 1 if v % CUT_SIDE else -1, v - CUT_SIDE):
+            if other >= 0:
+                shape.connect(same, one=other, other=v)
+    Certifier()(shape.problem(np.random.default_rng(0).normal(size=shape.n_labels)))
 
 
 def _learn(problem: Problem) -> None:

@@ -432,7 +432,10 @@ def test_available_solvers(monkeypatch):
     assert available_solvers()["brute"]
     assert available_solvers()["highs"]
     monkeypatch.setattr("hasten.solvers.find_spec", lambda package: None)
-    assert available_solvers() == dict.fromkeys(["highs", "gurobi", "toulbar2", "cpsat"], False) | {"brute": True}
+    none = dict.fromkeys(["highs", "gurobi", "toulbar2", "cpsat", "auto"], False)
+    assert available_solvers() == none | {"brute": True}
+    with pytest.raises(SolverMissing, match="none is installed"):
+        make_solver("auto")
 
 
 def test_brute_refuses_what_would_take_for_ever():

@@ -40,6 +40,7 @@ from hasten.support.cache import Cache
 if TYPE_CHECKING:
     from hasten.kernels.tally import Tally
     from hasten.model.batch import Batch
+    from hasten.model.cuts import Cutting
     from hasten.model.elimination import Reduction
     from hasten.model.problem import Costs, Problem
     from hasten.model.tables import Tables, Way
@@ -68,6 +69,8 @@ class Compiled:
         self.tally: Tally | None = None  # see hasten.model.tallying
         self.tallied = False  # whether that was asked for
         self.unseen: dict[int | None, bool] = {}  # by `max_join`: see hasten.proof.eliminating
+        self.cutting: Cutting | None = None  # see hasten.model.cuts
+        self.may_cut = True  # false once it is known that there is none
         self.n_bytes = graph.buffer.nbytes
 
     def __reduce__(self) -> tuple[type[Compiled], tuple[Graph, tuple[str, ...], Prices | None]]:

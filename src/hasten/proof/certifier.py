@@ -1,9 +1,10 @@
 """Proof: certifying an answer without a solver (the idea of the paper's §3.1, made exact).
 
-Five steps, each only where the one before left something open: *look* whether the cheapest labels fit, *mend* the few
+Steps, each only where the one before left something open: *look* whether the cheapest labels fit, *mend* the few
 constraints that they break, *eliminate* variables of low degree exactly, *sweep* messages that raise a lower bound and
-decode labellings from them, *branch*. The kernels of each are in `hasten.kernels.proof`. A labelling that costs no more
-than the bound, within `TOLERANCE`, *is* an optimum of the integer program.
+decode labellings from them, *branch*. What is a smallest cut of a network is *cut* instead. The kernels of each are in
+`hasten.kernels.proof`. A labelling that costs no more than the bound, within `TOLERANCE`, *is* an optimum of the
+integer program.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from hasten.kernels.proof import several
 from hasten.kernels.proof.alike import eliminate_alike
 from hasten.kernels.proof.certify import Effort, Messages, certify_some, eliminate_some
 from hasten.kernels.proof.look import look_at_some
-from hasten.kernels.proof.outcome import BEST, OPEN, OUTCOME, Proofs
+from hasten.kernels.proof.outcome import BEST, BOUND, CUT, OPEN, OUTCOME, STEP, Proofs
 from hasten.kernels.proof.tallied import count_some
 from hasten.kernels.watching import Opener, compiled, uncompiled
 from hasten.model.batch import ONLY, Batch, arrays_of, as_batch
@@ -31,6 +32,7 @@ from hasten.model.relaxing import whole_plan
 from hasten.model.solution import SOURCES, STATUSES, Solution, Solutions, Source
 from hasten.model.structure import Structure
 from hasten.model.tallying import tally_of
+from hasten.proof.cutting import cut_batch, cut_single, keep_bounds
 from hasten.proof.eliminating import goes_unseen, look_and_eliminate, structures_of
 from hasten.proof.ranking import MinMarginals, Ranking, statuses
 from hasten.proof.report import SOURCE, STATUS, STEPS, Report, given
@@ -237,9 +239,11 @@ class Certifier:
         values, facts = np.empty((3, 1)), np.empty((5, 1), dtype=np.int64)
         values[BEST] = np.inf
         proofs = Proofs(labels, values, facts)
-        facts[OUTCOME] = OPEN
-        if not goes_unseen(structure.compiled, self.max_join):
-            opened(look_at_some)(arrays, ONLY, proofs)
+        cut = self.max_join is None and cut_single(problem, proofs, self._clock(1), opened)
+        if not cut:
+            facts[OUTCOME] = OPEN
+            if not goes_unseen(structure.compiled, self.max_join):
+                opened(look_at_some)(arrays, ONLY, proofs)
         if facts[OUTCOME, 0] == OPEN:
             whole = whole_plan(structure.compiled, self.max_join)
             if whole is not None:
@@ -249,6 +253,7 @@ class Certifier:
             if tally is not None:
                 opened(count_some)(arrays, np.array([tally.address]), ONLY, proofs)
         if facts[OUTCOME, 0] == OPEN:
+            floor = values[BOUND].copy()
             clock, reduction = self._clock(1), reduce(structure.compiled, self.max_join)
             if not reduction.complete:
                 effort, messages = self._effort, Messages(start, *NO_SUMS)
@@ -260,6 +265,8 @@ class Certifier:
                     watch = clock.watch()
                     certify = partial(certify_some, arrays, reduction.addresses, messages, effort, ONLY, proofs, watch)
                     clock.run(certify, seconds)
+            if cut:
+                keep_bounds(proofs, ONLY, floor)
         (cost,), (bound,), _ = values.tolist()
         (outcome,), _, (labels_by,), _, _ = facts.tolist()
         answered = cost < math.inf
@@ -285,7 +292,8 @@ class Certifier:
         labels, values = given(batch, found)
         proofs = Proofs(labels, values, np.empty((5, len(batch)), dtype=np.int64))
 
-        look_and_eliminate(batch, self.max_join, proofs, n_jobs)
+        uncut = cut_batch(batch, proofs, clock, n_jobs) if self.max_join is None else batch.order
+        look_and_eliminate(batch, uncut, self.max_join, proofs, n_jobs)
         left = batch.order[proofs.facts[OUTCOME, batch.order] == OPEN]
         if left.size:
             used, places = structures_of(batch, left)  # others need no plan
@@ -294,6 +302,8 @@ class Certifier:
             left, places = left[hard], places[hard]
             reduced = np.concatenate([each.addresses for each in reductions])[places]
             effort, messages = self._effort, Messages(start, *(sums or NO_SUMS))
+            cut = left[proofs.facts[STEP, left] == CUT]
+            floor = values[BOUND, cut]
 
             def certify(begin_at: int, end_at: int) -> None:
                 some = slice(begin_at, end_at)
@@ -302,6 +312,7 @@ class Certifier:
             seconds = float(np.array([each.size for each in reductions])[places].sum()) * _seconds(effort)
             if left.size:
                 clock.run(lambda: in_parallel(certify, left.size, n_jobs), seconds)
+            keep_bounds(proofs, cut, floor)
         return Report.of(batch, proofs)
 
     def _checked_messages(self, structures: Iterable[Structure]) -> FloatArray:

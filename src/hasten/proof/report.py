@@ -70,7 +70,7 @@ STATUS = np.array(
     ]
 )
 # By the step that found the labels; none: they were given.
-SOURCE = numbered(Source.SEARCH, *4 * [Source.BOUND], Source.BRANCH)
+SOURCE = numbered(Source.SEARCH, *5 * [Source.BOUND], Source.BRANCH)
 
 
 def solutions_of(batch: Batch, proofs: Proofs) -> Solutions:

@@ -20,6 +20,7 @@ class Step(StrEnum):
     LOOK = "by looking"
     MEND = "by mending"
     ELIMINATE = "by eliminating"
+    CUT = "by cutting"
     SWEEP = "by sweeping"
     BRANCH = "by branching"
 

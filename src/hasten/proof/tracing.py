@@ -12,11 +12,14 @@ import numpy as np
 from hasten.errors import ProblemError
 from hasten.kernels.eliminate import Plan, eliminate
 from hasten.kernels.layout import Graph, Instance
+from hasten.kernels.network import Network
 from hasten.kernels.proof import certify as c
 from hasten.kernels.proof import dual as d
 from hasten.kernels.proof import look as k
 from hasten.kernels.proof import mend as m
 from hasten.kernels.proof.branch import FINISHED, cheapest_untried, dive
+from hasten.kernels.proof.cut import cut_one
+from hasten.kernels.proof.outcome import INFEASIBLE
 from hasten.kernels.score import total_cost
 from hasten.kernels.watching import Watcher, uncompiled
 from hasten.model.elimination import Reduction
@@ -30,6 +33,7 @@ MOST_WORK = 4_000_000  # labels, tuples and sums to go through, uncompiled: some
 MOST_SIZE = 1_000_000  # of a problem
 MOST_DRAFTS = 400  # steps that are written down
 LARGEST_MESSAGES = 8  # of each step
+CUT_WORK = 20  # that a flow takes for each arc, roughly
 
 
 class EnoughError(Exception):
@@ -88,6 +92,7 @@ class ProofRecorder:
             m.update: self.update,
             eliminate: self.eliminate,
             c.put_back: self.put_back,
+            cut_one: self.cut,
             d.prove: self.prove,
             d.sweep: self.sweep,
             d.copy_labels: self.copy_labels,
@@ -215,6 +220,23 @@ class ProofRecorder:
             text = f"{count(len(self.eliminated), 'eliminated variable')} put back, each with its best label."
             self.write(self.drafts[-1].step, text)
         return found
+
+    # -- cutting ------------------------------------------------------------------------------------------------
+
+    def cut(self, call: Watcher, graph: Graph, network: Network, *rest: Any) -> Any:
+        """The cheapest labelling is looked for as a smallest cut."""
+        self.spend(CUT_WORK * len(network.head))
+        outcome, found, bound = call(graph, network, *rest)
+        if outcome == INFEASIBLE:
+            self.write(Step.CUT, "Even the smallest cut pays for something forbidden: no labelling is valid.")
+        elif bound > -math.inf:
+            self.bound, self.total = max(self.bound, float(bound)), float(found)
+            rules = " and keeps the rules that were left out" if network.ruled[0] else ""
+            text = f"Two labels a variable, none against the others: a smallest cut costs {amount(bound)}."
+            self.write(Step.CUT, text if found == math.inf else f"{text} It is a labelling{rules}.")
+            if found < math.inf:
+                self.copy_labels(_no_call, rest[1].labels, rest[1].labels)
+        return outcome, found, bound
 
     # -- sweeping -----------------------------------------------------------------------------------------------
 
@@ -369,6 +391,10 @@ def verdict(solution: Solution) -> str:
     if solution.values is None:
         return "Neither a labelling nor a proof that there is none was found with this effort."
     return f"Between the best labelling and the bound a gap of {amount(solution.gap)} is left: a solver must say."
+
+
+def _no_call(*args: Any) -> None:
+    """Stands for a kernel that is not to be called."""
 
 
 def _entry(graph: Graph, f: int, labels: IntArray) -> int:

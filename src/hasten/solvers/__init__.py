@@ -52,12 +52,14 @@ class _Entry:
     enemy: str | None = None
 
 
+AUTO = "auto"
 _SOLVERS = {
     "brute": _Entry("hasten.solvers.brute", "BruteSolver", None),
     "highs": _Entry("hasten.solvers.highs", "HighsSolver", "highspy", enemy="ortools"),
     "gurobi": _Entry("hasten.solvers.gurobi", "GurobiSolver", "gurobipy"),
     "toulbar2": _Entry("hasten.solvers.toulbar2", "Toulbar2Solver", "pytoulbar2"),
     "cpsat": _Entry("hasten.solvers.cpsat", "CpSatSolver", "ortools", enemy="highspy"),
+    AUTO: _Entry("hasten.solvers.auto", "AutoSolver", None),
 }
 
 
@@ -133,7 +135,9 @@ def solve_within(solver: Solver, problem: Problem, seconds: float, start: IntArr
 
 def available_solvers() -> dict[str, bool]:
     """Tells for each solver, by name, whether its package is installed."""
-    return {name: entry.package is None or find_spec(entry.package) is not None for name, entry in _SOLVERS.items()}
+    packages = {name: entry.package for name, entry in _SOLVERS.items() if name != AUTO}
+    found = {name: package is None or find_spec(package) is not None for name, package in packages.items()}
+    return found | {AUTO: any(found[name] for name, package in packages.items() if package)}
 
 
 def package_of(name: str) -> str | None:

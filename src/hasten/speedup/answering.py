@@ -18,6 +18,7 @@ from hasten.model.problem import Problem
 from hasten.model.solution import Solution, Solutions, Status, same_labels
 from hasten.proof.certifier import Certifier
 from hasten.solvers import Progress, solve_all
+from hasten.solvers.auto import AutoSolver
 from hasten.solvers.failures import OnError, warn_of_failures
 from hasten.speedup.agreeing import OnDisagreement, compare
 from hasten.speedup.audit import Counters
@@ -136,10 +137,19 @@ class Answering(Settings):
                 self._memory.follows = True
             exact, calls = self._answered(batch, progress)
         warn_of_failures(exact)
+        self._count_asked()
         pool = self._pool()
         if pool is not None:
             pool.learn(exact)
         return exact, calls
+
+    def _count_asked(self) -> None:
+        """Counts whom `solver="auto"` asked."""
+        with self._lock:
+            solver = None if self._made is None else self._made[2]
+            if isinstance(solver, AutoSolver) and solver.calls:
+                self._memory.count(Counters(**{f"to_{name}": n for name, n in solver.calls.items()}))
+                solver.calls.clear()
 
     def _answered(self, batch: Batch, progress: Progress | None = None) -> tuple[Solutions, int]:
         """Returns the answers of the black box, without a look at whether it agrees with our proofs."""

@@ -20,6 +20,7 @@ import numpy as np
 from hasten.errors import ProblemError
 from hasten.model.solution import Solutions, Source, Status
 from hasten.support.arrays import BoolArray, FloatArray
+from hasten.support.words import count
 
 SHORTEST = 16  # audits of the shortest stretch
 LONGEST = 512  # at least, of the longest: the window
@@ -120,6 +121,10 @@ class Counters:
     disagreements: int = 0
     labelled: int = 0  # problems learned from
     updates: int = 0  # mistakes that changed the weights
+    to_highs: int = 0  # what `solver="auto"` asked whom; it may ask several about one problem
+    to_gurobi: int = 0
+    to_toulbar2: int = 0
+    to_cpsat: int = 0
 
     @classmethod
     def of(cls, answers: Solutions, solver_calls: int = 0) -> Counters:
@@ -163,8 +168,15 @@ class Counters:
         return (
             f"{self.problems} problems: {learned}{self.by_search} by search, {self.by_bound} by bound, "
             f"{self.by_branch} by branching, {self.by_solver} by the solver; {share:.1%} of the costs "
-            f"computed; {self.disagreements} of {self.audits} audits disagreed; {self.updates} updates"
+            f"computed; {self.disagreements} of {self.audits} audits disagreed; {self.updates} updates{self._asked}"
         )
+
+    @property
+    def _asked(self) -> str:
+        """Whom `solver="auto"` asked, if it asked anybody."""
+        calls = zip(("HiGHS", "Gurobi", "toulbar2", "CP-SAT"), self.values[-4:], strict=True)
+        asked = [f"{name} {count(n, 'time')}" for name, n in calls if n]
+        return f"; asked {', '.join(asked)}" if asked else ""
 
 
 _read_counters = attrgetter(*(field.name for field in fields(Counters)))

@@ -29,6 +29,8 @@ from hasten.kernels.score import total_cost
 from hasten.kernels.tolerance import EPS, FINE, allowance, is_proved
 from hasten.support.arrays import FloatArray, IntArray
 
+FEW = 8  # variables that are searched faster than better messages are found
+
 
 class Dual(NamedTuple):
     """The state of a bound."""
@@ -122,6 +124,66 @@ def update_factor(graph: Graph, table: FloatArray, f: int, dual: Dual) -> bool:
                 belief[first + i] = np.inf
         if empty:
             return False
+    if graph.order.size > FEW:
+        push(graph, table, f, dual)
+    return True
+
+
+@kernel
+def push(graph: Graph, table: FloatArray, f: int, dual: Dual) -> None:
+    """Gives the variables of factor `f`, one after the other, all that it has kept back of its min-marginals.
+
+    Shares leave a factor more than it needs for the bound. Labels that it makes dearer than their shares say are no use
+    to it, but to the other factors of their variables, which would otherwise have to find out by themselves.
+    """
+    a0, a1 = graph.scope_first[f], graph.scope_first[f + 1]
+    arity, listing, table_at = a1 - a0, graph.listing[f], graph.table_at[f]
+    belief, message, marginal = dual.belief, dual.message, dual.marginal
+    t0, label_at = graph.list_first[listing], graph.list_label_at[listing]
+    for slot in range(arity):
+        v, m = graph.scope[a0 + slot], graph.message_at[a0 + slot]
+        first, n = graph.first[v], graph.first[v + 1] - graph.first[v]
+        for i in range(n):
+            marginal[i] = np.inf
+        for t in range(t0, graph.list_first[listing + 1]):
+            value = table[table_at + graph.list_entry[t]]
+            at = label_at + (t - t0) * arity
+            for s in range(arity):
+                i = graph.list_label[at + s]
+                if belief[graph.first[graph.scope[a0 + s]] + i] == np.inf:
+                    value = np.inf
+                value -= message[graph.message_at[a0 + s] + i]
+            i = graph.list_label[at + slot]
+            if value < marginal[i]:
+                marginal[i] = value
+        for i in range(n):
+            if marginal[i] < np.inf:
+                message[m + i] += marginal[i]
+                belief[first + i] += marginal[i]
+
+
+@inlined_kernel
+def idle(graph: Graph, table: FloatArray, f: int, dual: Dual) -> bool:
+    """Whether factor `f` has nothing to say yet: it sent no message, and its variables' cheapest labels cost nothing.
+
+    Then its part of the bound is zero, as it is after an update. Tables that only forbid, such as those of a rule over
+    all triples, mostly are: an update would do no more than mix up what the others have found out.
+    """
+    at, table_at, listing = 0, graph.table_at[f], graph.listing[f]
+    for a in range(graph.scope_first[f], graph.scope_first[f + 1]):
+        v, m = graph.scope[a], graph.message_at[a]
+        first, least, chosen = graph.first[v], np.inf, 0
+        for i in range(graph.first[v + 1] - first):
+            if dual.message[m + i] != 0.0:
+                return False
+            if dual.belief[first + i] < least:
+                least, chosen = dual.belief[first + i], i
+        at += graph.stride[a] * chosen
+    if table[table_at + at] != 0.0:
+        return False
+    for t in range(graph.list_first[listing], graph.list_first[listing + 1]):
+        if table[table_at + graph.list_entry[t]] < 0.0:
+            return False
     return True
 
 
@@ -131,7 +193,9 @@ def sweep(graph: Graph, table: FloatArray, forward: bool, dual: Dual) -> bool:
     n = graph.table_at.size
     for x in range(n):
         f = x if forward else n - 1 - x
-        if graph.table_at[f] >= 0 and not update_factor(graph, table, f, dual):
+        if graph.table_at[f] < 0 or (graph.order.size > FEW and idle(graph, table, f, dual)):
+            continue
+        if not update_factor(graph, table, f, dual):
             return False
     for r in range(graph.row_low.size):
         update_row(graph, r, dual.belief, dual.multiplier, dual.smallest)

@@ -7,7 +7,8 @@ from typing import NamedTuple
 from hasten.support.arrays import FloatArray, IntArray
 
 PROVED, OPEN, INFEASIBLE, STOPPED = 0, 1, 2, 3
-GIVEN, LOOK, MEND, ELIMINATE, SWEEP, BRANCH = 0, 1, 2, 3, 4, 5  # the steps; 0: the labels were given
+UNTRIED = -1  # of a step that was not for this problem
+GIVEN, LOOK, MEND, ELIMINATE, CUT, SWEEP, BRANCH = 0, 1, 2, 3, 4, 5, 6  # the steps; 0: the labels were given
 
 
 class Proofs(NamedTuple):

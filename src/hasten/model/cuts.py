@@ -1,0 +1,158 @@
+"""Networks for cutting: of structures whose variables have two labels at most, joined two by two.
+
+A factor over two variables joins them, and so does a rule over two: it forbids some of their labels together. Rules
+over more are left out: where the cheapest labelling without them keeps them, it is the cheapest.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+
+from hasten.kernels.layout import Graph
+from hasten.kernels.network import Network
+from hasten.model.elimination import reduce
+from hasten.model.structure import Compiled
+from hasten.support.arrays import BoolArray, FloatArray, IntArray, offsets, ranges, sizes_of, stable_order
+
+FEW = 64  # variables: of so few it is planned whether elimination leaves nothing, which is then as fast
+
+
+class _Parts(NamedTuple):
+    """Tables over two variables, or over one: each has a row of all of these."""
+
+    variables: IntArray  # (n, 2) or (n, 1)
+    at: IntArray  # (n,) where it starts
+    steps: IntArray  # as `variables`: how far apart in it the labels of each are
+    own: IntArray  # (n,) 1 where it is a rule's
+
+    def joined(self, other: _Parts) -> _Parts:
+        """Returns these and others."""
+        return _Parts(*map(np.concatenate, zip(self, other, strict=True)))
+
+
+@dataclass(frozen=True, eq=False)
+class Cutting:
+    """A network, and what is asked of it at each call."""
+
+    network: Network
+    address: IntArray  # (1,) where it lies, for kernels
+    n_arcs: int
+
+
+def cutting(compiled: Compiled) -> Cutting | None:
+    """Returns the network of a structure, if cutting it can do better than eliminating; made once."""
+    if compiled.cutting is None and compiled.may_cut:
+        network = _network(compiled)
+        if network is None:
+            compiled.may_cut = False
+        else:
+            compiled.cutting = Cutting(network, np.array([network.address]), len(network.head))
+            compiled.n_bytes += network.buffer.nbytes
+            compiled.keep()
+    return compiled.cutting
+
+
+def _network(compiled: Compiled) -> Network | None:
+    graph = compiled.graph
+    n_joined = int((sizes_of(graph.scope_first)[graph.table_at >= 0] == 2).sum())
+    few = len(graph.order) <= FEW or n_joined < len(graph.order)  # so few tables are a forest, most likely
+    if not _is_binary(graph) or (few and reduce(compiled).complete):
+        return None
+    return make_network(graph)
+
+
+def _is_binary(graph: Graph) -> bool:
+    """Whether variables have two labels at most, and tables two variables."""
+    n_labels, n_slots = sizes_of(graph.first), sizes_of(graph.scope_first)[graph.table_at >= 0]
+    return bool(n_labels.max(initial=0) <= 2 and n_slots.max(initial=0) <= 2)
+
+
+def make_network(graph: Graph) -> Network | None:
+    """Returns the network of a graph, or None if a variable has more than two labels or a table more variables."""
+    if not _is_binary(graph):
+        return None
+    links = np.bincount(graph.link_row, minlength=len(graph.row_low))  # how many variables each rule is over
+    ones, twos = _of_rules(graph, links, 1, 0), _of_rules(graph, links, 2, 2 * int((links == 1).sum()))
+    own = np.concatenate([_allowed(graph, links, arity) for arity in (1, 2)])
+    ruled = bool(((links > 2) | (links == 0)).any())
+    return _pack(graph, _of_factors(graph, 2).joined(twos), _of_factors(graph, 1).joined(ones), own, ruled)
+
+
+def _of_factors(graph: Graph, arity: int) -> _Parts:
+    """Returns the tables of factors over so many variables."""
+    chosen = np.flatnonzero((sizes_of(graph.scope_first) == arity) & (graph.table_at >= 0))
+    slots = graph.scope_first[chosen][:, None] + np.arange(arity)
+    return _Parts(
+        graph.scope[slots], graph.table_at[chosen], graph.stride[slots], np.zeros(len(chosen), dtype=np.int64)
+    )
+
+
+def _of_rules(graph: Graph, links: IntArray, arity: int, size: int) -> _Parts:
+    """Returns rules over so many variables as tables, which start at `size`."""
+    chosen = np.flatnonzero(links == arity)
+    begin, end = graph.row_first[chosen], graph.row_first[chosen + 1] - 1
+    variables = graph.row_variable[np.stack([begin, end], axis=1)[:, :arity]]  # the cells of a row are sorted by them
+    at = size + np.arange(len(chosen)) * 2**arity
+    return _Parts(variables, at, np.tile([2, 1][2 - arity :], (len(chosen), 1)), np.ones(len(chosen), dtype=np.int64))
+
+
+def _allowed(graph: Graph, links: IntArray, arity: int) -> FloatArray:
+    """Returns the tables of rules over so many variables: 0 where a rule holds, and inf, as `row_holds` decides."""
+    chosen = np.flatnonzero(links == arity)
+    weight = np.zeros((len(chosen), 2, 2))  # by rule, variable and label
+    sizes = sizes_of(graph.row_first)[chosen]
+    cells = ranges(graph.row_first[chosen], sizes)
+    row, variable = np.arange(len(chosen)).repeat(sizes), graph.row_variable[cells]
+    second = (variable != graph.row_variable[graph.row_first[chosen]][row]).astype(np.int64)
+    weight[row, second, graph.row_label[cells] - graph.first[variable]] = graph.row_weight[cells]
+    one, other = weight[:, 0, :, None], weight[:, 1, None, : 2 if arity == 2 else 1]
+    total = one + other
+    kept = total - one
+    lost = (one - (total - kept)) + (other - kept)
+    least, most = (each[chosen][:, None, None] for each in (graph.row_least, graph.row_most))
+    holds = ((total - most) + lost <= 0.0) & ((total - least) + lost >= 0.0)
+    return np.where(holds, 0.0, np.inf).ravel()
+
+
+def _pack(graph: Graph, parts: _Parts, ones: _Parts, own: FloatArray, ruled: bool) -> Network:
+    """Returns a network of tables over two variables and over one."""
+    n_labels = sizes_of(graph.first)
+    n_variables = len(n_labels)
+    swap: BoolArray = parts.variables[:, 0] > parts.variables[:, 1]
+    low, high = np.sort(parts.variables, axis=1).T
+    steps = np.where(swap[:, None], parts.steps[:, ::-1], parts.steps)
+    pairs, pair_of = np.unique(low * n_variables + high, return_inverse=True)
+    order = np.argsort(pair_of, kind="stable")
+    pair_low, pair_high = pairs // n_variables, pairs % n_variables
+    n_pairs = len(pairs)
+    n_parts = np.bincount(pair_of, minlength=n_pairs)
+    plain = (n_parts == 1) & (n_labels[pair_low] == 2) & (n_labels[pair_high] == 2)
+    plain[pair_of[parts.own == 1]] = False
+    tail = np.concatenate([pair_low, pair_high])
+    by_tail = stable_order(tail, n_variables)  # the arcs as they will be numbered
+    number = np.empty(2 * n_pairs, dtype=np.int64)
+    number[by_tail] = np.arange(2 * n_pairs)
+    return Network.pack(
+        pair_low=pair_low,
+        pair_high=pair_high,
+        pair_arc=number[:n_pairs],
+        plain=plain,
+        part_first=offsets(n_parts),
+        part_at=parts.at[order],
+        part_low=steps[order, 0],
+        part_high=steps[order, 1],
+        part_own=parts.own[order],
+        single=ones.variables[:, 0],
+        single_at=ones.at,
+        single_step=ones.steps[:, 0],
+        single_own=ones.own,
+        own=own,
+        arc_first=offsets(np.bincount(tail, minlength=n_variables)),
+        head=np.concatenate([pair_high, pair_low])[by_tail],
+        sister=np.concatenate([number[n_pairs:], number[:n_pairs]])[by_tail],
+        arc_pair=np.tile(np.arange(n_pairs), 2)[by_tail],
+        ruled=[int(ruled)],
+    )

@@ -1,0 +1,216 @@
+"""A cut is never called cheaper than it is, and where no pair is against the others it is the optimum.
+
+Costs and tables are of every magnitude, with ties and infinities; optima are enumerated in exact arithmetic.
+"""
+
+from __future__ import annotations
+
+from itertools import combinations
+from typing import Any
+
+import exact
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from proofs import assert_sound
+
+from hasten.kernels.proof.cut import cut_some
+from hasten.kernels.proof.look import look_at_some
+from hasten.kernels.proof.outcome import OUTCOME, UNTRIED, Proofs
+from hasten.model.batch import ONLY, arrays_of
+from hasten.model.cuts import cutting, make_network
+from hasten.model.problem import Problem
+from hasten.model.schema import Schema
+from hasten.model.solution import Solution
+from hasten.model.structure import Structure
+from hasten.proof.certifier import Certifier
+from hasten.proof.report import solutions_of
+from hasten.proof.trace import Step
+from hasten.solvers import make_solver
+from hasten.support.clock import UNWATCHED
+
+INF = float("inf")
+NUMBERS: dict[str, Any] = {
+    "whole": lambda rng, n: rng.integers(-3, 4, n).astype(float),
+    "normal": lambda rng, n: rng.normal(size=n),
+    "same": lambda rng, n: np.full(n, 1.25),
+    "zero": lambda rng, n: np.zeros(n),
+    "tenths": lambda rng, n: rng.integers(-9, 10, n) / 10,
+    "near": lambda rng, n: 1000 * rng.choice([-1.0, 1.0], n) + rng.normal(size=n) * 1e-4,
+    "spread": lambda rng, n: rng.normal(size=n) * 10.0 ** rng.uniform(-9, 12, n),
+    "cancelling": lambda rng, n: rng.choice([1e12, -1e12, 1e12 + 0.5, -1e12 - 0.25, 1.0, -1.0, 1e-9, 0.0], n),
+    "denormal": lambda rng, n: rng.integers(-4, 5, n) * 5e-324,
+    "tiny": lambda rng, n: rng.normal(size=n) * 1e-300,
+    "large": lambda rng, n: rng.normal(size=n) * 1e290,
+}
+USUAL = ("whole", "normal", "same", "zero", "tenths", "near", "denormal", "tiny")
+
+
+def draw_problem(seed: int, numbers: str, agreeing: bool) -> Problem:
+    """Draws up to eight variables of one or two labels, joined two by two, with rules; `agreeing` after some flips."""
+    rng = np.random.default_rng(seed)
+    schema = Schema()
+    kinds = [schema.variable("one", ["a"]), schema.variable("two", ["a", "b"])]
+    pairs = {}
+    for left, right in ((0, 0), (0, 1), (1, 0), (1, 1)):
+        pairs[left, right] = schema.factor(f"{left}{right}", left=kinds[left], right=kinds[right])
+    alone = schema.factor("alone", of=kinds[1])
+    shape = schema.structure()
+    n = int(rng.integers(1, 9))
+    of = [int(rng.random() < 0.85) for _ in range(n)]
+    flips = rng.integers(0, 2, n)
+    for kind in of:
+        shape.add(kinds[kind])
+    tables = {}
+    for u, v in combinations(range(n), 2):
+        for _ in range(rng.choice([0, 1, 1, 2])):
+            left, right = (u, v) if rng.random() < 0.5 else (v, u)
+            f = shape.connect(pairs[of[left], of[right]], left=left, right=right)
+            table = NUMBERS[numbers](rng, 4).reshape(2, 2)
+            table[rng.random((2, 2)) < rng.choice([0.0, 0.0, 0.15, 0.5])] = INF
+            if agreeing and table[0, 0] + table[1, 1] > table[0, 1] + table[1, 0]:
+                table = table[::-1]
+            if flips[left] != flips[right] and agreeing:
+                table = table[::-1]
+            tables[f] = np.ascontiguousarray(table[: of[left] + 1, : of[right] + 1])
+    for v in range(n):
+        if of[v] and rng.random() < 0.2:
+            tables[shape.connect(alone, of=v)] = NUMBERS[numbers](rng, 2)
+    if not agreeing:
+        for r in range(rng.integers(0, 3)):
+            some = rng.choice(n, min(n, int(rng.integers(1, 4))), replace=False)
+            weights = rng.choice([1.0, -1.0, 0.1, 0.2, 3.0, -0.3], len(some))
+            terms = [(int(v), shape.kinds[v].labels[-1], float(w)) for v, w in zip(some, weights, strict=True)]
+            shape.rule(f"rule {r}", terms, at_most=float(rng.choice([0.0, 1.0, 0.3, 0.1 + 0.2])))
+    costs = NUMBERS[numbers](rng, shape.n_labels)
+    costs[rng.random(len(costs)) < rng.choice([0.0, 0.0, 0.1])] = INF
+    return shape.problem(costs, tables=tables)
+
+
+def cut_alone(problem: Problem) -> tuple[Solution, bool]:
+    """Cuts a problem, or looks at it if it is no cut, nothing else; returns what came out, and whether it was a cut."""
+    network = make_network(problem.graph)
+    assert network is not None
+    labels = np.full(problem.n_variables, -1, dtype=np.int64)
+    proofs = Proofs(labels, np.full((3, 1), INF), np.zeros((5, 1), dtype=np.int64))
+    cut_some(arrays_of(problem), np.array([network.address]), ONLY, proofs, UNWATCHED)
+    was_cut = bool(proofs.facts[OUTCOME, 0] != UNTRIED)
+    if not was_cut:
+        look_at_some(arrays_of(problem), ONLY, proofs)
+    return solutions_of(problem.batch, proofs)[0], was_cut
+
+
+@given(st.integers(0, 2**32 - 1), st.sampled_from(list(NUMBERS)), st.booleans())
+def test_a_cut_claims_nothing_false(seed: int, numbers: str, agreeing: bool) -> None:
+    problem = draw_problem(seed, numbers, agreeing)
+    found, _ = cut_alone(problem)
+    assert_sound(found, exact.optimum(problem))
+
+
+@pytest.mark.parametrize("numbers", USUAL)
+def test_what_agrees_after_flips_is_always_proved(numbers: str) -> None:
+    cuts = 0
+    for seed in range(200):
+        problem = draw_problem(seed, numbers, agreeing=True)
+        found, was_cut = cut_alone(problem)
+        if was_cut:
+            assert found.proved
+            assert_sound(found, exact.optimum(problem))
+            cuts += 1
+    assert cuts > 150  # infinities that forbid agreement here and difference there are no cut
+
+
+def potts(n: int, *, cost: float = 1.0) -> Structure:
+    """Returns a grid whose neighbours should agree."""
+    schema = Schema()
+    pixel = schema.variable("pixel", ["off", "on"])
+    same = schema.factor("same", one=pixel, other=pixel).set_table([[0.0, cost], [cost, 0.0]])
+    shape = schema.structure()
+    for _ in range(n * n):
+        shape.add(pixel)
+    for v in range(n * n):
+        if v % n < n - 1:
+            shape.connect(same, one=v, other=v + 1)
+        if v < n * (n - 1):
+            shape.connect(same, one=v, other=v + n)
+    return shape
+
+
+@pytest.mark.parametrize("cost", [1.0, -1.0])
+def test_grids_of_pixels_are_proved_by_cutting(cost: float) -> None:
+    shape = potts(12, cost=cost)  # neighbours that should differ are flipped, as on a chessboard
+    batch = shape.batch(np.random.default_rng(0).normal(size=(6, shape.n_labels)))
+    report = Certifier().report(batch)
+    assert report.proved_by[Step.CUT] == 6
+    solver = make_solver("highs")
+    for answer in report.solutions:
+        assert answer.cost == pytest.approx(solver.solve(answer.problem).cost)
+        assert Certifier()(answer.problem).cost == answer.cost
+    together = Certifier()(batch, n_jobs=2)
+    assert (together.labels == report.solutions.labels).all()
+
+
+def hierarchy(n: int, how: str) -> Structure:
+    """Returns classes of which each implies two others, or one: as tables, or as rules."""
+    schema = Schema()
+    label = schema.variable("class", ["no", "yes"])
+    implies = schema.factor("implies", child=label, parent=label).imply(when={"child": "yes"}, then={"parent": "yes"})
+    shape, rng = schema.structure(), np.random.default_rng(0)
+    for v in range(n):
+        shape.add(label)
+        for parent in set(rng.integers(0, v, 2).tolist()) if v else ():
+            if how == "rules":
+                shape.implies(f"{v} implies {parent}", (v, "yes"), (parent, "yes"))
+            else:
+                shape.connect(implies, child=v, parent=parent)
+    return shape
+
+
+def test_a_hierarchy_of_classes_is_a_cut_as_tables_and_as_rules() -> None:
+    shapes = [hierarchy(150, how) for how in ("tables", "rules")]
+    rows = np.random.default_rng(1).normal(size=(5, shapes[0].n_labels))
+    tables, rules = (Certifier().report(shape.batch(rows)) for shape in shapes)
+    assert tables.proved_by[Step.CUT] == 5
+    assert rules.solutions.proved.all()
+    assert tables.solutions.cost == pytest.approx(rules.solutions.cost)
+    assert tables.solutions[0].cost == pytest.approx(make_solver("highs").solve(shapes[0].problem(rows[0])).cost)
+
+
+def test_rules_that_do_not_bind_cost_nothing_and_others_are_kept() -> None:
+    free = potts(9)
+    rows = np.random.default_rng(0).normal(size=(8, free.n_labels))
+    unruled = Certifier()(free.batch(rows))
+    many = [sum(answer.labels) for answer in unruled]
+    ruled = potts(9)
+    ruled.rule("not many", [(v, "on") for v in range(81)], at_most=float(np.median(many)))
+    answers = Certifier(max_nodes=0)(ruled.batch(rows))
+    assert answers.proved.any()
+    for answer, before, n in zip(answers, unruled, many, strict=True):
+        assert answer.bound <= answer.cost
+        if n <= np.median(many):
+            assert answer.proved
+            assert answer.cost == before.cost
+        else:
+            assert answer.bound >= before.bound - 1e-9  # the cut's bound is kept
+
+
+def test_elimination_keeps_what_it_is_faster_on() -> None:
+    shape = hierarchy(2, "tables")
+    shape.problem(np.zeros(4))
+    assert cutting(shape.compiled) is None
+    assert cutting(potts(12).compiled) is not None
+
+
+def test_a_cut_without_time_is_stopped_and_says_so() -> None:
+    shape = potts(40)
+    answer = Certifier(time_limit=1e-9)(shape.problem(np.random.default_rng(0).normal(size=shape.n_labels)))
+    assert answer.proved or "time" in answer.status
+
+
+def test_a_trace_tells_of_the_cut() -> None:
+    shape = potts(9)
+    trace = Certifier().trace(shape.problem(np.random.default_rng(0).normal(size=shape.n_labels)))
+    assert trace.steps[-1].step is Step.CUT
+    assert "smallest cut" in str(trace)
+    assert trace.watched

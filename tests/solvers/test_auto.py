@@ -1,0 +1,154 @@
+"""Whichever solver is asked, the answer is an optimum; and the one that is asked is soon the fastest."""
+
+from __future__ import annotations
+
+import math
+import time
+from random import Random
+from typing import Any
+
+import exact
+import numpy as np
+import pytest
+from hypothesis import given
+from strategies import entity_relation, small_problems
+
+from hasten.errors import SolverError, SolverTooSmall
+from hasten.model.problem import Problem
+from hasten.model.schema import Schema
+from hasten.model.solution import Solution, Status
+from hasten.solvers import available_solvers, make_solver
+from hasten.solvers.auto import FIRST, AutoSolver, Record
+from hasten.solvers.base import answer
+from hasten.speedup.predictor import Speedup
+
+AUTO = make_solver("auto")
+
+
+class Fake:
+    """A solver that takes a while: solves if it has the time, and says what it was given."""
+
+    interruptible = True
+
+    def __init__(self, name: str, seconds: float, error: Exception | None = None) -> None:
+        self.name, self.seconds, self.error = name, seconds, error
+        self.given: list[tuple[float | None, Any]] = []
+
+    def solve(self, problem: Problem, time_limit: float | None = None, start: Any = None) -> Solution:
+        self.given.append((time_limit, start))
+        if self.error is not None:
+            raise self.error
+        if time_limit is not None and time_limit < self.seconds:
+            time.sleep(min(time_limit, 0.01))
+            return answer(problem, Status.TIME_LIMIT, np.zeros(problem.n_variables, dtype=np.int64), bound=-50.0)
+        time.sleep(self.seconds)
+        return answer(problem, Status.SOLVED, np.ones(problem.n_variables, dtype=np.int64))
+
+
+def auto_of(*fakes: Fake) -> AutoSolver:
+    auto = AutoSolver(solvers=["highs"])
+    auto.solvers = tuple(fake.name for fake in fakes)
+    auto._made = {fake.name: fake for fake in fakes}  # type: ignore[misc]
+    return auto
+
+
+def coins(n: int = 3) -> Problem:
+    schema = Schema()
+    coin = schema.variable("coin", ["tails", "heads"])
+    shape = schema.structure()
+    for _ in range(n):
+        shape.add(coin)
+    return shape.problem([[0.0, -1.0]] * n)
+
+
+@given(small_problems())
+def test_the_answer_is_the_optimum_whoever_gives_it(problem: Problem) -> None:
+    found, optimum = AUTO.solve(problem), exact.optimum(problem)
+    assert found.status.optimal
+    assert found.cost == (math.inf if optimum == math.inf else pytest.approx(float(optimum), abs=1e-6))
+
+
+def test_the_fastest_is_asked_first_and_others_only_where_there_is_time_to_spare() -> None:
+    record = Record(["slow", "fast", "other"])
+    assert record.ranked() == ["slow", "fast", "other"]
+    assert record.rival(Random(0), {"fast"}) is None  # nothing is known yet
+    record.took("slow", 1.0, solved=True, rival=False)
+    assert record.ranked() == ["slow", "fast", "other"]
+    assert record.rival(Random(0), {"fast"}) is None  # it would take more than a small share
+    for _ in range(100):
+        record.took("slow", 1.0, solved=True, rival=False)
+    rival = record.rival(Random(0), {"fast", "other"})
+    assert rival is not None
+    assert rival[0] in ("fast", "other")
+    assert 1.0 < rival[1] < 2.0
+    record.took("fast", 0.1, solved=True, rival=True)
+    assert record.ranked()[0] == "fast"
+    record.took("other", 0.3, solved=False, rival=True)
+    assert record.ranked() == ["fast", "other", "slow"]
+    assert record.seconds["other"] == 0.6
+    assert record.trying == pytest.approx(0.4)
+
+
+def test_one_that_takes_too_long_hands_its_labelling_to_the_next() -> None:
+    slow, fast = Fake("gurobi", 3 * FIRST), Fake("highs", 0.0)
+    auto = auto_of(slow, fast)
+    found = auto.solve(coins())
+    assert found.status is Status.SOLVED
+    assert found.cost == -3.0
+    assert slow.given == [(FIRST, None)]
+    assert fast.given[0][1].tolist() == [0, 0, 0]
+    assert auto.record(found.problem.graph).ranked()[0] == "highs"
+    auto.solve(coins())
+    assert len(slow.given) == 1  # the other one is asked at once now
+    assert auto.calls == {"gurobi": 1, "highs": 2}
+
+
+def test_one_that_cannot_is_passed_over_and_if_none_can_that_is_said() -> None:
+    small, fine = Fake("gurobi", 0.0, SolverTooSmall("too large")), Fake("highs", 0.0)
+    auto = auto_of(small, fine)
+    assert [auto.solve(coins()).cost for _ in range(3)] == [-3.0] * 3
+    assert len(small.given) == 1
+    with pytest.raises(SolverTooSmall, match="too large"):
+        auto_of(small).solve(coins())
+
+
+def test_time_limits_are_kept_and_what_was_found_is_returned() -> None:
+    auto = auto_of(Fake("gurobi", 100.0), Fake("highs", 100.0))
+    started = time.monotonic()
+    found = auto.solve(coins(), 0.05, np.array([1, 0, 0]))
+    assert time.monotonic() - started < FIRST
+    assert (found.status, found.cost, found.bound) == (Status.TIME_LIMIT, -1.0, -50.0)
+
+
+def test_others_are_tried_now_and_then_and_the_seed_says_which() -> None:
+    def asked(seed: int) -> dict[str, int]:
+        auto = auto_of(Fake("gurobi", 0.0005), Fake("highs", 10.0), Fake("toulbar2", 10.0))
+        auto._random = Random(seed)
+        for _ in range(200):
+            auto.solve(coins())
+        return dict(auto.calls)
+
+    calls = asked(0)
+    assert calls["gurobi"] == 200
+    assert 0 < calls["highs"] + calls["toulbar2"] < 20
+
+
+def test_a_speedup_counts_whom_it_asked() -> None:
+    shape = entity_relation(9)
+    speedup = Speedup(shape.schema, solver="auto", max_nodes=0)
+    batch = shape.batch(np.random.default_rng(0).normal(size=(3, shape.n_labels)))
+    answers = speedup.predict(batch)
+    counters = speedup.counters
+    asked = counters.to_highs + counters.to_gurobi + counters.to_toulbar2 + counters.to_cpsat
+    assert asked >= counters.solver_calls > 0
+    assert "; asked " in str(counters)
+    assert answers.cost == pytest.approx(Speedup(shape.schema).predict(batch).cost)
+
+
+def test_what_it_may_choose_from_is_checked() -> None:
+    assert available_solvers()["auto"]
+    with pytest.raises(SolverError, match="chooses from"):
+        make_solver("auto", solvers=["brute"])
+    with pytest.raises(SolverError, match="chooses from"):
+        make_solver("auto", solvers=[])
+    assert make_solver("auto", solvers=["highs"]).solve(coins()).cost == -3.0
