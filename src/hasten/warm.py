@@ -21,6 +21,7 @@ from hasten.learning.perceptron import Pace, Perceptron
 from hasten.learning.tables import Changing
 from hasten.model.batch import Batch
 from hasten.model.problem import Problem
+from hasten.model.schema import Schema
 from hasten.proof.certifier import Certifier
 from hasten.search.beam import BeamSearch, greedy
 from hasten.search.constrained import ConstrainedSearch
@@ -91,12 +92,24 @@ def _search_lazily(problem: Problem) -> None:
 def _prove(problem: Problem) -> None:
     """Looks, then goes on with every step, on costs that looking does not settle; then on many at a time."""
     Certifier()(_noise(problem, 64))
+    Certifier()(_counted())
     for seed in range(20):
         costs = np.random.default_rng(seed).normal(size=problem.cost.size)
         report = Certifier().report(problem.structure.batch(costs[None]))
         if report.step.max() > 2:
             Certifier(max_join=0)(problem.structure.batch(costs[None]))
             return
+
+
+def _counted() -> Problem:
+    """Returns a chain whose rule is in the way of its cheapest labels."""
+    schema = Schema()
+    tag = schema.variable("tag", ["yes", "no"])
+    follow = schema.factor("follow", before=tag, after=tag).cost(0.5, before="yes", after="no")
+    shape = schema.structure()
+    shape.connect(follow, before=shape.add(tag), after=shape.add(tag))
+    shape.rule("one", [(0, "yes"), (1, "yes")], at_least=1)
+    return shape.problem([[1.0, 0.0], [1.0, 0.0]])
 
 
 def _learn(problem: Problem) -> None:
