@@ -95,6 +95,7 @@ def _search_lazily(problem: Problem) -> None:
 def _prove(problem: Problem) -> None:
     """Looks, then goes on with every step, on costs that looking does not settle; then on many at a time."""
     Certifier()(_noise(problem, 64))
+    Certifier()(_counted())
     for seed in range(20):
         costs = np.random.default_rng(seed).normal(size=problem.cost.size)
         report = Certifier().report(problem.structure.batch(costs[None]))
@@ -115,6 +116,17 @@ def _cut() -> None:
             if other >= 0:
                 shape.connect(same, one=other, other=v)
     Certifier()(shape.problem(np.random.default_rng(0).normal(size=shape.n_labels)))
+
+
+def _counted() -> Problem:
+    """Returns a chain whose rule is in the way of its cheapest labels."""
+    schema = Schema()
+    tag = schema.variable("tag", ["yes", "no"])
+    follow = schema.factor("follow", before=tag, after=tag).cost(0.5, before="yes", after="no")
+    shape = schema.structure()
+    shape.connect(follow, before=shape.add(tag), after=shape.add(tag))
+    shape.rule("one", [(0, "yes"), (1, "yes")], at_least=1)
+    return shape.problem([[1.0, 0.0], [1.0, 0.0]])
 
 
 def _learn(problem: Problem) -> None:

@@ -199,6 +199,15 @@ def leftovers(draw: Random) -> Described:
     return described
 
 
+def counted(draw: Random) -> Described:
+    """Draws chains and trees under rules that count: small whole weights, limits around what some labelling has."""
+    most, number = draw.choice((2, 6)), draw.choice((lambda _: 1.0, lambda draw: float(draw.randint(-2, 3))))
+    described = _graph(draw, lambda n: [(v, draw.randrange(max(0, v - most), v)) for v in range(1, n)], 9)
+    for _ in range(draw.randint(1, 3)):
+        _add_rule(draw, described, number)
+    return described
+
+
 FAMILIES: dict[str, Callable[[Random], Described]] = {
     draws.__name__: draws
     for draws in (
@@ -213,6 +222,7 @@ FAMILIES: dict[str, Callable[[Random], Described]] = {
         cliques,
         roles,
         leftovers,
+        counted,
     )
 }
 
@@ -278,10 +288,10 @@ def _with_rest(draw: Random, described: Described, number: Number, n_rules: int,
     return described
 
 
-def _add_rule(draw: Random, described: Described) -> None:
+def _add_rule(draw: Random, described: Described, weight: Number | None = None) -> None:
     """Adds a rule, for the schema, the structure or the problem, that some labelling meets or misses by a little."""
     kinds, variables = described["kinds"], described["variables"]
-    weight = draw.choice(WEIGHTS)
+    weight = weight or draw.choice(WEIGHTS)
     labels = [draw.randrange(kinds[k]) for k in variables]
     if not variables or draw.random() < 0.25:
         counted = draw.sample(range(len(kinds)), draw.randint(1, len(kinds)))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from hasten.jit import inlined_kernel, open_kernel
+from hasten.jit import inlined_kernel, kernel, open_kernel
 
 EPS = 2.220446049250313e-16  # of float64: what rounding scales with
 SLACK = 1e-6  # how far, relatively, a row may be from its limit and still hold: the solvers' own tolerance
@@ -34,3 +34,17 @@ def allowance(cost: float, size: float) -> float:
 def is_proved(cost: float, bound: float, size: float) -> bool:
     """Whether a cost is an optimum, given a lower bound on it and the size of its terms."""
     return cost < np.inf and cost - bound <= allowance(cost, size)
+
+
+@inlined_kernel
+def is_closed(cost: float, bound: float, size: float, gap: float) -> bool:
+    """Whether a bound proves a cost, or leaves no more than a gap in which there is nothing (`whole_gap`)."""
+    return is_proved(cost, bound, size) or cost - bound <= gap
+
+
+@kernel
+def prune_above(best_cost: float, size: float, margin: float) -> float:
+    """Returns the bound from which on a part of the tree cannot hold a better labelling worth having."""
+    if best_cost == np.inf:
+        return np.inf
+    return best_cost - FINE * allowance(best_cost, size) - margin

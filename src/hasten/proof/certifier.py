@@ -347,7 +347,7 @@ def _seconds(effort: Effort) -> float:
 
 def n_loaded() -> int:
     """Returns how many of the drivers that prove were loaded or compiled: where that changed, time tells nothing."""
-    drivers = look_at_some, eliminate_some, eliminate_alike, certify_some
+    drivers = look_at_some, eliminate_some, eliminate_alike, count_some, certify_some
     return sum(len(getattr(driver, "overloads", ())) for driver in drivers)
 
 
@@ -360,4 +360,5 @@ def _load_kernels() -> None:
         messages, reduced = Messages(NOTHING, *NO_SUMS), np.zeros((0, 2), dtype=np.int64)
         eliminate_some(batch.arrays, reduced, none, proofs)
         eliminate_alike(batch.arrays, reduced, none, proofs)
+        count_some(batch.arrays, none, none, proofs)
         certify_some(batch.arrays, reduced, messages, Certifier()._effort, none, proofs, UNWATCHED)

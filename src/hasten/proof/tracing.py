@@ -21,6 +21,8 @@ from hasten.kernels.proof.branch import FINISHED, cheapest_untried, dive
 from hasten.kernels.proof.cut import cut_one
 from hasten.kernels.proof.outcome import INFEASIBLE
 from hasten.kernels.score import total_cost
+from hasten.kernels.tally import Tally
+from hasten.kernels.tally import count as tally_rules
 from hasten.kernels.watching import Watcher, uncompiled
 from hasten.model.elimination import Reduction
 from hasten.model.problem import Problem
@@ -91,6 +93,7 @@ class ProofRecorder:
             m.mend: self.mend,
             m.update: self.update,
             eliminate: self.eliminate,
+            tally_rules: self.count,
             c.put_back: self.put_back,
             cut_one: self.cut,
             d.prove: self.prove,
@@ -210,6 +213,20 @@ class ProofRecorder:
             )
             self.write(Step.ELIMINATE, f"{text}{count(len(kept), 'variable')}.")
         return constant
+
+    def count(self, call: Watcher, tally: Tally, *rest: Any) -> Any:
+        """Variables are minimised out, and what rules count is carried along."""
+        if tally.size[0] > self.work // 8:  # each number is looked at for some labels
+            raise EnoughError
+        least = call(tally, *rest)
+        n, n_states = count(tally.order.size, "variable"), count(tally.holds.size, "state")
+        text = f"All {n} were minimised out again, with what the rules count told apart: {n_states}. "
+        if least == math.inf:
+            self.write(Step.ELIMINATE, f"{text}No labelling keeps all rules.")
+        else:
+            self.bound = max(self.bound, float(least))
+            self.write(Step.ELIMINATE, f"{text}The least cost with all rules kept is {amount(least)}.")
+        return least
 
     def put_back(self, call: Watcher, *args: Any) -> Any:
         """The eliminated variables get their labels."""

@@ -24,7 +24,7 @@ from hasten.kernels.proof.dual import Dual, copy_labels, decode, factor_minimum,
 from hasten.kernels.proof.watch import stopped
 from hasten.kernels.rows import in_reach, rows_hold, start_ranges, weight_in
 from hasten.kernels.score import total_cost
-from hasten.kernels.tolerance import EPS, FINE, allowance
+from hasten.kernels.tolerance import EPS, prune_above
 from hasten.support.arrays import FloatArray, IntArray
 
 FINISHED, LIMIT = 0, 1
@@ -36,6 +36,7 @@ class Known(NamedTuple):
     best: IntArray  # (V,) the best labelling so far: a better one replaces it
     size: float  # of the terms (`look`)
     rounding: float  # how far it can put a sum of them off
+    gap: float = 0.0  # that is empty below a cost (`whole_gap`); 0: none is
 
 
 class Tree(NamedTuple):
@@ -67,11 +68,11 @@ class Tree(NamedTuple):
 
 
 @kernel
-def prune_above(best_cost: float, size: float, margin: float) -> float:
-    """Returns the bound from which on a part of the tree cannot hold a better labelling worth having."""
-    if best_cost == np.inf:
-        return np.inf
-    return best_cost - FINE * allowance(best_cost, size) - margin
+def prune_from(best_cost: float, known: Known, off: float) -> float:
+    """Returns the bound from which on parts are pruned; `off` is how far the rounding of messages can put one off."""
+    if known.gap > 0.0:  # what is pruned costs no less than the best
+        return best_cost - known.gap + 2.0 * off
+    return prune_above(best_cost, known.size, known.rounding - off)
 
 
 @kernel
@@ -215,14 +216,13 @@ def dive(
     graph, cost, table = instance
     if not prepare(graph, cost, table, dual, tree):
         return FINISHED, best_cost, 1
-    margin = known.rounding - message_rounding(graph, dual)  # whoever calls knows of the one, not of the other
-    level, n_nodes = 0, 1
+    off, level, n_nodes = message_rounding(graph, dual), 0, 1
     bound, chosen = assess(graph, tree, 0)
     if chosen < 0:  # no variables
         if rows_hold(graph, tree.labels):
             best_cost = min(best_cost, total_cost(graph, cost, table, tree.labels))
         return FINISHED, best_cost, 1
-    if bound >= prune_above(best_cost, known.size, margin):
+    if bound >= prune_from(best_cost, known, off):
         return FINISHED, best_cost, 1
     tree.chosen[0], tree.label[0] = chosen, -1
     tree.free[chosen] = False
@@ -239,7 +239,7 @@ def dive(
             if not possible:
                 continue
             bound, chosen = assess(graph, tree, level + 1)
-            if bound >= prune_above(best_cost, known.size, margin):
+            if bound >= prune_from(best_cost, known, off):
                 continue
             if chosen < 0:
                 value = total_cost(graph, cost, table, tree.labels)
@@ -360,7 +360,7 @@ def branch(
             possible = possible and sweep(graph, table, s % 2 == 0, dual)
         if not possible:
             continue
-        if safe_bound(graph, cost, table, dual) >= prune_above(best_cost, known.size, known.rounding):
+        if safe_bound(graph, cost, table, dual) >= prune_from(best_cost, known, 0.0):
             continue
         if decode(graph, table, dual, tree.labels):
             value = total_cost(graph, cost, table, tree.labels)

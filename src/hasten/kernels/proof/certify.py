@@ -10,7 +10,7 @@ from hasten.jit import driver, grid, inlined_kernel, keep, kernel, part, split
 from hasten.kernels.eliminate import Plan, eliminate, plan_at, restore
 from hasten.kernels.layout import BatchArrays, Graph, Instance, graph_at, graph_of, instance_of, labels_of
 from hasten.kernels.proof import dual as d
-from hasten.kernels.proof.branch import FINISHED, LIMIT, Known, Tree, branch, dive, prune_above
+from hasten.kernels.proof.branch import FINISHED, LIMIT, Known, Tree, branch, dive
 from hasten.kernels.proof.look import OVERFLOW, cheapest, rounding
 from hasten.kernels.proof.multipliers import MAX_COUNT
 from hasten.kernels.proof.outcome import (
@@ -33,9 +33,10 @@ from hasten.kernels.proof.outcome import (
     Proofs,
 )
 from hasten.kernels.proof.watch import stopped
+from hasten.kernels.proof.whole import whole_gap
 from hasten.kernels.rows import rows_hold
 from hasten.kernels.score import total_cost
-from hasten.kernels.tolerance import is_proved
+from hasten.kernels.tolerance import is_proved, prune_above
 from hasten.support.arrays import FloatArray, IntArray
 from hasten.support.clock import ALL, AT
 
@@ -98,13 +99,16 @@ def certify(
         return INFEASIBLE, np.inf, np.inf, ELIMINATE, 0, 0
     for at in range(small.first[1]):  # as a part of the costs, so that what is left costs what the whole does
         scratch.cost[at] += constant
-    left, known = Instance(small, scratch.cost, scratch.work), Known(scratch.kept, size, slip)
+    gap = whole_gap(instance, size, slip)
+    left, known = Instance(small, scratch.cost, scratch.work), Known(scratch.kept, size, slip, gap)
     d.start_dual(small, scratch.cost, start, scratch.dual)
     few, max_nodes = effort.first_sweeps, effort.max_nodes
     if small.row_low.size:
         few, max_nodes = effort.row_sweeps, nodes_with_rows(small, effort)
     few = min(few, effort.max_sweeps) if max_nodes else effort.max_sweeps
-    outcome, least, bound, n_sweeps = d.prove(left, few, scratch.dual, scratch.kept, best_cost, scratch.trial, size)
+    outcome, least, bound, n_sweeps = d.prove(
+        left, few, scratch.dual, scratch.kept, best_cost, scratch.trial, size, gap
+    )
     step, ended, n_nodes = SWEEP, LIMIT, 0
     if outcome == OPEN and max_nodes > 0:
         step = BRANCH
@@ -112,7 +116,7 @@ def certify(
         ended, least, n_nodes = dive(left, scratch.dual, scratch.tree, nodes, least, known)
     if outcome == OPEN and ended == LIMIT and effort.max_sweeps > n_sweeps:
         few = effort.max_sweeps - n_sweeps
-        outcome, least, higher, more = d.prove(left, few, scratch.dual, scratch.kept, least, scratch.trial, size)
+        outcome, least, higher, more = d.prove(left, few, scratch.dual, scratch.kept, least, scratch.trial, size, gap)
         bound, n_sweeps = max(bound, higher), n_sweeps + more
     if outcome == INFEASIBLE:
         return INFEASIBLE, np.inf, np.inf, step, n_sweeps, n_nodes
@@ -123,10 +127,12 @@ def certify(
         )
         n_nodes += more
     bound -= slip
+    if gap > 0.0:
+        bound = np.ceil(bound)
     if ended == FINISHED:
         if least == np.inf:
             return INFEASIBLE, np.inf, np.inf, step, n_sweeps, n_nodes
-        bound = max(bound, prune_above(least, size, 2.0 * slip))
+        bound = max(bound, least if gap > 0.0 else prune_above(least, size, 2.0 * slip))
     if least < best_cost:
         best_cost = put_back(instance, plan, scratch, labels, best_cost)
     return settle(best_cost, bound, size, step, n_sweeps, n_nodes)

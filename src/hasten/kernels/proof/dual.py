@@ -26,7 +26,7 @@ from hasten.kernels.proof.outcome import INFEASIBLE, OPEN, PROVED
 from hasten.kernels.proof.watch import stopped
 from hasten.kernels.rows import breaks_row, narrow, rows_hold, start_ranges
 from hasten.kernels.score import total_cost
-from hasten.kernels.tolerance import EPS, FINE, allowance, is_proved
+from hasten.kernels.tolerance import EPS, FINE, allowance, is_closed
 from hasten.support.arrays import FloatArray, IntArray
 
 FEW = 8  # variables that are searched faster than better messages are found
@@ -349,13 +349,14 @@ def prove(
     best_cost: float,
     trial: IntArray,
     size: float,
+    gap: float = 0.0,
 ) -> tuple[int, float, float, int]:
     """Sweeps until the best labelling is proved, or cannot be in time.
 
     `labels` holds the best labelling so far, of `best_cost` (inf: none); a better one that is decoded replaces
-    it. `size` is that of the terms (`look`). Returns the outcome, the cost of the best labelling, the
-    bound and the number of sweeps. It gives up once the last sweep's gain, even if repeated by all sweeps left,
-    would not close the gap.
+    it. `size` is that of the terms (`look`), `gap` what is empty below a cost (`whole_gap`). Returns the outcome, the
+    cost of the best labelling, the bound and the number of sweeps. It gives up once the last sweep's gain, even if
+    repeated by all sweeps left, would not close the gap.
     """
     graph, cost, table = instance
     bound, before = -np.inf, -np.inf
@@ -370,9 +371,9 @@ def prove(
         quick = quick_bound(graph, dual)
         if quick == np.inf:
             return INFEASIBLE, np.inf, np.inf, n_sweeps
-        if is_proved(best_cost, quick, size):
+        if is_closed(best_cost, quick, size, gap):
             bound = max(bound, safe_bound(graph, cost, table, dual))
-            if is_proved(best_cost, bound, size):
+            if is_closed(best_cost, bound, size, gap):
                 return PROVED, best_cost, bound, n_sweeps
         if n_sweeps > 4 and (quick - before) * (max_sweeps - n_sweeps) < best_cost - quick and best_cost < np.inf:
             break

@@ -21,7 +21,7 @@ from hasten.jit import driver, grid, inlined_kernel, keep, kernel, part, split
 from hasten.kernels.eliminate import Plan, combine, eliminate, plan_at
 from hasten.kernels.layout import BatchArrays, Instance, graph_at, instance_of
 from hasten.kernels.proof import dual as d
-from hasten.kernels.proof.branch import Tree, assess, assign, message_rounding, next_label, prepare, prune_above, undo
+from hasten.kernels.proof.branch import Tree, assess, assign, message_rounding, next_label, prepare, undo
 from hasten.kernels.proof.certify import largest, numbers
 from hasten.kernels.proof.look import OVERFLOW, cheapest, rounding
 from hasten.kernels.proof.multipliers import MAX_COUNT
@@ -29,7 +29,7 @@ from hasten.kernels.proof.outcome import INFEASIBLE
 from hasten.kernels.proof.watch import stopped
 from hasten.kernels.rows import rows_hold
 from hasten.kernels.score import total_cost
-from hasten.kernels.tolerance import FINE, allowance
+from hasten.kernels.tolerance import FINE, allowance, prune_above
 from hasten.support.arrays import FloatArray, IntArray
 from hasten.support.clock import AT
 

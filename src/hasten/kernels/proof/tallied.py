@@ -6,6 +6,7 @@ import numpy as np
 
 from hasten.jit import driver, keep, split
 from hasten.kernels.layout import BatchArrays, instance_of, labels_of
+from hasten.kernels.proof.dual import copy_labels
 from hasten.kernels.proof.look import rounding
 from hasten.kernels.proof.outcome import (
     BEST,
@@ -55,9 +56,7 @@ def count_some(batch: BatchArrays, tallies: IntArray, problems: IntArray, proofs
             restored[v] = counted_labels[v]
         found = total_cost(graph, cost, table, restored)
         if found < values[BEST, p] and rows_hold(graph, restored):
-            mine = labels_of(batch, proofs.labels, p)
-            for v in range(graph.order.size):
-                mine[v] = restored[v]
+            copy_labels(restored, labels_of(batch, proofs.labels, p))
             values[BEST, p], facts[LABELS_BY, p] = found, ELIMINATE
         bound = min(bound - rounding(graph, values[SIZE, p]), values[BEST, p])
         values[BOUND, p] = max(bound, values[BOUND, p])
