@@ -268,6 +268,9 @@ def test_losses_and_labels_are_those_of_the_variables_that_users_see() -> None:
     assert augmented.total([1, 1, 0, 0]) == 2.0 - 4 * 0.5
     batch = shape.batch(np.zeros((2, 8))).augmented(np.array([*labels, *labels]), weight=0.5)
     assert batch[1].total([1, 1, 0, 0]) == 0.0
+    assert shape.problem(augmented.cost).total([1, 1, 0, 0]) == 0.0  # the costs of a problem make another one
+    with pytest.raises(ProblemError, match="9 costs for 8 labels"):
+        few_people().problem(np.zeros(9))
     with pytest.raises(ProblemError, match="5 labels for 4 variables"):
         problem.total([0, 0, 1, 1, 0])  # the indicator is nobody's business
 

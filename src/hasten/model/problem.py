@@ -255,13 +255,15 @@ def _flat_costs(structure: Structure, costs: Given, maximize: bool) -> FloatArra
     """Returns given costs, or scores, as one flat array of costs; those that do not fit the structure are an error."""
     if isinstance(costs, np.ndarray) and costs.ndim == 1 and costs.dtype.kind in "biuf":
         flat = np.array(costs, dtype=np.float64)
+        prices = structure.compiled.prices
+        if prices is not None and flat.size == structure.n_labels + prices.cost.size:
+            flat = flat[: structure.n_labels]  # the costs of another problem, with their prices
         _check_size(structure, flat)
     else:
-        flat = _joined_costs(structure, costs)
+        flat, prices = _joined_costs(structure, costs), structure.compiled.prices
     if maximize:
         np.negative(flat, out=flat)
     check_costs(structure, flat)
-    prices = structure.compiled.prices
     return flat if prices is None else np.append(flat, prices.cost)
 
 

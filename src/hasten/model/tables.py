@@ -73,12 +73,16 @@ def bring(structure: Structure, tables: Tables) -> tuple[Structure, FloatArray]:
         structure._ways.put(names, way)
     if way is not None:
         opened, slots = way
-        table = opened.graph.table.copy()
+        before: FloatArray = opened.graph.table
+        table = before
         for given, (kind, at, end, forbidden) in zip(tables.values(), slots, strict=True):
             flat = check_table(given, kind).ravel()
             if len(forbidden) and not np.isposinf(flat[forbidden]).all():
                 break
-            if at >= 0:
+            if at == 0 and end == before.size:  # it is the only one
+                table = flat.copy()
+            elif at >= 0:
+                table = before.copy() if table is before else table
                 table[at:end] = flat
         else:
             return opened, table

@@ -26,7 +26,7 @@ from hasten.programs.recognise import Recognised, recognise
 from hasten.programs.solving import Solving
 from hasten.programs.statement import Statement
 from hasten.solvers import Progress, Solver, check_solver
-from hasten.support.arrays import FloatArray, floats
+from hasten.support.arrays import FloatArray, all_finite, floats
 from hasten.support.checks import check_limit
 
 log = logging.getLogger(__name__)
@@ -293,7 +293,7 @@ class Program:
                 f"Got an objective of shape {c.shape} for {self.statement.n_columns} variables. Give a coefficient for "
                 "each, in the model's order (program.columns)."
             )
-        if not np.isfinite(c).all():
+        if not all_finite(c):
             at = int(np.flatnonzero(~np.isfinite(c))[0])
             raise ProgramError(f"The objective of {self.columns[at]!r} is {c[at]}. Give finite numbers.")
         return c
@@ -308,7 +308,7 @@ class Program:
                 f"Got objectives of shape {matrix.shape}; this needs (problems, {self.statement.n_columns}): a row for "
                 "each problem, with a coefficient for each variable of the model."
             )
-        if not np.isfinite(matrix).all():
+        if not all_finite(matrix):
             raise ProgramError("Some objectives are not finite. Give numbers.")
         return matrix
 
