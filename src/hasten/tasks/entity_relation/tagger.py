@@ -8,7 +8,6 @@ import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache, partial
-from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -44,7 +43,8 @@ from hasten.tasks.entity_relation.scoring.training import train_black_box
 from hasten.tasks.entity_relation.task import EntityRelationTask
 
 FORMAT = "hasten.tagger/1"
-CHUNK = 512  # sentences labelled together
+CHUNK = 512  # sentences labelled together, at most,
+CHUNK_VARIABLES = 50_000  # and their variables
 MAX_WORDS = 200_000  # words remembered between chunks
 MAX_NODES = 20_000  # of branching, before the solver is asked
 LEARNING_LIMIT = 2.0  # seconds for a sentence that is only learned from
@@ -167,8 +167,7 @@ class Tagger:
     def label(self, sentences: Iterable[Sentence]) -> Iterator[Labelled]:
         """Labels sentences, a chunk at a time; any number of them, in constant memory."""
         label = self.labeller()
-        stream = iter(sentences)
-        while chunk := list(islice(stream, CHUNK)):
+        for chunk in chunks(sentences):
             yield from label(chunk)
 
     def labeller(self) -> Callable[[Sequence[Sentence]], Iterator[Labelled]]:
@@ -292,6 +291,19 @@ _SETTINGS = forms.record(
 
 def _part(tensors: Tensors, prefix: str) -> Tensors:
     return {name.removeprefix(prefix): tensor for name, tensor in tensors.items() if name.startswith(prefix)}
+
+
+def chunks(sentences: Iterable[Sentence]) -> Iterator[list[Sentence]]:
+    """Yields sentences in groups that fit into memory, however many spans they have."""
+    chunk, n_variables = list[Sentence](), 0
+    for sentence in sentences:
+        chunk.append(sentence)
+        n_variables += len(sentence.spans) ** 2
+        if len(chunk) == CHUNK or n_variables >= CHUNK_VARIABLES:
+            yield chunk
+            chunk, n_variables = [], 0
+    if chunk:
+        yield chunk
 
 
 def better_guided(width: int, weights: FloatArray, held: Batch, answers: Solutions) -> BeamSearch:
