@@ -27,7 +27,7 @@ from hasten.speedup.calibration import Calibration, calibrate, disagreeing, prob
 from hasten.speedup.gated import GatedSearch
 from hasten.speedup.mode import TextMode
 from hasten.support import forms
-from hasten.support.arrays import FloatArray, IntArray
+from hasten.support.arrays import IntArray
 from hasten.support.checks import check_limit, check_number, check_width
 from hasten.support.files import output_directory
 from hasten.support.progress import Tell, tell_nobody
@@ -144,7 +144,8 @@ class Tagger:
         learner = Learner(width, enforce=False, seed=seed, progress=False)
         learner.fit(batch.select(np.arange(cut)), answers.labels[: batch.variable_at[cut]])
         held = np.arange(cut, len(batch))
-        search = better_guided(width, learner.weights, batch.select(held), answers.select(held))
+        learned, plain = BeamSearch(width, learner.weights), BeamSearch(width)
+        search = better_of(learned, plain, batch.select(held), answers.select(held))
         heuristic = learner.heuristic
         if search.weights is None:
             heuristic = replace(heuristic, weights=np.zeros_like(learner.weights))
@@ -306,9 +307,8 @@ def chunks(sentences: Iterable[Sentence]) -> Iterator[list[Sentence]]:
         yield chunk
 
 
-def better_guided(width: int, weights: FloatArray, held: Batch, answers: Solutions) -> BeamSearch:
-    """Returns the search with these weights, or the one without any, if that agrees with more of the answers."""
-    learned, plain = BeamSearch(width, weights), BeamSearch(width)
+def better_of(learned: BeamSearch, plain: BeamSearch, held: Batch, answers: Solutions) -> BeamSearch:
+    """Returns the learned search, unless the plain one agrees with more of the answers."""
     wrong = [int(disagreeing(search(held), answers).sum()) for search in (learned, plain)]
     return plain if wrong[1] < wrong[0] else learned
 
