@@ -101,7 +101,7 @@ def compare_searches(
     source: Source | None, *, seed: int = 0, quick: bool = False, report: Report = print
 ) -> dict[str, Any]:
     """Compares searches with Vowpal Wabbit's on time a sentence and on accuracy against the gold labels."""
-    name = "synthetic news" if source is None else "the corpus"
+    title = "synthetic news" if source is None else "the corpus"
     source = source or Source.made_up(300 if quick else 1500, seed)
     train, test, task = source.train, source.test, source.task
     truth = [gold(sentence, task.entity_labels, task.relation_labels, lost=True) for sentence in test]
@@ -145,7 +145,7 @@ def compare_searches(
     if task is TASK:
         rows += vowpal_wabbit(train, test, truth, quick, report)
     entities = f"{text.n_entities.mean():.1f} entities each"
-    about = f"{name}, {len(train)} sentences to train and {n} to test, {entities}"
+    about = f"{title}, {len(train)} sentences to train and {n} to test, {entities}"
     return {"about": about, "rows": rows}
 
 
