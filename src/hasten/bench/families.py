@@ -131,11 +131,13 @@ def _stack(shape: Structure, costs: Iterable[FloatArray]) -> list[Problem]:
     return [shape.problem(row) for row in costs]
 
 
-def sentence_problems(n_entities: Sequence[int] | IntArray, costs: FloatArray) -> list[Problem]:
+def sentence_problems(
+    n_entities: Sequence[int] | IntArray, costs: FloatArray, task: EntityRelationTask = TASK
+) -> list[Problem]:
     """Returns a problem for each sentence, given the flat costs of all of them."""
     problems, at = [], 0
     for n in map(int, n_entities):
-        shape = TASK.structure(n)
+        shape = task.structure(n)
         problems.append(shape.problem(costs[at : at + shape.n_labels]))
         at += shape.n_labels
     return problems

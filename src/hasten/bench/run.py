@@ -12,7 +12,7 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -24,6 +24,9 @@ from hasten.kernels.tolerance import TOLERANCE
 from hasten.model.problem import Problem
 from hasten.support.environment import describe_machine
 from hasten.support.files import write_whole
+
+if TYPE_CHECKING:
+    from hasten.bench.text import Source
 
 Report = Callable[[str], None]
 
@@ -110,7 +113,7 @@ def main(
     peers: Sequence[str] | None = None,
     n: int | None = None,
     out: Path | None = Path("results/peers"),
-    corpus: Path | None = None,
+    corpus: Source | None = None,
     *,
     quick: bool = False,
     seed: int = 0,
@@ -120,7 +123,7 @@ def main(
     """Measures, prints tables, and writes `peers.json`, `peers.md` and plots into the directory `out`.
 
     None stands for the default: all families, their own sizes, all peers. `corpus` adds the family "corpus",
-    the test sentences of a labelled corpus with the costs of a model trained on the rest. `text` says whether
+    the test sentences of a labelled corpus with the costs of models trained on the others. `text` says whether
     to compare searches with Vowpal Wabbit's (by default if there is a corpus, or in a full run).
     """
     from hasten.bench import plots, tables
@@ -138,7 +141,7 @@ def main(
     if corpus is not None:
         from hasten.bench.text import corpus_problems
 
-        for name, problems in corpus_problems(corpus, seed).items():
+        for name, problems in corpus_problems(corpus).items():
             sources.append((name, 0, problems if n is None and not quick else problems[: settings.n]))
     measurements = measure_all(jobs, sources, names, settings, report)
     compared = None

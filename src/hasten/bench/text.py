@@ -3,7 +3,8 @@
 Vowpal Wabbit has the same task (`--search_task entity_relation`), learned from gold labels by imitation: it
 labels entities and then relations greedily, with the argument constraints enforced. It is given the features
 that our model has, extracted and written out beforehand. It knows one relation a pair, so it is given, and
-both are judged by, the relations from the earlier entity to the later.
+both are judged by, the relations from the earlier entity to the later. It knows the paper's labels and no others: on a
+corpus that has labels of its own, our searches are compared with each other.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ import math
 import tempfile
 import time
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from functools import partial
 from itertools import combinations, pairwise
 from pathlib import Path
@@ -20,6 +22,7 @@ from typing import Any
 import numpy as np
 
 from hasten.bench.families import TASK, sentence_problems
+from hasten.errors import CorpusError
 from hasten.jit import driver
 from hasten.model.batch import Batch
 from hasten.model.problem import Problem
@@ -28,8 +31,9 @@ from hasten.proof.certifier import Certifier
 from hasten.search.beam import FORCED, BeamSearch, greedy
 from hasten.support.arrays import IntArray
 from hasten.support.progress import tell_nobody
+from hasten.tasks.entity_relation.data.corpora import Corpora
 from hasten.tasks.entity_relation.data.corpus import Sentence, split
-from hasten.tasks.entity_relation.data.formats import read_corpus
+from hasten.tasks.entity_relation.data.split import Split, parts_of
 from hasten.tasks.entity_relation.data.synthetic import generate
 from hasten.tasks.entity_relation.names import Training
 from hasten.tasks.entity_relation.scoring import native
@@ -37,6 +41,7 @@ from hasten.tasks.entity_relation.scoring.features import MAX_FEATURES, variable
 from hasten.tasks.entity_relation.scoring.gold import gold
 from hasten.tasks.entity_relation.scoring.text import Text, intern
 from hasten.tasks.entity_relation.scoring.training import N_BUCKETS, train_black_box
+from hasten.tasks.entity_relation.task import EntityRelationTask
 
 # Vowpal Wabbit's numbers of the labels.
 VW_ENTITY = {"none": 1, "person": 2, "organization": 3, "location": 4}
@@ -48,32 +53,61 @@ NO_RELATION = len(RELATIONS) - 1
 Report = Callable[[str], None]
 
 
-def corpus_problems(path: Path, seed: int = 0) -> dict[str, list[Problem]]:
+@dataclass(frozen=True, slots=True)
+class Source:
+    """A labelled corpus: who trains and who tests, and the task that its labels make."""
+
+    train: Sequence[Sentence]
+    test: Sequence[Sentence]
+    task: EntityRelationTask = TASK
+
+    @classmethod
+    def of(
+        cls,
+        corpora: Corpora,
+        lists: Split | None = None,
+        *,
+        induce: bool | None = None,
+        no_relation: str | None = None,
+        seed: int = 0,
+    ) -> Source:
+        """Returns the corpus as files or lists divide it, or drawn; labels that the paper lacks are its own."""
+        if lists is not None and corpora.files is not None:
+            raise CorpusError("The test sentences come in a file of their own. Leave out --split, or that file.")
+        parts = parts_of(corpora.labelled, lists or corpora.files, seed)
+        train, test = ([corpora.labelled[n] for n in numbers] for numbers in (parts.train, parts.test))
+        task = EntityRelationTask.fitting(corpora.labelled, induce=induce, no_relation=no_relation)
+        if not task.is_papers:
+            task = EntityRelationTask.induced(train, no_relation=no_relation)
+        return cls(train, test, TASK if task.is_papers and no_relation is None else task)
+
+    @classmethod
+    def made_up(cls, n: int, seed: int) -> Source:
+        """Returns synthetic news, its sentences with relations."""
+        return cls(*split([sentence for sentence in generate(n, seed) if sentence.relations], 0.7, seed))
+
+
+def corpus_problems(source: Source) -> dict[str, list[Problem]]:
     """Returns the test sentences of a corpus with the costs of two models, trained on the other sentences."""
-    train, test = read_split(path, seed)
-    text = intern(test)
+    text = intern(source.test)
     found = {}
     for training in Training:
-        scorer = train_black_box(training, train, TASK, seed=0, tell=tell_nobody)
-        found[f"corpus {training}"] = sentence_problems(text.n_entities, scorer.costs(text)[0])
+        scorer = train_black_box(training, source.train, source.task, seed=0, tell=tell_nobody)
+        found[f"corpus {training}"] = sentence_problems(text.n_entities, scorer.costs(text)[0], source.task)
     return found
 
 
-def read_split(path: Path | None, seed: int, n: int = 1500) -> tuple[list[Sentence], list[Sentence]]:
-    """Returns sentences with relations to train and to test on; synthetic news without a corpus."""
-    sentences = generate(n, seed) if path is None else read_corpus(path)
-    return split([sentence for sentence in sentences if sentence.relations], 0.7, seed)
-
-
 def compare_searches(
-    path: Path | None, *, seed: int = 0, quick: bool = False, report: Report = print
+    source: Source | None, *, seed: int = 0, quick: bool = False, report: Report = print
 ) -> dict[str, Any]:
     """Compares searches with Vowpal Wabbit's on time a sentence and on accuracy against the gold labels."""
-    train, test = read_split(path, seed, 300 if quick else 1500)
-    truth = [gold(sentence, ENTITIES, RELATIONS) for sentence in test]
-    text, scorer = intern(test), train_black_box(Training.STRUCTURED, train, TASK, seed=0, tell=tell_nobody)
+    title = "synthetic news" if source is None else "the corpus"
+    source = source or Source.made_up(300 if quick else 1500, seed)
+    train, test, task = source.train, source.test, source.task
+    truth = [gold(sentence, task.entity_labels, task.relation_labels, lost=True) for sentence in test]
+    text, scorer = intern(test), train_black_box(Training.STRUCTURED, train, task, seed=0, tell=tell_nobody)
     n = len(test)
-    batch = TASK.batch(text.n_entities, scorer.costs(text)[0])
+    batch = task.batch(text.n_entities, scorer.costs(text)[0])
     searches: dict[str, Any] = {
         "greedy": greedy(),
         "beam 1": BeamSearch(1),
@@ -85,7 +119,7 @@ def compare_searches(
         found = split_labels(batch, search(batch).labels)
 
         def from_text(read: Text = text, search: Any = search) -> None:
-            search(TASK.batch(read.n_entities, scorer.costs(read)[0]))
+            search(task.batch(read.n_entities, scorer.costs(read)[0]))
 
         for what, run in (
             ("costs given", partial(search, batch)),
@@ -93,12 +127,12 @@ def compare_searches(
             ("from words", lambda run=from_text: run(intern(test))),
         ):
             row = {"name": f"hasten {name}, {what}", "microseconds": 1e6 * best_time(run) / n}
-            rows.append({**row, **judge(truth, found)})
+            rows.append({**row, **judge(truth, found, task)})
     lazy = BeamSearch(1, theta=FORCED)
 
     def skipping(read: Text = text) -> Solutions:
         empty = np.zeros(scorer.cost_at(read)[-1])
-        return native.search(scorer, read, TASK.batch(read.n_entities, empty), lazy)
+        return native.search(scorer, read, task.batch(read.n_entities, empty), lazy)
 
     found = split_labels(batch, skipping().labels)
     for what, search_all in (
@@ -107,11 +141,11 @@ def compare_searches(
     ):
         each = 1e6 * best_time(search_all) / n
         row = {"name": f"hasten beam 1, skipping costs, {what}", "microseconds": each}
-        rows.append({**row, **judge(truth, found)})
-    rows += vowpal_wabbit(train, test, truth, quick, report)
-    source = "synthetic news" if path is None else "the corpus"
+        rows.append({**row, **judge(truth, found, task)})
+    if task is TASK:
+        rows += vowpal_wabbit(train, test, truth, quick, report)
     entities = f"{text.n_entities.mean():.1f} entities each"
-    about = f"{source}, {len(train)} sentences to train and {n} to test, {entities}"
+    about = f"{title}, {len(train)} sentences to train and {n} to test, {entities}"
     return {"about": about, "rows": rows}
 
 
@@ -135,19 +169,20 @@ def best_time(run: Callable[[], object], rounds: int = 5) -> float:
     return least
 
 
-def judge(truth: Sequence[IntArray], found: Sequence[IntArray]) -> dict[str, float]:
+def judge(truth: Sequence[IntArray], found: Sequence[IntArray], task: EntityRelationTask = TASK) -> dict[str, float]:
     """Returns the accuracy on entities, F1 on relations from earlier to later ones, and the valid share."""
     right = total = true_positive = predicted = actual = valid = 0
+    nothing = len(task.relation_labels) - 1
     for labels, answer in zip(truth, found, strict=True):
         n = int(np.sqrt(len(labels)))
         right += int((labels[:n] == answer[:n]).sum())
         total += n
         forward, ours = labels[n::2], answer[n::2]
-        true_positive += int(((forward == ours) & (forward < NO_RELATION)).sum())
-        predicted += int((ours < NO_RELATION).sum())
-        actual += int((forward < NO_RELATION).sum())
+        true_positive += int(((forward == ours) & (forward != nothing)).sum())
+        predicted += int((ours != nothing).sum())
+        actual += int((forward != nothing).sum())
         valid += all(
-            ours[p] == NO_RELATION or (ENTITIES[answer[i]], ENTITIES[answer[j]]) in TASK.arguments[RELATIONS[ours[p]]]
+            ours[p] == nothing or fits(task, answer[i], ours[p], answer[j])
             for p, (i, j) in enumerate(combinations(range(n), 2))
         )
     return {
@@ -155,6 +190,12 @@ def judge(truth: Sequence[IntArray], found: Sequence[IntArray]) -> dict[str, flo
         "relation F1": 2 * true_positive / max(1, predicted + actual),
         "valid": valid / max(1, len(truth)),
     }
+
+
+def fits(task: EntityRelationTask, source: int, relation: int, target: int) -> bool:
+    """Whether a relation may join two types."""
+    joined = task.entity_labels[source], task.entity_labels[target]
+    return joined in task.arguments[task.relation_labels[relation]]
 
 
 def vowpal_wabbit(

@@ -8,7 +8,18 @@ from typing import Annotated
 import typer
 from rich.markup import escape
 
-from hasten.commands.common import Seed, console
+from hasten.commands.common import (
+    Induce,
+    Lists,
+    NoRelation,
+    Seed,
+    SkipBad,
+    Test,
+    console,
+    passing_over,
+    tell_task,
+    tell_unreachable,
+)
 from hasten.support.files import output_directory
 from hasten.support.terminal import printable
 
@@ -19,7 +30,14 @@ def bench(
     size: Annotated[list[int] | None, typer.Option(min=1, help="Problem size; repeatable.")] = None,
     peer: Annotated[list[str] | None, typer.Option(help="Peer to compare with; repeatable.")] = None,
     n: Annotated[int | None, typer.Option("--problems", min=1, help="Problems of each size.")] = None,
-    corpus: Annotated[Path | None, typer.Option(help="Adds real costs from a labelled corpus.")] = None,
+    corpus: Annotated[
+        Path | None, typer.Option(help="Adds real costs from a labelled corpus, in any format that `convert` reads.")
+    ] = None,
+    test: Test = None,
+    split: Lists = None,
+    induce: Induce = None,
+    no_relation: NoRelation = None,
+    skip_bad: SkipBad = False,
     quick: Annotated[bool, typer.Option("--quick", help="Under a minute.")] = False,
     seed: Seed = 0,
 ) -> None:
@@ -27,13 +45,25 @@ def bench(
     from hasten.bench.run import main
 
     with output_directory(out):
+        source = None
+        if corpus is not None:
+            from hasten.bench.text import Source
+            from hasten.tasks.entity_relation.data.corpora import Corpora, Reading
+            from hasten.tasks.entity_relation.data.split import Split
+
+            lists = Split.read(split) if split else None
+            with passing_over(skip_bad) as faults:
+                corpora = Corpora.read(corpus, test=test, reading=Reading(no_relation, faults), seed=seed)
+            source = Source.of(corpora, lists, induce=induce, no_relation=no_relation, seed=seed)
+            tell_task(source.task, induce)
+            tell_unreachable(source.test, source.task)
         main(
             family,
             size,
             peer,
             n,
             out,
-            corpus,
+            source,
             quick=quick,
             seed=seed,
             report=lambda line: console.print(escape(printable(line))),

@@ -8,7 +8,6 @@ import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache, partial
-from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -28,7 +27,7 @@ from hasten.speedup.calibration import Calibration, calibrate, disagreeing, prob
 from hasten.speedup.gated import GatedSearch
 from hasten.speedup.mode import TextMode
 from hasten.support import forms
-from hasten.support.arrays import FloatArray, IntArray
+from hasten.support.arrays import IntArray
 from hasten.support.checks import check_limit, check_number, check_width
 from hasten.support.files import output_directory
 from hasten.support.progress import Tell, tell_nobody
@@ -44,7 +43,8 @@ from hasten.tasks.entity_relation.scoring.training import train_black_box
 from hasten.tasks.entity_relation.task import EntityRelationTask
 
 FORMAT = "hasten.tagger/1"
-CHUNK = 512  # sentences labelled together
+CHUNK = 512  # sentences labelled together, at most,
+CHUNK_VARIABLES = 50_000  # and their variables
 MAX_WORDS = 200_000  # words remembered between chunks
 MAX_NODES = 20_000  # of branching, before the solver is asked
 LEARNING_LIMIT = 2.0  # seconds for a sentence that is only learned from
@@ -144,7 +144,8 @@ class Tagger:
         learner = Learner(width, enforce=False, seed=seed, progress=False)
         learner.fit(batch.select(np.arange(cut)), answers.labels[: batch.variable_at[cut]])
         held = np.arange(cut, len(batch))
-        search = better_guided(width, learner.weights, batch.select(held), answers.select(held))
+        learned, plain = BeamSearch(width, learner.weights), BeamSearch(width)
+        search = better_of(learned, plain, batch.select(held), answers.select(held))
         heuristic = learner.heuristic
         if search.weights is None:
             heuristic = replace(heuristic, weights=np.zeros_like(learner.weights))
@@ -167,8 +168,7 @@ class Tagger:
     def label(self, sentences: Iterable[Sentence]) -> Iterator[Labelled]:
         """Labels sentences, a chunk at a time; any number of them, in constant memory."""
         label = self.labeller()
-        stream = iter(sentences)
-        while chunk := list(islice(stream, CHUNK)):
+        for chunk in chunks(sentences):
             yield from label(chunk)
 
     def labeller(self) -> Callable[[Sequence[Sentence]], Iterator[Labelled]]:
@@ -294,9 +294,21 @@ def _part(tensors: Tensors, prefix: str) -> Tensors:
     return {name.removeprefix(prefix): tensor for name, tensor in tensors.items() if name.startswith(prefix)}
 
 
-def better_guided(width: int, weights: FloatArray, held: Batch, answers: Solutions) -> BeamSearch:
-    """Returns the search with these weights, or the one without any, if that agrees with more of the answers."""
-    learned, plain = BeamSearch(width, weights), BeamSearch(width)
+def chunks(sentences: Iterable[Sentence]) -> Iterator[list[Sentence]]:
+    """Yields sentences in groups that fit into memory, however many spans they have."""
+    chunk, n_variables = list[Sentence](), 0
+    for sentence in sentences:
+        chunk.append(sentence)
+        n_variables += len(sentence.spans) ** 2
+        if len(chunk) == CHUNK or n_variables >= CHUNK_VARIABLES:
+            yield chunk
+            chunk, n_variables = [], 0
+    if chunk:
+        yield chunk
+
+
+def better_of(learned: BeamSearch, plain: BeamSearch, held: Batch, answers: Solutions) -> BeamSearch:
+    """Returns the learned search, unless the plain one agrees with more of the answers."""
     wrong = [int(disagreeing(search(held), answers).sum()) for search in (learned, plain)]
     return plain if wrong[1] < wrong[0] else learned
 

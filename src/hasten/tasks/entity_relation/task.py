@@ -20,7 +20,8 @@ from hasten.model.problem import Scorer
 from hasten.model.schema import Schema
 from hasten.model.structure import Structure
 from hasten.support.arrays import FloatArray, IntArray
-from hasten.tasks.entity_relation.data.corpus import Sentence, induce_arguments, induce_both
+from hasten.support.cache import Cache
+from hasten.tasks.entity_relation.data.corpus import JOINT, Sentence, induce_arguments, induce_both
 
 Arguments = Mapping[str, Collection[tuple[str, str]]]
 
@@ -33,6 +34,7 @@ PAPER_ARGUMENTS: dict[str, set[tuple[str, str]]] = {
     "OrgBasedIn": {("organization", "location")},
 }
 NO_RELATION = "NoRel"
+MAX_VARIABLES = 50_000  # of all structures that a task keeps: about 2 kB each
 FEATURES = ("triples", "paper", "both", "more")
 
 
@@ -107,7 +109,7 @@ class EntityRelationTask:
         self.schema = entity_relation_schema(
             entity_labels, arguments, no_relation=no_relation, features=features, both_ways=both_ways
         )
-        self._structures: dict[int, Structure] = {}
+        self._structures: Cache[int, Structure] = Cache(MAX_VARIABLES)
 
     @classmethod
     def induced(
@@ -122,7 +124,8 @@ class EntityRelationTask:
         if not types:
             raise SchemaError("No sentence has entity types. Induce a task from an annotated corpus.")
         arguments = dict(sorted(induce_arguments(sentences).items()))
-        nothing = no_relation or next(name for name in _names_for_none() if name not in arguments)
+        taken = {part for name in arguments for part in name.split(JOINT)}
+        nothing = no_relation or next(name for name in _names_for_none() if name not in taken)
         return cls(types, arguments, no_relation=nothing, features=features, both_ways=induce_both(sentences))
 
     @classmethod
@@ -167,10 +170,12 @@ class EntityRelationTask:
         )
 
     def structure(self, n_entities: int) -> Structure:
-        """Returns the structure of sentences with so many entities; built once."""
-        if n_entities not in self._structures:
-            self._structures[n_entities] = self._build(n_entities)
-        return self._structures[n_entities]
+        """Returns the structure of sentences with so many entities; built once, and kept while it is used."""
+        structure = self._structures.get(n_entities)
+        if structure is None:
+            structure = self._build(n_entities)
+            self._structures.put(n_entities, structure, n_entities * n_entities)
+        return structure
 
     def batch(self, n_entities: IntArray, costs: FloatArray | Scorer) -> Batch:
         """Returns sentences with so many entities each as a batch: with all costs in a row, or a lazy scorer."""

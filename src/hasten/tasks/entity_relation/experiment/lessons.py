@@ -6,7 +6,7 @@ rest, which nothing was learned from, calibrate theta. No gold label is seen her
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cache, partial
 from typing import Any
 
@@ -25,6 +25,7 @@ from hasten.support.arrays import IntArray
 from hasten.support.progress import Tell
 from hasten.tasks.entity_relation.scoring.black_box import LinearScorer
 from hasten.tasks.entity_relation.scoring.text import Text
+from hasten.tasks.entity_relation.tagger import better_of
 from hasten.tasks.entity_relation.task import EntityRelationTask
 from hasten.tasks.experiment.timing import timed
 
@@ -40,6 +41,7 @@ class Lessons:
     seed: int
     n_fresh: int  # sentences, the last ones, that the black box was not trained on
     _learners: dict[tuple[int, int, bool], Learner] = field(default_factory=dict)
+    _chosen: dict[int, BeamSearch] = field(default_factory=dict)
 
     @classmethod
     def of(
@@ -95,6 +97,15 @@ class Lessons:
     def speedup(self, width: int, *, n: int | None = None, paper: bool = False) -> BeamSearch:
         """Returns the paper's speedup search: a beam guided by what such a learner learned, and by nothing else."""
         return BeamSearch(width, self.learner(width, n=n, paper=paper).weights, enforce=False)
+
+    def chosen(self, width: int) -> BeamSearch:
+        """Returns our speedup search, or the one by costs alone where that agrees with more answers held out."""
+        if width not in self._chosen:
+            held = np.arange(self.n_learned, len(self.batch))
+            some, truth = self.batch.select(held), self.answers.select(held)
+            learned = self.speedup(width)
+            self._chosen[width] = better_of(learned, replace(learned, weights=None), some, truth)
+        return self._chosen[width]
 
     def calibrate(self, search: BeamSearch) -> Calibration:
         """Chooses theta for a search on the sentences that nothing was learned from."""
