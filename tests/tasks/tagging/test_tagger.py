@@ -109,11 +109,11 @@ def test_with_rules_every_answer_is_the_solvers(tagger, news):
 
 
 def test_tags_are_learned(tagger, entity_tagger, news):
-    assert tagger.with_rules(()).evaluate(news[0][110:]).scores["accuracy"] > 0.9
+    assert tagger.with_rules(()).evaluate(news[0][110:]).kinds["tag"].micro.f1 > 0.9
     found = entity_tagger.evaluate(news[1][110:])
-    assert found.scores["accuracy"] > 0.9
-    assert found.scores["entity F1"] > 0.6
-    assert found.valid == 1.0
+    assert found.kinds["tag"].micro.f1 > 0.9
+    assert found.kinds["entity"].micro.f1 > 0.6
+    assert found.n_valid == found.n_proved == found.n == 50
 
 
 def test_hostile_sentences_are_answered_or_told(tagger):
@@ -142,14 +142,16 @@ def test_a_corpus_of_one_tag():
 
 def test_gold_that_the_model_lacks_is_a_lost_point_and_told(tagger):
     found = tagger.with_rules(()).evaluate([Tagged("a", ("the", "zzz"), ("DT", "NEW")), Tagged("b", ("the",), ("DT",))])
-    assert found.unknown == {"NEW": 1}
-    assert found.unreachable == 1
-    assert found.scores["accuracy"] == pytest.approx(2 / 3)
+    assert found.unreachable.as_dict() == {"n_texts": 1, "unknown": {"NEW": 1}}
+    assert "NEW (1)" in str(found.unreachable)
+    assert found.kinds["tag"].micro.f1 == pytest.approx(2 / 3)
 
 
 def test_gold_that_breaks_the_rules_is_counted(tagger):
     known = [Tagged("a", ("the",), ("DT",)), Tagged("b", ("runs",), ("VBZ",))]
-    assert tagger.evaluate(known).unreachable == 1
+    assert tagger.evaluate(known).unreachable.as_dict() == {"n_texts": 1, "unknown": {}}
+    assert "one text" in str(tagger.evaluate(known).unreachable)
+    assert str(tagger.evaluate(known[1:]).unreachable) == "All gold labels can be reached."
     assert tagger.model.gold_broken(known) == 1
 
 

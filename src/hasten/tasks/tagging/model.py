@@ -6,7 +6,7 @@ The problem of a sentence is a chain, a variable for each word; the rules that c
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import pairwise
@@ -196,6 +196,13 @@ class TagModel(Model[Tagged]):
         if self.is_bio:
             mine, theirs = spans.entities(labels), spans.entities(against)
             found.append((len(mine & theirs), len(mine) + len(theirs)))
+        return found
+
+    def items(self, labels: Sequence[str | None]) -> Mapping[str, set[tuple[Hashable, str]]]:
+        """Returns words with their tags, and where tags are BIO, entities with their types."""
+        found: dict[str, set[tuple[Hashable, str]]] = {"tag": set(super().items(labels)["label"])}
+        if self.is_bio:
+            found["entity"] = {((start, end), name) for start, end, name in spans.entities(labels)}
         return found
 
     def peers(self) -> Mapping[str, Peer]:
