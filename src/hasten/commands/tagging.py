@@ -159,7 +159,7 @@ def evaluate(
     show_evaluation(found)
     if out is not None:
         with output_directory(out):
-            write_evaluation(found.as_dict(model=name_of(str(model)), source=name_of(corpus)), out)
+            write_evaluation(found.as_dict(model=name_of(str(model)), source=name_of(corpus), mode="certified"), out)
 
 
 @app.command()
