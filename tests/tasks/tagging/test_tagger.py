@@ -17,7 +17,7 @@ from hasten.tasks.tagging.corpus import Tagged
 from hasten.tasks.tagging.features import Vocabulary
 from hasten.tasks.tagging.model import TagModel
 from hasten.tasks.tagging.rules import Rules
-from hasten.tasks.tagging.spans import entities, is_bio
+from hasten.tasks.tagging.spans import entities, is_bio, to_bio
 from hasten.tasks.tagging.tagger import FORMAT, SequenceTagger
 from hasten.tasks.tagging.viterbi import viterbi
 
@@ -216,6 +216,16 @@ def test_features_of_a_sentence_do_not_depend_on_its_neighbours():
     alone = [Vocabulary().read([each], 1024).rows for each in (one, two)]
     assert (together == np.concatenate(alone)).all()
     assert vocabulary.read([], 1024).rows.shape[0] == 0
+
+
+def test_iob1_is_read_as_bio():
+    assert to_bio(["I-a", "I-a", "B-a", "O", "I-b", "I-a"]) == ("B-a", "I-a", "B-a", "O", "B-b", "B-a")
+    iob1 = [Tagged("a", ("Ada", "Byron", "in", "Rome"), ("I-PER", "I-PER", "O", "I-LOC"))] * 3
+    tagger = SequenceTagger.train(iob1, bio=True, epochs=2)
+    assert tagger.tags == ("B-LOC", "B-PER", "I-PER", "O")
+    found = tagger.evaluate(iob1)
+    assert found.n_exact == 3
+    assert found.unreachable.as_dict()["n_texts"] == tagger.model.gold_broken(iob1) == 0
 
 
 def test_entities_are_spans_of_bio_tags():

@@ -69,10 +69,12 @@ class TagModel(Model[Tagged]):
         seed: int = 0,
         tell: Tell = tell_nobody,
     ) -> TagModel:
-        """Learns weights from tagged sentences.
+        """Learns weights from tagged sentences; with `bio`, tags in IOB1 are read as BIO.
 
         While it learns, the rules about neighbours hold, and those that count over a sentence do not.
         """
+        if bio:
+            sentences = [in_bio(sentence) for sentence in sentences]
         tags = tags_of(sentences)
         read = Rules.of(tags, rules, bio=bio)  # bad ones are refused now
         known = [sentence for sentence in sentences if sentence.tags is not None]
@@ -168,8 +170,8 @@ class TagModel(Model[Tagged]):
         return costs
 
     def gold(self, text: Tagged) -> Sequence[str]:
-        """Returns the tags of a sentence, as it was given."""
-        return text.tags or ()
+        """Returns the tags of a sentence, in BIO where that is a rule."""
+        return in_bio(text).tags or () if self.rules.bio else text.tags or ()
 
     def names(self, text: Tagged) -> Sequence[str]:
         """Returns the words of a sentence."""
@@ -222,10 +224,10 @@ class TagModel(Model[Tagged]):
     def gold_broken(self, sentences: Sequence[Tagged]) -> int:
         """Returns how many sentences have gold tags that break the rules, or that the model lacks."""
         place = {tag: i for i, tag in enumerate(self.tags)}
+        gold = [self.gold(sentence) for sentence in sentences]
         return sum(
-            any(tag not in place for tag in sentence.tags or ())
-            or bool(self.rules.broken([place[tag] for tag in sentence.tags or ()], self.tags))
-            for sentence in sentences
+            any(tag not in place for tag in tags) or bool(self.rules.broken([place[tag] for tag in tags], self.tags))
+            for tags in gold
         )
 
     def tensors(self) -> Tensors:
@@ -251,6 +253,11 @@ class TagModel(Model[Tagged]):
         forms.check_tensors(tensors, wanted)
         rules = Rules.of(tags, about["rules"], bio=about["bio"])
         return cls(tags, tensors["weights"], tensors["pairs"], rules)
+
+
+def in_bio(sentence: Tagged) -> Tagged:
+    """Returns a sentence whose entities all begin with B-x, also where its tags are IOB1."""
+    return replace(sentence, tags=None if sentence.tags is None else spans.to_bio(sentence.tags))
 
 
 ABOUT = forms.record(

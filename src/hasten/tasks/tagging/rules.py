@@ -163,8 +163,7 @@ def _bio(tags: Sequence[str]) -> tuple[list[int], tuple[list[int], list[int]]]:
         if prefix == "I" and tag != "O":
             if f"B-{name}" not in place:
                 raise SchemaError(
-                    f"There is a tag {tag!r} but no 'B-{name}', so that no entity could begin. If the corpus has IOB1 "
-                    "tags, convert them to BIO, or leave out the rule for BIO."
+                    f"There is a tag {tag!r} but no 'B-{name}', so that none can begin. Leave out the rule for BIO."
                 )
             before += [place[f"B-{name}"], place[tag]]
             after += [place[tag], place[tag]]
