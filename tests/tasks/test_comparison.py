@@ -135,6 +135,21 @@ def test_the_task_of_the_page_is_short_and_gets_a_command(tmp_path, monkeypatch)
     Balanced((tmp_path / "out" / "report.html").read_text())
 
 
+def test_a_task_may_have_rules_with_a_price():
+    code = re.findall(r"```python\n(.*?)```", PAGE.read_text(), re.DOTALL)[0]
+    soft = code.replace('at_least=1, case="Capital"', 'at_least=3, case="Capital", price=1.0, per_unit=True')
+    assert soft != code
+    page: dict[str, object] = {}
+    exec(compile(soft, "page", "exec"), page)
+    news = [" ".join(each.words) for each in synthetic.generate(30, 1)]
+    found = Comparison(page["Truecasing"](), news, runs=1).run()
+    assert rows_of(found)["certified"]["exact_match"] == 1.0
+    assert found["about"]["variables"] == sum(
+        len(news[n].split()) for n in np.random.default_rng(0).permutation(30)[21:]
+    )
+    Balanced(report.render(found))
+
+
 @pytest.mark.parametrize("name", ["nothing", "json:dumps", "no_such_module:Task", "json:Task"])
 def test_what_is_not_a_task_is_refused_in_words(name):
     with pytest.raises(ProblemError):
