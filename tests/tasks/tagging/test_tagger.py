@@ -78,6 +78,46 @@ def test_certified_tags_are_the_best_of_all_that_keep_the_rules(seed):
     assert answer.cost == pytest.approx(wanted)
 
 
+@pytest.mark.parametrize("seed", range(12))
+def test_rules_with_a_price_are_broken_where_that_is_cheaper(seed):
+    rng = np.random.default_rng(seed)
+    tags, n = ["a", "b", "c"], int(rng.integers(0, 3))
+    each = " each" if seed % 2 else ""
+    model = small(rng, tags, [f"exactly {n} a, or pay 1.5{each}", "at most 2 b", "no c after c or pay 0.5"])
+    sentence = Tagged("s", tuple(str(each) for each in rng.integers(0, 5, size=5)), rules=("at least 2 c or pay 0.75",))
+
+    def price(labels):
+        missed = abs(labels.count(0) - n)
+        return 1.5 * (missed if each else missed > 0) + 0.75 * (labels.count(2) < 2)
+
+    costs = model.costs([sentence])
+    wanted = min(
+        sum(costs[i, label] for i, label in enumerate(labels))
+        + sum(model.follow[pair] for pair in pairwise(labels))
+        + price(labels)
+        for labels in product(range(3), repeat=5)
+        if labels.count(1) <= 2
+    )
+    batch = model.batch([sentence])
+    answer = Certifier()(batch)[0]
+    assert answer.proved
+    assert answer.cost == pytest.approx(wanted)
+    assert model.follow[2, 2] == pytest.approx(0.5 - model.pairs[2, 2])
+    found = model.viterbi(batch)
+    labels = found.labels.tolist()
+    assert len(labels) == 5
+    assert found.cost[0] >= wanted - 1e-9 or not found.valid[0]
+    plain = sum(costs[i, label] for i, label in enumerate(labels)) + sum(model.follow[p] for p in pairwise(labels))
+    assert found.cost[0] == pytest.approx(plain + price(labels))
+
+
+def test_sentences_that_break_a_rule_with_a_price_are_answered(tagger):
+    soft = tagger.with_rules(["at least 3 NN, or pay 5 each"])
+    found = list(soft.predict([[], ["a"], ["a", "b"], Tagged("x", (), rules=("at least 1 NN or pay 2",))]))
+    assert [len(each.tags) for each in found] == [0, 1, 2, 0]
+    assert all(each.proved for each in found)
+
+
 @pytest.mark.parametrize("seed", range(5))
 def test_viterbi_over_all_lengths_is_the_certifier_without_rules(seed):
     rng = np.random.default_rng(seed)

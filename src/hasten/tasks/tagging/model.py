@@ -17,11 +17,12 @@ import numpy.typing as npt
 
 from hasten.errors import CorpusError, ModelError, SchemaError
 from hasten.model.batch import Batch
+from hasten.model.hidden import completed
 from hasten.model.schema import Schema
 from hasten.model.solution import Solutions
 from hasten.model.structure import Structure
 from hasten.support import forms
-from hasten.support.arrays import FloatArray
+from hasten.support.arrays import FloatArray, ranges
 from hasten.support.cache import Cache
 from hasten.support.progress import Tell, tell_nobody
 from hasten.support.tensors import Tensors
@@ -91,7 +92,7 @@ class TagModel(Model[Tagged]):
     @cached_property
     def follow(self) -> FloatArray:
         """What each pair of neighbouring tags costs, inf where it is forbidden."""
-        return self.rules.forbidden - self.pairs.astype(np.float64)
+        return self.rules.forbidden + self.rules.prices - self.pairs.astype(np.float64)
 
     @cached_property
     def schema(self) -> Schema:
@@ -101,7 +102,14 @@ class TagModel(Model[Tagged]):
         schema.factor("follow", left=tag, right=tag).set_table(self.follow)
         for n, rule in enumerate(self.rules.counts):
             name = rule.text if rule.text not in schema.rules else f"{rule.text} ({n})"
-            schema.rule(name, tag=rule.tags, at_least=rule.at_least, at_most=rule.at_most)
+            schema.rule(
+                name,
+                at_least=rule.at_least,
+                at_most=rule.at_most,
+                price=rule.price,
+                per_unit=rule.per_unit,
+                tag=rule.tags,
+            )
         return schema
 
     @cached_property
@@ -129,22 +137,19 @@ class TagModel(Model[Tagged]):
             if not words:  # nothing to count: `impossible` tells
                 continue
             if isinstance(rule, Count):
-                shape.rule(
-                    rule.text,
-                    [(word, name) for word in words for name in rule.tags],
-                    at_least=rule.at_least,
-                    at_most=rule.at_most,
-                )
+                terms = [(word, name) for word in words for name in rule.tags]
+                limits = {"at_least": rule.at_least, "at_most": rule.at_most}
+                shape.rule(rule.text, terms, **limits, price=rule.price, per_unit=rule.per_unit)
                 continue
             for left, right in pairwise(words):
                 terms = [(left, name) for name in rule.after] + [(right, name) for name in rule.tags]
-                shape.rule(rule.text, terms, at_most=1)
+                shape.rule(rule.text, terms, at_most=1, price=rule.price)
         return shape
 
     def impossible(self, sentence: Tagged) -> bool:
         """Whether a sentence has no words, and rules of its own that ask for some."""
         read = [read_rule(text, self.tags) for text in sentence.rules] if not sentence.words else []
-        return any(isinstance(rule, Count) and rule.low > 0 for rule in read)
+        return any(isinstance(rule, Count) and rule.low > 0 and rule.price is None for rule in read)
 
     def batch(self, texts: Sequence[Tagged]) -> Batch:
         """Returns sentences as problems with all their costs."""
@@ -213,8 +218,10 @@ class TagModel(Model[Tagged]):
 
     def viterbi(self, batch: Batch) -> Solutions:
         """Returns the cheapest tags of all sentences, rules that count left aside."""
-        costs = batch.cost.reshape(-1, len(self.tags))
-        return Solutions.scored(batch, viterbi(costs, batch.variable_at, self.follow))
+        costs, first, n = batch.cost, batch.seen_at, len(self.tags)
+        if batch.priced:  # behind the costs of a sentence's tags are its prices
+            costs = costs[ranges(batch.cost_at[:-1], np.diff(first) * n)]
+        return Solutions.scored(batch, completed(batch, viterbi(costs.reshape(-1, n), first, self.follow)))
 
     def facts(self) -> Mapping[str, object]:
         """Returns its tags and rules."""
