@@ -21,8 +21,9 @@ from hasten.tasks.entity_relation.comparing import EntityRelations
 from hasten.tasks.entity_relation.data.synthetic import generate as generate_news
 from hasten.tasks.entity_relation.experiment.measure import Reference
 from hasten.tasks.entity_relation.scoring.training import gold as gold_of
-from hasten.tasks.evaluation import compared
-from hasten.tasks.experiment.comparison import CERTIFIED, ILP, Comparison
+from hasten.tasks.evaluation.models import evaluate
+from hasten.tasks.experiment.comparison import CERTIFIED, ILP, Comparison, in_words
+from hasten.tasks.experiment.resampling import f1_of
 from hasten.tasks.report import comparison as report
 from hasten.tasks.report.terminal import show_comparison
 from hasten.tasks.tagging import synthetic
@@ -134,6 +135,21 @@ def test_the_task_of_the_page_is_short_and_gets_a_command(tmp_path, monkeypatch)
     Balanced((tmp_path / "out" / "report.html").read_text())
 
 
+def test_a_task_may_have_rules_with_a_price():
+    code = re.findall(r"```python\n(.*?)```", PAGE.read_text(), re.DOTALL)[0]
+    soft = code.replace('at_least=1, case="Capital"', 'at_least=3, case="Capital", price=1.0, per_unit=True')
+    assert soft != code
+    page: dict[str, object] = {}
+    exec(compile(soft, "page", "exec"), page)
+    news = [" ".join(each.words) for each in synthetic.generate(30, 1)]
+    found = Comparison(page["Truecasing"](), news, runs=1).run()
+    assert rows_of(found)["certified"]["exact_match"] == 1.0
+    assert found["about"]["variables"] == sum(
+        len(news[n].split()) for n in np.random.default_rng(0).permutation(30)[21:]
+    )
+    Balanced(report.render(found))
+
+
 @pytest.mark.parametrize("name", ["nothing", "json:dumps", "no_such_module:Task", "json:Task"])
 def test_what_is_not_a_task_is_refused_in_words(name):
     with pytest.raises(ProblemError):
@@ -152,7 +168,7 @@ def test_the_tag_commands_from_corpus_to_report(tmp_path):
     )
     assert trained.exit_code == 0, trained.output
     assert "break the rules themselves" in trained.output
-    assert "entity F1" in trained.output
+    assert "every entity" in trained.output
     done = run(cli.app, ["tag", "predict", str(model), str(corpus), str(out)])
     assert done.exit_code == 0, done.output
     tagged = [json.loads(line) for line in out.read_text().splitlines()]
@@ -180,5 +196,8 @@ def test_the_first_task_fits_the_interface_and_scores_as_before():
     gold = np.concatenate([gold_of(each, *labels) for each in sentences[40:]])
     is_entity = np.concatenate([np.arange(len(each.spans) ** 2) < len(each.spans) for each in sentences[40:]])
     reference = Reference(gold, answers, is_entity, labels[0].index("none"), len(labels[1]) - 1)
-    evaluated = compared(model, sentences[40:], answers)
-    assert tuple(evaluated.scores.values()) == pytest.approx(reference.f1(answers.labels, gold))
+    f1 = reference.f1(answers.labels, gold)
+    evaluated = evaluate(model, sentences[40:]).kinds
+    assert (evaluated["type"].micro.f1, evaluated["relation"].micro.f1) == pytest.approx(f1)
+    words = [model.count(in_words(answers, p), model.gold(each)) for p, each in enumerate(sentences[40:])]
+    assert tuple(f1_of(np.array(words).sum(axis=0))) == pytest.approx(f1)

@@ -14,7 +14,7 @@ from hasten.support.files import write_whole
 from hasten.support.terminal import printable
 
 if TYPE_CHECKING:
-    from hasten.tasks.entity_relation.evaluating import Evaluation
+    from hasten.tasks.evaluation.result import Evaluation
     from hasten.tasks.evaluation.scores import Score
 
 

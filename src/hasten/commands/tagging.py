@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -11,11 +10,12 @@ import typer
 from rich.markup import escape
 
 import hasten
-from hasten.commands.common import IlpSolver, Runs, Seed, Seeds, console, count, errors, name_of, wrote
+from hasten.commands.common import IlpSolver, Runs, Seed, Seeds, console, count, errors, name_of
 from hasten.commands.compare import run_comparison
+from hasten.commands.evaluation import show_evaluation, write_evaluation
 from hasten.errors import ProblemError
 from hasten.speedup.mode import TextMode
-from hasten.support.files import output_directory, write_whole
+from hasten.support.files import output_directory
 from hasten.support.progress import show_progress
 from hasten.support.terminal import printable
 
@@ -55,7 +55,6 @@ def train(
     column: Column = None,
 ) -> None:
     """Trains a tagger for `hasten tag predict`."""
-    from hasten.tasks.report.terminal import show_evaluation
     from hasten.tasks.tagging.formats import read_all
     from hasten.tasks.tagging.tagger import SequenceTagger, check_place
 
@@ -66,7 +65,7 @@ def train(
             sentences, held_out = read_all(corpus, format, column), read_all(dev, format, column) if dev else []
             tagger = SequenceTagger.train(sentences, rule or (), bio=bio, epochs=epochs, seed=seed, tell=tell)
             broken = tagger.model.gold_broken(sentences)
-            found = tagger.evaluate(held_out, tell=tell).as_dict() if dev else None
+            found = tagger.evaluate(held_out, tell=tell) if dev else None
         tagger.save(out)
     words = sum(len(sentence.words) for sentence in sentences)
     console.print(
@@ -76,7 +75,7 @@ def train(
     if broken:
         console.print(f"The tags of {count(broken, 'sentence')} break the rules themselves.", highlight=False)
     if found is not None:
-        show_evaluation(found, console)
+        show_evaluation(found)
     place = escape(printable(out))
     console.print(
         f"Wrote [bold]{place}[/]. Tag text with: hasten tag predict {place} INPUT OUTPUT.jsonl", soft_wrap=True
@@ -148,8 +147,6 @@ def evaluate(
     column: Column = None,
 ) -> None:
     """Compares a tagger's answers with gold tags: scores, each tag, what is confused, what is out of reach."""
-    from hasten.tasks.report.evaluation import write_report
-    from hasten.tasks.report.terminal import show_evaluation
     from hasten.tasks.tagging.formats import read_all
     from hasten.tasks.tagging.tagger import SequenceTagger
 
@@ -158,18 +155,11 @@ def evaluate(
     with show_progress(errors) as tell:
         tell("Reading", None)
         sentences = read_all(corpus, format, column)
-        found = SequenceTagger(tagger.model, solver=solver).evaluate(sentences, tell=tell).as_dict()
-    show_evaluation(found, console)
+        found = SequenceTagger(tagger.model, solver=solver).evaluate(sentences, tell=tell)
+    show_evaluation(found)
     if out is not None:
         with output_directory(out):
-            write_whole(out / "evaluation.json", json.dumps(found, indent=1).encode())
-            write_report(
-                found,
-                out / "evaluation.html",
-                "Evaluation of a tagger",
-                {"source": name_of(corpus), "hasten": hasten.__version__},
-            )
-            wrote(out / "evaluation.json", out / "evaluation.html")
+            write_evaluation(found.as_dict(model=name_of(str(model)), source=name_of(corpus), mode="certified"), out)
 
 
 @app.command()

@@ -8,7 +8,7 @@ an ILP solver label the same test texts, timed in turns; `tasks.report.compariso
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from typing import Generic, TypeVar
 
 from hasten.model.batch import Batch
@@ -52,6 +52,13 @@ class Model(ABC, Generic[Text]):
         """
         right = sum(mine == theirs is not None for mine, theirs in zip(labels, against, strict=True))
         return [(right, 2 * len(against))]
+
+    def items(self, labels: Sequence[str | None]) -> Mapping[str, set[tuple[Hashable, str]]]:
+        """Returns what an evaluation compares of one text: places with their labels, for each kind of place.
+
+        By default, every variable with its label.
+        """
+        return {"label": {(place, label) for place, label in enumerate(labels) if label is not None}}
 
     def peers(self) -> Mapping[str, Peer]:
         """Returns the task's own ways to answer, by name, to be compared with ours."""

@@ -32,6 +32,18 @@ def test_what_may_not_follow_is_read():
     assert read_rule("no I-PER after O or NOUN", TAGS) == Never("no I-PER after O or NOUN", ("I-PER",), ("O", "NOUN"))
 
 
+def test_prices_are_read():
+    assert read_rule("at least 1 VERB, or pay 2.5", TAGS).price == 2.5
+    assert read_rule("no VERB or ADJ or pay 3 each", TAGS) == Count(
+        "no VERB or ADJ or pay 3 each", ("VERB", "ADJ"), high=0, price=3.0, per_unit=True
+    )
+    rules = Rules.of(TAGS, ["no I-PER after O or pay 2", "no I-PER after O or VERB, or pay 1"])
+    assert rules.prices[TAGS.index("O"), TAGS.index("I-PER")] == 3.0
+    assert rules.prices.sum() == 4.0
+    assert not rules.forbidden.any()
+    assert rules.broken([TAGS.index("O"), TAGS.index("I-PER")], TAGS) == []
+
+
 @pytest.mark.parametrize(
     ("text", "said"),
     [
@@ -46,6 +58,11 @@ def test_what_may_not_follow_is_read():
         ("no VERB after", "'VERB after', which is not there"),
         (7, "written in words"),
         ("at least ¹ VERB", "counts to"),
+        ("at least 1 VERB or pay", "'pay', which is not there"),
+        ("at least 1 VERB or pay nothing", "the price 'nothing'"),
+        ("at least 1 VERB or pay -1", "the price"),
+        ("at least 1 VERB or pay 0", "above 0"),
+        ("at least 1 VERB or pay 1e400", "the price"),
     ],
 )
 def test_bad_rules_are_refused_in_words(text, said):

@@ -17,7 +17,7 @@ from hasten.tasks.tagging.corpus import Tagged
 from hasten.tasks.tagging.features import Vocabulary
 from hasten.tasks.tagging.model import TagModel
 from hasten.tasks.tagging.rules import Rules
-from hasten.tasks.tagging.spans import entities, is_bio
+from hasten.tasks.tagging.spans import entities, is_bio, to_bio
 from hasten.tasks.tagging.tagger import FORMAT, SequenceTagger
 from hasten.tasks.tagging.viterbi import viterbi
 
@@ -78,6 +78,46 @@ def test_certified_tags_are_the_best_of_all_that_keep_the_rules(seed):
     assert answer.cost == pytest.approx(wanted)
 
 
+@pytest.mark.parametrize("seed", range(12))
+def test_rules_with_a_price_are_broken_where_that_is_cheaper(seed):
+    rng = np.random.default_rng(seed)
+    tags, n = ["a", "b", "c"], int(rng.integers(0, 3))
+    each = " each" if seed % 2 else ""
+    model = small(rng, tags, [f"exactly {n} a, or pay 1.5{each}", "at most 2 b", "no c after c or pay 0.5"])
+    sentence = Tagged("s", tuple(str(each) for each in rng.integers(0, 5, size=5)), rules=("at least 2 c or pay 0.75",))
+
+    def price(labels):
+        missed = abs(labels.count(0) - n)
+        return 1.5 * (missed if each else missed > 0) + 0.75 * (labels.count(2) < 2)
+
+    costs = model.costs([sentence])
+    wanted = min(
+        sum(costs[i, label] for i, label in enumerate(labels))
+        + sum(model.follow[pair] for pair in pairwise(labels))
+        + price(labels)
+        for labels in product(range(3), repeat=5)
+        if labels.count(1) <= 2
+    )
+    batch = model.batch([sentence])
+    answer = Certifier()(batch)[0]
+    assert answer.proved
+    assert answer.cost == pytest.approx(wanted)
+    assert model.follow[2, 2] == pytest.approx(0.5 - model.pairs[2, 2])
+    found = model.viterbi(batch)
+    labels = found.labels.tolist()
+    assert len(labels) == 5
+    assert found.cost[0] >= wanted - 1e-9 or not found.valid[0]
+    plain = sum(costs[i, label] for i, label in enumerate(labels)) + sum(model.follow[p] for p in pairwise(labels))
+    assert found.cost[0] == pytest.approx(plain + price(labels))
+
+
+def test_sentences_that_break_a_rule_with_a_price_are_answered(tagger):
+    soft = tagger.with_rules(["at least 3 NN, or pay 5 each"])
+    found = list(soft.predict([[], ["a"], ["a", "b"], Tagged("x", (), rules=("at least 1 NN or pay 2",))]))
+    assert [len(each.tags) for each in found] == [0, 1, 2, 0]
+    assert all(each.proved for each in found)
+
+
 @pytest.mark.parametrize("seed", range(5))
 def test_viterbi_over_all_lengths_is_the_certifier_without_rules(seed):
     rng = np.random.default_rng(seed)
@@ -109,11 +149,11 @@ def test_with_rules_every_answer_is_the_solvers(tagger, news):
 
 
 def test_tags_are_learned(tagger, entity_tagger, news):
-    assert tagger.with_rules(()).evaluate(news[0][110:]).scores["accuracy"] > 0.9
+    assert tagger.with_rules(()).evaluate(news[0][110:]).kinds["tag"].micro.f1 > 0.9
     found = entity_tagger.evaluate(news[1][110:])
-    assert found.scores["accuracy"] > 0.9
-    assert found.scores["entity F1"] > 0.6
-    assert found.valid == 1.0
+    assert found.kinds["tag"].micro.f1 > 0.9
+    assert found.kinds["entity"].micro.f1 > 0.6
+    assert found.n_valid == found.n_proved == found.n == 50
 
 
 def test_hostile_sentences_are_answered_or_told(tagger):
@@ -142,14 +182,16 @@ def test_a_corpus_of_one_tag():
 
 def test_gold_that_the_model_lacks_is_a_lost_point_and_told(tagger):
     found = tagger.with_rules(()).evaluate([Tagged("a", ("the", "zzz"), ("DT", "NEW")), Tagged("b", ("the",), ("DT",))])
-    assert found.unknown == {"NEW": 1}
-    assert found.unreachable == 1
-    assert found.scores["accuracy"] == pytest.approx(2 / 3)
+    assert found.unreachable.as_dict() == {"n_texts": 1, "unknown": {"NEW": 1}}
+    assert "NEW (1)" in str(found.unreachable)
+    assert found.kinds["tag"].micro.f1 == pytest.approx(2 / 3)
 
 
 def test_gold_that_breaks_the_rules_is_counted(tagger):
     known = [Tagged("a", ("the",), ("DT",)), Tagged("b", ("runs",), ("VBZ",))]
-    assert tagger.evaluate(known).unreachable == 1
+    assert tagger.evaluate(known).unreachable.as_dict() == {"n_texts": 1, "unknown": {}}
+    assert "one text" in str(tagger.evaluate(known).unreachable)
+    assert str(tagger.evaluate(known[1:]).unreachable) == "All gold labels can be reached."
     assert tagger.model.gold_broken(known) == 1
 
 
@@ -214,6 +256,16 @@ def test_features_of_a_sentence_do_not_depend_on_its_neighbours():
     alone = [Vocabulary().read([each], 1024).rows for each in (one, two)]
     assert (together == np.concatenate(alone)).all()
     assert vocabulary.read([], 1024).rows.shape[0] == 0
+
+
+def test_iob1_is_read_as_bio():
+    assert to_bio(["I-a", "I-a", "B-a", "O", "I-b", "I-a"]) == ("B-a", "I-a", "B-a", "O", "B-b", "B-a")
+    iob1 = [Tagged("a", ("Ada", "Byron", "in", "Rome"), ("I-PER", "I-PER", "O", "I-LOC"))] * 3
+    tagger = SequenceTagger.train(iob1, bio=True, epochs=2)
+    assert tagger.tags == ("B-LOC", "B-PER", "I-PER", "O")
+    found = tagger.evaluate(iob1)
+    assert found.n_exact == 3
+    assert found.unreachable.as_dict()["n_texts"] == tagger.model.gold_broken(iob1) == 0
 
 
 def test_entities_are_spans_of_bio_tags():

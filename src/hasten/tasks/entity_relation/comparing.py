@@ -6,7 +6,7 @@ all tasks share: `hasten compare hasten.tasks.entity_relation.comparing:EntityRe
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from math import isqrt
 
@@ -65,6 +65,14 @@ class EntityRelationModel(Model[Sentence]):
             _named(labels[:n], against[:n], NOTHING),
             _named(labels[n:], against[n:], self.task.no_relation),
         ]
+
+    def items(self, labels: Sequence[str | None]) -> Mapping[str, set[tuple[Hashable, str]]]:
+        """Returns spans with their types, and pairs with their relations."""
+        n = isqrt(len(labels))
+        known = [(place, label) for place, label in enumerate(labels) if label not in self.quiet and label is not None]
+        pairs = ordered_pairs(n)
+        relations = {(pairs[place - n], label) for place, label in known if place >= n}
+        return {"type": {(place, label) for place, label in known if place < n}, "relation": set(relations)}
 
     def facts(self) -> Mapping[str, object]:
         """Returns its labels."""

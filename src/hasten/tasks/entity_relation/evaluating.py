@@ -7,49 +7,18 @@ corpus gives to spans that are nothing, is not a label to be found.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from itertools import tee
-from typing import Any
 
 from hasten.errors import CorpusError
 from hasten.model.solution import Source
-from hasten.support.environment import package_version
 from hasten.tasks.entity_relation.data.corpus import Sentence
 from hasten.tasks.entity_relation.scoring.gold import Unreachable
 from hasten.tasks.entity_relation.tagger import Labelled, Tagger
-from hasten.tasks.evaluation.scores import Item, Kind, Tally
+from hasten.tasks.evaluation.result import Evaluation
+from hasten.tasks.evaluation.scores import Item, Tally
 
 TYPE, RELATION, STRICT = "type", "relation", "relation with its types"
 NO_ENTITY = "none"
-
-
-@dataclass(frozen=True, slots=True)
-class Evaluation:
-    """Scores of each kind of label, and what is known of the answers."""
-
-    kinds: dict[str, Kind]
-    n: int  # sentences
-    n_exact: int
-    n_valid: int
-    n_proved: int
-    n_by_solver: int
-    n_failed: int
-    unreachable: Unreachable
-
-    def as_dict(self, **about: Any) -> dict[str, Any]:
-        """Returns it for JSON, with what else is to be said about it."""
-        of = max(1, self.n)
-        return {
-            "about": {"hasten": package_version("hasten"), **about},
-            "n": self.n,
-            "exact": self.n_exact / of,
-            "valid": self.n_valid / of,
-            "proved": self.n_proved / of,
-            "n_by_solver": self.n_by_solver,
-            "n_failed": self.n_failed,
-            "unreachable": self.unreachable.as_dict() | {"in_words": str(self.unreachable)},
-            "kinds": {name: kind.as_dict() for name, kind in self.kinds.items()},
-        }
 
 
 def evaluate(tagger: Tagger, sentences: Iterable[Sentence], *, seed: int = 0) -> Evaluation:

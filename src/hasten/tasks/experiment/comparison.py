@@ -136,7 +136,7 @@ class Comparison(Generic[Text]):
             "seeds": self.seeds,
             "n_train": trial.n_train,
             "n_test": len(trial.texts),
-            "variables": int(trial.batch.variable_at[-1]),
+            "variables": int(trial.batch.seen_at[-1]),
             "max_variables": int(trial.batch.n_variables.max(initial=0)),
         } | dict(trial.model.facts())
 

@@ -6,7 +6,7 @@ The problem of a sentence is a chain, a variable for each word; the rules that c
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import pairwise
@@ -17,11 +17,12 @@ import numpy.typing as npt
 
 from hasten.errors import CorpusError, ModelError, SchemaError
 from hasten.model.batch import Batch
+from hasten.model.hidden import completed
 from hasten.model.schema import Schema
 from hasten.model.solution import Solutions
 from hasten.model.structure import Structure
 from hasten.support import forms
-from hasten.support.arrays import FloatArray
+from hasten.support.arrays import FloatArray, ranges
 from hasten.support.cache import Cache
 from hasten.support.progress import Tell, tell_nobody
 from hasten.support.tensors import Tensors
@@ -69,10 +70,12 @@ class TagModel(Model[Tagged]):
         seed: int = 0,
         tell: Tell = tell_nobody,
     ) -> TagModel:
-        """Learns weights from tagged sentences.
+        """Learns weights from tagged sentences; with `bio`, tags in IOB1 are read as BIO.
 
         While it learns, the rules about neighbours hold, and those that count over a sentence do not.
         """
+        if bio:
+            sentences = [in_bio(sentence) for sentence in sentences]
         tags = tags_of(sentences)
         read = Rules.of(tags, rules, bio=bio)  # bad ones are refused now
         known = [sentence for sentence in sentences if sentence.tags is not None]
@@ -89,7 +92,7 @@ class TagModel(Model[Tagged]):
     @cached_property
     def follow(self) -> FloatArray:
         """What each pair of neighbouring tags costs, inf where it is forbidden."""
-        return self.rules.forbidden - self.pairs.astype(np.float64)
+        return self.rules.forbidden + self.rules.prices - self.pairs.astype(np.float64)
 
     @cached_property
     def schema(self) -> Schema:
@@ -99,7 +102,14 @@ class TagModel(Model[Tagged]):
         schema.factor("follow", left=tag, right=tag).set_table(self.follow)
         for n, rule in enumerate(self.rules.counts):
             name = rule.text if rule.text not in schema.rules else f"{rule.text} ({n})"
-            schema.rule(name, tag=rule.tags, at_least=rule.at_least, at_most=rule.at_most)
+            schema.rule(
+                name,
+                at_least=rule.at_least,
+                at_most=rule.at_most,
+                price=rule.price,
+                per_unit=rule.per_unit,
+                tag=rule.tags,
+            )
         return schema
 
     @cached_property
@@ -127,22 +137,19 @@ class TagModel(Model[Tagged]):
             if not words:  # nothing to count: `impossible` tells
                 continue
             if isinstance(rule, Count):
-                shape.rule(
-                    rule.text,
-                    [(word, name) for word in words for name in rule.tags],
-                    at_least=rule.at_least,
-                    at_most=rule.at_most,
-                )
+                terms = [(word, name) for word in words for name in rule.tags]
+                limits = {"at_least": rule.at_least, "at_most": rule.at_most}
+                shape.rule(rule.text, terms, **limits, price=rule.price, per_unit=rule.per_unit)
                 continue
             for left, right in pairwise(words):
                 terms = [(left, name) for name in rule.after] + [(right, name) for name in rule.tags]
-                shape.rule(rule.text, terms, at_most=1)
+                shape.rule(rule.text, terms, at_most=1, price=rule.price)
         return shape
 
     def impossible(self, sentence: Tagged) -> bool:
         """Whether a sentence has no words, and rules of its own that ask for some."""
         read = [read_rule(text, self.tags) for text in sentence.rules] if not sentence.words else []
-        return any(isinstance(rule, Count) and rule.low > 0 for rule in read)
+        return any(isinstance(rule, Count) and rule.low > 0 and rule.price is None for rule in read)
 
     def batch(self, texts: Sequence[Tagged]) -> Batch:
         """Returns sentences as problems with all their costs."""
@@ -168,8 +175,8 @@ class TagModel(Model[Tagged]):
         return costs
 
     def gold(self, text: Tagged) -> Sequence[str]:
-        """Returns the tags of a sentence, as it was given."""
-        return text.tags or ()
+        """Returns the tags of a sentence, in BIO where that is a rule."""
+        return in_bio(text).tags or () if self.rules.bio else text.tags or ()
 
     def names(self, text: Tagged) -> Sequence[str]:
         """Returns the words of a sentence."""
@@ -198,14 +205,23 @@ class TagModel(Model[Tagged]):
             found.append((len(mine & theirs), len(mine) + len(theirs)))
         return found
 
+    def items(self, labels: Sequence[str | None]) -> Mapping[str, set[tuple[Hashable, str]]]:
+        """Returns words with their tags, and where tags are BIO, entities with their types."""
+        found: dict[str, set[tuple[Hashable, str]]] = {"tag": set(super().items(labels)["label"])}
+        if self.is_bio:
+            found["entity"] = {((start, end), name) for start, end, name in spans.entities(labels)}
+        return found
+
     def peers(self) -> Mapping[str, Peer]:
         """Returns Viterbi's algorithm, which knows nothing of rules that count."""
         return {"Viterbi": self.viterbi}
 
     def viterbi(self, batch: Batch) -> Solutions:
         """Returns the cheapest tags of all sentences, rules that count left aside."""
-        costs = batch.cost.reshape(-1, len(self.tags))
-        return Solutions.scored(batch, viterbi(costs, batch.variable_at, self.follow))
+        costs, first, n = batch.cost, batch.seen_at, len(self.tags)
+        if batch.priced:  # behind the costs of a sentence's tags are its prices
+            costs = costs[ranges(batch.cost_at[:-1], np.diff(first) * n)]
+        return Solutions.scored(batch, completed(batch, viterbi(costs.reshape(-1, n), first, self.follow)))
 
     def facts(self) -> Mapping[str, object]:
         """Returns its tags and rules."""
@@ -215,10 +231,10 @@ class TagModel(Model[Tagged]):
     def gold_broken(self, sentences: Sequence[Tagged]) -> int:
         """Returns how many sentences have gold tags that break the rules, or that the model lacks."""
         place = {tag: i for i, tag in enumerate(self.tags)}
+        gold = [self.gold(sentence) for sentence in sentences]
         return sum(
-            any(tag not in place for tag in sentence.tags or ())
-            or bool(self.rules.broken([place[tag] for tag in sentence.tags or ()], self.tags))
-            for sentence in sentences
+            any(tag not in place for tag in tags) or bool(self.rules.broken([place[tag] for tag in tags], self.tags))
+            for tags in gold
         )
 
     def tensors(self) -> Tensors:
@@ -244,6 +260,11 @@ class TagModel(Model[Tagged]):
         forms.check_tensors(tensors, wanted)
         rules = Rules.of(tags, about["rules"], bio=about["bio"])
         return cls(tags, tensors["weights"], tensors["pairs"], rules)
+
+
+def in_bio(sentence: Tagged) -> Tagged:
+    """Returns a sentence whose entities all begin with B-x, also where its tags are IOB1."""
+    return replace(sentence, tags=None if sentence.tags is None else spans.to_bio(sentence.tags))
 
 
 ABOUT = forms.record(

@@ -6,6 +6,9 @@
     no TAG                none
     no TAG after TAG      no word has the first tag right after a word with the second
 
+Behind any of them, "or pay P" lets the rule be broken for a price P, in the unit of the costs; "or pay P each", for
+that much for each word too many or too few.
+
 Where a TAG stands, there may be several, joined by "or", and `*` stands for any letters: "at most 2 B-*". N is a whole
 number, in digits or, up to ten, in words.
 """
@@ -26,7 +29,10 @@ from hasten.errors import SchemaError
 from hasten.support.arrays import FloatArray
 
 NUMBERS = ("zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten")
-FORMS = 'It is "at least N TAG", "at most N TAG", "exactly N TAG", "no TAG" or "no TAG after TAG".'
+FORMS = (
+    'It is "at least N TAG", "at most N TAG", "exactly N TAG", "no TAG" or "no TAG after TAG"; "or pay P" behind it '
+    "lets it be broken for a price."
+)
 MOST = 10**9  # that a rule may count to
 
 
@@ -38,6 +44,8 @@ class Count:
     tags: tuple[str, ...]
     low: float = -math.inf
     high: float = math.inf
+    price: float | None = None  # for which it may be broken
+    per_unit: bool = False  # whether that is the price of each word too many or too few
 
     @property
     def at_least(self) -> float | None:
@@ -57,6 +65,7 @@ class Never:
     text: str
     tags: tuple[str, ...]
     after: tuple[str, ...]
+    price: float | None = None  # for which it may be broken, each time
 
 
 def read_rule(text: str, tags: Sequence[str]) -> Count | Never:
@@ -67,21 +76,33 @@ def read_rule(text: str, tags: Sequence[str]) -> Count | Never:
     """
     if not isinstance(text, str):
         raise SchemaError(f"A rule is written in words, got {text!r}. {FORMS}")
-    plain = " ".join(text.split())
+    plain, price, per_unit = _price(text)
     counted = re.fullmatch(r"(at least|at most|exactly) (\S+) (.+)", plain, re.IGNORECASE)
     if counted:
         how, number, named = counted.groups()
         n = _number(text, number)
         found = _tags(text, named, tags)
         low, high = {"at least": (n, math.inf), "at most": (-math.inf, n), "exactly": (n, n)}[how.lower()]
-        return Count(text, found, low, high)
+        return Count(text, found, low, high, price, per_unit)
     never = re.fullmatch(r"no (.+?)(?: after (.+))?", plain, re.IGNORECASE)
     if never is None:
         raise SchemaError(f"Cannot read the rule {text!r}. {FORMS}")
     named, after = never.groups()
     if after is None:
-        return Count(text, _tags(text, named, tags), high=0)
-    return Never(text, _tags(text, named, tags), _tags(text, after, tags))
+        return Count(text, _tags(text, named, tags), high=0, price=price, per_unit=per_unit)
+    return Never(text, _tags(text, named, tags), _tags(text, after, tags), price)
+
+
+def _price(rule: str) -> tuple[str, float | None, bool]:
+    """Returns a rule without its price, the price, and whether it is for each word."""
+    plain = " ".join(rule.split())
+    found = re.fullmatch(r"(.+?),? or pay (\S+)( each)?", plain, re.IGNORECASE)
+    if found is None:
+        return plain, None, False
+    kept, price, each = found.groups()
+    if not re.fullmatch(r"[0-9]{1,9}(\.[0-9]{1,9})?", price) or not float(price) > 0:
+        raise SchemaError(f"The rule {rule!r} has the price {price!r}. Give a number above 0, such as 2.5.")
+    return kept, float(price), each is not None
 
 
 def _number(rule: str, number: str) -> int:
@@ -121,6 +142,7 @@ class Rules:
     bio: bool
     counts: tuple[Count, ...]
     forbidden: FloatArray  # (n_tags, n_tags): inf where the second may not follow the first, 0 elsewhere
+    prices: FloatArray  # (n_tags, n_tags): what it costs that the second follows the first, 0 where that is free
     first: FloatArray  # (n_tags,): inf for a tag that no sentence begins with, 0 elsewhere
 
     @classmethod
@@ -129,7 +151,7 @@ class Rules:
         texts, n = tuple(texts), len(tags)
         read = [read_rule(text, tags) for text in texts]
         place = {tag: i for i, tag in enumerate(tags)}
-        forbidden, first = np.zeros((n, n)), np.zeros(n)
+        forbidden, prices, first = np.zeros((n, n)), np.zeros((n, n)), np.zeros(n)
         if bio:
             inside, follows = _bio(tags)
             forbidden[:, inside] = np.inf
@@ -137,15 +159,19 @@ class Rules:
             first[inside] = np.inf
         for rule in read:
             if isinstance(rule, Never):
-                forbidden[np.ix_([place[tag] for tag in rule.after], [place[tag] for tag in rule.tags])] = np.inf
-        return cls(texts, bio, tuple(rule for rule in read if isinstance(rule, Count)), forbidden, first)
+                pairs = np.ix_([place[tag] for tag in rule.after], [place[tag] for tag in rule.tags])
+                if rule.price is None:
+                    forbidden[pairs] = np.inf
+                else:
+                    prices[pairs] += rule.price
+        return cls(texts, bio, tuple(rule for rule in read if isinstance(rule, Count)), forbidden, prices, first)
 
     def broken(self, labels: Sequence[int], tags: Sequence[str]) -> list[str]:
-        """Returns the rules that a sentence's tags break, in words."""
+        """Returns the rules that a sentence's tags break, in words; those with a price may be broken."""
         found = [
             rule.text
             for rule in self.counts
-            if not rule.low <= sum(tags[label] in rule.tags for label in labels) <= rule.high
+            if rule.price is None and not rule.low <= sum(tags[label] in rule.tags for label in labels) <= rule.high
         ]
         apart = [pair for pair in pairwise(labels) if self.forbidden[pair] > 0]
         found += [f"no {tags[right]} after {tags[left]}" for left, right in apart]
@@ -163,8 +189,7 @@ def _bio(tags: Sequence[str]) -> tuple[list[int], tuple[list[int], list[int]]]:
         if prefix == "I" and tag != "O":
             if f"B-{name}" not in place:
                 raise SchemaError(
-                    f"There is a tag {tag!r} but no 'B-{name}', so that no entity could begin. If the corpus has IOB1 "
-                    "tags, convert them to BIO, or leave out the rule for BIO."
+                    f"There is a tag {tag!r} but no 'B-{name}', so that none can begin. Leave out the rule for BIO."
                 )
             before += [place[f"B-{name}"], place[tag]]
             after += [place[tag], place[tag]]

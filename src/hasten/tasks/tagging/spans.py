@@ -27,3 +27,17 @@ def entities(tags: Sequence[str | None]) -> set[tuple[int, int, str]]:
         if name and not before:
             start, before = n, name
     return found
+
+
+def to_bio(tags: Sequence[str]) -> tuple[str, ...]:
+    """Returns tags in which each entity begins with B-x; in IOB1 only those do that follow another of their type.
+
+    >>> to_bio(["I-PER", "I-PER", "B-PER", "I-LOC", "O"])
+    ('B-PER', 'I-PER', 'B-PER', 'B-LOC', 'O')
+    """
+    found, before = [], ""
+    for tag in tags:
+        prefix, _, name = tag.partition("-")
+        found.append(f"B-{name}" if prefix == "I" and name and name != before else tag)
+        before = name
+    return tuple(found)

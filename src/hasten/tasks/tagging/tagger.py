@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache, partial
 from itertools import islice
 from pathlib import Path
 
 from hasten.errors import ModelError, ProblemError
+from hasten.model.batch import Batch
 from hasten.model.solution import Solutions, Source, Status
 from hasten.search.beam import BeamSearch
 from hasten.solvers import make_solver
@@ -22,7 +23,8 @@ from hasten.support.checks import check_limit, check_width
 from hasten.support.files import output_directory
 from hasten.support.progress import Tell, tell_nobody
 from hasten.support.tensors import format_of, load_tensors, reading, save_tensors
-from hasten.tasks.evaluation.models import Evaluation, evaluate
+from hasten.tasks.evaluation.models import evaluate
+from hasten.tasks.evaluation.result import Evaluation
 from hasten.tasks.tagging.corpus import Tagged
 from hasten.tasks.tagging.model import TagModel
 
@@ -96,16 +98,23 @@ class SequenceTagger:
 
     def predict(self, sentences: Iterable[Tagged | Sequence[str]]) -> Iterator[Prediction]:
         """Tags sentences, given as `Tagged` or as lists of words; any number of them, in constant memory."""
-        solver = cache(partial(make_solver, self.solver))
+        answer = self._answerer()
         stream = (_sentence(each, n) for n, each in enumerate(sentences))
         while chunk := list(islice(stream, CHUNK)):
-            batch = self.model.batch(chunk)
-            if self.mode == TextMode.SEARCH:
-                found = BeamSearch(self.width)(batch)
-            else:
-                found, _ = prove_or_solve(batch, solver, time_limit=self.time_limit)
-                warn_of_failures(found)
-            yield from self._predictions(chunk, found)
+            yield from self._predictions(chunk, answer(self.model.batch(chunk)))
+
+    def _answerer(self) -> Callable[[Batch], Solutions]:
+        """Returns what answers batches in this mode; it makes the solver once, where it needs one."""
+        if self.mode == TextMode.SEARCH:
+            return BeamSearch(self.width)
+        solver = cache(partial(make_solver, self.solver))
+
+        def certified(batch: Batch) -> Solutions:
+            found, _ = prove_or_solve(batch, solver, time_limit=self.time_limit)
+            warn_of_failures(found)
+            return found
+
+        return certified
 
     def _predictions(self, chunk: Sequence[Tagged], found: Solutions) -> Iterator[Prediction]:
         for sentence, answer in zip(chunk, found, strict=True):
@@ -120,9 +129,8 @@ class SequenceTagger:
 
     def evaluate(self, sentences: Iterable[Tagged], *, tell: Tell = tell_nobody) -> Evaluation:
         """Compares its tags with those that the sentences have."""
-        return evaluate(
-            self.model, [each for each in sentences if each.tags is not None], solver=self.solver, tell=tell
-        )
+        known = (each for each in sentences if each.tags is not None)
+        return evaluate(self.model, known, answer=self._answerer(), tell=tell)
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Writes a file, whole or not at all; a tagger that is there already is replaced."""
