@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import runpy
+from importlib.util import find_spec
 from pathlib import Path
 from pkgutil import resolve_name
 
@@ -53,7 +54,8 @@ def test_links_between_pages_lead_to_files_that_are_there(page: Path) -> None:
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 def test_what_a_page_calls_by_its_full_name_is_there(page: Path) -> None:
     for name in set(re.findall(r"\bhasten(?:\.[A-Za-z_]\w*)+", page.read_text())):
-        assert resolve_name(name) is not None
+        if not name.startswith("hasten.ray") or find_spec("ray") is not None:
+            assert resolve_name(name) is not None
 
 
 ROOMS = {file.parent.relative_to(PACKAGE).as_posix().replace("/", ".") for file in PACKAGE.rglob("__init__.py")} - {"."}

@@ -147,6 +147,16 @@ def test_the_command_line_answers_on_ray(tagger, text, tmp_path):
     assert "A stream has no shards" in str(refused.exception)
 
 
+def test_the_cluster_file_is_one():
+    from ray.autoscaler._private.util import prepare_config, validate_config
+
+    yaml = pytest.importorskip("yaml")
+    file = Path(__file__).parents[2] / "examples" / "ray-cluster.yaml"
+    config = prepare_config(yaml.safe_load(file.read_text()))
+    validate_config(config)
+    assert config["provider"]["worker_ips"] == ["10.0.0.2", "10.0.0.3"]
+
+
 def test_a_shard_that_kills_what_answers_it_ends_the_run(tagger, text, tmp_path):
     (shard,) = plan([str(text)], 10_000)
     job = Job(TextWork(tagger), str(tmp_path), ".jsonl", 10_000, "digest")

@@ -8,6 +8,7 @@ shards that it was at.
 from __future__ import annotations
 
 import json
+import logging
 import os
 import secrets
 from collections.abc import Iterator, Mapping, Sequence
@@ -100,6 +101,7 @@ def n_workers(workers: int | None = None) -> int:
 
 def connect(address: str | None = None, cores: int | None = None) -> None:
     """Connects to a cluster, or starts Ray on this machine, reachable from here alone; unless that was done."""
+    logging.getLogger("ray.data").setLevel(logging.ERROR)  # ours says more
     if ray.is_initialized():
         return
     try:

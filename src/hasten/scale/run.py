@@ -12,6 +12,7 @@ from __future__ import annotations
 import json
 import os
 import sys
+import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, fields
 from pathlib import Path
@@ -49,6 +50,7 @@ class Receipt(NamedTuple):
     counts: dict[str, int]
     bad: list[list[Any]]  # a `Bad` each
     peak_mb: float  # memory of the process that did it, at most so far
+    seconds: float  # of the processor
     kept: bool = False  # whether it was done before, and is only verified now
 
 
@@ -88,6 +90,7 @@ class Job:
     def _answer(self, shard: Shard) -> Receipt:
         counts, bad = Counts(), list[Bad]()
         self.work.begin(shard.number)
+        began = time.process_time()
 
         def answered() -> Iterator[Record]:
             for chunk in shards.read(shard, self.max_line, bad):
@@ -105,7 +108,16 @@ class Job:
                     file.writelines(as_lines(answered()))
             digest = places.digest(str(part))
         said = [list(each) for each in sorted(bad, key=lambda each: each.line)]
-        receipt = Receipt(shard.number, self.digest, shard.digest, digest, dict(counts), said, peak_memory())
+        receipt = Receipt(
+            shard.number,
+            self.digest,
+            shard.digest,
+            digest,
+            dict(counts),
+            said,
+            peak_memory(),
+            time.process_time() - began,
+        )
         places.write(self._receipt(shard.number), json.dumps(receipt._asdict()).encode())
         return receipt
 
@@ -131,6 +143,7 @@ class Run:
     bad: tuple[Bad, ...]
     n_kept: int  # shards that were finished before
     peak_mb: float  # of the worker that needed most memory
+    seconds: float  # of the processor, of all workers together, for what this run answered
 
     @property
     def counters(self) -> Counters:
@@ -201,7 +214,7 @@ def predict_shards(
 
 
 def _run(job: Job, todo: Sequence[Shard], engine: Engine, max_bad: int, tell: Tell) -> Run:
-    counts, bad, n_kept, peak = Counts(), list[Bad](), 0, 0.0
+    counts, bad, n_kept, peak, seconds = Counts(), list[Bad](), 0, 0.0, 0.0
     n_lines, done, before, pace = sum(shard.n for shard in todo), 0, 0, Pace()
     seen = set()
     for receipt in engine(job, todo):
@@ -212,6 +225,7 @@ def _run(job: Job, todo: Sequence[Shard], engine: Engine, max_bad: int, tell: Te
         bad += [Bad(*each) for each in receipt.bad]
         n_kept += receipt.kept
         peak = max(peak, 0.0 if receipt.kept else receipt.peak_mb)
+        seconds += 0.0 if receipt.kept else receipt.seconds
         done += todo[receipt.shard].n
         before += todo[receipt.shard].n if receipt.kept else 0
         tell("Answering records", done / max(1, n_lines), pace.words(done, n_lines, before))
@@ -222,7 +236,7 @@ def _run(job: Job, todo: Sequence[Shard], engine: Engine, max_bad: int, tell: Te
     place_of = {file: n for n, file in enumerate(dict.fromkeys(shard.file for shard in todo))}
     bad.sort(key=lambda each: (place_of[each.file], each.line))
     files = tuple(job.path(shard.number) for shard in todo)
-    return Run(job.out, files, counts, tuple(bad), n_kept, peak)
+    return Run(job.out, files, counts, tuple(bad), n_kept, peak, seconds)
 
 
 def _too_bad(bad: Sequence[Bad], max_bad: int) -> str:
