@@ -80,6 +80,8 @@ MAY_IMPORT = {
 
 # In the core, what goes forward imports the later step when it is called. No other import waits for a call.
 FORWARD = {
+    "model.schema: structure() imports model.shapes",
+    "model.schema: structures() imports model.shapes",
     "model.schema: structure() imports model.structure",
     "model.structure: problem() imports model.problem",
     "model.structure: batch() imports model.batch",
