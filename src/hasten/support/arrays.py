@@ -41,7 +41,8 @@ def floats(values: object, *, copy: bool = False) -> FloatArray:
 def all_finite(values: FloatArray) -> bool:
     """Whether all numbers are finite. Where they are, one product with themselves tells, which no step beats."""
     flat = values.ravel()
-    return math.isfinite(flat.dot(flat)) or bool(np.isfinite(flat).all())
+    with np.errstate(over="ignore"):
+        return math.isfinite(flat.dot(flat)) or bool(np.isfinite(flat).all())
 
 
 def plain(array: FloatArray) -> FloatArray:
