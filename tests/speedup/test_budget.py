@@ -18,12 +18,14 @@ from hasten.speedup.budget import ACCOUNTS, MAX_TRIED, Budget
 def test_nothing_is_tried_before_the_solver_s_price_is_known() -> None:
     budget = Budget()
     assert budget.n_nodes() == 0
+    budget.solved(2.0)
+    assert budget.n_nodes() == 0  # it may have been loaded first
     budget.solved(0.04)
-    assert budget.n_nodes() > 0
+    assert 0 < budget.n_nodes() < 100_000
 
 
 def test_as_much_is_tried_as_the_solver_takes() -> None:
-    budget = Budget(solver_seconds=0.04, node_seconds=1e-6, further=1.0)
+    budget = Budget(solver_seconds=0.04, node_seconds=1e-6, further=1.0, n_calls=2)
     assert budget.n_nodes() == 40_000
     budget.node_seconds = 1e-15
     assert budget.n_nodes() == MAX_TRIED
@@ -42,6 +44,7 @@ def test_what_never_pays_costs_a_twentieth_of_the_solver_s_time_in_the_long_run(
 def test_what_pays_goes_on() -> None:
     budget = Budget()
     budget.solved(0.04)
+    budget.solved(0.04)
     for _ in range(1000):
         assert budget.n_nodes()
         budget.tried(0.01, 10_000, proved=True)
@@ -49,6 +52,7 @@ def test_what_pays_goes_on() -> None:
 
 def test_a_stroke_of_luck_is_not_lived_on_forever() -> None:
     budget = Budget()
+    budget.solved(0.04)
     budget.solved(0.04)
     for _ in range(1000):
         budget.tried(0.0001, 100, proved=True)

@@ -20,7 +20,7 @@ def solve(
     time_limit: Annotated[
         float | None, typer.Option(min=0.0, help="Seconds that each may take; then the best found has to do.")
     ] = None,
-    solver: Annotated[str, typer.Option(help="Who is asked where nothing is proved.")] = "highs",
+    solver: Annotated[str, typer.Option(help="Who is asked where nothing is proved; auto asks the fastest.")] = "highs",
     out: Annotated[
         Path | None,
         typer.Option(help="File for the values, a name and a value a line; for several programs, a directory."),

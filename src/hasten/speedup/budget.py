@@ -66,7 +66,7 @@ class Budget:
 
     def n_nodes(self) -> int:
         """Returns how many nodes to branch further: 0 if the solver is the better choice, or unknown."""
-        if self.further <= 0.0:
+        if self.further <= 0.0 or self.n_calls < 2:  # the first call loads what later ones find there
             return 0
         return int(min(self.solver_seconds / max(self.node_seconds or USUAL, FASTEST), MAX_TRIED))
 

@@ -60,7 +60,8 @@ class Speedup(Answering):
     The black box:
 
     solver
-        Its name, an object with `solve`, or a function (`make_solver`). "highs", the default, comes with the package.
+        Its name, an object with `solve`, or a function (`make_solver`). "highs", the default, comes with the package;
+        "auto" asks whichever installed one is fastest.
     solver_options
         Options that go with the name of a solver: ours, and those of its package (`make_solver`). None by default.
     prove
