@@ -198,3 +198,12 @@ def test_gold_that_a_task_lacks_is_lost_or_refused():
     assert gold(pair((1, 0, "none"), types=("gene", "cell")), *labels, lost=True).tolist() == [0, -1, 1, -1]
     with pytest.raises(CorpusError, match=r"has the label 'cell', which the model lacks.*--induce"):
         gold(pair(types=("gene", "cell")), *labels)
+
+
+def test_a_task_keeps_few_variables_of_structures_however_many_sizes_come(monkeypatch):
+    monkeypatch.setattr("hasten.tasks.entity_relation.task.MAX_VARIABLES", 300)
+    task = EntityRelationTask()
+    for n in (*range(2, 16), 2):
+        assert task.structure(n).n_variables == n * n
+        assert task._structures.weight <= 300
+    assert task.structure(2) is task.structure(2)

@@ -13,6 +13,7 @@ from hasten.tasks.report.page import any_value, head, page
 MOST_LABELS = 24  # of a picture; the rarest share a row
 CELL, MARGIN = 26, 190  # pixels
 NOTHING = "no label"
+LEFT = '<th style="text-align:left">'
 OTHERS = "other labels"
 
 
@@ -52,7 +53,7 @@ def scores(kind: Entry) -> str:
     lines.append(_row(kind["micro"], "all (micro)"))
     macro = f"<p>Macro F1, the mean over labels that have gold: {fixed(kind['macro_f1'], 3)}.</p>"
     return (
-        '<div class="scroll"><table><thead><tr><th>label</th><th>gold</th><th>found</th><th>right</th>'
+        '<div class="scroll"><table><thead><tr>' + LEFT + "label</th><th>gold</th><th>found</th><th>right</th>"
         f"<th>precision</th><th>recall</th><th>F1</th></tr></thead><tbody>{''.join(lines)}</tbody></table></div>{macro}"
     )
 
@@ -63,7 +64,7 @@ def _row(score: Entry, name: str | None = None) -> str:
         for key in ("precision", "recall", "f1")
     )
     counts = "".join(f"<td>{whole(score[key])}</td>" for key in ("n_gold", "n_found", "n_right"))
-    return f"<tr><th>{escape(name or str(score['label']))}</th>{counts}{shares}</tr>"
+    return f"<tr>{LEFT}{escape(name or str(score['label']))}</th>{counts}{shares}</tr>"
 
 
 def confusion(pairs: Sequence[Entry]) -> str:

@@ -223,7 +223,7 @@ class Experiment:
             "seeds": self.seeds,
             "split": list(self.split.files) if self.split else [],
             "epochs": self.epochs,
-            "n_train": len(train),
+            "n_train": len(train) if self.unlabeled else len(train) - lessons.n_fresh,
             "n_test": len(test),
             "n_left_out": len(self.labelled) - len(train) - len(test),
             "n_unlabeled": len(lessons.batch),
