@@ -101,7 +101,7 @@ def _of_peer(peer: Entry, certified: Entry) -> tuple[str, str, str]:
     """How the task's own method compares: its speed where it is exact, else how often it is."""
     name, exact = text(peer.get("model")), number(peer.get("exact_match"))
     if exact is not None and exact < 1.0:
-        return fixed(exact, 3), f"exact match of {name}", "which does not keep every rule"
+        return fixed(exact, 3), f"exact match of {name}", "the task’s own method, which is not exact here"
     return ratio(peer, certified, "inference_ms"), f"as fast as {name}", "certified, inference"
 
 
