@@ -9,7 +9,7 @@ import pytest
 from strategies import entity_relation
 
 from hasten.errors import ProblemError
-from hasten.learning.learner import Learner
+from hasten.learning.learner import Learner, default_step
 from hasten.learning.mixing import LocalShards, Mixing, fit_shards, mix
 from hasten.learning.theory import separate
 from hasten.model.schema import Schema
@@ -61,26 +61,30 @@ def test_one_shard_is_the_sequential_algorithm_to_the_last_bit(lessons, learner,
 
 @pytest.mark.parametrize("mixing", list(Mixing))
 @pytest.mark.parametrize("learner", LEARNERS[:2])
-def test_mixing_is_what_its_definition_says(lessons, learner, mixing):
+@pytest.mark.parametrize("rounds", [1, 3])
+def test_mixing_is_what_its_definition_says(lessons, learner, mixing, rounds):
     """Against a slow version, which keeps every weight vector of every shard."""
     shards = cut(*lessons, 3)
-    step = replace(learner).partial_fit(*shards[0]).state.step
+    step = 3 * default_step(shards[0][0])
     w, every = np.zeros(shards[0][0].structures[0].schema.n_weights), []
     rngs = [np.random.default_rng(learner.seed if i == 0 else [learner.seed, i]) for i in range(3)]
     for _ in range(learner.epochs):
-        ends, mistakes = [], []
-        for (batch, labels), rng in zip(shards, rngs, strict=True):
-            one = replace(learner, step=step, averaged=False, shuffle=False)
-            order = rng.permutation(np.arange(len(batch))) if learner.shuffle else np.arange(len(batch))
-            one.start(one_heuristic(batch, w))
-            for p in order:
-                one.partial_fit(batch.select([p]), labels[batch.places(np.array([p]))])
-                every.append(one.weights)
-            ends.append(one.weights)
-            mistakes.append(one.n_mistakes)
-        share = np.full(3, 1 / 3) if mixing == Mixing.EVENLY else np.array(mistakes) / sum(mistakes)
-        w = share @ np.stack(ends)
-    found = fit_shards(replace(learner), shards, mixing=mixing).learner
+        orders = [
+            rng.permutation(np.arange(len(batch))) if learner.shuffle else np.arange(len(batch))
+            for (batch, _), rng in zip(shards, rngs, strict=True)
+        ]
+        for pieces in zip(*(np.array_split(order, rounds) for order in orders), strict=True):
+            ends, mistakes = [], []
+            for (batch, labels), piece in zip(shards, pieces, strict=True):
+                one = replace(learner, step=step, averaged=False, shuffle=False).start(one_heuristic(batch, w))
+                for p in piece:
+                    one.partial_fit(batch.select([p]), labels[batch.places(np.array([p]))])
+                    every.append(one.weights)
+                ends.append(one.weights)
+                mistakes.append(one.n_mistakes)
+            share = np.full(3, 1 / 3) if mixing == Mixing.EVENLY else np.array(mistakes) / sum(mistakes)
+            w = share @ np.stack(ends)
+    found = fit_shards(replace(learner), shards, mixing=mixing, rounds=rounds).learner
     assert len(found.trace) == learner.epochs
     assert found.n_examples == len(every)
     np.testing.assert_allclose(found.weights, np.mean(every, axis=0) if learner.averaged else w, atol=1e-12)
@@ -167,6 +171,8 @@ def test_shards_without_problems_or_answers_do_not_count_as_lessons(lessons):
         fit_shards(Learner(1), [])
     with pytest.raises(ProblemError, match="Mix 'evenly' or 'by mistakes', not 'twice'"):
         fit_shards(Learner(1), [lessons], mixing="twice")
+    with pytest.raises(ProblemError, match="rounds must be at least 1"):
+        fit_shards(Learner(1), [lessons], rounds=0)
     other = unary(2, 2)
     with pytest.raises(ProblemError, match="different schemas"):
         fit_shards(Learner(1), [lessons, (other.batch(np.zeros((1, 4))), [(0, 0)])])

@@ -1,8 +1,12 @@
 """Learning from shards at the same time: iterative parameter mixing (McDonald, Hall and Mann 2010).
 
-Each epoch, every shard makes one pass of Algorithm 1 over its own problems, from the same weights; what they end with
-is mixed, a weighted mean, and that is what all of them start the next epoch from. With one shard this is the sequential
-algorithm, to the last bit. `docs/theory.md` states what is left of the mistake bound.
+Every shard makes a pass of Algorithm 1 over its own problems, from the same weights; what they end with is mixed, a
+weighted mean, and that is what all of them go on from. With one shard this is the sequential algorithm, to the last
+bit. `docs/theory.md` states what is left of the mistake bound.
+
+A mean over n shards counts each mistake an n-th as much. So a learner without a step of its own takes n times the
+default one, and a mistake counts as much as in sequence; and lest shards run far apart with such a step, they are
+mixed not once an epoch, but in several `rounds`. For wide beams that step is large: `docs/scale.md` has figures.
 
 The averaged learner averages over the weights after each example, of every shard: a shard that starts with the sum S
 of all weights so far, and ends with S_i, has added S_i - S. The lazy average keeps `drift` in place of the sum, with
@@ -20,6 +24,7 @@ from concurrent.futures import ThreadPoolExecutor
 from copy import deepcopy
 from dataclasses import dataclass, replace
 from enum import StrEnum
+from functools import reduce
 from typing import NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
@@ -34,6 +39,8 @@ from hasten.model.problem import Problem
 from hasten.model.schema import Schema
 from hasten.support.arrays import FloatArray, IntArray
 from hasten.support.checks import check_whole
+
+ROUNDS = 16  # of an epoch
 
 
 class Mixing(StrEnum):
@@ -53,10 +60,13 @@ class Turn(NamedTuple):
     weights: Weights
     rng: np.random.Generator  # of the order of its problems
     forbidden: IntArray  # problems whose answers the enforced constraints forbid, as far as is known
+    found: IntArray  # those found in this epoch, which are left out from the next on
+    round: int  # which part of the epoch's order this pass is over
+    rounds: int
 
 
 class Passed(NamedTuple):
-    """What a shard ends a pass with."""
+    """What a shard ends a pass with: weights, the dice after this epoch, and problems that turned out forbidden."""
 
     turn: Turn
     epoch: Epoch
@@ -114,13 +124,15 @@ class Shard:
 
     def learn(self, learner: Learner, step: float, turn: Turn) -> Passed:
         """Makes one pass."""
-        mine = replace(learner, progress=False)
-        mine.state.step, mine.state.rng = step, turn.rng
+        mine, rng = replace(learner, progress=False, shuffle=False), deepcopy(turn.rng)
+        mine.state.step, mine.state.rng = step, rng
         mine.state.weights = weights = deepcopy(turn.weights)
         usable = np.setdiff1d(self.usable, turn.forbidden) if turn.forbidden.size else self.usable
-        epoch, left = mine.pass_over(self.batch, self.labels, usable)
-        forbidden = np.setdiff1d(self.usable, left) if len(left) < len(self.usable) else turn.forbidden
-        return Passed(Turn(weights, turn.rng, forbidden), epoch)
+        order = rng.permutation(usable) if learner.shuffle and len(usable) > 1 else usable
+        piece = np.array_split(order, turn.rounds)[turn.round]
+        epoch, left = mine.pass_over(self.batch, self.labels, piece)
+        forbidden = np.setdiff1d(piece, left)
+        return Passed(turn._replace(weights=weights, rng=rng, found=forbidden), epoch)
 
 
 class LocalShards:
@@ -165,45 +177,66 @@ class Mixture:
 
 
 def fit_shards(
-    learner: Learner, shards: Shards | Sequence[Source], *, mixing: str = Mixing.EVENLY, n_jobs: int = 1
+    learner: Learner,
+    shards: Shards | Sequence[Source],
+    *,
+    mixing: str = Mixing.EVENLY,
+    rounds: int = ROUNDS,
+    n_jobs: int = 1,
 ) -> Mixture:
     """Learns from scratch, from all shards at the same time, until an epoch makes no mistake.
 
     learner
-        How to learn; it has learned afterwards. Without a step of its own it takes that of the first shard.
+        How to learn; it has learned afterwards. Without a step of its own it takes the default one of the first shard,
+        times the number of shards.
     shards
         Problems with answers, a pair each, or functions that return one; or where they are.
     mixing
         "evenly", the default, or "by mistakes".
+    rounds
+        How often an epoch is mixed, at least 1.
     n_jobs
         Threads that share shards of this process.
     """
     if mixing not in list(Mixing):
         raise ProblemError(f"Mix {' or '.join(repr(each.value) for each in Mixing)}, not {mixing!r}.")
+    check_whole("rounds", rounds, least=1)
     there = shards if isinstance(shards, Shards) else LocalShards(shards, n_jobs)
     about = there.about()
     step = _begin(learner, about)
-    state = learner.state
+    state, n, weighted = learner.state, len(about), 0.0
     assert state.weights is not None
-    weights, n = state.weights, len(about)
     rngs = [np.random.default_rng(learner.seed if i == 0 else [learner.seed, i]) for i in range(n)]
-    turns = [Turn(weights, rng, np.zeros(0, dtype=np.int64)) for rng in rngs]
-    weighted = 0.0
+    nothing = np.zeros(0, dtype=np.int64)
+    turns = [Turn(state.weights, rng, nothing, nothing, 0, rounds) for rng in rngs]
     for _ in range(learner.epochs):
-        began = time.perf_counter()
-        passed = there.learn(learner, step, turns)
-        mistakes = np.array([each.epoch.n_mistakes for each in passed], dtype=float)
-        share = _shares(mistakes, mixing)
-        weighted += float(share @ mistakes)
-        weights = mix(weights, [each.turn.weights for each in passed], share)
-        turns = [each.turn._replace(weights=weights) for each in passed]
-        state.weights = weights
-        state.trace.append(_together([each.epoch for each in passed], weights, time.perf_counter() - began))
-        if not mistakes.any():
+        epochs: list[Epoch] = []
+        for round in range(rounds):
+            began = time.perf_counter()
+            passed = there.learn(learner, step, [turn._replace(round=round) for turn in turns])
+            mistakes = np.array([each.epoch.n_mistakes for each in passed], dtype=float)
+            share = _shares(mistakes, mixing)
+            weighted += float(share @ mistakes)
+            state.weights = mix(state.weights, [each.turn.weights for each in passed], share)
+            turns = [_mixed(turn, each.turn, state.weights) for turn, each in zip(turns, passed, strict=True)]
+            epochs.append(_together([each.epoch for each in passed], state.weights, time.perf_counter() - began))
+        turns = [_next(turn, each.turn) for turn, each in zip(turns, passed, strict=True)]
+        state.trace.append(reduce(Epoch.then, epochs))
+        if not state.trace[-1].n_mistakes:
             break
     state.n_forbidden = sum(each.forbidden.size for each in turns)
     state.rng = turns[0].rng
     return Mixture(learner, n, weighted)
+
+
+def _mixed(turn: Turn, passed: Turn, weights: Weights) -> Turn:
+    """Returns what a shard starts the next round with; its order is still that of this epoch."""
+    return turn._replace(weights=weights, found=np.union1d(turn.found, passed.found))
+
+
+def _next(turn: Turn, passed: Turn) -> Turn:
+    """Returns what a shard starts the next epoch with: another order, without what turned out forbidden."""
+    return turn._replace(rng=passed.rng, forbidden=np.union1d(turn.forbidden, turn.found), found=turn.found[:0])
 
 
 def merged(parts: Sequence[tuple[Batch, IntArray]]) -> tuple[Batch, IntArray]:
@@ -216,9 +249,7 @@ def mix(before: Weights, after: Sequence[Weights], share: FloatArray) -> Weights
     """Mixes what passes from the same weights ended with; `share` is how much each counts, and sums to 1."""
     if len(after) == 1:
         return after[0]
-    w = share @ np.stack([each.w for each in after])
-    if all((each.w == before.w).all() for each in after):
-        w = before.w.copy()  # not what rounding would make of it
+    w = before.w + share @ np.stack([each.w - before.w for each in after])
     n_before = int(before.n_examples[0])
     added = sum((_sum(each) - _sum(before) for each in after), np.zeros_like(w))
     n = n_before + sum(int(each.n_examples[0]) - n_before for each in after)
@@ -242,7 +273,8 @@ def _begin(learner: Learner, about: Sequence[About]) -> float:
     if any(each.digest != schemas[0].digest for each in schemas):
         raise ProblemError("These shards have problems of different schemas. Learn from each on its own.")
     learner.start(Heuristic.zeros(schemas[0]))
-    step = learner.step if learner.step is not None else next(each.step for each in about if each.schema is not None)
+    default = len(about) * next(each.step for each in about if each.schema is not None)
+    step = default if learner.step is None else learner.step
     learner.state.step = float(step)
     learner.state.n_skipped = sum(each.n_skipped for each in about)
     return float(step)
