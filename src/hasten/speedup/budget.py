@@ -18,9 +18,9 @@ from hasten.model.structure import Compiled
 from hasten.proof.certifier import MAX_NODES
 from hasten.support.locks import renew_after_fork
 
-START = 1.0  # what an account starts with, in calls of the solver
+START = 0.5  # what an account starts with, in calls of the solver
 MOST = 8.0  # and what it holds at most
-SHARE = 0.015  # of each call that is paid into each account
+SHARE = 0.01  # of each call that is paid into each account
 WEIGHT = 0.3  # of the latest measurement, against all before it
 FASTEST, USUAL = 1e-9, 5e-6  # seconds a node takes at least; and as long as nobody knows
 MAX_TRIED = 100 * MAX_NODES  # nodes
@@ -68,7 +68,8 @@ class Budget:
         """Returns how many nodes to branch further: 0 if the solver is the better choice, or unknown."""
         if self.further <= 0.0 or self.n_calls < 2:  # the first call loads what later ones find there
             return 0
-        return int(min(self.solver_seconds / max(self.node_seconds or USUAL, FASTEST), MAX_TRIED))
+        seconds = min(self.solver_seconds, self.further)
+        return int(min(seconds / max(self.node_seconds or USUAL, FASTEST), MAX_TRIED))
 
     def tried(self, seconds: float, n_nodes: int, proved: bool) -> None:
         """Takes note of a try to branch further."""
