@@ -171,7 +171,7 @@ def test_a_shard_that_kills_what_answers_it_ends_the_run(tagger, text, tmp_path)
 def test_shards_on_ray_learn_what_threads_learn():
     shape = entity_relation(2)
     batch = shape.batch(np.random.default_rng(0).normal(size=(200, shape.n_labels)))
-    parts = [batch.select(np.arange(i, 200, 2)) for i in range(2)]
+    parts = [batch.select(np.arange(i, 200, 3)) for i in range(3)]  # more than there are cores
     settings = {"mode": "search", "width": 1, "learner": Learner(1, epochs=3, progress=False)}
     here, there = Speedup(shape.schema, **settings), Speedup(shape.schema, **settings)
     found = here.fit_shards(parts)
