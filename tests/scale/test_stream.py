@@ -96,13 +96,14 @@ def test_what_is_bad_is_set_aside_with_its_line_and_the_rest_is_answered(tagger)
 
 def test_what_is_passed_over_is_counted_whoever_reads_it(tagger, text, tmp_path):
     bad = tmp_path / "bad.jsonl"
-    bad.write_text("[]\n" + text.read_text() + "\n{\n")
+    bad.write_text(text.read_text() + "\n[]\n{\n")
+    line = 3 * CHUNK + 2  # after a blank one
     faults = Faults(skip=True)
     counts = predict_stream(tagger, bad, tmp_path / "out.jsonl", Reading(faults=faults))
     assert counts["problems"] == 3 * CHUNK
     assert faults.n == 2
-    assert "bad.jsonl, line 1: Expected a JSON object" in str(faults)
-    with pytest.raises(CorpusError, match=r"bad.jsonl, line 1: .* So are 1 others of the file. .*--skip-bad"):
+    assert f"bad.jsonl, line {line}: Expected a JSON object" in str(faults)
+    with pytest.raises(CorpusError, match=rf"bad.jsonl, line {line}: .* So are 1 others of the file. .*--skip-bad"):
         predict_stream(tagger, bad, tmp_path / "out.jsonl")
 
 
