@@ -176,7 +176,7 @@ def eliminate_abreast(plan: Plan, table: FloatArray, scratch: Abreast) -> None:
         m = plan.form[n]
         if has_many_sums(plan, n, m):
             minimise_joint_abreast(plan, table, scratch, n, m)
-        elif -2 < plan.shared[m] < plan.n_static[m]:
+        elif plan.shared[m] == -1 or -1 < plan.joint[m] < plan.n_static[m]:  # in these it adds in the same order
             minimise_shared(plan, table, scratch, n, m)
         else:
             minimise_abreast(plan, table, scratch, n, m)
