@@ -130,8 +130,7 @@ class NativeGurobi:
         self._model = model = gurobipy.Model(env=environment)
         n, first = program.n_columns, program.row_first
         listed = list(model.addVars(n, lb=program.low.tolist(), ub=program.high.tolist()).values())
-        self._listed = listed
-        self._columns: Any = gurobipy.MVar.fromlist(listed)  # whose attributes are arrays
+        self._columns = listed
         for column, whole, low, high in zip(listed, program.whole, program.low, program.high, strict=True):
             if whole:
                 column.VType = "B" if low == 0 and high == 1 else "I"
@@ -159,7 +158,7 @@ class NativeGurobi:
     def solve(self, cost: FloatArray, seconds: float) -> Said:
         """Minimises for some costs."""
         model, codes = self._model, self._gurobi.GRB
-        model.setAttr("Obj", self._listed, cost.tolist())
+        model.setAttr("Obj", self._columns, cost.tolist())
         if seconds != self._limit:
             self._limit = seconds
             model.setParam("TimeLimit", codes.INFINITY if math.isinf(seconds) else max(0.0, seconds))
@@ -188,7 +187,7 @@ class NativeGurobi:
         if not model.SolCount:
             return Said(Status.NO_TIME, bound=model.ObjBound)
         try:
-            x = self._checked(self._columns.X)
+            x = self._checked(model.getAttr("X", self._columns))
         except SolverWrong:
             if self._strict:
                 raise
