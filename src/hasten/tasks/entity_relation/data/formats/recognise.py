@@ -31,13 +31,17 @@ def recognise(path: AnyPath) -> str | None:
         return format_of([first]) if first else "jsonl"
     if os.path.isdir(path):
         if not annotations_in(path):
-            raise CorpusError(f"{path} is a directory. Name a file in it, or a directory with .ann files.")
+            raise CorpusError(
+                f"{path} is a directory. Name a file in it. Of directories, those with .ann files are read."
+            )
         return "brat"
     name = os.path.basename(os.fspath(path)).lower()
     if name.endswith(".ann"):
         return "brat"
+    if not os.path.isfile(path) and ".jsonl" in name:
+        return "jsonl"
     if os.path.exists(path) and not os.path.isfile(path):  # a pipe can be read only once; a missing file says so
-        return "jsonl" if ".jsonl" in name else None
+        return None
     begins = first_bytes(path)
     if begins.startswith(PARQUET):
         return "records"
