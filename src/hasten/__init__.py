@@ -11,6 +11,7 @@ no room imports this one.
 from hasten.errors import (
     CorpusError,
     HastenError,
+    MissingExtra,
     ModelError,
     NoAnswerError,
     NotFittedError,
@@ -85,6 +86,7 @@ __all__ = [
     "LearnedTables",
     "Learner",
     "MinMarginals",
+    "MissingExtra",
     "ModelError",
     "NoAnswerError",
     "NotFittedError",

@@ -14,7 +14,8 @@
     ├── CorpusError        a corpus file is malformed
     ├── ProgramError       a program cannot be read, or cannot be adopted
     ├── WriteError         a file cannot be written where it should be
-    └── WorkerError        a process that shared the work died
+    ├── WorkerError        a process that shared the work died
+    └── MissingExtra       an import needs an extra that is not installed
 
 An outcome (infeasible, out of time, a dead end) is never an error: see `hasten.model.solution.Status`.
 """
@@ -80,3 +81,7 @@ class WriteError(HastenError, OSError):
 
 class WorkerError(HastenError):
     """A process that shared the work died."""
+
+
+class MissingExtra(HastenError, ImportError):  # noqa: N818
+    """What was imported needs an extra that is not installed."""

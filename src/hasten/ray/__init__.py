@@ -4,12 +4,12 @@ Imports Ray, which comes with the extra `ray`, and `hasten.scale`, which does th
 package imports this room.
 """
 
-from hasten.errors import HastenError
+from hasten.errors import MissingExtra
 
 try:
     import ray.data as _needed  # noqa: F401
 except ImportError:
-    raise HastenError("Ray with its datasets is not installed: pip install hasten[ray]") from None
+    raise MissingExtra("Ray with its datasets is not installed: pip install hasten[ray]") from None
 
 from hasten.ray.learning import RayShards, shards
 from hasten.ray.predicting import predict
