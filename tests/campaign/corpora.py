@@ -24,6 +24,7 @@ from hasten.errors import CorpusError
 from hasten.tasks.entity_relation.data.formats import FORMATS, read_corpus
 from hasten.tasks.entity_relation.data.formats.jsonl import to_json
 from hasten.tasks.entity_relation.data.synthetic import generate
+from hasten.tasks.tagging.formats import read_tagged
 
 CONLL04 = (
     b"7\tPeop\t0\tO\tNNP/NNP\tAda/Marlow\tO\tO\tO\n7\tO\t1\tO\t,\tCOMMA\tO\tO\tO\n"
@@ -36,7 +37,42 @@ GMB = (
     b',",",",",O\nSentence: 2,Velt,NNP,B-org\n,caf\xe9,NN,O\n'
 )
 JSONL = "".join(json.dumps(to_json(sentence)) + "\n" for sentence in generate(3, 1)).encode()
-CORPORA = {"jsonl": JSONL, "conll04": CONLL04, "conll2003": CONLL2003, "gmb": GMB}
+TOKENS = ["Ada", "Marlow", "left", "Tarn"]
+CONLLU = "".join(
+    f"{n}\t{word}\t_\tX\t_\t_\t_\t_\t_\tNER={tag}|Entity={mark}\n"
+    for n, word, tag, mark in zip(
+        "1234", TOKENS, ["B-person", "I-person", "O", "S-place"], ["(e1-person", "e1)", "_", "(e2-place)"], strict=True
+    )
+)
+DYGIE = {"doc_key": "d", "sentences": [TOKENS], "ner": [[[0, 1, "person"], [3, 3, "place"]]]}
+DYGIE |= {"relations": [[[0, 1, 3, 3, "Left"]]]}
+RECORDS = {
+    "tokens": TOKENS,
+    "entities": [{"start": 0, "end": 2, "type": "person"}, {"start": 3, "end": 4, "type": "x"}],
+}
+RECORDS |= {"relations": [{"head": 0, "tail": 1, "type": "Left"}], "ner_tags": ["B-person", "I-person", "O", "U-x"]}
+SPACY = {"text": " ".join(TOKENS), "ents": [{"start": 0, "end": 10, "label": "person"}]}
+SPACY |= {
+    "tokens": [{"id": 0, "start": 0, "end": 3}, {"id": 1, "start": 4, "end": 10}],
+    "sents": [{"start": 0, "end": 10}],
+}
+BRAT = b"T1\tperson 0 10\tAda Marlow\nT2\tplace 16 20\tTarn\nR1\tLeft Arg1:T1 Arg2:T2\t\nA1\tSure R1\n#1\tNote T1\thm\n"
+CORPORA = {
+    "jsonl": JSONL,
+    "conll04": CONLL04,
+    "conll2003": CONLL2003,
+    "gmb": GMB,
+    "conllu": f"# sent_id = u\n{CONLLU}\n".encode(),
+    "brat": BRAT,
+    "dygie": json.dumps(DYGIE).encode(),
+    "records": json.dumps([RECORDS]).encode(),
+    "spacy": json.dumps(SPACY).encode(),
+}
+TAGGED = {
+    "conllu": f"# sent_id = u\n{CONLLU}\n".encode(),
+    "conll": CONLL2003,
+    "jsonl": b'{"tokens": ["Ada", "sleeps"], "tags": ["NOUN", "VERB"], "rules": ["no X"], "id": "1"}\n' * 2,
+}
 PIECES = [
     *(
         b"\0",
@@ -66,7 +102,7 @@ def main() -> None:
     print(f"seed {options.seed}, {options.count} changes of each format")
     failures = 0
     with tempfile.TemporaryDirectory() as folder:
-        for name in FORMATS:
+        for name in [*FORMATS, *(f"tagged {name}" for name in TAGGED)]:
             counts: Counter[str] = Counter()
             for number in range(options.count):
                 what = outcome(name, options.seed, number, Path(folder) / "corpus")
@@ -79,9 +115,8 @@ def main() -> None:
 def outcome(name: str, seed: int, number: int, path: Path) -> str:
     """Returns what came of a changed corpus."""
     draw = random.Random(f"{name} {seed} {number}")
-    path.write_bytes(changed(draw, CORPORA[name]))
     try:
-        list(read_corpus(path, draw.choice([name, "auto"]), draw.choice([50, 100_000, 64_000_000])))
+        read(name, draw, path)
     except CorpusError as error:
         if str(path) in str(error):
             return "refused"
@@ -91,6 +126,22 @@ def outcome(name: str, seed: int, number: int, path: Path) -> str:
         print(f"{name}: change {number} failed:\n{traceback.format_exc()[-1500:]}", file=sys.stderr)
         return "failed"
     return "read"
+
+
+def read(name: str, draw: random.Random, path: Path) -> None:
+    """Writes a changed corpus, and reads it."""
+    kind, tagged = name.removeprefix("tagged "), name.startswith("tagged ")
+    most = draw.choice([50, 100_000, 64_000_000])
+    if kind == "brat":  # the text is a file of its own
+        path.with_suffix(".txt").write_text(f"{' '.join(TOKENS)}\n")
+        path = path.with_suffix(".ann")
+        path.write_bytes(torn(draw, BRAT))
+    else:
+        path.write_bytes(changed(draw, (TAGGED if tagged else CORPORA)[kind]))
+    if tagged:
+        list(read_tagged(path, draw.choice([kind, "auto"]), max_line=most))
+    else:
+        list(read_corpus(path, draw.choice([kind, "auto"]), most))
 
 
 def changed(draw: random.Random, data: bytes) -> bytes:

@@ -27,7 +27,7 @@ from kinds import KINDS
 from safetensors.numpy import save
 
 from hasten.errors import HastenError
-from hasten.support.tensors import _digest, _parse
+from hasten.support.tensors import _parse, digest_of
 
 BATCH = 500  # changes for each process
 SECONDS = 60  # for one change
@@ -206,7 +206,7 @@ def signed(tensors: dict[str, np.ndarray], about: dict[str, str]) -> bytes:
     about = {key: value.encode("utf-8", "replace").decode() for key, value in about.items() if key != "sha256"}
     return save(
         {name: np.ascontiguousarray(tensor) for name, tensor in tensors.items()},
-        about | {"sha256": _digest(tensors, about)},
+        about | {"sha256": digest_of(tensors, about)},
     )
 
 

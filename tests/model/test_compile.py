@@ -14,7 +14,7 @@ import pytest
 from hypothesis import given
 from strategies import entity_relation, random_problem, small_problems
 
-from hasten.model import elimination, structure
+from hasten.model import joins, structure
 from hasten.model.batch import Batch
 from hasten.model.elimination import reduce
 from hasten.model.problem import Problem
@@ -104,7 +104,7 @@ def test_a_plan_does_not_depend_on_what_was_planned_before(monkeypatch: pytest.M
         shapes = [random_problem(np.random.default_rng(seed), max_variables=12).structure for _ in range(2)]
         warm = reduce(shapes[0].compiled, max_join=100)
         for name in ("_JOINS", "_PATTERNS"):
-            monkeypatch.setattr(elimination, name, Cache(limit=0))
+            monkeypatch.setattr(joins, name, Cache(limit=0))
         cold = reduce(shapes[1].compiled, max_join=100)
         monkeypatch.undo()
         for ours, theirs in ((warm.plan, cold.plan), (warm.graph, cold.graph)):

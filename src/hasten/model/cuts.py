@@ -13,11 +13,11 @@ import numpy as np
 
 from hasten.kernels.layout import Graph
 from hasten.kernels.network import Network
-from hasten.model.elimination import reduce
+from hasten.model.relaxing import whole_plan
 from hasten.model.structure import Compiled
 from hasten.support.arrays import BoolArray, FloatArray, IntArray, offsets, ranges, sizes_of, stable_order
 
-FEW = 64  # variables: of so few it is planned whether elimination leaves nothing, which is then as fast
+FEW = 512  # variables: of so few it is planned whether elimination leaves nothing, which is then faster
 
 
 class _Parts(NamedTuple):
@@ -59,7 +59,7 @@ def _network(compiled: Compiled) -> Network | None:
     graph = compiled.graph
     n_joined = int((sizes_of(graph.scope_first)[graph.table_at >= 0] == 2).sum())
     few = len(graph.order) <= FEW or n_joined < len(graph.order)  # so few tables are a forest, most likely
-    if not _is_binary(graph) or (few and reduce(compiled).complete):
+    if not _is_binary(graph) or (few and whole_plan(compiled, None) is not None):
         return None
     return make_network(graph)
 

@@ -21,8 +21,9 @@ from hasten.errors import ProblemError
 from hasten.kernels.proof import several
 from hasten.kernels.proof.alike import eliminate_alike
 from hasten.kernels.proof.certify import Effort, Messages, certify_some, eliminate_some
+from hasten.kernels.proof.cut import cut_some
 from hasten.kernels.proof.look import look_at_some
-from hasten.kernels.proof.outcome import BEST, BOUND, CUT, OPEN, OUTCOME, STEP, Proofs
+from hasten.kernels.proof.outcome import BEST, BOUND, OPEN, OUTCOME, Proofs
 from hasten.kernels.proof.tallied import count_some
 from hasten.kernels.watching import Opener, compiled, uncompiled
 from hasten.model.batch import ONLY, Batch, arrays_of, as_batch
@@ -265,8 +266,7 @@ class Certifier:
                     watch = clock.watch()
                     certify = partial(certify_some, arrays, reduction.addresses, messages, effort, ONLY, proofs, watch)
                     clock.run(certify, seconds)
-            if cut:
-                keep_bounds(proofs, ONLY, floor)
+            keep_bounds(proofs, ONLY, floor)
         (cost,), (bound,), _ = values.tolist()
         (outcome,), _, (labels_by,), _, _ = facts.tolist()
         answered = cost < math.inf
@@ -302,8 +302,7 @@ class Certifier:
             left, places = left[hard], places[hard]
             reduced = np.concatenate([each.addresses for each in reductions])[places]
             effort, messages = self._effort, Messages(start, *(sums or NO_SUMS))
-            cut = left[proofs.facts[STEP, left] == CUT]
-            floor = values[BOUND, cut]
+            floor = values[BOUND, left]
 
             def certify(begin_at: int, end_at: int) -> None:
                 some = slice(begin_at, end_at)
@@ -312,7 +311,7 @@ class Certifier:
             seconds = float(np.array([each.size for each in reductions])[places].sum()) * _seconds(effort)
             if left.size:
                 clock.run(lambda: in_parallel(certify, left.size, n_jobs), seconds)
-            keep_bounds(proofs, cut, floor)
+            keep_bounds(proofs, left, floor)
         return Report.of(batch, proofs)
 
     def _checked_messages(self, structures: Iterable[Structure]) -> FloatArray:
@@ -347,7 +346,7 @@ def _seconds(effort: Effort) -> float:
 
 def n_loaded() -> int:
     """Returns how many of the drivers that prove were loaded or compiled: where that changed, time tells nothing."""
-    drivers = look_at_some, eliminate_some, eliminate_alike, count_some, certify_some
+    drivers = cut_some, look_at_some, eliminate_some, eliminate_alike, count_some, certify_some
     return sum(len(getattr(driver, "overloads", ())) for driver in drivers)
 
 
@@ -356,6 +355,7 @@ def _load_kernels() -> None:
     if not getattr(certify_some, "overloads", True):
         batch, none = Batch.of([]), np.zeros(0, dtype=np.int64)
         proofs = Proofs(none, np.empty((3, 0)), np.empty((5, 0), dtype=np.int64))
+        cut_some(batch.arrays, none, none, proofs, UNWATCHED)
         look_at_some(batch.arrays, none, proofs)
         messages, reduced = Messages(NOTHING, *NO_SUMS), np.zeros((0, 2), dtype=np.int64)
         eliminate_some(batch.arrays, reduced, none, proofs)

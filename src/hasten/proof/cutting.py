@@ -53,13 +53,15 @@ def cut_batch(batch: Batch, proofs: Proofs, clock: Clock, n_jobs: int) -> IntArr
     return left
 
 
-def keep_bounds(proofs: Proofs, problems: IntArray, cut: FloatArray) -> None:
-    """Gives problems the bounds of their cuts where later steps, which do not know these, ended with lower ones."""
-    if not problems.size:
-        return
+def keep_bounds(proofs: Proofs, problems: IntArray, before: FloatArray) -> None:
+    """Gives problems the bounds that they had before where later steps ended with lower ones."""
     values, facts = proofs.values, proofs.facts
+    lower = values[BOUND, problems] < before
+    if not lower.any():
+        return
+    problems, before = problems[lower], before[lower]
     best, size = values[BEST, problems], values[SIZE, problems]
-    bound = np.minimum(np.maximum(values[BOUND, problems], cut), best)
+    bound = np.minimum(before, best)
     values[BOUND, problems] = bound
     with np.errstate(invalid="ignore"):  # inf - inf
         met = best - bound <= TOLERANCE * np.maximum(np.abs(best), np.minimum(1.0, size))  # as `is_proved` says

@@ -81,9 +81,11 @@ def settle_lane(graph: Graph, scratch: Abreast, lane: int, in_tables: float, giv
     if constant == np.inf:
         return Settled(INFEASIBLE, np.inf, np.inf, size, ELIMINATE)
     found, restored = scratch.line[2 * WIDTH + lane], part(scratch.restored, 0, graph.order.size)
-    if found < given or graph.row_label.size:
+    if found < given or graph.row_low.size:
         labels_abreast(scratch, lane, restored)
         if not rows_hold(graph, restored):
+            if not graph.row_label.size:  # a rule over nothing, whatever the labels
+                return Settled(INFEASIBLE, np.inf, np.inf, size, ELIMINATE)
             found = np.inf
     if found < given:
         for v in range(restored.size):

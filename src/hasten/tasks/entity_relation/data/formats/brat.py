@@ -22,7 +22,7 @@ from hasten.tasks.entity_relation.data.formats.spacy_docs import cut
 
 WORDS = re.compile(r"\w+|[^\w\s]")
 ENDS = re.compile(r"\n|[.!?][\"')\]]*\s+(?=[\"'(\[]*[A-Z0-9])")
-ENTITY = re.compile(r"(\S+) (\d+) (\d+)$")
+ENTITY = re.compile(r"(\S+) ([0-9]{1,12}) ([0-9]{1,12})$")
 RELATION = re.compile(r"(\S+) \w+:(\S+) \w+:(\S+)\s*$")
 PASSED_OVER = "EAMN#*"
 
@@ -76,7 +76,7 @@ def _read_line(
         if ";" in body:
             raise CorpusError(f"Entity {key} has several pieces ({body}). Give it one.")
         if (found := ENTITY.match(body)) is None:
-            raise CorpusError(f"Expected a type, a start and an end, not {body!r}. Write T1, a tab, and these.")
+            raise CorpusError(f"Expected a type, a start and an end, not {body[:60]!r}. Write T1, a tab, and these.")
         start, end = int(found[2]), int(found[3])
         if not 0 <= start < end <= len(text) or not text[start:end].strip():
             raise CorpusError(
@@ -88,7 +88,7 @@ def _read_line(
     elif kind == "R":
         if (found := RELATION.match(body)) is None:
             raise CorpusError(
-                f"Expected a name and two arguments, not {body!r}. Write R1, a tab, Name Arg1:T1 Arg2:T2."
+                f"Expected a name and two arguments, not {body[:60]!r}. Write R1, a tab, Name Arg1:T1 Arg2:T2."
             )
         relations.append((found[2], found[3], found[1]))
     else:
