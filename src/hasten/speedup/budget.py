@@ -18,11 +18,11 @@ from hasten.model.structure import Compiled
 from hasten.proof.certifier import MAX_NODES
 from hasten.support.locks import renew_after_fork
 
-START = 0.5  # what an account starts with, in calls of the solver
+START, START_FURTHER = 0.5, 2.0  # what the accounts start with, in calls of the solver
 MOST = 8.0  # and what it holds at most
 SHARE = 0.01  # of each call that is paid into each account
 WEIGHT = 0.3  # of the latest measurement, against all before it
-FASTEST, USUAL = 1e-9, 5e-6  # seconds a node takes at least; and as long as nobody knows
+FASTEST = 1e-9  # seconds a node takes at least
 MAX_TRIED = 100 * MAX_NODES  # nodes
 QUICK = 1e-3  # seconds: few solvers take less, so that a proof need not be compared with one
 CLEARLY = 4.0  # how many times as fast as the solver a proof must be not to be compared with it again
@@ -68,8 +68,9 @@ class Budget:
         """Returns how many nodes to branch further: 0 if the solver is the better choice, or unknown."""
         if self.further <= 0.0 or self.n_calls < 2:  # the first call loads what later ones find there
             return 0
-        seconds = min(self.solver_seconds, self.further)
-        return int(min(seconds / max(self.node_seconds or USUAL, FASTEST), MAX_TRIED))
+        if not self.node_seconds:
+            return MAX_NODES
+        return int(min(max(self.solver_seconds / max(self.node_seconds, FASTEST), MAX_NODES), MAX_TRIED))
 
     def tried(self, seconds: float, n_nodes: int, proved: bool) -> None:
         """Takes note of a try to branch further."""
@@ -86,8 +87,9 @@ class Budget:
         self.solver_seconds = _mean(self.solver_seconds, seconds)
         if self.n_calls == 1:
             self.proofs = self._paid(0.0, max(0.0, self.n_early * seconds - self.early_seconds))
-        share = START if self.n_calls == 1 else SHARE
-        self.proofs, self.further = (self._paid(each, share * seconds) for each in (self.proofs, self.further))
+        start, further = (START, START_FURTHER) if self.n_calls == 1 else (SHARE, SHARE)
+        self.proofs = self._paid(self.proofs, start * seconds)
+        self.further = self._paid(self.further, further * seconds)
 
     def _paid(self, balance: float, seconds: float) -> float:
         return min(balance + seconds, MOST * self.solver_seconds)

@@ -76,7 +76,7 @@ def best_price(low: float, high: float, n_cheaper: int, n_all: int, smallest: Fl
         k = int(high)
         least, most = 0.0 if low < high else -np.inf, np.inf
     elif low > -np.inf and n_cheaper <= low:
-        k = int(low)
+        k = min(int(low), n_all)  # more than all cannot be counted
         least, most = -np.inf, 0.0 if low < high else np.inf
     else:
         return 0.0
