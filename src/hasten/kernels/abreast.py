@@ -68,8 +68,9 @@ def minimise_abreast(plan: Plan, table: FloatArray, scratch: Abreast, n: int, m:
     label_at, partner_at, base = plan.label_at[n], plan.partner_at[n], plan.base_first[n]
     derived = base + n_static
     entry, out, sums, at = plan.entry_at[m], plan.out_first[n], plan.sum_at[m], plan.read_at[m]
+    nothing = -1.0 if paired else 0.0  # is chosen where all is forbidden
     for e in range(plan.out_first[n + 1] - out):
-        least, chosen = spread(np.inf), spread(0.0)
+        least, chosen = spread(np.inf), spread(nothing)
         first = sums + plan.sum_first[entry + e]
         for c in range(first, sums + plan.sum_first[entry + e + 1]):
             value = load(scratch.cost, label_at + plan.sum_label[c])
@@ -208,8 +209,9 @@ def restore_abreast(plan: Plan, table: FloatArray, scratch: Abreast) -> None:
                     e += plan.stride[a] * int(scratch.labels[WIDTH * plan.scope[a] + lane])
                 choice = scratch.choice[WIDTH * e + lane]
                 if u >= 0:
-                    scratch.labels[WIDTH * u + lane] = float(plan.sum_partner[int(choice)])
-                    choice = float(plan.sum_label[int(choice)])
+                    c = int(choice)
+                    scratch.labels[WIDTH * u + lane] = float(plan.sum_partner[c]) if c >= 0 else 0.0
+                    choice = float(plan.sum_label[c]) if c >= 0 else 0.0
                 scratch.labels[WIDTH * v + lane] = choice
 
 
