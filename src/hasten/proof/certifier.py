@@ -254,7 +254,7 @@ class Certifier:
             if tally is not None:
                 opened(count_some)(arrays, np.array([tally.address]), ONLY, proofs)
         if facts[OUTCOME, 0] == OPEN:
-            floor = values[BOUND].copy()
+            floor = float(values[BOUND, 0])
             clock, reduction = self._clock(1), reduce(structure.compiled, self.max_join)
             if not reduction.complete:
                 effort, messages = self._effort, Messages(start, *NO_SUMS)
@@ -266,7 +266,8 @@ class Certifier:
                     watch = clock.watch()
                     certify = partial(certify_some, arrays, reduction.addresses, messages, effort, ONLY, proofs, watch)
                     clock.run(certify, seconds)
-            keep_bounds(proofs, ONLY, floor)
+            if values[BOUND, 0] < floor:
+                keep_bounds(proofs, ONLY, np.array([floor]))
         (cost,), (bound,), _ = values.tolist()
         (outcome,), _, (labels_by,), _, _ = facts.tolist()
         answered = cost < math.inf
