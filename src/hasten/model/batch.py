@@ -14,6 +14,7 @@ import numpy as np
 from hasten.errors import ProblemError
 from hasten.kernels.layout import COST, GRAPH, TABLE, VARIABLE, BatchArrays
 from hasten.model import hidden
+from hasten.model.gathering import gather_tables, hint, in_short, join, join_scorers, told_apart
 from hasten.model.problem import Problem, Scorer, check_costs, loss_weights
 from hasten.model.structure import Structure
 from hasten.model.tables import Blocks, Brought, Tables, filled, read_by_kind, refilled, widened
@@ -42,26 +43,18 @@ class Batch:
     @classmethod
     def of(cls, problems: Sequence[Problem]) -> Batch:
         """Gathers problems; those with lazy costs keep them lazy, unless others have costs given."""
-        numbers: dict[int, int] = {}
-        structures: list[Structure] = []
-        structure = np.empty(len(problems), dtype=np.int64)
-        for p, problem in enumerate(problems):
-            key = id(problem.structure.compiled)
-            if key not in numbers:
-                numbers[key] = len(structures)
-                structures.append(problem.structure)
-            structure[p] = numbers[key]
+        structures, structure = told_apart(problem.structure for problem in problems)
         lazy = bool(problems) and all(problem.lazy for problem in problems)
-        table, table_at = _gather_tables(problems)
+        table, table_at = gather_tables(problems)
         sizes = np.array([problem.graph.first[-1] for problem in problems], dtype=np.int64)
         return cls(
             tuple(structures),
             structure,
-            _join([np.zeros(size) if lazy else problem.cost for problem, size in zip(problems, sizes, strict=True)]),
+            join([np.zeros(size) if lazy else problem.cost for problem, size in zip(problems, sizes, strict=True)]),
             offsets(sizes),
             table,
             table_at,
-            _join_scorers([problem.scorer for problem in problems]) if lazy else None,
+            join_scorers([problem.scorer for problem in problems]) if lazy else None,
             np.array([problem.id for problem in problems], dtype=np.int64),
         )
 
@@ -156,7 +149,7 @@ class Batch:
             structure,
             flat,
             cost_at,
-            _join([each.graph.table for each in structures]),
+            join([each.graph.table for each in structures]),
             table_first[:-1][structure] if structure.size else np.zeros(0, dtype=np.int64),
             costs if callable(costs) else None,
             np.arange(len(structure)) if ids is None else np.array(ids, dtype=np.int64),
@@ -383,27 +376,12 @@ def as_batch(problems: Problem | Batch | Iterable[Problem]) -> Batch:
     if isinstance(problems, Problem):
         return problems.batch
     if not isinstance(problems, Iterable) or (isinstance(problems, np.ndarray) and problems.dtype != object):
-        raise ProblemError(f"Expected a problem, several or a batch, got {_in_short(problems)}.{_hint(problems)}")
+        raise ProblemError(f"Expected a problem, several or a batch, got {in_short(problems)}.{hint(problems)}")
     listed = list(problems)
     for p, problem in enumerate(listed):
         if not isinstance(problem, Problem):
-            raise ProblemError(f"Expected problems; number {p} is {_in_short(problem)}.{_hint(problem)}")
+            raise ProblemError(f"Expected problems; number {p} is {in_short(problem)}.{hint(problem)}")
     return Batch.of(listed)
-
-
-def _in_short(given: object) -> str:
-    if isinstance(given, np.ndarray):
-        return f"an array of shape {given.shape}"
-    return "None" if given is None else f"an object of type {type(given).__name__}"
-
-
-def _hint(given: object) -> str:
-    """Returns how to make a problem of something that is not one."""
-    if isinstance(given, Structure):
-        return " A structure has no costs: pass structure.problem(costs), or structure.batch(a row of costs for each)."
-    if isinstance(given, np.ndarray | list | tuple | float | int | np.number):
-        return " Costs alone say nothing of labels: pass structure.problem(costs), or structure.batch(rows of costs)."
-    return ""
 
 
 def _check_costs(batch: Batch) -> None:
@@ -418,38 +396,9 @@ def _check_costs(batch: Batch) -> None:
             raise ProblemError(f"Problem {p}: {error}") from None
 
 
-def _gather_tables(problems: Sequence[Problem]) -> tuple[FloatArray, IntArray]:
-    """Joins the problems' tables, those that several share once; says where those of each problem start."""
-    blocks: list[FloatArray] = []
-    starts: dict[int, int] = {}
-    table_at = np.zeros(len(problems), dtype=np.int64)
-    size = 0
-    for p, problem in enumerate(problems):
-        if id(problem.table) not in starts:
-            starts[id(problem.table)] = size
-            blocks.append(problem.table)
-            size += problem.table.size
-        table_at[p] = starts[id(problem.table)]
-    return _join(blocks), table_at
-
-
-def _join_scorers(scorers: Sequence[Scorer | None]) -> Scorer | None:
-    """Returns one scorer for problems that bring their own."""
-    if all(scorer == scorers[0] for scorer in scorers):  # not `is`: a bound method is a new object each time
-        return scorers[0]
-    raise ProblemError(
-        "The lazy problems of one batch must share one scorer, told apart by their `id`. "
-        "Pass the same scorer object to each Structure.problem(scorer, id=...)."
-    )
-
-
 def _numbers(costs: FloatArray) -> FloatArray:
     """Returns costs as an array of our own, or says that they are not numbers."""
     try:
         return floats(costs, copy=True)
     except (TypeError, ValueError) as error:
         raise ProblemError(f"Costs are numbers, one for each label of each problem ({error}).") from None
-
-
-def _join(parts: Sequence[FloatArray]) -> FloatArray:
-    return np.concatenate(parts) if len(parts) else np.zeros(0)

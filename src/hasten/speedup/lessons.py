@@ -9,6 +9,7 @@ import numpy as np
 
 from hasten.learning.targets import Answers, read_answers
 from hasten.model.batch import Batch
+from hasten.model.gathering import told_apart
 from hasten.model.problem import Problem
 from hasten.model.structure import Structure
 from hasten.support.arrays import FloatArray, IntArray
@@ -78,15 +79,7 @@ def gathered(lessons: list[Lesson]) -> Batch:
     """Returns the problems of some lessons as a batch."""
     if any(each.table is not None for each in lessons):
         return Batch.of([_problem(each) for each in lessons])
-    numbers: dict[int, int] = {}
-    structures: list[Structure] = []
-    structure = np.empty(len(lessons), dtype=np.int64)
-    for x, each in enumerate(lessons):
-        key = id(each.structure.compiled)
-        if key not in numbers:
-            numbers[key] = len(structures)
-            structures.append(each.structure)
-        structure[x] = numbers[key]
+    structures, structure = told_apart(each.structure for each in lessons)
     return Batch.build(structures, structure, np.concatenate([np.zeros(0), *(each.cost for each in lessons)]))
 
 

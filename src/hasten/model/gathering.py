@@ -1,0 +1,72 @@
+"""Gathering problems into a batch: what several share is there once; what is no problem is told what it is."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+import numpy as np
+
+from hasten.errors import ProblemError
+from hasten.model.problem import Problem, Scorer
+from hasten.model.structure import Structure
+from hasten.support.arrays import FloatArray, IntArray
+
+
+def told_apart(structures: Iterable[Structure]) -> tuple[list[Structure], IntArray]:
+    """Returns the structures of some problems, those of one shape once, and the number of each problem's."""
+    numbers: dict[int, int] = {}
+    known: list[Structure] = []
+    found = []
+    for structure in structures:
+        key = id(structure.compiled)
+        if key not in numbers:
+            numbers[key] = len(known)
+            known.append(structure)
+        found.append(numbers[key])
+    return known, np.array(found, dtype=np.int64)
+
+
+def gather_tables(problems: Sequence[Problem]) -> tuple[FloatArray, IntArray]:
+    """Joins the problems' tables, those that several share once; says where those of each problem start."""
+    blocks: list[FloatArray] = []
+    starts: dict[int, int] = {}
+    table_at = np.zeros(len(problems), dtype=np.int64)
+    size = 0
+    for p, problem in enumerate(problems):
+        if id(problem.table) not in starts:
+            starts[id(problem.table)] = size
+            blocks.append(problem.table)
+            size += problem.table.size
+        table_at[p] = starts[id(problem.table)]
+    return join(blocks), table_at
+
+
+def join_scorers(scorers: Sequence[Scorer | None]) -> Scorer | None:
+    """Returns one scorer for problems that bring their own."""
+    if all(scorer == scorers[0] for scorer in scorers):  # not `is`: a bound method is a new object each time
+        return scorers[0]
+    raise ProblemError(
+        "The lazy problems of one batch must share one scorer, told apart by their `id`. "
+        "Pass the same scorer object to each Structure.problem(scorer, id=...)."
+    )
+
+
+def join(parts: Sequence[FloatArray]) -> FloatArray:
+    """Returns arrays one after the other."""
+    return np.concatenate(parts) if len(parts) else np.zeros(0)
+
+
+def in_short(given: object) -> str:
+    """Returns what something is, for an error."""
+    if isinstance(given, np.ndarray):
+        return f"an array of shape {given.shape}"
+    return "None" if given is None else f"an object of type {type(given).__name__}"
+
+
+def hint(given: object) -> str:
+    """Returns how to make a problem of something that is not one."""
+    if isinstance(given, Structure):
+        return " A structure has no costs: pass structure.problem(costs), or structure.batch(a row of costs for each)."
+    if isinstance(given, np.ndarray | list | tuple | float | int | np.number):
+        return " Costs alone say nothing of labels: pass structure.problem(costs), or structure.batch(rows of costs)."
+    return ""
