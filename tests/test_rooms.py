@@ -21,7 +21,7 @@ MODEL = "errors support kernels model"
 CORE = f"{MODEL} jit kernels.proof kernels.search kernels.learning search proof solvers learning speedup"
 DATA = "tasks.entity_relation.data tasks.entity_relation.data.corpus tasks.entity_relation.data.formats"
 TASK = f"{DATA} tasks.entity_relation.names tasks.entity_relation.task"
-SCORING = f"{TASK} tasks.entity_relation.scoring"
+SCORING = f"{TASK} tasks.averaging tasks.entity_relation.scoring"
 SHARED = "tasks.task tasks.experiment"
 EXPERIMENT = (
     f"{SCORING} {SHARED} tasks.entity_relation.tagger tasks.entity_relation.explain tasks.entity_relation.experiment"
@@ -48,6 +48,7 @@ MAY_IMPORT = {
     "programs.adopting": f"{CORE} programs",
     "tasks": "",
     "tasks.task": "support model",
+    "tasks.averaging": "support",
     "tasks.experiment": f"{CORE} tasks.task",
     "tasks.tagging": f"{CORE} {SHARED} tasks.evaluation {SCORING}",
     "tasks.report": "errors support search",
@@ -58,7 +59,7 @@ MAY_IMPORT = {
     "tasks.entity_relation.data": "errors support tasks.entity_relation.data.corpus tasks.entity_relation.data.formats",
     "tasks.entity_relation.data.formats": "errors support tasks.entity_relation.data.corpus",
     "tasks.entity_relation.task": f"errors support model {DATA}",
-    "tasks.entity_relation.scoring": f"{MODEL} jit kernels.search search proof learning {TASK}",
+    "tasks.entity_relation.scoring": f"{MODEL} jit kernels.search search proof learning tasks.averaging {TASK}",
     "tasks.entity_relation.gating": f"{CORE} {SCORING}",
     "tasks.entity_relation.tagger": f"{CORE} {SCORING} tasks.entity_relation.gating",
     "tasks.entity_relation.evaluating": f"{CORE} {SCORING} tasks.entity_relation.tagger tasks.evaluation",

@@ -14,6 +14,7 @@ import numpy.typing as npt
 
 from hasten.support.arrays import FloatArray, IntArray
 from hasten.support.progress import Tell
+from hasten.tasks.averaging import Averaged
 from hasten.tasks.tagging.features import Rows, Text
 from hasten.tasks.tagging.viterbi import viterbi
 
@@ -40,22 +41,13 @@ def word_costs(rows: Rows, weights: FloatArray | npt.NDArray[np.float32]) -> Flo
     return costs
 
 
-class _Averaged:
-    """A table of weights under training: the current ones, and what AdaGrad and their average need."""
-
-    def __init__(self, *shape: int) -> None:
-        self.weights, self.squares, self.lag = np.zeros(shape), np.full(shape, 1e-8), np.zeros(shape)
-
-    def move(self, rows: IntArray | Rows, columns: IntArray, sign: float, step: int) -> None:
-        """Moves some weights, each by its own step."""
-        where = rows, columns
-        np.add.at(self.squares, where, 1.0)
-        change = sign / np.sqrt(self.squares[where])
-        np.add.at(self.weights, where, change)
-        np.add.at(self.lag, where, step * change)
-
-    def mean(self, steps: int) -> FloatArray:
-        return self.weights - self.lag / max(steps, 1)
+def move(table: Averaged, rows: IntArray | Rows, columns: IntArray, sign: float, step: int) -> None:
+    """Moves some weights, each by its own step."""
+    where = rows, columns
+    np.add.at(table.squares, where, 1.0)
+    change = sign / np.sqrt(table.squares[where])
+    np.add.at(table.weights, where, change)
+    np.add.at(table.lag, where, step * change)
 
 
 def train_weights(
@@ -71,7 +63,7 @@ def train_weights(
 ) -> Weights:
     """Learns from the gold tags of all words; `forbidden` is inf for pairs of tags that may not follow each other."""
     random, n_tags = np.random.default_rng(seed), len(forbidden)
-    words, pairs = _Averaged(n_buckets, n_tags), _Averaged(n_tags, n_tags)
+    words, pairs = Averaged.of(n_buckets, n_tags), Averaged.of(n_tags, n_tags)
     lengths, step = np.diff(text.first), 0
     known = np.flatnonzero(lengths)
     for epoch in range(epochs):
@@ -88,11 +80,11 @@ def train_weights(
             found = viterbi(costs, first, forbidden - pairs.weights)
             wrong = np.flatnonzero(found != wanted)
             for tags, sign in ((wanted, 1.0), (found, -1.0)):
-                words.move(rows[wrong], tags[wrong, None], sign, step)
+                move(words, rows[wrong], tags[wrong, None], sign, step)
             left = np.setdiff1d(np.arange(len(at) - 1), first[1:-1] - 1)
             left = left[(found[left] != wanted[left]) | (found[left + 1] != wanted[left + 1])]
             for tags, sign in ((wanted, 1.0), (found, -1.0)):
-                pairs.move(tags[left], tags[left + 1], sign, step)
+                move(pairs, tags[left], tags[left + 1], sign, step)
             step += 1
     tell("Training the tagger", 1.0)
     return Weights(words.mean(step), pairs.mean(step))

@@ -18,11 +18,11 @@ from hasten.jit import driver
 from hasten.proof.certifier import Certifier
 from hasten.support.arrays import FloatArray, IntArray
 from hasten.support.progress import Tell
+from hasten.tasks.averaging import Averaged
 from hasten.tasks.entity_relation.data.corpus import Sentence
 from hasten.tasks.entity_relation.names import Training
 from hasten.tasks.entity_relation.scoring.black_box import (
     LinearScorer,
-    WeightArray,
     all_variables,
     check_n_buckets,
     score_variables,
@@ -50,11 +50,10 @@ def learn_alone(
     rate: float,
     decay: float,
     step: int,
-    weights: FloatArray,
-    squares: FloatArray,
-    lag: FloatArray,
+    table: Averaged,
 ) -> None:
     """Takes one step of logistic regression for each variable, in the order given."""
+    weights, squares, lag = table
     rows = np.empty(MAX_FEATURES, np.int64)
     n_buckets, n_labels = weights.shape
     slope = np.empty(n_labels)
@@ -91,11 +90,10 @@ def learn_together(
     found: IntArray,
     is_entity: bool,
     step: int,
-    weights: FloatArray,
-    squares: FloatArray,
-    lag: FloatArray,
+    table: Averaged,
 ) -> None:
     """Moves the weights of every variable of one kind whose found label is not the gold one."""
+    weights, squares, lag = table
     rows = np.empty(MAX_FEATURES, np.int64)
     n_buckets = len(weights)
     for example in range(len(labels)):
@@ -121,17 +119,9 @@ def add_margin(costs: FloatArray, n_labels: IntArray, labels: IntArray, margin: 
         at += n_labels[example]
 
 
-class _Averaged:
-    """Weights under training: the current ones, and what their average over all steps needs."""
-
-    def __init__(self, n_buckets: int, n_labels: int) -> None:
-        check_n_buckets(n_buckets)
-        self.weights = np.zeros((n_buckets, n_labels))
-        self.squares = np.full((n_buckets, n_labels), 1e-8)
-        self.lag = np.zeros((n_buckets, n_labels))
-
-    def mean(self, steps: int) -> WeightArray:
-        return (self.weights - self.lag / max(steps, 1)).astype(np.float32)
+def _averaged(n_buckets: int, labels: Sequence[str]) -> Averaged:
+    check_n_buckets(n_buckets)
+    return Averaged.of(n_buckets, len(labels))
 
 
 def _gold_of(sentences: Sequence[Sentence], entity_labels: Sequence[str], relation_labels: Sequence[str]) -> IntArray:
@@ -184,8 +174,8 @@ def train_independent(
     counts = np.full(len(relation_labels), importance)
     counts[-1] = 1.0
     tables = (
-        (_Averaged(n_buckets, len(entity_labels)), np.flatnonzero(is_entity), np.ones(len(entity_labels))),
-        (_Averaged(n_buckets, len(relation_labels)), np.flatnonzero(~is_entity), counts),
+        (_averaged(n_buckets, entity_labels), np.flatnonzero(is_entity), np.ones(len(entity_labels))),
+        (_averaged(n_buckets, relation_labels), np.flatnonzero(~is_entity), counts),
     )
     for epoch in range(epochs):
         for table, examples, counts in tables:
@@ -199,13 +189,11 @@ def train_independent(
                 rate,
                 decay,
                 epoch * len(order),
-                table.weights,
-                table.squares,
-                table.lag,
+                table,
             )
         if progress is not None:
             progress(epoch + 1, epochs)
-    entity, relation = (table.mean(epochs * len(examples)) for table, examples, _ in tables)
+    entity, relation = (table.mean(epochs * len(examples)).astype(np.float32) for table, examples, _ in tables)
     return LinearScorer(tuple(entity_labels), tuple(relation_labels), entity, relation, Training.INDEPENDENT)
 
 
@@ -233,7 +221,7 @@ def train_structured(
     problem_ids, variable_ids = all_variables(text)
     first = np.concatenate([[0], np.cumsum(text.n_variables)])
     n_labels = np.where(variable_ids < text.n_entities[problem_ids], len(entity_labels), len(relation_labels))
-    entity, relation = _Averaged(n_buckets, len(entity_labels)), _Averaged(n_buckets, len(relation_labels))
+    entity, relation = _averaged(n_buckets, entity_labels), _averaged(n_buckets, relation_labels)
     has_relation = np.array([bool(sentence.relations) for sentence in sentences])
     step = 0
     for epoch in range(epochs):
@@ -262,13 +250,10 @@ def train_structured(
                     found[mine],
                     is_entity,
                     step,
-                    table.weights,
-                    table.squares,
-                    table.lag,
+                    table,
                 )
             step += 1
         if progress is not None:
             progress(epoch + 1, epochs)
-    return LinearScorer(
-        tuple(entity_labels), tuple(relation_labels), entity.mean(step), relation.mean(step), Training.STRUCTURED
-    )
+    of_entities, of_relations = (table.mean(step).astype(np.float32) for table in (entity, relation))
+    return LinearScorer(tuple(entity_labels), tuple(relation_labels), of_entities, of_relations, Training.STRUCTURED)
