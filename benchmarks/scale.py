@@ -16,6 +16,7 @@ from __future__ import annotations
 import argparse
 import hashlib
 import json
+import math
 import os
 import random
 import shutil
@@ -24,7 +25,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from itertools import cycle, islice
@@ -34,8 +35,8 @@ from typing import Any
 
 import numpy as np
 
-from hasten import Certifier, Learner
-from hasten.learning.mixing import Mixing, fit_shards
+from hasten import Batch, Certifier, Learner
+from hasten.learning.mixing import Lessons, Mixing, fit_shards
 from hasten.model.solution import Solutions
 from hasten.scale.run import Run, here, predict_shards
 from hasten.scale.stream import Answer, read_chunks
@@ -43,6 +44,7 @@ from hasten.scale.text import TextWork
 from hasten.scale.work import Chunk
 from hasten.search.beam import BeamSearch
 from hasten.speedup.calibration import disagreeing
+from hasten.support.arrays import IntArray
 from hasten.support.progress import tell_nobody
 from hasten.tasks.entity_relation.data.corpora import Corpora
 from hasten.tasks.entity_relation.data.formats import read_corpus, write_jsonl
@@ -258,14 +260,37 @@ def learn(args: argparse.Namespace) -> None:
     parts = [np.arange(i, cut, args.shards) for i in range(args.shards)]
     shards = [(batch.select(part), answers.labels[batch.places(part)]) for part in parts]
     every = (batch.select(np.arange(cut)), answers.labels[: batch.variable_at[cut]])
-    for name, preset in (("Algorithm 1", Learner.paper), ("averaged", Learner)):
-        for width in (1, 2):
+    for name, preset, widths in (("Algorithm 1", Learner.paper, (1, 2)), ("averaged", Learner, (1, 2, 4, 8))):
+        for width in widths:
             learner = preset(width, epochs=args.epochs, progress=False)
             alone = replace(learner).fit(*every)
             report(f"{name}, b={width}, sequential", alone, held, truth, enforce=learner.enforce)
             for mixing in Mixing:
                 mixed = fit_shards(replace(learner), shards, mixing=mixing).learner
                 report(f"{name}, b={width}, {args.shards} shards {mixing}", mixed, held, truth, enforce=learner.enforce)
+    epochs_scale(every, shards)
+
+
+def epochs_scale(every: Lessons, shards: list[Lessons], times: int = 10, rounds: int = 3) -> None:
+    """Seconds of an epoch over all problems `times` over: in sequence, and over shards with one thread and two."""
+    (everything, *repeated), learner = [repeat(*each, times) for each in (every, *shards)], Learner(2, progress=False)
+    ways: dict[str, Callable[[], object]] = {
+        "in sequence": lambda: replace(learner, epochs=1).fit(*everything),
+        "one thread": lambda: fit_shards(replace(learner, epochs=1), repeated),
+        "two threads": lambda: fit_shards(replace(learner, epochs=1), repeated, n_jobs=2),
+    }
+    print(f"an epoch over {len(everything[0]):,} problems, {len(shards)} shards, best of {rounds}")
+    best = dict.fromkeys(ways, math.inf)
+    for _ in range(rounds):
+        for name, way in ways.items():
+            began = time.perf_counter()
+            way()
+            best[name] = min(best[name], time.perf_counter() - began)
+    print(", ".join(f"{name} {seconds:.2f} s" for name, seconds in best.items()))
+
+
+def repeat(batch: Batch, labels: IntArray, times: int) -> Lessons:
+    return batch.select(np.tile(np.arange(len(batch)), times)), np.tile(labels, times)
 
 
 def report(name: str, learner: Learner, held: Any, truth: Solutions, *, enforce: bool) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 
 import numpy as np
@@ -61,12 +62,14 @@ def test_one_shard_is_the_sequential_algorithm_to_the_last_bit(lessons, learner,
 
 @pytest.mark.parametrize("mixing", list(Mixing))
 @pytest.mark.parametrize("learner", LEARNERS[:2])
-@pytest.mark.parametrize("rounds", [1, 3])
-def test_mixing_is_what_its_definition_says(lessons, learner, mixing, rounds):
+@pytest.mark.parametrize(("rounds", "momentum"), [(1, None), (3, None), (2, 0.4)])
+def test_mixing_is_what_its_definition_says(lessons, learner, mixing, rounds, momentum):
     """Against a slow version, which keeps every weight vector of every shard."""
     shards = cut(*lessons, 3)
-    step = 3 * default_step(shards[0][0])
+    step = default_step(shards[0][0])
+    again = (2 / 3 if learner.averaged else 0.0) if momentum is None else momentum
     w, every = np.zeros(shards[0][0].structures[0].schema.n_weights), []
+    move = w
     rngs = [np.random.default_rng(learner.seed if i == 0 else [learner.seed, i]) for i in range(3)]
     for _ in range(learner.epochs):
         orders = [
@@ -83,8 +86,9 @@ def test_mixing_is_what_its_definition_says(lessons, learner, mixing, rounds):
                 ends.append(one.weights)
                 mistakes.append(one.n_mistakes)
             share = np.full(3, 1 / 3) if mixing == Mixing.EVENLY else np.array(mistakes) / sum(mistakes)
-            w = share @ np.stack(ends)
-    found = fit_shards(replace(learner), shards, mixing=mixing, rounds=rounds).learner
+            move = share @ np.stack(ends) - w + again * move
+            w = w + move
+    found = fit_shards(replace(learner), shards, mixing=mixing, rounds=rounds, momentum=momentum).learner
     assert len(found.trace) == learner.epochs
     assert found.n_examples == len(every)
     np.testing.assert_allclose(found.weights, np.mean(every, axis=0) if learner.averaged else w, atol=1e-12)
@@ -158,6 +162,19 @@ def test_growth_and_progress_hold_in_each_epoch(lessons):
         before, mistakes = w, mixture.weighted_mistakes
 
 
+@pytest.mark.parametrize("width", [1, 2])
+def test_a_mistake_counts_as_much_as_in_sequence(lessons, width):
+    """Averaged over shards without momentum, weights get about an eighth as far."""
+    learner, shards = Learner(width, epochs=2, progress=False), cut(*lessons, 8)
+    alone = np.linalg.norm(replace(learner).fit(*lessons).state.weights.w)
+    mixed, slow = (
+        np.linalg.norm(fit_shards(replace(learner), shards, momentum=momentum).learner.state.weights.w)
+        for momentum in (None, 0.0)
+    )
+    assert 0.6 < mixed / alone < 1.6
+    assert slow / alone < 0.4
+
+
 def test_shards_without_problems_or_answers_do_not_count_as_lessons(lessons):
     batch = lessons[0]
     nothing = (batch.select(np.arange(0)), np.zeros(0, dtype=np.int64))
@@ -173,6 +190,9 @@ def test_shards_without_problems_or_answers_do_not_count_as_lessons(lessons):
         fit_shards(Learner(1), [lessons], mixing="twice")
     with pytest.raises(ProblemError, match="rounds must be at least 1"):
         fit_shards(Learner(1), [lessons], rounds=0)
+    for momentum in (1.0, -0.1, math.nan, "much"):
+        with pytest.raises(ProblemError, match="momentum must be"):
+            fit_shards(Learner(1), [lessons], momentum=momentum)
     other = unary(2, 2)
     with pytest.raises(ProblemError, match="different schemas"):
         fit_shards(Learner(1), [lessons, (other.batch(np.zeros((1, 4))), [(0, 0)])])
@@ -181,6 +201,6 @@ def test_shards_without_problems_or_answers_do_not_count_as_lessons(lessons):
 def test_mixing_equal_weights_changes_nothing(lessons):
     learner = Learner(2, epochs=2, progress=False).fit(*lessons)
     weights = learner.state.weights
-    mixed = mix(weights, [weights] * 3, np.full(3, 1 / 3))
+    mixed = mix(weights, [weights] * 3, np.full(3, 1 / 3), np.zeros(weights.w.size))
     assert np.array_equal(mixed.w, weights.w)
     np.testing.assert_allclose(mixed.drift, weights.drift, atol=1e-9)

@@ -4,9 +4,10 @@ Every shard makes a pass of Algorithm 1 over its own problems, from the same wei
 weighted mean, and that is what all of them go on from. With one shard this is the sequential algorithm, to the last
 bit. `docs/theory.md` states what is left of the mistake bound.
 
-A mean over n shards counts each mistake an n-th as much. So a learner without a step of its own takes n times the
-default one, and a mistake counts as much as in sequence; and lest shards run far apart with such a step, they are
-mixed not once an epoch, but in several `rounds`. For wide beams that step is large: `docs/scale.md` has figures.
+A mean over n shards counts each mistake an n-th as much, and so takes n times as long to get anywhere. The averaged
+learner therefore has *momentum*: a share of 1 - 1/n of each move is made once more in the next round, and so on. All in
+all a mistake counts as much as in sequence; but moves that the next round takes back cancel, as in the mean. There are
+several `rounds` in an epoch for that. Algorithm 1, which the bound is of, has no momentum.
 
 The averaged learner averages over the weights after each example, of every shard: a shard that starts with the sum S
 of all weights so far, and ends with S_i, has added S_i - S. The lazy average keeps `drift` in place of the sum, with
@@ -38,7 +39,7 @@ from hasten.model.batch import Batch, as_batch
 from hasten.model.problem import Problem
 from hasten.model.schema import Schema
 from hasten.support.arrays import FloatArray, IntArray
-from hasten.support.checks import check_whole
+from hasten.support.checks import check_number, check_whole
 
 ROUNDS = 16  # of an epoch
 
@@ -182,30 +183,37 @@ def fit_shards(
     *,
     mixing: str = Mixing.EVENLY,
     rounds: int = ROUNDS,
+    momentum: float | None = None,
     n_jobs: int = 1,
 ) -> Mixture:
     """Learns from scratch, from all shards at the same time, until an epoch makes no mistake.
 
     learner
-        How to learn; it has learned afterwards. Without a step of its own it takes the default one of the first shard,
-        times the number of shards.
+        How to learn; it has learned afterwards. Without a step of its own it takes the default one of the first shard.
     shards
         Problems with answers, a pair each, or functions that return one; or where they are.
     mixing
         "evenly", the default, or "by mistakes".
     rounds
         How often an epoch is mixed, at least 1.
+    momentum
+        The share of each move that is made once more in the next round, from 0 to less than 1. None, the default, is
+        1 - 1/n for n shards where the learner averages, and none where it is Algorithm 1.
     n_jobs
         Threads that share shards of this process.
     """
     if mixing not in list(Mixing):
         raise ProblemError(f"Mix {' or '.join(repr(each.value) for each in Mixing)}, not {mixing!r}.")
     check_whole("rounds", rounds, least=1)
+    _check_momentum(momentum)
     there = shards if isinstance(shards, Shards) else LocalShards(shards, n_jobs)
     about = there.about()
     step = _begin(learner, about)
     state, n, weighted = learner.state, len(about), 0.0
+    if momentum is None:
+        momentum = 1 - 1 / n if learner.averaged else 0.0
     assert state.weights is not None
+    move = np.zeros_like(state.weights.w)
     rngs = [np.random.default_rng(learner.seed if i == 0 else [learner.seed, i]) for i in range(n)]
     nothing = np.zeros(0, dtype=np.int64)
     turns = [Turn(state.weights, rng, nothing, nothing, 0, rounds) for rng in rngs]
@@ -217,7 +225,9 @@ def fit_shards(
             mistakes = np.array([each.epoch.n_mistakes for each in passed], dtype=float)
             share = _shares(mistakes, mixing)
             weighted += float(share @ mistakes)
-            state.weights = mix(state.weights, [each.turn.weights for each in passed], share)
+            before, ended = state.weights, [each.turn.weights for each in passed]
+            state.weights = mix(before, ended, share, momentum * move)
+            move = state.weights.w - before.w
             turns = [_mixed(turn, each.turn, state.weights) for turn, each in zip(turns, passed, strict=True)]
             epochs.append(_together([each.epoch for each in passed], state.weights, time.perf_counter() - began))
         turns = [_next(turn, each.turn) for turn, each in zip(turns, passed, strict=True)]
@@ -245,11 +255,14 @@ def merged(parts: Sequence[tuple[Batch, IntArray]]) -> tuple[Batch, IntArray]:
     return batch, np.concatenate([labels for _, labels in parts] or [np.zeros(0, dtype=np.int64)])
 
 
-def mix(before: Weights, after: Sequence[Weights], share: FloatArray) -> Weights:
-    """Mixes what passes from the same weights ended with; `share` is how much each counts, and sums to 1."""
-    if len(after) == 1:
+def mix(before: Weights, after: Sequence[Weights], share: FloatArray, more: FloatArray) -> Weights:
+    """Mixes what passes from the same weights ended with; `share` is how much each counts, and sums to 1.
+
+    The weights move by as much as `more` besides.
+    """
+    if len(after) == 1 and not more.any():
         return after[0]
-    w = before.w + share @ np.stack([each.w - before.w for each in after])
+    w = before.w + share @ np.stack([each.w - before.w for each in after]) + more
     n_before = int(before.n_examples[0])
     added = sum((_sum(each) - _sum(before) for each in after), np.zeros_like(w))
     n = n_before + sum(int(each.n_examples[0]) - n_before for each in after)
@@ -273,11 +286,17 @@ def _begin(learner: Learner, about: Sequence[About]) -> float:
     if any(each.digest != schemas[0].digest for each in schemas):
         raise ProblemError("These shards have problems of different schemas. Learn from each on its own.")
     learner.start(Heuristic.zeros(schemas[0]))
-    default = len(about) * next(each.step for each in about if each.schema is not None)
-    step = default if learner.step is None else learner.step
+    step = next(each.step for each in about if each.schema is not None) if learner.step is None else learner.step
     learner.state.step = float(step)
     learner.state.n_skipped = sum(each.n_skipped for each in about)
     return float(step)
+
+
+def _check_momentum(momentum: float | None) -> None:
+    if momentum is not None:
+        check_number("momentum", momentum)
+        if not 0 <= momentum < 1:
+            raise ProblemError(f"momentum must be at least 0 and less than 1, got {momentum}.")
 
 
 def _shares(mistakes: FloatArray, mixing: str) -> FloatArray:
