@@ -238,11 +238,11 @@ class Certifier:
         start = NOTHING if self.messages is None else self._checked_messages((structure,))
         labels = np.empty(len(structure.graph.order), dtype=np.int64)
         values, facts = np.empty((3, 1)), np.empty((5, 1), dtype=np.int64)
-        values[BEST] = np.inf
+        values[BEST, 0] = np.inf
         proofs = Proofs(labels, values, facts)
         cut = self.max_join is None and cut_single(problem, proofs, self._clock(1), opened)
         if not cut:
-            facts[OUTCOME] = OPEN
+            facts[OUTCOME, 0] = OPEN
             if not goes_unseen(structure.compiled, self.max_join):
                 opened(look_at_some)(arrays, ONLY, proofs)
         if facts[OUTCOME, 0] == OPEN:

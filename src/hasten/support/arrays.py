@@ -38,8 +38,8 @@ def floats(values: object, *, copy: bool = False) -> FloatArray:
 
 
 def all_finite(values: FloatArray) -> bool:
-    """Whether all numbers are finite."""
-    return bool(np.isfinite(values).all())
+    """Whether all numbers are finite; of few, bytes tell sooner than `all`."""
+    return 0 not in np.isfinite(values).tobytes()
 
 
 def plain(array: FloatArray) -> FloatArray:
