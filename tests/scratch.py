@@ -40,6 +40,7 @@ def tree_for(graph: Graph) -> Tree:
         row_low=np.zeros(n_rows),
         row_high=np.zeros(n_rows),
         base=np.zeros(n + 1),
+        rest=np.zeros(n + 1),
         chosen=zeros(n),
         label=zeros(n),
         limit=np.zeros(n),

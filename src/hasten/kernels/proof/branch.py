@@ -46,6 +46,7 @@ class Tree(NamedTuple):
     row_low: FloatArray  # (R,) the least that each row can come to
     row_high: FloatArray  # (R,) and the most
     base: FloatArray  # (V + 1,) the least that the tables with two free variables or more, and rows, add, by level
+    rest: FloatArray  # (V + 1,) what each level must cost at least, but for the variable that it assigns
     chosen: IntArray  # (V,) the variable assigned at each level
     label: IntArray  # (V,) its label, -1 before the first
     limit: FloatArray  # (V,) the value of the label tried last: the next one costs at least that
@@ -145,7 +146,7 @@ def undo(tree: Tree, level: int, n_changed: int, n_rows_changed: int) -> None:
 @inlined_kernel
 def assess(graph: Graph, tree: Tree, level: int) -> tuple[float, int]:
     """Returns what a level must cost at least, and its most decided free variable (-1: none is free)."""
-    bound, widest, chosen = tree.base[level], -1.0, -1
+    bound, widest, chosen, lowest = tree.base[level], -1.0, -1, 0.0
     for v in range(graph.order.size):
         if not tree.free[v]:
             continue
@@ -160,7 +161,8 @@ def assess(graph: Graph, tree: Tree, level: int) -> tuple[float, int]:
         if least == np.inf:
             return np.inf, v
         if second - least > widest:
-            widest, chosen = second - least, v
+            widest, chosen, lowest = second - least, v, least
+    tree.rest[level] = bound - lowest
     return bound, chosen
 
 
@@ -222,7 +224,8 @@ def dive(
         if rows_hold(graph, tree.labels):
             best_cost = min(best_cost, total_cost(graph, cost, table, tree.labels))
         return FINISHED, best_cost, 1
-    if bound >= prune_from(best_cost, known, off):
+    enough = prune_from(best_cost, known, off)
+    if bound >= enough:
         return FINISHED, best_cost, 1
     tree.chosen[0], tree.label[0] = chosen, -1
     tree.free[chosen] = False
@@ -232,6 +235,8 @@ def dive(
         undo(tree, level, n_changed, n_rows_changed)
         n_changed, n_rows_changed = tree.marks[level, 0], tree.marks[level, 1]
         i = next_label(graph, tree, level, v)
+        if i >= 0 and tree.rest[level] + tree.vector[graph.first[v] + i] >= enough:
+            i = -1  # labels are tried in the order of their costs: those after this one are too dear as well
         if i >= 0 and n_nodes < max_nodes and not stopped(dual.watch):
             n_nodes += 1
             tree.label[level], tree.limit[level] = i, tree.vector[graph.first[v] + i]
@@ -239,12 +244,12 @@ def dive(
             if not possible:
                 continue
             bound, chosen = assess(graph, tree, level + 1)
-            if bound >= prune_from(best_cost, known, off):
+            if bound >= enough:
                 continue
             if chosen < 0:
                 value = total_cost(graph, cost, table, tree.labels)
                 if value < best_cost and rows_hold(graph, tree.labels):
-                    best_cost = value
+                    best_cost, enough = value, prune_from(value, known, off)
                     copy_labels(tree.labels, known.best)
                 continue
             level += 1
@@ -281,17 +286,6 @@ def message_rounding(graph: Graph, dual: Dual) -> float:
             size -= 2.0 * u * abs(graph.row_least[r])
         n_terms += 2
     return n_terms * EPS * size
-
-
-@kernel
-def store(graph: Graph, dual: Dual, tree: Tree, level: int) -> None:
-    """Keeps the bound of a level."""
-    for m in range(n_messages(graph)):
-        tree.message[level, m] = dual.message[m]
-    for at in range(graph.first[graph.order.size]):
-        tree.belief[level, at] = dual.belief[at]
-    for r in range(graph.row_low.size):
-        tree.multiplier[level, r] = dual.multiplier[r]
 
 
 @kernel
@@ -382,7 +376,12 @@ def branch(
 @kernel
 def open_level(graph: Graph, dual: Dual, tree: Tree, level: int) -> None:
     """Keeps the bound as that of a level, and decides what to split on."""
-    store(graph, dual, tree, level)
+    for m in range(n_messages(graph)):
+        tree.message[level, m] = dual.message[m]
+    for at in range(graph.first[graph.order.size]):
+        tree.belief[level, at] = dual.belief[at]
+    for r in range(graph.row_low.size):
+        tree.multiplier[level, r] = dual.multiplier[r]
     v = least_decided(graph, dual)
     tree.split[level] = v
     for i in range(graph.first[v + 1] - graph.first[v]):

@@ -118,6 +118,8 @@ def certify(
         few = effort.max_sweeps - n_sweeps
         outcome, least, higher, more = d.prove(left, few, scratch.dual, scratch.kept, least, scratch.trial, size, gap)
         bound, n_sweeps = max(bound, higher), n_sweeps + more
+    if outcome == OPEN and ended == LIMIT:
+        bound = max(bound, d.safe_bound(small, scratch.cost, scratch.work, scratch.dual))
     if outcome == INFEASIBLE:
         return INFEASIBLE, np.inf, np.inf, step, n_sweeps, n_nodes
     if outcome == OPEN and ended == LIMIT and max_nodes > n_nodes:
@@ -209,6 +211,19 @@ def eliminate_some(batch: BatchArrays, reduced: IntArray, problems: IntArray, pr
     keep((floats, ints))
 
 
+@kernel
+def add_messages(graph: Graph, dual: d.Dual, message_sum: FloatArray, message_count: IntArray) -> None:
+    """Adds the messages of one problem to the sums of their kinds and roles."""
+    for a in range(graph.scope.size):
+        if graph.table_at[graph.factor_of[a]] < 0:
+            continue
+        v = graph.scope[a]
+        for i in range(graph.first[v + 1] - graph.first[v]):
+            if dual.belief[graph.first[v] + i] < np.inf:
+                message_sum[graph.start_at[a] + i] += dual.message[graph.message_at[a] + i]
+                message_count[graph.start_at[a] + i] += 1
+
+
 class Sizes(NamedTuple):
     """The largest of some problems, count by count."""
 
@@ -286,8 +301,8 @@ def certify_some(
     levels = effort.max_nodes // max(effort.dive_nodes, 1) + 3  # each takes a dive that ran out
     levels = min(levels, n.variables + 1) if effort.max_nodes > 0 else 0
     real = (
-        n.work, n.labels, n.messages, n.rows, n.labels, n.marginals, n.rows, n.rows, MAX_COUNT + 1,
-        n.labels, n.rows, n.rows, n.variables + 1, n.variables, n.factors, n.messages, n.links, n.links,
+        n.work, n.labels, n.messages, n.rows, n.labels, n.marginals, n.rows, n.rows, MAX_COUNT + 1, n.labels,
+        n.rows, n.rows, n.variables + 1, n.variables + 1, n.variables, n.factors, n.messages, n.links, n.links,
         levels * n.messages, levels * n.labels, levels * n.rows,
     )  # fmt: skip
     whole = (
@@ -297,7 +312,7 @@ def certify_some(
     floats, ints = np.zeros(numbers(real)), np.zeros(numbers(whole), dtype=np.int64)
     (
         work, kept_cost, message, multiplier, belief, marginal, row_low, row_high, smallest,
-        vector, tree_low, tree_high, base, limit, least, before, low_before, high_before,
+        vector, tree_low, tree_high, base, rest, limit, least, before, low_before, high_before,
         messages_at, beliefs_at, multipliers_at,
     ) = split(floats, real)  # fmt: skip
     chosen, label, free, tree_labels, marks, place, row, splits, tried, kept, trial, labels = split(ints, whole)
@@ -306,7 +321,7 @@ def certify_some(
         kept_cost,
         d.Dual(message, multiplier, belief, marginal, row_low, row_high, smallest, part(watch, 0, watch.size)),
         Tree(
-            vector, tree_low, tree_high, base, chosen, label, limit, free, least, tree_labels,
+            vector, tree_low, tree_high, base, rest, chosen, label, limit, free, least, tree_labels,
             grid(marks, n.variables + 1, 2), place, before, row, low_before, high_before,
             grid(messages_at, levels, n.messages), grid(beliefs_at, levels, n.labels),
             grid(multipliers_at, levels, n.rows), splits, grid(tried, levels, n.most),
@@ -340,6 +355,6 @@ def certify_some(
         if facts[OUTCOME, p] == OPEN and stopped(scratch.dual.watch):
             facts[OUTCOME, p] = STOPPED
         if messages.total.size and facts[OUTCOME, p] == PROVED:
-            d.add_messages(small, scratch.dual, messages.total, messages.times)
+            add_messages(small, scratch.dual, messages.total, messages.times)
     watch[AT] = 0
     keep((floats, ints, watch))

@@ -23,6 +23,7 @@ from hasten.jit import inlined_kernel, kernel
 from hasten.kernels.layout import Graph, Instance
 from hasten.kernels.proof.multipliers import update_row
 from hasten.kernels.proof.outcome import INFEASIBLE, OPEN, PROVED
+from hasten.kernels.proof.pairs import pair_marginals, pair_minimum
 from hasten.kernels.proof.watch import stopped
 from hasten.kernels.rows import breaks_row, narrow, rows_hold, start_ranges
 from hasten.kernels.score import total_cost
@@ -99,15 +100,18 @@ def update_factor(graph: Graph, table: FloatArray, f: int, dual: Dual) -> bool:
             marginal[m - m0 + i] = np.inf
     listing = graph.listing[f]
     t0, label_at, table_at = graph.list_first[listing], graph.list_label_at[listing], graph.table_at[f]
-    for t in range(t0, graph.list_first[listing + 1]):
-        value = table[table_at + graph.list_entry[t]]
-        at = label_at + (t - t0) * arity
-        for s in range(arity):
-            value += belief[graph.first[graph.scope[a0 + s]] + graph.list_label[at + s]]
-        for s in range(arity):
-            m = graph.message_at[a0 + s] - m0 + graph.list_label[at + s]
-            if value < marginal[m]:
-                marginal[m] = value
+    if arity == 2:
+        pair_marginals(graph, table, f, belief, marginal)
+    else:
+        for t in range(t0, graph.list_first[listing + 1]):
+            value = table[table_at + graph.list_entry[t]]
+            at = label_at + (t - t0) * arity
+            for s in range(arity):
+                value += belief[graph.first[graph.scope[a0 + s]] + graph.list_label[at + s]]
+            for s in range(arity):
+                m = graph.message_at[a0 + s] - m0 + graph.list_label[at + s]
+                if value < marginal[m]:
+                    marginal[m] = value
     share = 1.0 / arity
     for a in range(a0, a1):
         v = graph.scope[a]
@@ -275,6 +279,8 @@ def factor_minimum(graph: Graph, table: FloatArray, f: int, dual: Dual) -> tuple
     """Returns the least that factor `f` costs once its messages are taken out, and the largest magnitude met."""
     a0 = graph.scope_first[f]
     arity = graph.scope_first[f + 1] - a0
+    if arity == 2:
+        return pair_minimum(graph, table, f, dual.belief, dual.message)
     listing = graph.listing[f]
     t0, label_at, table_at = graph.list_first[listing], graph.list_label_at[listing], graph.table_at[f]
     least, largest = np.inf, 0.0
@@ -355,8 +361,8 @@ def prove(
 
     `labels` holds the best labelling so far, of `best_cost` (inf: none); a better one that is decoded replaces
     it. `size` is that of the terms (`look`), `gap` what is empty below a cost (`whole_gap`). Returns the outcome, the
-    cost of the best labelling, the bound and the number of sweeps. It gives up once the last sweep's gain, even if
-    repeated by all sweeps left, would not close the gap.
+    cost of the best labelling, the bound (-inf where nobody looked: `safe_bound` tells) and the number of sweeps. It
+    gives up once the last sweep's gain, even if repeated by all sweeps left, would not close the gap.
     """
     graph, cost, table = instance
     bound, before = -np.inf, -np.inf
@@ -382,17 +388,4 @@ def prove(
         if stopped(dual.watch):
             break
         before = quick
-    return OPEN, best_cost, max(bound, safe_bound(graph, cost, table, dual)), n_sweeps
-
-
-@kernel
-def add_messages(graph: Graph, dual: Dual, message_sum: FloatArray, message_count: IntArray) -> None:
-    """Adds the messages of one problem to the sums of their kinds and roles."""
-    for a in range(graph.scope.size):
-        if graph.table_at[graph.factor_of[a]] < 0:
-            continue
-        v = graph.scope[a]
-        for i in range(graph.first[v + 1] - graph.first[v]):
-            if dual.belief[graph.first[v] + i] < np.inf:
-                message_sum[graph.start_at[a] + i] += dual.message[graph.message_at[a] + i]
-                message_count[graph.start_at[a] + i] += 1
+    return OPEN, best_cost, bound, n_sweeps

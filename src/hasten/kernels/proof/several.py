@@ -291,8 +291,8 @@ def rank_labellings(
     plan, small = plan_at(reduced[0, 0]), graph_at(reduced[0, 1])
     n_steps = plan.variable.size
     real = (
-        n.work, n.labels, n.messages, n.rows, n.labels, n.marginals, n.rows, n.rows, MAX_COUNT + 1,
-        n.labels, n.rows, n.rows, n.variables + 1, n.variables, n.factors, n.messages, n.links, n.links,
+        n.work, n.labels, n.messages, n.rows, n.labels, n.marginals, n.rows, n.rows, MAX_COUNT + 1, n.labels,
+        n.rows, n.rows, n.variables + 1, n.variables + 1, n.variables, n.factors, n.messages, n.links, n.links,
         n_steps + 1, k, 0,
     )  # fmt: skip
     whole = (
@@ -302,7 +302,7 @@ def rank_labellings(
     floats, ints = np.zeros(numbers(real)), np.zeros(numbers(whole), dtype=np.int64)
     (
         work, kept_cost, message, multiplier, belief, marginal, row_low, row_high, smallest,
-        vector, tree_low, tree_high, base, limit, least, before, low_before, high_before,
+        vector, tree_low, tree_high, base, rest, limit, least, before, low_before, high_before,
         way_total, way_smallest, no_floats,
     ) = split(floats, real)  # fmt: skip
     chosen, label, free, tree_labels, marks, place, row, kept, trial, labels, way_sum, way_end, no_ints = split(
@@ -310,7 +310,7 @@ def rank_labellings(
     )
     dual = d.Dual(message, multiplier, belief, marginal, row_low, row_high, smallest, part(watch, 0, watch.size))
     tree = Tree(
-        vector, tree_low, tree_high, base, chosen, label, limit, free, least, tree_labels,
+        vector, tree_low, tree_high, base, rest, chosen, label, limit, free, least, tree_labels,
         grid(marks, n.variables + 1, 2), place, before, row, low_before, high_before,
         grid(no_floats, 0, 0), grid(no_floats, 0, 0), grid(no_floats, 0, 0), no_ints, grid(no_ints, 0, 0),
     )  # fmt: skip
@@ -332,8 +332,8 @@ def rank_labellings(
             for at in range(small.first[1]):  # as a part of the costs, as in `certify`
                 kept_cost[at] += constant
             d.start_dual(small, kept_cost, no_floats, dual)
-            outcome, _, bound, _ = d.prove(left.left, sweeps, dual, kept, np.inf, trial, size)
-            values[RANKED_BOUND] = bound - slip
+            outcome, _, _, _ = d.prove(left.left, sweeps, dual, kept, np.inf, trial, size)
+            values[RANKED_BOUND] = d.safe_bound(small, kept_cost, work, dual) - slip
             possible = outcome != INFEASIBLE
         if not possible:
             facts[RANKED_ALL], values[RANKED_BOUND] = 1, np.inf
