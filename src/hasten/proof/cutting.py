@@ -11,6 +11,7 @@ from hasten.kernels.watching import Opener, compiled
 from hasten.model.batch import ONLY, Batch, arrays_of
 from hasten.model.cuts import cutting
 from hasten.model.problem import Problem
+from hasten.proof.eliminating import structures_of
 from hasten.support.arrays import FloatArray, IntArray
 from hasten.support.clock import LONG, UNWATCHED, Clock
 from hasten.support.parallel import in_parallel
@@ -36,8 +37,8 @@ def cut_single(problem: Problem, proofs: Proofs, clock: Clock | None, opened: Op
 
 def cut_batch(batch: Batch, proofs: Proofs, clock: Clock, n_jobs: int) -> IntArray:
     """Cuts the problems of a batch that have a network; returns the others, in the batch's order."""
-    used, numbers = np.unique(batch.structure[batch.order], return_inverse=True)
-    plans = [cutting(batch.structures[s].compiled) for s in used.tolist()]
+    used, numbers = structures_of(batch, batch.order)
+    plans = [cutting(batch.structures[s].compiled) for s in used]
     if not any(plans):
         return batch.order
     places = np.concatenate([NOWHERE if each is None else each.address for each in plans])[numbers]

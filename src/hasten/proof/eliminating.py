@@ -36,13 +36,13 @@ def goes_unseen(compiled: Compiled, max_join: int | None) -> bool:
 
 def look_and_eliminate(batch: Batch, uncut: IntArray, max_join: int | None, proofs: Proofs, n_jobs: int) -> None:
     """Proves what looking, mending and elimination can; what is left is open. Only what is uncut is looked at."""
-    unseen = np.array([goes_unseen(structure.compiled, max_join) for structure in batch.structures], dtype=bool)
+    unseen = [goes_unseen(structure.compiled, max_join) for structure in batch.structures]
     looked_at = uncut
     if len(uncut) < len(batch):
         others = np.setdiff1d(batch.order, uncut)
         _eliminate(batch, others[proofs.facts[OUTCOME, others] == OPEN], max_join, proofs, n_jobs)
-    if unseen.any():
-        is_unseen = unseen[batch.structure[looked_at]]
+    if any(unseen):
+        is_unseen = np.array(unseen)[batch.structure[looked_at]]
         _eliminate(batch, looked_at[is_unseen], max_join, proofs, n_jobs)
         looked_at = looked_at[~is_unseen]
 

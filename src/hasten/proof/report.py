@@ -34,7 +34,8 @@ class Report:
     @classmethod
     def of(cls, batch: Batch, proofs: Proofs) -> Report:
         """Reads what kernels wrote."""
-        return cls(solutions_of(batch, proofs), *proofs.facts[[STEP, N_SWEEPS, N_NODES]])
+        facts = proofs.facts
+        return cls(solutions_of(batch, proofs), facts[STEP], facts[N_SWEEPS], facts[N_NODES])
 
     def __str__(self) -> str:
         proved = [f"{n} {step}" for step, n in self.proved_by.items() if n]

@@ -11,6 +11,7 @@ the level, and returns when some stretch since then says that it is surely not.
 from __future__ import annotations
 
 import math
+from collections import Counter
 from dataclasses import dataclass, fields
 from functools import lru_cache
 from operator import add, attrgetter
@@ -76,7 +77,7 @@ class Audit:
         """The estimate over the window. When trust ends that begins anew; until new audits come, what ended it."""
         if self.distrust is not None and not len(self.recent):
             return self.distrust
-        return Agreement.of(int(self.recent.sum()), len(self.recent))
+        return Agreement.of(int(np.count_nonzero(self.recent)), len(self.recent))
 
     def observe(self, agreed: BoolArray) -> bool:
         """Takes in audits, oldest first; returns whether they changed the trust."""
@@ -130,28 +131,15 @@ class Counters:
     def of(cls, answers: Solutions, solver_calls: int = 0) -> Counters:
         """Returns what there is to count about some answers."""
         costs, variables = int(answers.n_costs.sum()), int(answers.batch.variable_at[-1])
-        counted = cls(solver_calls=solver_calls, costs=costs, variables=variables)
+        counted = Counter(solver_calls=solver_calls, costs=costs, variables=variables)
         for (status, source), n in answers.counts().items():
-            counted += cls.of_some(status, source, n)
-        return counted
+            counted.update(_told(status, source, n))
+        return cls(**counted)
 
     @classmethod
-    def of_some(cls, status: Status, source: Source, n: int, n_variables: int = 0) -> Counters:
+    def of_some(cls, status: Status, source: Source, n: int, n_variables: int) -> Counters:
         """Returns what there is to count about `n` answers that came about alike, all costs computed."""
-        infeasible = status is Status.INFEASIBLE
-        proved = status is Status.PROVED or (infeasible and source is not Source.SOLVER)
-        return cls(
-            problems=n,
-            by_search=n * (source is Source.SEARCH),
-            by_bound=n * (source is Source.BOUND),
-            by_branch=n * (source is Source.BRANCH),
-            by_solver=n * (source is Source.SOLVER),
-            by_learned=n * (source is Source.LEARNED),
-            proved=n * proved,
-            infeasible=n * infeasible,
-            costs=n_variables,
-            variables=n_variables,
-        )
+        return cls(**_told(status, source, n), costs=n_variables, variables=n_variables)
 
     def __add__(self, other: Counters) -> Counters:
         return Counters(*map(add, self.values, other.values))
@@ -177,6 +165,22 @@ class Counters:
         calls = zip(("HiGHS", "Gurobi", "toulbar2", "CP-SAT"), self.values[-4:], strict=True)
         asked = [f"{name} {count(n, 'time')}" for name, n in calls if n]
         return f"; asked {', '.join(asked)}" if asked else ""
+
+
+_BY = {
+    Source.SEARCH: "by_search",
+    Source.BOUND: "by_bound",
+    Source.BRANCH: "by_branch",
+    Source.SOLVER: "by_solver",
+    Source.LEARNED: "by_learned",
+}
+
+
+def _told(status: Status, source: Source, n: int) -> dict[str, int]:
+    """Returns what `n` answers count as, by name, given how they came about."""
+    infeasible = status is Status.INFEASIBLE
+    proved = status is Status.PROVED or (infeasible and source is not Source.SOLVER)
+    return {"problems": n, _BY[source]: n, "proved": n * proved, "infeasible": n * infeasible}
 
 
 _read_counters = attrgetter(*(field.name for field in fields(Counters)))

@@ -42,7 +42,7 @@ class History:
         self.moments.append(
             Moment(counters.problems, calls, agreement, counters.proved, learned, counters.labelled, note)
         )
-        noted = [x for x, each in enumerate(self.moments) if each.note]
+        noted = [x for x, each in enumerate(self.moments) if each.note] if note else []
         if len(noted) > MOST_NOTES:
             del self.moments[noted[0]]
 
