@@ -18,6 +18,7 @@ from hasten.model.schema import Schema
 from hasten.model.structure import Structure
 from hasten.proof.certifier import Certifier
 from hasten.search.beam import BeamSearch
+from hasten.speedup.gated import GatedSearch
 from hasten.speedup.predictor import Speedup
 from hasten.tasks.entity_relation.data.synthetic import generate
 from hasten.tasks.entity_relation.scoring.black_box import LinearScorer
@@ -25,6 +26,8 @@ from hasten.tasks.entity_relation.scoring.cheap import relation_features
 from hasten.tasks.entity_relation.scoring.text import Vocabulary
 from hasten.tasks.entity_relation.tagger import Tagger
 from hasten.tasks.entity_relation.task import EntityRelationTask
+from hasten.tasks.tagging.corpus import Tagged
+from hasten.tasks.tagging.tagger import SequenceTagger
 
 
 @dataclass(frozen=True)
@@ -154,12 +157,34 @@ def use_tagger(tagger: Tagger) -> None:
         list(replace(tagger, mode=mode, solver="brute").label(sentences()))
 
 
+def make_gate(n: int) -> Gate:
+    answers = Certifier()(batch(n, 60))
+    return Gate({"relation": None}, n_rows=16, seed=n).fit(batch(n, 60), answers)
+
+
+def use_gate(gate: Gate) -> None:
+    GatedSearch(gate)(batch())
+
+
+def make_sequence_tagger(n: int) -> SequenceTagger:
+    words = ["ada", "sleeps", "here", "the", "old", "man", "left"]
+    tagged = [Tagged(str(i), tuple(words[i : i + 3 + n]), ("X", "Y", "Z", "X", "Y")[: 3 + n]) for i in range(3)]
+    return SequenceTagger.train(tagged, ["at most 2 X", "at least 1 Y"], epochs=2, seed=n)
+
+
+def use_sequence_tagger(tagger: SequenceTagger) -> None:
+    for mode in ("certified", "search"):
+        list(replace(tagger, mode=mode, solver="brute").predict([["ada", "left", "here"], ["man"]]))
+
+
 KINDS = {
     "heuristic": Kind(make_heuristic, lambda path: Heuristic.load(path, shape().schema), use_heuristic),
     "speedup": Kind(make_speedup, load_speedup, use_speedup),
     "learned speedup": Kind(make_learned, load_speedup, use_learned),
     "gated speedup": Kind(make_gated, load_gated, use_gated),
+    "gate": Kind(make_gate, lambda path: Gate.load(path, shape().schema, {"relation": None}), use_gate),
     "black box": Kind(make_black_box, LinearScorer.load, use_black_box),
     "tagger": Kind(make_tagger, Tagger.load, use_tagger),
     "gated tagger": Kind(make_gated_tagger, Tagger.load, use_tagger),
+    "sequence tagger": Kind(make_sequence_tagger, SequenceTagger.load, use_sequence_tagger),
 }

@@ -27,8 +27,8 @@ def campaign(monkeypatch):
 
 @pytest.mark.parametrize(
     ("name", "count"),
-    [("kills.py", 10), ("files.py", 150), ("corpora.py", 300), ("proofs.py", 240), ("programs.py", 60)],
-    ids=["kills", "files", "corpora", "proofs", "programs"],
+    [("kills.py", 10), ("files.py", 150), ("texts.py", 200), ("proofs.py", 240), ("programs.py", 60)],
+    ids=["kills", "files", "texts", "proofs", "programs"],
 )
 def test_a_short_campaign_finds_nothing(name, count):
     command = [sys.executable, str(HERE / name), "--count", str(count), "--seed", "1"]

@@ -25,7 +25,8 @@ from hasten.errors import HastenError, ProblemError, WorkerError
 from hasten.model.structure import Structure
 from hasten.scale import parquet, places
 from hasten.scale.flat import FlatWork
-from hasten.scale.run import MAX_BAD, MAX_LINE, SIZE, Engine, Job, Receipt, Run, predict_shards
+from hasten.scale.receipt import Receipt
+from hasten.scale.run import MAX_BAD, MAX_LINE, SIZE, Engine, Job, Run, predict_shards
 from hasten.scale.shards import Shard
 from hasten.scale.text import TextWork
 from hasten.scale.warming import warm_once_per_node

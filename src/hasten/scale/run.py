@@ -16,14 +16,15 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, fields
 from pathlib import Path
-from typing import Any, NamedTuple
 
 from hasten.errors import CorpusError, ModelError, WriteError
 from hasten.scale import parquet, places, shards
 from hasten.scale.pace import Pace
+from hasten.scale.receipt import Receipt
 from hasten.scale.shards import Shard
 from hasten.scale.work import Bad, Counts, Record, Work, answer, as_lines
 from hasten.speedup.audit import Agreement, Counters
+from hasten.support import forms
 from hasten.support.checks import check_whole
 from hasten.support.progress import Tell, tell_nobody
 from hasten.support.workers import in_processes
@@ -38,20 +39,6 @@ SIZE = 20_000  # records of a shard: some seconds of work
 MAX_LINE = 64_000_000  # bytes
 MAX_BAD = 1000  # records, before a run is given up
 NAMED = 5  # bad records that an error names
-
-
-class Receipt(NamedTuple):
-    """What became of a shard."""
-
-    shard: int
-    job: str  # digest of what was done
-    input: str  # digest of what it was done with
-    digest: str | None  # of the answers
-    counts: dict[str, int]
-    bad: list[list[Any]]  # a `Bad` each
-    peak_mb: float  # memory of the process that did it, at most so far
-    seconds: float  # of the processor
-    kept: bool = False  # whether it was done before, and is only verified now
 
 
 @dataclass(frozen=True)
@@ -75,15 +62,12 @@ class Job:
     def finished(self, shard: Shard) -> Receipt | None:
         """Returns the receipt of a shard whose answers are there and whole."""
         said = places.read(self._receipt(shard.number))
-        if said is None:
+        receipt = None if said is None else Receipt.parsed(said)
+        if receipt is None or (receipt.shard, receipt.job, receipt.input) != (shard.number, self.digest, shard.digest):
             return None
-        try:
-            receipt = Receipt(**json.loads(said))
-        except (ValueError, TypeError):  # not whole
-            return None
-        if (receipt.shard, receipt.job, receipt.input) != (shard.number, self.digest, shard.digest):
-            return None
-        if places.digest(self.path(shard.number)) != receipt.digest:
+        if places.digest(self.path(shard.number)) != receipt.digest or any(
+            file != shard.file for file, *_ in receipt.bad
+        ):
             return None
         return receipt._replace(kept=True)
 
@@ -106,7 +90,7 @@ class Job:
             else:
                 with open(part, "w", encoding="utf-8", newline="\n") as file:
                     file.writelines(as_lines(answered()))
-            digest = places.digest(str(part))
+            digest = places.digest(str(part)) or ""
         said = [list(each) for each in sorted(bad, key=lambda each: each.line)]
         receipt = Receipt(
             shard.number,
@@ -118,7 +102,7 @@ class Job:
             peak_memory(),
             time.process_time() - began,
         )
-        places.write(self._receipt(shard.number), json.dumps(receipt._asdict()).encode())
+        places.write(self._receipt(shard.number), receipt.dumped())
         return receipt
 
     def _receipt(self, shard: int) -> str:
@@ -273,15 +257,15 @@ def _agree(out: str, manifest: Record) -> None:
         places.write(place, _dumped(manifest))
         return
     try:
-        begun = json.loads(said)
-        if begun["format"] != FORMAT:
-            raise ModelError(f"{place} was written by another version of hasten. Choose another directory.")
-        theirs = [Shard(*each) for each in begun["shards"]]
-        same = [begun[key] == manifest[key] for key in SETTINGS]
-    except (ValueError, KeyError, TypeError) as error:
-        raise ModelError(f"{place} is damaged ({error!r}). Choose another directory.") from None
-    for key, fits in zip(SETTINGS, same, strict=True):
-        if not fits:
+        begun = forms.read_json(said, "it")
+        if isinstance(begun, dict) and begun.get("format") != FORMAT:
+            raise ModelError(f"{place} was written by another version of hasten. {_ELSEWHERE}")
+        _FORM(begun, "it")
+    except forms.Misfit as error:
+        raise ModelError(f"{place} is damaged: {error}. {_ELSEWHERE}") from None
+    theirs = [Shard(*each) for each in begun["shards"]]
+    for key in SETTINGS:
+        if begun[key] != manifest[key]:
             raise ModelError(f"The run in {out} was begun with another {SETTINGS[key]}. {_ELSEWHERE}")
     ours = [Shard(*each) for each in manifest["shards"]]
     if theirs != ours:
@@ -291,6 +275,20 @@ def _agree(out: str, manifest: Record) -> None:
 
 
 _ELSEWHERE = "Choose another directory for a new run."
+_COUNT = forms.whole()
+_SHARD = forms.row(_COUNT, forms.text, _COUNT, _COUNT, _COUNT, _COUNT, forms.text)
+_FORM = forms.record(
+    {
+        "format": forms.text,
+        "model": forms.text,
+        "answers": forms.text,
+        "max_line": _COUNT,
+        "shard_size": _COUNT,
+        "shards": forms.many(_SHARD),
+        "finished": forms.table_of(lambda value, what: None),
+    },
+    optional=("finished",),
+)
 
 
 def _dumped(manifest: Record) -> bytes:

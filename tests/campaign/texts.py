@@ -1,8 +1,9 @@
-"""Changes corpora of every format at random: a reader gives sentences, or a `CorpusError` that names the file.
+"""Changes text files of every format at random: a reader takes one, or refuses it with an error that names the file.
 
-    python tests/campaign/corpora.py --count 10000 --seed 0
+    python tests/campaign/texts.py --count 10000 --seed 0 [--format mps]
 
-Each change is drawn from the seed and its number alone.
+Corpora, tagged text, models, and the plan and the receipts of a run. Each change is drawn from the seed and its number
+alone; none may need much more memory than the file has bytes.
 """
 
 from __future__ import annotations
@@ -12,15 +13,23 @@ import gzip
 import io
 import json
 import random
+import resource
+import shutil
 import sys
 import tempfile
 import traceback
 import zipfile
 from collections import Counter
+from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
+from typing import Any
 
-from hasten.errors import CorpusError
+from files import dump, mutate
+
+import hasten
+from hasten.errors import CorpusError, HastenError
+from hasten.scale.run import predict_shards
 from hasten.tasks.entity_relation.data.formats import FORMATS, read_corpus
 from hasten.tasks.entity_relation.data.formats.jsonl import to_json
 from hasten.tasks.entity_relation.data.synthetic import generate
@@ -73,6 +82,21 @@ TAGGED = {
     "conll": CONLL2003,
     "jsonl": b'{"tokens": ["Ada", "sleeps"], "tags": ["NOUN", "VERB"], "rules": ["no X"], "id": "1"}\n' * 2,
 }
+MODELS = {
+    "mps": "NAME s\nOBJSENSE\n    MAX\nROWS\n N value\n L limit\n G least\n E same\nCOLUMNS\n M 'MARKER' 'INTORG'\n"
+    " x value 3 limit 2\n y value 2 limit 1\n y least 1 same 1\n z value -1 same -1\n M 'MARKER' 'INTEND'\nRHS\n"
+    " rhs limit 4 least 1\n rhs value -10\nRANGES\n rng limit 3\nBOUNDS\n UP bnd x 2\n BV bnd y\n LO bnd z -1\n"
+    " UP bnd z 5\nENDATA\n",
+    "lp": "Maximize\n value: 3 x + 2 y - z + [ 2 x ^2 + 8 x * y ] / 2 + 10\nSubject To\n limit: 2 x + y <= 4\n"
+    " least: y >= 1\n same: y - z = 0\nBounds\n 0 <= x <= 2\n -1 <= z <= 5\nGeneral\n x z\nBinary\n y\nEnd\n",
+    "wcsp": "tiny 3 3 4 10\n2 3 2\n1 0 0 1\n1 4\n2 0 1 0 2\n0 0 10\n1 2 3\n2 1 2 5 2\n0 0 0\n2 1 1\n0 1 0\n",
+    "cfn": '{"problem": {"name": "tiny", "mustbe": "<10"}, "variables": {"a": 2, "b": ["p", "q", "r"]}, "functions": '
+    '{"f": {"scope": ["a", "b"], "costs": [1, 2, 10, 0.5, 3, 4]}, "g": {"scope": ["b"], "defaultcost": 1, "costs": '
+    '["q", 0]}}}',
+    "uai": "MARKOV\n2\n2 3\n2\n1 0\n2 0 1\n2\n 0.25 0.75\n6\n 0.5 0.5 0\n 0.1 0.2 0.7\n",
+}
+LONGEST = [50, 100_000, 64_000_000]  # bytes of a line
+MEMORY = 2**30  # beyond what the process has after the first change
 PIECES = [
     *(
         b"\0",
@@ -98,26 +122,35 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--count", type=int, default=10_000, help="changes of each format")
     parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--format", choices=READERS, action="append")
     options = parser.parse_args()
     print(f"seed {options.seed}, {options.count} changes of each format")
     failures = 0
     with tempfile.TemporaryDirectory() as folder:
-        for name in [*FORMATS, *(f"tagged {name}" for name in TAGGED)]:
+        for name in options.format or READERS:
             counts: Counter[str] = Counter()
             for number in range(options.count):
-                what = outcome(name, options.seed, number, Path(folder) / "corpus")
+                what = outcome(name, options.seed, number, Path(folder) / "file")
                 counts[what] += 1
                 failures += what == "failed"
+                if number == 0:
+                    limit_memory()
             print(f"{name}: " + ", ".join(f"{n} {what}" for what, n in sorted(counts.items())), flush=True)
     sys.exit(1 if failures else 0)
 
 
+def limit_memory() -> None:
+    """Leaves this process as much memory as it has, and some more."""
+    used = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
+    resource.setrlimit(resource.RLIMIT_AS, (used + MEMORY, resource.RLIM_INFINITY))
+
+
 def outcome(name: str, seed: int, number: int, path: Path) -> str:
-    """Returns what came of a changed corpus."""
+    """Returns what came of a changed file."""
     draw = random.Random(f"{name} {seed} {number}")
     try:
-        read(name, draw, path)
-    except CorpusError as error:
+        READERS[name](draw, path)
+    except HastenError as error:
         if str(path) in str(error):
             return "refused"
         print(f"{name}: change {number}: an error without the name of the file: {error}", file=sys.stderr)
@@ -128,20 +161,68 @@ def outcome(name: str, seed: int, number: int, path: Path) -> str:
     return "read"
 
 
-def read(name: str, draw: random.Random, path: Path) -> None:
-    """Writes a changed corpus, and reads it."""
-    kind, tagged = name.removeprefix("tagged "), name.startswith("tagged ")
-    most = draw.choice([50, 100_000, 64_000_000])
+def read_changed(kind: str, draw: random.Random, path: Path) -> None:
+    """Reads a changed corpus."""
     if kind == "brat":  # the text is a file of its own
         path.with_suffix(".txt").write_text(f"{' '.join(TOKENS)}\n")
         path = path.with_suffix(".ann")
         path.write_bytes(torn(draw, BRAT))
     else:
-        path.write_bytes(changed(draw, (TAGGED if tagged else CORPORA)[kind]))
-    if tagged:
-        list(read_tagged(path, draw.choice([kind, "auto"]), max_line=most))
-    else:
-        list(read_corpus(path, draw.choice([kind, "auto"]), most))
+        path.write_bytes(changed(draw, CORPORA[kind]))
+    list(read_corpus(path, draw.choice([kind, "auto"]), draw.choice(LONGEST)))
+
+
+def read_changed_tags(kind: str, draw: random.Random, path: Path) -> None:
+    """Reads changed tagged text."""
+    path.write_bytes(changed(draw, TAGGED[kind]))
+    list(read_tagged(path, draw.choice([kind, "auto"]), max_line=draw.choice(LONGEST)))
+
+
+def read_changed_model(kind: str, draw: random.Random, path: Path) -> None:
+    """Reads a changed model, and says what was recognised."""
+    data, packed = torn(draw, MODELS[kind].encode()), draw.random() < 0.2
+    path = path.with_suffix(f".{kind}{'.gz' * packed}")
+    path.write_bytes(torn(draw, gzip.compress(data)) if packed else data)
+    hasten.read(path).describe()
+
+
+def resume_changed(what: str, draw: random.Random, path: Path) -> None:
+    """Goes on with a run whose plan or receipt is changed: it is refused, or all answers are right in the end."""
+    source, out = path.with_suffix(".jsonl"), path.with_suffix(".out")
+    if not out.exists():
+        source.write_bytes(b'{"n": 1}\n{"n": "x"}\n{"n": 3}\n')
+        predict_shards(Doubling(), source, out, shard_size=2)
+        shutil.copytree(out, path.with_suffix(".good"))
+    shutil.copytree(path.with_suffix(".good"), out, dirs_exist_ok=True)
+    file = out / {"plan": "manifest.json", "receipt": "part-00000.receipt.json"}[what]
+    good = file.read_bytes()
+    file.write_bytes(dump(mutate(draw, json.loads(good))).encode() if draw.random() < 0.7 else torn(draw, good))
+    run = predict_shards(Doubling(), source, out, shard_size=2)
+    assert [json.loads(line) for part in run.files for line in Path(part).read_text().splitlines()] == [
+        {"n": 2},
+        {"n": 6},
+    ]
+    assert [each.line for each in run.bad] == [2]
+
+
+class Doubling:
+    """Answers records with twice their number."""
+
+    kind, digest = "text", "doubling"
+
+    def warm(self) -> None:
+        pass
+
+    def begin(self, shard: int) -> None:
+        pass
+
+    def read(self, record: Any, default_id: str) -> int:
+        if not isinstance(record["n"], int):
+            raise CorpusError("n is not a number.")
+        return int(record["n"])
+
+    def answer(self, items: Sequence[int]) -> tuple[list[dict[str, Any]], Counter[str]]:
+        return [{"n": 2 * n} for n in items], Counter(problems=len(items))
 
 
 def changed(draw: random.Random, data: bytes) -> bytes:
@@ -179,6 +260,14 @@ def torn(draw: random.Random, data: bytes) -> bytes:
         elif draw.random() < 0.3:
             del found[at:]
     return bytes(found)
+
+
+READERS: dict[str, Callable[[random.Random, Path], None]] = {
+    **{name: partial(read_changed, name) for name in FORMATS},
+    **{f"tagged {name}": partial(read_changed_tags, name) for name in TAGGED},
+    **{name: partial(read_changed_model, name) for name in MODELS},
+    **{f"{what} of a run": partial(resume_changed, what) for what in ("plan", "receipt")},
+}
 
 
 if __name__ == "__main__":
