@@ -19,7 +19,7 @@ PACKAGE = Path(hasten.__file__).parent
 # from the rooms listed behind it; one that is not listed, though it be within a listed one, is closed to it.
 MODEL = "errors support kernels model"
 CORE = f"{MODEL} jit kernels.proof kernels.search kernels.learning search proof solvers learning speedup"
-DATA = "tasks.entity_relation.data tasks.entity_relation.data.corpus tasks.entity_relation.data.formats"
+DATA = "tasks.text tasks.entity_relation.data tasks.entity_relation.data.corpus tasks.entity_relation.data.formats"
 TASK = f"{DATA} tasks.entity_relation.names tasks.entity_relation.task"
 SCORING = f"{TASK} tasks.averaging tasks.entity_relation.scoring"
 SHARED = "tasks.task tasks.experiment"
@@ -50,14 +50,15 @@ MAY_IMPORT = {
     "tasks.task": "support model",
     "tasks.averaging": "support",
     "tasks.experiment": f"{CORE} tasks.task",
-    "tasks.tagging": f"{CORE} {SHARED} tasks.evaluation {SCORING}",
+    "tasks.text": "errors support",
+    "tasks.tagging": f"{CORE} {SHARED} tasks.evaluation tasks.averaging {DATA}",
     "tasks.report": "errors support search",
     "tasks.evaluation": f"{CORE} {SHARED} tasks.report",
     "tasks.entity_relation": "",
     "tasks.entity_relation.names": "support",
     "tasks.entity_relation.data.corpus": "errors support",
-    "tasks.entity_relation.data": "errors support tasks.entity_relation.data.corpus tasks.entity_relation.data.formats",
-    "tasks.entity_relation.data.formats": "errors support tasks.entity_relation.data.corpus",
+    "tasks.entity_relation.data": f"errors support {DATA}",
+    "tasks.entity_relation.data.formats": "errors support tasks.text tasks.entity_relation.data.corpus",
     "tasks.entity_relation.task": f"errors support model {DATA}",
     "tasks.entity_relation.scoring": f"{MODEL} jit kernels.search search proof learning tasks.averaging {TASK}",
     "tasks.entity_relation.gating": f"{CORE} {SCORING}",

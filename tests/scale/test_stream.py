@@ -13,9 +13,9 @@ from hasten.scale.stream import answer_stream, read_chunks
 from hasten.scale.text import TextWork
 from hasten.scale.work import CHUNK, Chunk
 from hasten.tasks.entity_relation.data.formats import write_jsonl
-from hasten.tasks.entity_relation.data.formats.lines import Faults
 from hasten.tasks.entity_relation.data.synthetic import generate
 from hasten.tasks.entity_relation.tagger import Tagger
+from hasten.tasks.text.lines import Faults
 
 
 @pytest.fixture(scope="module")

@@ -20,8 +20,8 @@ from hasten.tasks.entity_relation.names import Training
 
 if TYPE_CHECKING:
     from hasten.tasks.entity_relation.data.corpus import Sentence
-    from hasten.tasks.entity_relation.data.formats.lines import Faults
     from hasten.tasks.entity_relation.task import EntityRelationTask
+    from hasten.tasks.text.lines import Faults
 
 T = TypeVar("T")
 
@@ -105,7 +105,7 @@ def sentences_of(source: str, format: str, max_line: int, faults: Faults | None 
 @contextmanager
 def passing_over(skip: bool) -> Iterator[Faults]:
     """Gives what collects the entries of files that are refused; says in the end what was passed over."""
-    from hasten.tasks.entity_relation.data.formats.lines import Faults
+    from hasten.tasks.text.lines import Faults
 
     faults = Faults(skip)
     yield faults

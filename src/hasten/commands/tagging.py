@@ -103,9 +103,9 @@ def predict(
     Rules given here take the place of the tagger's own. Each line says whether its tags were proved optimal without the
     solver; where there are none, because no tags keep all rules, "failed" says so.
     """
-    from hasten.tasks.entity_relation.data.formats.jsonl import write_objects
     from hasten.tasks.tagging.formats import read_tagged, to_json
     from hasten.tasks.tagging.tagger import SequenceTagger
+    from hasten.tasks.text.objects import write_objects
 
     hasten.make_solver(solver)  # one that is not there is refused now
     tagger = _under(SequenceTagger.load(model), rule, bio, no_rules)

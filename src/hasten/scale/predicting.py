@@ -14,9 +14,9 @@ from hasten.scale.text import TextWork
 from hasten.scale.work import Counts
 from hasten.support.progress import Tell, tell_nobody
 from hasten.tasks.entity_relation.data.formats import read_corpus
-from hasten.tasks.entity_relation.data.formats.jsonl import write_lines
-from hasten.tasks.entity_relation.data.formats.lines import MAX_LINE, AnyPath, Faults
 from hasten.tasks.entity_relation.tagger import Tagger
+from hasten.tasks.text.lines import MAX_LINE, AnyPath, Faults
+from hasten.tasks.text.objects import write_lines
 
 REMEDY = "Name it: --format, one of"
 

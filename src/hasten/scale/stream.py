@@ -14,7 +14,7 @@ from typing import NamedTuple
 from hasten.scale.work import CHUNK, Bad, Chunk, Counts, Work, answer, as_lines
 from hasten.support.workers import in_processes
 from hasten.tasks.entity_relation.data.formats import format_of, read_corpus
-from hasten.tasks.entity_relation.data.formats.lines import MAX_LINE, AnyPath, Faults, called, open_lines
+from hasten.tasks.text.lines import MAX_LINE, AnyPath, Faults, called, open_lines
 
 
 class Written(NamedTuple):

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, NamedTuple, Protocol
 
 from hasten.errors import CorpusError, NoAnswerError, ProblemError
-from hasten.tasks.entity_relation.data.formats.jsonl import parse_object
+from hasten.tasks.text.objects import parse_object
 
 CHUNK = 512  # records answered together
 FAULTS = (CorpusError, ProblemError, NoAnswerError)  # of a record; all other errors are no fault of its own

@@ -12,19 +12,8 @@ from opened import opened
 from hasten.tasks.entity_relation.data.corpus import Sentence
 from hasten.tasks.entity_relation.scoring import features
 from hasten.tasks.entity_relation.scoring.features import MAX_FEATURES
-from hasten.tasks.entity_relation.scoring.text import (
-    CAPITALISED,
-    FLAGS,
-    HAS_DIGIT,
-    NO_POS,
-    POS,
-    SHAPE,
-    WORD,
-    Vocabulary,
-    hash_string,
-    intern,
-    shape_of,
-)
+from hasten.tasks.entity_relation.scoring.text import Vocabulary, intern
+from hasten.tasks.text.words import CAPITALISED, FLAGS, HAS_DIGIT, NO_POS, POS, SHAPE, WORD, hash_string, shape_of
 
 pair_of, variable_features = opened(features.pair_of), opened(features.variable_features)
 MASK = 2**12 - 1

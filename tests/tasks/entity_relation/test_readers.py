@@ -9,7 +9,7 @@ import pytest
 from hasten.errors import CorpusError
 from hasten.tasks.entity_relation.data.corpus import Sentence
 from hasten.tasks.entity_relation.data.formats import read_corpus, recognise, write_jsonl
-from hasten.tasks.entity_relation.data.formats.lines import Faults
+from hasten.tasks.text.lines import Faults
 
 TOKENS = ["Ada", "Marlow", "runs", "Velt", "in", "Tarn", "."]
 SPANS = ((0, 2), (3, 4), (5, 6))

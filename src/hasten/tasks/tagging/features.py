@@ -1,7 +1,7 @@
 """Hashed features of words in their sentences, all words at once.
 
 A feature is a template (say "the word before") and a value (the hash of that word), mixed into one number whose low
-bits are a row of the weights, as in `tasks.entity_relation.scoring`; words are hashed by the same `attributes_of`.
+bits are a row of the weights; words are hashed by `tasks.text.words`, as in `tasks.entity_relation.scoring`.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from hasten.support.arrays import IntArray, offsets
-from hasten.tasks.entity_relation.scoring.text import (
+from hasten.tasks.text.words import (
     FLAGS,
     POS,
     PREFIX2,

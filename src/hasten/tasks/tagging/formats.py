@@ -17,8 +17,8 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 from hasten.errors import CorpusError
-from hasten.tasks.entity_relation.data.formats.lines import MAX_LINE, AnyPath, called, open_lines, peek_line
 from hasten.tasks.tagging.corpus import Tagged
+from hasten.tasks.text.lines import MAX_LINE, AnyPath, called, open_lines, peek_line
 
 COLUMNS = ("id", "form", "lemma", "upos", "xpos", "feats", "head", "deprel", "deps", "misc")  # of CoNLL-U
 FORMATS = ("conllu", "conll", "jsonl")

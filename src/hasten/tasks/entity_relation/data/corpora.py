@@ -11,10 +11,10 @@ from hasten.errors import CorpusError
 from hasten.support.progress import Tell, tell_nobody
 from hasten.tasks.entity_relation.data.corpus import Sentence
 from hasten.tasks.entity_relation.data.formats import read_corpus
-from hasten.tasks.entity_relation.data.formats.lines import MAX_LINE, Faults, check_readable
 from hasten.tasks.entity_relation.data.paper import is_papers_corpus
 from hasten.tasks.entity_relation.data.split import PARTS, Files, Split, parts_of
 from hasten.tasks.entity_relation.data.synthetic import generate
+from hasten.tasks.text.lines import MAX_LINE, Faults, check_readable
 
 REMEDY = "Turn it into JSON lines first: hasten convert, with --format one of"
 UNLABELED = 10  # made-up sentences without labels, for each that has them

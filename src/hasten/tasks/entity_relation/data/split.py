@@ -16,7 +16,7 @@ from typing import NamedTuple
 
 from hasten.errors import CorpusError
 from hasten.tasks.entity_relation.data.corpus import Sentence, split
-from hasten.tasks.entity_relation.data.formats.lines import open_lines
+from hasten.tasks.text.lines import open_lines
 
 PARTS = ("train", "dev", "test")
 TRAINS = 0.7  # of the labelled sentences, as in the paper

@@ -1,8 +1,8 @@
 """Text as numbers: every token becomes a row of hashes, once, so that features never touch a string again.
 
-A column is the hash of one attribute of a word (its lower-case form, its shape, its endings...). Hashes
-depend neither on the process nor on what was read before, so a model stores no vocabulary and texts interned
-apart agree. Each distinct word is looked at once; after that, interning a token is one dictionary lookup.
+A column is the hash of one attribute of a word (`tasks.text.words`). Hashes depend neither on the process nor on what
+was read before, so a model stores no vocabulary and texts interned apart agree. Each distinct word is looked at once;
+after that, interning a token is one dictionary lookup.
 The kernels of `features` read the columns: this module is one of those that `hasten.jit` looks at.
 """
 
@@ -10,65 +10,15 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from itertools import chain
 from typing import NamedTuple
-from zlib import crc32
 
 import numpy as np
 import numpy.typing as npt
 
 from hasten.support.arrays import IntArray
 from hasten.tasks.entity_relation.data.corpus import Sentence
+from hasten.tasks.text.words import N_COLUMNS, NO_POS, POS, attributes_of, hash_string
 
 HashArray = npt.NDArray[np.int32]
-
-# The columns of a token. All but the last belong to the word itself; the part of speech belongs to its place.
-WORD, SHAPE, PREFIX2, PREFIX3, PREFIX4, SUFFIX2, SUFFIX3, SUFFIX4, FLAGS, POS = range(10)
-N_COLUMNS = POS + 1
-
-# What FLAGS holds, a bit each.
-CAPITALISED, HAS_CAPITAL, HAS_SMALL, HAS_DIGIT, HAS_DOT, HAS_HYPHEN = 1, 2, 4, 8, 16, 32
-
-NO_POS = 0  # stands for the part of speech of a token that came without one
-
-
-def hash_string(string: str) -> int:
-    """Hashes a string to 31 bits, the same in every process and on every machine."""
-    return crc32(string.encode("utf-8", "surrogatepass")) & 0x7FFFFFFF
-
-
-class _Kinds(dict[int, str]):
-    """What a character looks like: X, x or d for capitals, other letters and digits; itself otherwise."""
-
-    def __missing__(self, code: int) -> str:
-        c = chr(code)
-        self[code] = "X" if c.isupper() else "x" if c.isalpha() else "d" if c.isdigit() else c
-        return self[code]
-
-
-_KINDS = _Kinds()
-
-
-def shape_of(word: str) -> str:
-    """Returns a word's shape, runs of one kind written once: "McDonald-1987" is "XxXx-d"."""
-    shape = word.translate(_KINDS)
-    for kind in "Xxd":
-        while kind + kind in shape:
-            shape = shape.replace(kind + kind, kind)
-    return shape
-
-
-def attributes_of(word: str) -> tuple[int, ...]:
-    """Returns the columns that belong to a word, in the order of the constants above."""
-    lower, shape = word.lower(), shape_of(word)
-    flags = (
-        CAPITALISED * shape.startswith("X")
-        | HAS_CAPITAL * ("X" in shape)
-        | HAS_SMALL * ("x" in shape)
-        | HAS_DIGIT * ("d" in shape)
-        | HAS_DOT * ("." in shape)
-        | HAS_HYPHEN * ("-" in shape)
-    )
-    strings = (lower, shape, lower[:2], lower[:3], lower[:4], lower[-2:], lower[-3:], lower[-4:])
-    return (*map(hash_string, strings), flags)
 
 
 class Text(NamedTuple):

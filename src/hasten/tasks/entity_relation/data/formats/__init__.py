@@ -21,10 +21,10 @@ from hasten.tasks.entity_relation.data.formats.conllu import read_conllu
 from hasten.tasks.entity_relation.data.formats.dygie import read_dygie
 from hasten.tasks.entity_relation.data.formats.gmb import read_gmb
 from hasten.tasks.entity_relation.data.formats.jsonl import read_jsonl, write_jsonl
-from hasten.tasks.entity_relation.data.formats.lines import MAX_LINE, AnyPath, Faults, called
 from hasten.tasks.entity_relation.data.formats.recognise import recognise
 from hasten.tasks.entity_relation.data.formats.records import read_records
 from hasten.tasks.entity_relation.data.formats.spacy_docs import read_spacy
+from hasten.tasks.text.lines import MAX_LINE, AnyPath, Faults, called
 
 __all__ = [
     "FORMATS",

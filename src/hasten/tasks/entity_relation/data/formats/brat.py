@@ -17,8 +17,8 @@ from pathlib import Path
 
 from hasten.errors import CorpusError
 from hasten.tasks.entity_relation.data.corpus import Relation, Sentence, Span, in_order
-from hasten.tasks.entity_relation.data.formats.lines import MAX_LINE, AnyPath, Faults, Lines, open_lines
 from hasten.tasks.entity_relation.data.formats.spacy_docs import cut
+from hasten.tasks.text.lines import MAX_LINE, AnyPath, Faults, Lines, open_lines
 
 WORDS = re.compile(r"\w+|[^\w\s]")
 ENDS = re.compile(r"\n|[.!?][\"')\]]*\s+(?=[\"'(\[]*[A-Z0-9])")

@@ -12,7 +12,7 @@ from contextlib import contextmanager
 
 from hasten.errors import CorpusError
 from hasten.tasks.entity_relation.data.corpus import Sentence, in_order
-from hasten.tasks.entity_relation.data.formats.lines import MAX_LINE, AnyPath, Faults, Lines, open_lines
+from hasten.tasks.text.lines import MAX_LINE, AnyPath, Faults, Lines, open_lines
 
 TYPES = {"Peop": "person", "Loc": "location", "Org": "organization", "Other": "none"}
 RELATIONS = {

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from hasten.errors import CorpusError
 from hasten.tasks.entity_relation.data.corpus import Sentence, Span, in_order
 from hasten.tasks.entity_relation.data.formats.iob import spans_of
-from hasten.tasks.entity_relation.data.formats.lines import MAX_LINE, AnyPath, Faults, open_lines
+from hasten.tasks.text.lines import MAX_LINE, AnyPath, Faults, open_lines
 
 ID, FORM, UPOS, XPOS, MISC = 0, 1, 3, 4, 9
 BRACKETS = re.compile(r"\(([^()]*)\)|\(([^()]*)|([^()]*)\)")  # one that opens and closes; opens; closes

@@ -12,9 +12,9 @@ from typing import Any
 
 from hasten.errors import CorpusError
 from hasten.tasks.entity_relation.data.corpus import Sentence, in_order
-from hasten.tasks.entity_relation.data.formats.jsonl import short
-from hasten.tasks.entity_relation.data.formats.lines import MAX_LINE, AnyPath, Faults
 from hasten.tasks.entity_relation.data.formats.objects import Object, read_objects
+from hasten.tasks.text.lines import MAX_LINE, AnyPath, Faults
+from hasten.tasks.text.objects import short
 
 
 def read_dygie(path: AnyPath, max_line: int = MAX_LINE, faults: Faults | None = None) -> Iterator[Sentence]:

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from hasten.errors import CorpusError
 from hasten.tasks.entity_relation.data.corpus import Sentence
 from hasten.tasks.entity_relation.data.formats.iob import from_tags
-from hasten.tasks.entity_relation.data.formats.lines import MAX_LINE, AnyPath, Faults, open_lines
+from hasten.tasks.text.lines import MAX_LINE, AnyPath, Faults, open_lines
 
 HEADER = ["Sentence #", "Word", "POS", "Tag"]
 ENTITIES = frozenset({"per", "org", "geo", "gpe"})

@@ -12,8 +12,8 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from hasten.errors import CorpusError
-from hasten.tasks.entity_relation.data.formats.jsonl import load_json
-from hasten.tasks.entity_relation.data.formats.lines import AnyPath, Faults, Lines, called, open_lines
+from hasten.tasks.text.lines import AnyPath, Faults, Lines, called, open_lines
+from hasten.tasks.text.objects import load_json
 
 Object = dict[str, Any]
 PARQUET = b"PAR1"  # how such a file begins

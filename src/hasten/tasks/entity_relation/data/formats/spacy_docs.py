@@ -16,9 +16,9 @@ from typing import Any
 from hasten.errors import CorpusError
 from hasten.tasks.entity_relation.data.corpus import Relation, Sentence, Span, in_order
 from hasten.tasks.entity_relation.data.formats.iob import spans_of
-from hasten.tasks.entity_relation.data.formats.jsonl import short
-from hasten.tasks.entity_relation.data.formats.lines import MAX_LINE, AnyPath, Faults, Lines, called
 from hasten.tasks.entity_relation.data.formats.objects import Object, first_bytes, read_objects
+from hasten.tasks.text.lines import MAX_LINE, AnyPath, Faults, Lines, called
+from hasten.tasks.text.objects import short
 
 PACKED = b"\x78"  # how a DocBin begins: it is compressed
 LIKELY = 0.5  # what a relation's score has to be

@@ -1,0 +1,72 @@
+"""Objects of JSON, one a line: read with errors in plain words, written whole or not at all."""
+
+from __future__ import annotations
+
+import gzip
+import io
+import json
+from collections.abc import Iterable, Mapping
+from contextlib import ExitStack
+from pathlib import Path
+from typing import IO, Any
+
+from hasten.errors import CorpusError
+from hasten.support.files import whole
+from hasten.support.terminal import standard_output
+from hasten.tasks.text.lines import AnyPath
+
+
+def load_json(line: str) -> Any:
+    """Returns what a line of JSON stands for."""
+    try:
+        return json.loads(line)
+    except json.JSONDecodeError as error:
+        raise CorpusError(f"Not JSON ({error.msg} at column {error.colno}). Write one object a line.") from error
+    except ValueError:
+        raise CorpusError("A number has thousands of digits. Write smaller ones.") from None
+    except RecursionError:
+        raise CorpusError("The object is nested too deep. Write lists of strings and numbers.") from None
+
+
+def parse_object(line: str) -> dict[str, Any]:
+    """Returns the object that a line of JSON is."""
+    found = load_json(line)
+    if not isinstance(found, dict):
+        raise CorpusError("Expected a JSON object with tokens and spans. Write one object a line.")
+    return found
+
+
+def short(value: object) -> str:
+    """Returns a value in few words, for an error."""
+    try:
+        return json.dumps(value)[:60]
+    except RecursionError:
+        return "something nested deep"
+
+
+def write_objects(path: AnyPath, objects: Iterable[Mapping[str, object]]) -> int:
+    """Writes one JSON object a line, and returns how many.
+
+    The file appears whole or not at all. A name that ends in `.gz` is compressed; `"-"` is standard output.
+    """
+    return write_lines(path, (json.dumps(each) + "\n" for each in objects))
+
+
+def write_lines(path: AnyPath, lines: Iterable[str]) -> int:
+    """Writes strings of whole lines, in the same way, and returns how many strings."""
+    if path == "-":
+        with standard_output() as stream:
+            return _write(stream, lines)
+    path = Path(path)
+    with whole(path) as part, ExitStack() as stack:
+        raw: Any = stack.enter_context(open(part, "wb"))
+        if path.suffix == ".gz":  # the same sentences give the same bytes
+            raw = stack.enter_context(gzip.GzipFile(filename="", mode="wb", fileobj=raw, mtime=0))
+        return _write(stack.enter_context(io.TextIOWrapper(raw, encoding="utf-8", newline="\n")), lines)
+
+
+def _write(stream: IO[str], lines: Iterable[str]) -> int:
+    count = 0
+    for count, each in enumerate(lines, start=1):  # noqa: B007
+        stream.write(each)
+    return count
