@@ -28,14 +28,19 @@ def describe(program: Program) -> str:
     kinds, structure = program.kinds, program.structure
     counts = Counter(kinds.variables[key].name for key in found.parts.variables)
     n_fixed = n - len(set(found.space.column.tolist()) - {-1})
-    left, tabled = found.rules.n_rows, found.tables.n_rows
+    left, tabled, said = found.rules.n_rows, found.tables.n_rows, found.n_merged - found.n_cliques
     lines = [
         head,
         f"{n - n_fixed:,} became {_many(structure.n_variables, 'variable')} of {_many(len(counts), 'kind')}"
         + (f"; {n_fixed:,} can have one value only." if n_fixed else "."),
         f"{tabled:,} rows became {_many(len(found.tables.table), 'table')}; "
-        f"{m - tabled - left:,} say what the variables say already, or always hold; "
-        + (f"{_many(left, 'rule')} {'is' if left == 1 else 'are'} left." if left else "no rules are left."),
+        f"{m - tabled - left - said:,} say what the variables say already, or always hold; "
+        + (f"{found.n_merged:,} rows over pairs became {_many(found.n_cliques, 'rule')}; " if said else "")
+        + (
+            f"{_many(left, 'rule')} {'is' if left == 1 else 'are'} left{' in all' if said else ''}."
+            if left
+            else "no rules are left."
+        ),
         f"{'kind':40s} {'how many':>9s} {'labels':>7s}",
     ]
     for name, count in counts.most_common(12):

@@ -295,6 +295,17 @@ def keep_rows(cells: Cells, needed: BoolArray) -> Cells:
     )
 
 
+def join_rows(cells: Cells, more: Cells) -> Cells:
+    """Returns the rows of both, one after the other."""
+    return Cells(
+        np.concatenate([cells.row, more.row + cells.n_rows]),
+        *(
+            np.concatenate([getattr(cells, name), getattr(more, name)])
+            for name in ("label", "weight", "least", "most", "whole", "source")
+        ),
+    )
+
+
 def scopes(space: Space, cells: Cells) -> tuple[IntArray, IntArray]:
     """Returns where each row's variables start, and the variables."""
     parts = _segments(space, cells)

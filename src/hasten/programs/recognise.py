@@ -3,8 +3,9 @@
 1. Bounds are tightened; columns that must be whole are told as such (`columns`).
 2. Binary columns of which one is chosen become one variable, other whole columns variables of their own (`grouping`).
 3. Labels that a row rules out are dropped, with rows that always hold (`labels`).
-4. Rows over few variables, products and given tables become tables (`tables`); rows that are left become rules.
-5. Variables and tables that play one part get one kind (`kinds`).
+4. Pairs that exclude each other become one rule where there are others anyway (`cliques`).
+5. Other rows over few variables, products and given tables become tables (`tables`); rows that are left become rules.
+6. Variables and tables that play one part get one kind (`kinds`).
 
 What cannot go that way, because something is continuous, unbounded or too large, is left to the solver, with a reason.
 """
@@ -18,12 +19,13 @@ import numpy as np
 from hasten.kernels.tolerance import SLACK
 from hasten.model.kinds import MAX_LABELS, MAX_ROLES, MAX_TABLE, MAX_WEIGHT
 from hasten.model.structure import Structure
+from hasten.programs.cliques import merge_pairs
 from hasten.programs.columns import prepare
 from hasten.programs.grouping import Group, binaries, choose_groups
 from hasten.programs.kinds import Kinds, Parts, find_parts
-from hasten.programs.labels import Cells, Space, clip, make_cells, make_space, rule_out
+from hasten.programs.labels import Cells, Space, clip, join_rows, make_cells, make_space, rule_out
 from hasten.programs.statement import Statement
-from hasten.programs.tables import Tables, given_tables, products_to_tables, rows_to_tables
+from hasten.programs.tables import Tables, given_tables, products_to_tables, rows_to_tables, small_rows
 from hasten.support.arrays import FloatArray, IntArray, sizes_of
 
 MAX_VALUES = 1024  # of a whole column
@@ -41,6 +43,8 @@ class Recognised:
     base: FloatArray  # (L,) what each label costs whatever the objective: of products and tables
     constant: float  # what everything costs whatever the objective
     parts: Parts
+    n_merged: int = 0  # rows over pairs that became rules
+    n_cliques: int = 0  # those rules
     infeasible: bool = False
 
     def structure(self, kinds: Kinds, names: tuple[str, ...]) -> Structure:
@@ -87,14 +91,16 @@ def recognise(program: Statement) -> Recognised | str:
     space, cells = found
     cells = clip(space, cells)
     base, tables = np.zeros(len(space.column)), Tables()
-    left = rows_to_tables(space, cells, program.rows, tables)
+    cells, cliques, n_merged = merge_pairs(space, cells, small_rows(space, cells))
+    left = join_rows(rows_to_tables(space, cells, program.rows, tables), cliques)
     constant = products_to_tables(program, space, base, tables) + given_tables(program, space, origin, base, tables)
     why = too_large(program, space, left, tables)
     if why:
         return why
     if not space.n_variables:
         return constant_program(program, space, constant)
-    return Recognised(space, groups, left, tables, base, constant, find_parts(space, program.columns, tables))
+    parts = find_parts(space, program.columns, tables)
+    return Recognised(space, groups, left, tables, base, constant, parts, n_merged, cliques.n_rows)
 
 
 def only_for_solvers(program: Statement) -> str:
@@ -160,7 +166,7 @@ def constant_program(program: Statement, space: Space, constant: float, infeasib
     none = np.zeros(0)
     cells = Cells(_NO, _NO, none, none, none, np.zeros(0, dtype=bool), _NO)
     parts = Parts([("nothing to choose", ("as it is",), "")])
-    return Recognised(space, [], cells, Tables(), np.zeros(1), constant, parts, infeasible)
+    return Recognised(space, [], cells, Tables(), np.zeros(1), constant, parts, infeasible=infeasible)
 
 
 _NO: IntArray = np.zeros(0, dtype=np.int64)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -35,36 +36,50 @@ class Tables:
         self.name.setdefault(scope, name)
 
 
-def rows_to_tables(space: Space, cells: Cells, names: tuple[str, ...], tables: Tables) -> Cells:
-    """Makes tables of the rows over few variables, and returns the other rows."""
+def small_rows(space: Space, cells: Cells) -> BoolArray:
+    """Returns which rows are over so few variables that they become tables."""
     first, variable = scopes(space, cells)
     arity = sizes_of(first)
     entries = np.exp(
         np.bincount(np.arange(cells.n_rows).repeat(arity), np.log(sizes_of(space.first)[variable]), cells.n_rows)
     )
     small = (arity <= MAX_ARITY) & (entries <= MAX_ENTRIES + 0.5)
-    small |= (arity == 2) & (entries <= MAX_PAIR + 0.5)
-    for size in np.unique(arity[small]).tolist():
-        rows = np.flatnonzero(small & (arity == size))
+    return np.asarray(small | ((arity == 2) & (entries <= MAX_PAIR + 0.5)))
+
+
+def rows_to_tables(space: Space, cells: Cells, names: tuple[str, ...], tables: Tables) -> Cells:
+    """Makes tables of the rows over few variables, and returns the other rows."""
+    small = small_rows(space, cells)
+    for rows, scope, allowed in tabulated(space, cells, small):
+        _merge(cells, names, rows, scope, allowed, tables)
+    tables.n_rows += int(small.sum())
+    return keep_rows(cells, ~small)
+
+
+def tabulated(space: Space, cells: Cells, which: BoolArray) -> Iterator[tuple[IntArray, IntArray, BoolArray]]:
+    """Yields some rows, part by part, with their scopes and which label tuples each allows.
+
+    Those of a part have scopes of one shape, and those of one scope stand together.
+    """
+    first, variable = scopes(space, cells)
+    arity = sizes_of(first)
+    for size in np.unique(arity[which]).tolist():
+        rows = np.flatnonzero(which & (arity == size))
         scope = variable[first[rows][:, None] + np.arange(size)]  # (rows, size)
         shapes = sizes_of(space.first)[scope]
         shape_list, shape_of = np.unique(shapes, axis=0, return_inverse=True)
         for s, shape in enumerate(shape_list.tolist()):
             some = np.flatnonzero(shape_of.ravel() == s)
             per_row = max(1, int(np.prod(shape)))
-            order = np.lexsort(scope[some].T[::-1])
-            some = some[order]
+            some = some[np.lexsort(scope[some].T[::-1])]
             for part in np.array_split(some, max(1, len(some) * per_row // 4_000_000)):
-                _merge(space, cells, names, rows[part], scope[part], tuple(shape), tables)
-    tables.n_rows += int(small.sum())
-    return keep_rows(cells, ~small)
+                yield rows[part], scope[part], _allowed(space, cells, rows[part], scope[part], tuple(shape))
 
 
 def _merge(
-    space: Space, cells: Cells, names: tuple[str, ...], rows: IntArray, scope: IntArray, shape: Scope, tables: Tables
+    cells: Cells, names: tuple[str, ...], rows: IntArray, scope: IntArray, allowed: BoolArray, tables: Tables
 ) -> None:
     """Adds the tables of rows whose scopes have one shape; rows of one scope stand together."""
-    allowed = _allowed(space, cells, rows, scope, shape)
     new = np.ones(len(rows), dtype=bool)
     new[1:] = (scope[1:] != scope[:-1]).any(axis=1)
     at = np.flatnonzero(new)
