@@ -8,7 +8,7 @@ from hasten.kernels.layout import Graph
 from hasten.kernels.proof.branch import Tree
 from hasten.kernels.proof.dual import Dual
 from hasten.kernels.proof.mend import Scratch
-from hasten.kernels.proof.multipliers import MAX_COUNT
+from hasten.kernels.proof.multipliers import NOTED, SPACE
 from hasten.support.clock import UNWATCHED
 
 
@@ -26,7 +26,7 @@ def most_labels(graph: Graph) -> int:
 
 def dual_for(graph: Graph) -> Dual:
     n_labels, n_rows = int(graph.first[-1]), len(graph.row_low)
-    sizes = (n_messages(graph), n_rows, n_labels, n_messages(graph), n_rows, n_rows, MAX_COUNT + 1)
+    sizes = (n_messages(graph), n_rows, n_labels, n_messages(graph), n_rows, n_rows, SPACE + NOTED * len(graph.order))
     return Dual(*map(np.zeros, sizes), UNWATCHED)
 
 

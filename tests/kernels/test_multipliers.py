@@ -65,7 +65,7 @@ def test_no_multiplier_is_better_than_the_one_chosen(drawn: tuple[Problem, float
         return
     belief, multiplier = problem.cost.copy(), np.array([start])
     belief[::3] += start
-    r.update_row(graph, 0, belief, multiplier, np.zeros(r.MAX_COUNT + 1))
+    r.update_rows(graph, belief, multiplier, np.zeros(r.SPACE + r.NOTED * 6))
     u = float(multiplier[0])
     assert u <= 0 or high < INF
     assert u >= 0 or low > -INF
@@ -83,10 +83,72 @@ def test_no_multiplier_is_better_than_the_one_chosen(drawn: tuple[Problem, float
     assert belief[finite] == pytest.approx((problem.cost + u * (np.arange(len(belief)) % 3 == 0))[finite], abs=1e-9)
 
 
+@st.composite
+def weighed(draw: Any) -> tuple[Problem, np.ndarray, float]:
+    """Draws a rule in which the first two labels of each variable have one weight, the weights, and where to start."""
+    n, rng = draw(st.integers(1, 6)), np.random.default_rng(draw(st.integers(0, 9999)))
+    weights = rng.choice([-2.5, -1.0, 1.0, 2.0], n)
+    limit = float(rng.integers(-4, 5)) / 2
+    limits = draw(st.sampled_from([{"at_most": limit}, {"at_least": limit}, {"at_least": limit, "at_most": limit + 1}]))
+    costs = rng.integers(-3, 4, 3 * n).astype(float) if draw(st.booleans()) else rng.normal(size=3 * n) * 3
+    costs[rng.random(3 * n) < 0.1] = INF
+    start = draw(st.sampled_from([0.0, 1.5, -2.0, 4.0]))
+    if len(limits) == 1:
+        start = abs(start) if "at_most" in limits else -abs(start)
+    schema = Schema()
+    kind = schema.variable("kind", ["a", "b", "c"])
+    shape = schema.structure()
+    variables = [shape.add(kind) for _ in range(n)]
+    n_inside = draw(st.integers(1, 2))
+    terms = [(v, "ab"[i], float(weights[v])) for v in variables for i in range(n_inside)]
+    shape.rule("weighed", terms, **limits)
+    inside = np.zeros((n, 3))
+    inside[:, :n_inside] = weights[:, None]
+    return shape.problem(costs), inside, start
+
+
+@given(weighed())
+def test_no_multiplier_is_better_than_the_one_walked_to(drawn: tuple[Problem, np.ndarray, float]) -> None:
+    problem, inside, start = drawn
+    graph, low, high = problem.graph, problem.graph.row_least[0], problem.graph.row_most[0]
+    costs = problem.cost.reshape(-1, 3)
+    belief, multiplier = (costs + start * inside).ravel(), np.array([start])
+    r.update_rows(graph, belief, multiplier, np.zeros(r.SPACE + r.NOTED * len(costs)))
+
+    def at(u: float) -> float:
+        limit = 0.0 if u == 0 else high if u > 0 else low
+        return float((costs + u * inside).min(axis=1).sum() - u * limit)
+
+    u = float(multiplier[0])
+    assert u <= 0 or high < INF
+    assert u >= 0 or low > -INF
+    assert belief == pytest.approx((costs + u * inside).ravel(), abs=1e-9)
+    weight = inside[:, 0]
+    with np.errstate(invalid="ignore"):
+        turns = (np.where(inside == 0, costs, INF).min(axis=1) - np.where(inside != 0, costs, INF).min(axis=1)) / weight
+    tried = [t for t in (0.0, start, *turns.tolist()) if math.isfinite(t)]
+    sums = [{float(w) for w, c in zip(*pair, strict=True) if c < INF} for pair in zip(inside, costs, strict=True)]
+    if all(sums) and sum(map(min, sums)) <= high and sum(map(max, sums)) >= low:  # else it rises without end
+        assert at(u) >= max(at(t) for t in tried if (t <= 0 or high < INF) and (t >= 0 or low > -INF)) - 1e-9
+
+
+def test_a_flat_bound_is_left_in_the_middle() -> None:
+    schema = Schema()
+    kind = schema.variable("kind", ["a", "b"])
+    shape = schema.structure()
+    shape.rule("needs", [(shape.add(kind), "a", 1.0), (shape.add(kind), "a", -1.0)], at_most=0.0)
+    problem, multiplier = shape.problem([-3.0, 0.0, 1.0, 0.0]), np.zeros(1)
+    belief = problem.cost.copy()
+    r.update_rows(problem.graph, belief, multiplier, np.zeros(r.SPACE + r.NOTED * 2))
+    assert multiplier[0] == 2.0  # anything from 1, where the second pays for itself, to 3, where the first gives up
+    r.update_rows(problem.graph, belief, multiplier, np.zeros(r.SPACE + r.NOTED * 2))
+    assert multiplier[0] == 2.0
+
+
 def test_the_multiplier_is_in_the_middle_of_the_best_ones() -> None:
     problem = counting(2, {"exactly": 1}, np.array([1.0, 0.0, 9.0, 4.0, 0.0, 9.0]))
     belief, multiplier = problem.cost.copy(), np.zeros(1)
-    r.update_row(problem.graph, 0, belief, multiplier, np.zeros(r.MAX_COUNT + 1))
+    r.update_rows(problem.graph, belief, multiplier, np.zeros(r.SPACE + r.NOTED * 2))
     assert multiplier[0] == -2.5  # anything from -4 to -1 makes one of the two choose label 0
     assert belief.tolist() == [-1.5, 0.0, 9.0, 1.5, 0.0, 9.0]
 

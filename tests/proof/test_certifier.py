@@ -20,7 +20,7 @@ from proofs import assert_sound, begin
 from strategies import entity_relation, random_problem, small_problems
 
 from hasten.errors import ModelError, NoAnswerError, ProblemError
-from hasten.kernels.proof import dual
+from hasten.kernels.proof import dual, multipliers
 from hasten.learning.heuristic import Heuristic
 from hasten.model.batch import Batch
 from hasten.model.problem import Problem
@@ -30,7 +30,7 @@ from hasten.proof.certifier import Certifier
 from hasten.proof.trace import Step
 from hasten.search.beam import BeamSearch
 
-d = OpenedModule(dual)
+d, m = OpenedModule(dual), OpenedModule(multipliers)
 INF = math.inf
 NONE = np.zeros(0)
 MAGNITUDES = ("drawn", "mixed", "cancelling", "near", "denormal", "same", "tiny", "large")
@@ -404,7 +404,9 @@ def test_no_update_lowers_the_bound(drawn: tuple[Problem, d.Dual]) -> None:
             assert value == INF or before - slip - abs(value) / 10**9 <= value
             assert value <= optimum
         for r in range(len(problem.graph.row_low)):
-            d.update_row(problem.graph, r, dual.belief, dual.multiplier, dual.smallest)
+            for v in range(problem.n_variables):
+                m.note(problem.graph, v, dual.belief, dual.smallest)
+            m.update_row(problem.graph, r, dual.belief, dual.multiplier, dual.smallest)
             before, value = value, value_of(problem, dual)
             # The multiplier of a row that cannot hold grows without end, and rounding with it.
             assert value == INF or before - slip - abs(value) / 10**9 <= value

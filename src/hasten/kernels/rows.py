@@ -71,21 +71,24 @@ def in_reach(graph: Graph, r: int, low: float, high: float) -> bool:
     return bool(low <= graph.row_most[r] + margin and high >= graph.row_least[r] - margin)
 
 
-@kernel
-def weight_in(graph: Graph, r: int, label: int) -> float:
-    """Returns the weight of a label in row `r`."""
-    for c in range(graph.cell_first[label], graph.cell_first[label + 1]):
-        if graph.cell_row[c] == r:
-            return float(graph.cell_weight[c])
-    return 0.0
+@inlined_kernel
+def next_weight(graph: Graph, c: int, label: int, r: int) -> tuple[float, int]:
+    """Returns the weight of a label in row `r`, and its first cell after that, given its first cell from `r` on.
+
+    Both the cells of a label and the links of its variable are in the order of rows.
+    """
+    if c < graph.cell_first[label + 1] and graph.cell_row[c] == r:
+        return float(graph.cell_weight[c]), c + 1
+    return 0.0, c
 
 
 @kernel
 def breaks_row(graph: Graph, low: FloatArray, high: FloatArray, v: int, label: int) -> bool:
     """Whether some row can no longer hold once variable `v` chooses a label, by its number among all labels."""
+    c = graph.cell_first[label]
     for x in range(graph.link_first[v], graph.link_first[v + 1]):
         r = graph.link_row[x]
-        weight = weight_in(graph, r, label)
+        weight, c = next_weight(graph, c, label, r)
         if not in_reach(graph, r, low[r] + (weight - graph.link_low[x]), high[r] + (weight - graph.link_high[x])):
             return True
     return False
@@ -94,8 +97,9 @@ def breaks_row(graph: Graph, low: FloatArray, high: FloatArray, v: int, label: i
 @kernel
 def narrow(graph: Graph, low: FloatArray, high: FloatArray, v: int, label: int) -> None:
     """Narrows the ranges to what is left once variable `v` has chosen a label."""
+    c = graph.cell_first[label]
     for x in range(graph.link_first[v], graph.link_first[v + 1]):
         r = graph.link_row[x]
-        weight = weight_in(graph, r, label)
+        weight, c = next_weight(graph, c, label, r)
         low[r] += weight - graph.link_low[x]
         high[r] += weight - graph.link_high[x]

@@ -22,7 +22,7 @@ from hasten.jit import inlined_kernel, kernel
 from hasten.kernels.layout import Graph, Instance
 from hasten.kernels.proof.dual import Dual, copy_labels, decode, factor_minimum, n_messages, safe_bound, sweep
 from hasten.kernels.proof.watch import stopped
-from hasten.kernels.rows import in_reach, rows_hold, start_ranges, weight_in
+from hasten.kernels.rows import in_reach, next_weight, rows_hold, start_ranges
 from hasten.kernels.score import total_cost
 from hasten.kernels.tolerance import EPS, prune_above
 from hasten.support.arrays import FloatArray, IntArray
@@ -185,10 +185,11 @@ def assign(
                 slot = a
         if n_free == 1:
             n_changed = shorten(graph, table, dual, tree, f, slot, tree.least[f], n_changed)
-    n_rows_changed, possible = tree.marks[level, 1], True
+    n_rows_changed, possible, c = tree.marks[level, 1], True, graph.cell_first[graph.first[v] + i]
     for x in range(graph.link_first[v], graph.link_first[v + 1]):
         r = graph.link_row[x]
-        low, high, weight = tree.row_low[r], tree.row_high[r], weight_in(graph, r, graph.first[v] + i)
+        low, high = tree.row_low[r], tree.row_high[r]
+        weight, c = next_weight(graph, c, graph.first[v] + i, r)
         tree.row[n_rows_changed], tree.low_before[n_rows_changed], tree.high_before[n_rows_changed] = r, low, high
         n_rows_changed += 1
         tree.row_low[r] = low + (weight - graph.link_low[x])

@@ -12,7 +12,7 @@ from hasten.kernels.layout import BatchArrays, Graph, Instance, graph_at, graph_
 from hasten.kernels.proof import dual as d
 from hasten.kernels.proof.branch import FINISHED, LIMIT, Known, Tree, branch, dive
 from hasten.kernels.proof.look import OVERFLOW, cheapest, rounding
-from hasten.kernels.proof.multipliers import MAX_COUNT
+from hasten.kernels.proof.multipliers import NOTED, SPACE
 from hasten.kernels.proof.outcome import (
     BEST,
     BOUND,
@@ -301,9 +301,9 @@ def certify_some(
     levels = effort.max_nodes // max(effort.dive_nodes, 1) + 3  # each takes a dive that ran out
     levels = min(levels, n.variables + 1) if effort.max_nodes > 0 else 0
     real = (
-        n.work, n.labels, n.messages, n.rows, n.labels, n.marginals, n.rows, n.rows, MAX_COUNT + 1, n.labels,
-        n.rows, n.rows, n.variables + 1, n.variables + 1, n.variables, n.factors, n.messages, n.links, n.links,
-        levels * n.messages, levels * n.labels, levels * n.rows,
+        n.work, n.labels, n.messages, n.rows, n.labels, n.marginals, n.rows, n.rows, SPACE + NOTED * n.variables,
+        n.labels, n.rows, n.rows, n.variables + 1, n.variables + 1, n.variables, n.factors, n.messages, n.links,
+        n.links, levels * n.messages, levels * n.labels, levels * n.rows,
     )  # fmt: skip
     whole = (
         n.variables, n.variables, n.variables, n.variables, 2 * (n.variables + 1), n.messages, n.links,

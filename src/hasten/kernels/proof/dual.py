@@ -21,7 +21,7 @@ import numpy as np
 
 from hasten.jit import inlined_kernel, kernel
 from hasten.kernels.layout import Graph, Instance
-from hasten.kernels.proof.multipliers import update_row
+from hasten.kernels.proof.multipliers import update_rows
 from hasten.kernels.proof.outcome import INFEASIBLE, OPEN, PROVED
 from hasten.kernels.proof.pairs import pair_marginals, pair_minimum
 from hasten.kernels.proof.watch import stopped
@@ -42,7 +42,7 @@ class Dual(NamedTuple):
     marginal: FloatArray  # (labels of one factor's variables,) scratch space
     row_low: FloatArray  # (R,) scratch space: ranges
     row_high: FloatArray  # (R,)
-    smallest: FloatArray  # (MAX_COUNT + 1,) scratch space
+    smallest: FloatArray  # (SPACE + NOTED V,) scratch space of multipliers
     watch: IntArray  # (3,) whether to stop: see `hasten.kernels.proof.watch`
 
 
@@ -201,8 +201,7 @@ def sweep(graph: Graph, table: FloatArray, forward: bool, dual: Dual) -> bool:
             continue
         if not update_factor(graph, table, f, dual):
             return False
-    for r in range(graph.row_low.size):
-        update_row(graph, r, dual.belief, dual.multiplier, dual.smallest)
+    update_rows(graph, dual.belief, dual.multiplier, dual.smallest)
     return True
 
 

@@ -3,33 +3,90 @@
 The bound is concave and piecewise linear in a row's multiplier. A row that counts (all its weights are 1) has its
 breakpoints where a variable would change sides: its labels in the row cost as much as its others. Between two of
 them the bound is flat at its highest; the middle leaves the other rows most freedom, and ascent that always takes an
-end gets stuck. Other rows climb.
+end gets stuck. A row in which each variable has one weight has its breakpoints there, too; it walks from one to the
+next, if it must. All other rows climb.
 """
 
 from __future__ import annotations
 
 import numpy as np
 
-from hasten.jit import kernel
+from hasten.jit import inlined_kernel, kernel
 from hasten.kernels.layout import Graph
 from hasten.support.arrays import FloatArray
 
-MAX_COUNT = 32  # a row that counts further climbs like any other
+MAX_COUNT = 32  # a row that counts further walks like any other
+MAX_TURNS = 64  # variables of a row that walks
+SPACE = 2 * MAX_TURNS  # numbers of scratch space, and `NOTED` more for each variable
+NOTED = 3
 
 
 @kernel
-def update_row(graph: Graph, r: int, belief: FloatArray, multiplier: FloatArray, smallest: FloatArray) -> None:
-    """Raises the bound along the multiplier of row `r`."""
+def update_rows(graph: Graph, belief: FloatArray, multiplier: FloatArray, scratch: FloatArray) -> None:
+    """Raises the bound along the multiplier of each row, one after the other."""
+    if graph.row_low.size:
+        for v in range(graph.order.size):
+            note(graph, v, belief, scratch)
+    for r in range(graph.row_low.size):
+        update_row(graph, r, belief, multiplier, scratch)
+
+
+@kernel
+def update_row(graph: Graph, r: int, belief: FloatArray, multiplier: FloatArray, scratch: FloatArray) -> None:
+    """Raises the bound along the multiplier of row `r`; what the labels of its variables cost was noted."""
     counts = graph.row_counts[r] == 1 and graph.row_first[r] < graph.row_first[r + 1]
     limit = graph.row_most[r] if graph.row_most[r] < np.inf else graph.row_least[r]
     if counts and 0.0 < limit < MAX_COUNT:
-        change = level(graph, r, belief, multiplier, smallest)
+        change = level(graph, r, belief, multiplier, scratch)
     else:
-        change = climb(graph, r, belief, multiplier)
+        known, change = walk(graph, r, belief, multiplier, scratch)
+        if not known:
+            change = climb(graph, r, belief, multiplier)
     if change != 0.0:
         multiplier[r] += change
+        last = -1
         for c in range(graph.row_first[r], graph.row_first[r + 1]):
             belief[graph.row_label[c]] += change * graph.row_weight[c]
+            v = graph.row_variable[c]
+            if last >= 0 and v != last:
+                note(graph, last, belief, scratch)
+            last = v
+        note(graph, last, belief, scratch)
+
+
+@inlined_kernel
+def note(graph: Graph, v: int, belief: FloatArray, scratch: FloatArray) -> None:
+    """Notes what the two cheapest labels of a variable cost, and which is the cheapest."""
+    least, second, chosen = np.inf, np.inf, -1
+    for at in range(graph.first[v], graph.first[v + 1]):
+        value = belief[at]
+        if value < least:
+            least, second, chosen = value, least, at
+        elif value < second:
+            second = value
+    noted = SPACE + NOTED * v
+    scratch[noted], scratch[noted + 1], scratch[noted + 2] = least, second, chosen
+
+
+@inlined_kernel
+def sides(graph: Graph, r: int, c: int, belief: FloatArray, scratch: FloatArray) -> tuple[float, float, int]:
+    """Returns what the variable of cell `c` of row `r` costs inside the row and outside, and the next one's first cell.
+
+    That is -1 where its labels have different weights.
+    """
+    v, c1, weight = graph.row_variable[c], graph.row_first[r + 1], graph.row_weight[c]
+    if c + 1 == c1 or graph.row_variable[c + 1] != v:
+        at, noted = graph.row_label[c], SPACE + NOTED * v
+        return belief[at], scratch[noted + 1] if scratch[noted + 2] == at else scratch[noted], c + 1
+    inside, outside, alike = np.inf, np.inf, True
+    for at in range(graph.first[v], graph.first[v + 1]):
+        if c < c1 and graph.row_label[c] == at:
+            alike &= graph.row_weight[c] == weight
+            inside = min(inside, belief[at])
+            c += 1
+        else:
+            outside = min(outside, belief[at])
+    return inside, outside, c if alike else -1
 
 
 @kernel
@@ -41,14 +98,7 @@ def level(graph: Graph, r: int, belief: FloatArray, multiplier: FloatArray, smal
     capacity = int((high if high < np.inf else low) + 1.0)
     c, c1 = graph.row_first[r], graph.row_first[r + 1]
     while c < c1:
-        v = graph.row_variable[c]
-        inside, outside = np.inf, np.inf
-        for at in range(graph.first[v], graph.first[v + 1]):
-            if c < c1 and graph.row_label[c] == at:
-                inside = min(inside, belief[at])
-                c += 1
-            else:
-                outside = min(outside, belief[at])
+        inside, outside, c = sides(graph, r, c, belief, smallest)
         if inside == np.inf and outside == np.inf:
             return 0.0  # it has no label left: later steps report this
         more = (inside - u) - outside  # what it costs more to be counted, but for the multiplier
@@ -89,6 +139,60 @@ def best_price(low: float, high: float, n_cheaper: int, n_all: int, smallest: Fl
             return least
         return most if abs(most) < np.inf else 0.0
     return 0.5 * (least + most)
+
+
+@kernel
+def walk(graph: Graph, r: int, belief: FloatArray, multiplier: FloatArray, turns: FloatArray) -> tuple[bool, float]:
+    """Returns whether the breakpoints of row `r` are known, and by how much its multiplier best changes.
+
+    `turns` is scratch space: the multiplier at which each variable changes sides, and its weight.
+    """
+    u, n = multiplier[r], 0
+    up, down = 0.0, 0.0  # what variables add where the multiplier is a little more than it is, or less
+    c, c1 = graph.row_first[r], graph.row_first[r + 1]
+    while c < c1:
+        weight = graph.row_weight[c]
+        inside, outside, c = sides(graph, r, c, belief, turns)
+        if c < 0 or n == MAX_TURNS or (inside == np.inf and outside == np.inf):
+            return False, 0.0
+        if inside < outside or (inside == outside and weight < 0.0):
+            up += weight
+        if inside < outside or (inside == outside and weight > 0.0):
+            down += weight
+        turns[n], turns[MAX_TURNS + n] = u - (inside - outside) / weight, weight
+        n += 1
+    low, high = graph.row_least[r], graph.row_most[r]
+    rising, falling = up - (high if u >= 0.0 else low), down - (high if u > 0.0 else low)
+    if rising > 0.0 and (u < 0.0 or high < np.inf):
+        return stride(turns, n, u, rising, high - low, 1.0)
+    if falling < 0.0 and (u > 0.0 or low > -np.inf):
+        return stride(turns, n, u, -falling, high - low, -1.0)
+    return True, 0.0
+
+
+@kernel
+def stride(turns: FloatArray, n: int, u: float, slope: float, width: float, ahead: float) -> tuple[bool, float]:
+    """Returns how far a multiplier `u` goes, upwards (`ahead` is 1) or downwards (-1): to where the bound is highest.
+
+    It rises by `slope`, less the weight of each variable that turns on the way and, at zero, where the row's other
+    limit counts from then on, less the `width` between both. Where it gets flat, the middle is taken.
+    """
+    place, before = ahead * u, ahead * u
+    while slope >= 0.0:
+        following, weight = np.inf, 0.0
+        if place < 0.0:
+            following, weight = 0.0, width
+        for x in range(n):
+            turn = ahead * turns[x]
+            if place < turn < following:
+                following, weight = turn, abs(turns[MAX_TURNS + x])
+            elif turn == following and turn < np.inf:
+                weight += abs(turns[MAX_TURNS + x])
+        if following == np.inf:
+            break
+        before = place if slope == 0.0 else following
+        place, slope = following, slope - weight
+    return slope <= 0.0, ahead * 0.5 * (before + place) - u
 
 
 @kernel

@@ -24,7 +24,7 @@ from hasten.kernels.proof import dual as d
 from hasten.kernels.proof.branch import Tree, assess, assign, message_rounding, next_label, prepare, undo
 from hasten.kernels.proof.certify import largest, numbers
 from hasten.kernels.proof.look import OVERFLOW, cheapest, rounding
-from hasten.kernels.proof.multipliers import MAX_COUNT
+from hasten.kernels.proof.multipliers import NOTED, SPACE
 from hasten.kernels.proof.outcome import INFEASIBLE
 from hasten.kernels.proof.watch import stopped
 from hasten.kernels.rows import rows_hold
@@ -291,9 +291,9 @@ def rank_labellings(
     plan, small = plan_at(reduced[0, 0]), graph_at(reduced[0, 1])
     n_steps = plan.variable.size
     real = (
-        n.work, n.labels, n.messages, n.rows, n.labels, n.marginals, n.rows, n.rows, MAX_COUNT + 1, n.labels,
-        n.rows, n.rows, n.variables + 1, n.variables + 1, n.variables, n.factors, n.messages, n.links, n.links,
-        n_steps + 1, k, 0,
+        n.work, n.labels, n.messages, n.rows, n.labels, n.marginals, n.rows, n.rows, SPACE + NOTED * n.variables,
+        n.labels, n.rows, n.rows, n.variables + 1, n.variables + 1, n.variables, n.factors, n.messages, n.links,
+        n.links, n_steps + 1, k, 0,
     )  # fmt: skip
     whole = (
         n.variables, n.variables, n.variables, n.variables, 2 * (n.variables + 1), n.messages, n.links,
