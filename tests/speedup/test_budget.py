@@ -31,14 +31,14 @@ def test_as_much_is_tried_as_the_solver_takes() -> None:
     assert budget.n_nodes() == MAX_TRIED
 
 
-def test_what_never_pays_costs_a_twentieth_of_the_solver_s_time_in_the_long_run() -> None:
+def test_what_never_pays_costs_a_hundredth_of_the_solver_s_time_in_the_long_run() -> None:
     budget, tried, n_calls = Budget(), 0.0, 2000
     for _ in range(n_calls):
         if budget.n_nodes():
             budget.tried(0.04, 40_000, proved=False)
             tried += 0.04
         budget.solved(0.04)
-    assert 0 < tried <= 0.04 * (0.05 * n_calls + 3)
+    assert 0 < tried <= 0.04 * (0.01 * n_calls + 2)
 
 
 def test_what_pays_goes_on() -> None:
@@ -79,11 +79,11 @@ def use(budget: Budget, n: int, proof: float, solver: float, share: float = 1.0)
 
 
 @pytest.mark.parametrize(("proof", "share"), [(0.002, 0.0), (0.02, 0.0), (0.1, 1.0), (0.02, 0.3), (0.012, 1.0)])
-def test_proofs_that_do_not_pay_cost_a_twentieth_of_the_solver_s_time(proof: float, share: float) -> None:
+def test_proofs_that_do_not_pay_cost_little_of_the_solver_s_time(proof: float, share: float) -> None:
     for n in (200, 2000):
         tried, seconds = use(Budget(), n, proof, 0.01, share)
         assert 0 < tried < n
-        assert seconds < 1.05 * 0.01 * n + proof
+        assert seconds < 1.03 * 0.01 * n + 3 * proof  # to plan, to see what it takes, and once more
 
 
 def test_proofs_that_pay_go_on_and_are_seldom_compared() -> None:
@@ -100,8 +100,16 @@ def test_proofs_that_begin_to_pay_are_found_out() -> None:
     assert use(budget, 500, 0.001, 0.01)[0] > 200
 
 
-def test_a_first_call_that_loads_does_not_set_the_price() -> None:
+def test_the_first_proof_plans_and_does_not_set_the_price() -> None:
     budget = Budget()
+    budget.proved(0.5, 1, 1)
+    assert budget.proves()
+    budget.proved(0.0001, 1, 1)
+    assert budget.proof_seconds == 0.0001
+
+
+def test_a_first_call_that_loads_does_not_set_the_price() -> None:
+    budget = Budget(planned=True)
     budget.proved(0.02, 1, 1)
     for seconds in (1.0, 0.01):
         assert not budget.proves()

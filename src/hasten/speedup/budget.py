@@ -4,8 +4,8 @@ A proof is worth trying on some structures (a knapsack of twenty items is proved
 a solver takes tens) and futile on others. Which, is learned as problems come: each structure has a budget with each
 solver, of two accounts in seconds, one for proofs as they are and one for branching further. Trying costs what it
 takes; a proof earns what the solver would have taken. Where the account is empty, the solver is asked at once; each
-call of it pays a little in, for another try. So what never pays costs less than a twentieth of the solver's time in the
-long run.
+call of it pays a little in, for another try. So what never pays costs as much as one or two calls of the solver, and a
+hundredth of its time in the long run.
 """
 
 from __future__ import annotations
@@ -18,9 +18,10 @@ from hasten.model.structure import Compiled
 from hasten.proof.certifier import MAX_NODES
 from hasten.support.locks import renew_after_fork
 
-START, START_FURTHER = 0.5, 2.0  # what the accounts start with, in calls of the solver
+START, START_FURTHER = 0.5, 1.0  # what the accounts start with, in calls of the solver
 MOST = 8.0  # and what it holds at most
-SHARE = 0.01  # of each call that is paid into each account
+SHARE = 0.005  # of each call that is paid into each account
+AT_ONCE = 0.5  # calls that must be there to branch further, which takes about one
 WEIGHT = 0.3  # of the latest measurement, against all before it
 FASTEST = 1e-9  # seconds a node takes at least
 MAX_TRIED = 100 * MAX_NODES  # nodes
@@ -38,6 +39,7 @@ class Budget:
     node_seconds: float = 0.0  # of a node, where branching goes further
     proofs: float = 0.0  # what proofs have earned, less what they took
     further: float = 0.0  # the same, for branching further
+    planned: bool = False  # whether there was a proof: it plans what later ones find there
     n_calls: int = 0  # of the solver
     n_unasked: int = 0  # proofs since the last of them
     n_early: int = 0  # that succeeded before the first of them
@@ -56,8 +58,11 @@ class Budget:
         return self.n_calls < 2 or (self.n_unasked >= AGAIN and CLEARLY * self.proof_seconds > self.solver_seconds)
 
     def proved(self, seconds: float, n: int, n_proved: int) -> None:
-        """Takes note of how many of `n` proofs succeeded, and how long all of them took."""
+        """Takes note of how many of `n` proofs succeeded, and how long all of them took; the first plan, too."""
         self.n_unasked += n
+        if not self.planned:
+            self.planned = True
+            return
         self.proof_seconds = _mean(self.proof_seconds, seconds / n)
         if self.n_calls:
             self.proofs = self._paid(self.proofs, self.solver_seconds * n_proved - seconds)
@@ -66,7 +71,7 @@ class Budget:
 
     def n_nodes(self) -> int:
         """Returns how many nodes to branch further: 0 if the solver is the better choice, or unknown."""
-        if self.further <= 0.0 or self.n_calls < 2:  # the first call loads what later ones find there
+        if self.further < AT_ONCE * self.solver_seconds or self.n_calls < 2:  # the first call loads what others find
             return 0
         if not self.node_seconds:
             return MAX_NODES

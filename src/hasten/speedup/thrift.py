@@ -23,6 +23,7 @@ from hasten.speedup.budget import ACCOUNTS, Budget
 
 FIRST, MOST = 8, 4096  # problems that are proved at a time, at first and in the end
 FEW = 8  # problems that are solved before proofs are thought of again
+STEADY = 64  # proofs in a row without the solver, after which many are proved at a time at once
 SELDOM = 8  # one in so many may need the solver for more to be proved at a time
 WITHOUT_LIMIT = Certifier()
 
@@ -53,6 +54,8 @@ class Thrift:
         start, size = 0, FIRST
         while start < len(batch):
             budget = self._budget(batch.structures[0])
+            if budget.n_unasked >= STEADY:
+                size = MOST
             tries = budget.proves()
             n = min(size if tries else 1 if budget.compares() else FEW, len(batch) - start)
             part = batch.select(range(start, start + n))
