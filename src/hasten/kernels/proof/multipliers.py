@@ -51,7 +51,8 @@ def update_row(graph: Graph, r: int, belief: FloatArray, multiplier: FloatArray,
             if last >= 0 and v != last:
                 note(graph, last, belief, scratch)
             last = v
-        note(graph, last, belief, scratch)
+        if last >= 0:
+            note(graph, last, belief, scratch)
 
 
 @inlined_kernel
