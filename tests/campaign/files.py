@@ -190,7 +190,7 @@ def forge_tensor(draw: random.Random, good: bytes) -> bytes:
     elif what == 3:
         tensors[name] = tensor.reshape(draw.choice([(-1,), (1, -1), (-1, 1), (*tensor.shape, 1)]))
     elif what == 4:
-        tensors[name] = np.resize(tensor, draw.choice([0, 1, 2, tensor.size - 1, tensor.size + 1, 1000]))
+        tensors[name] = np.resize(tensor, draw.choice([0, 1, 2, max(0, tensor.size - 1), tensor.size + 1, 1000]))
     elif what == 5:
         tensors[name] = np.resize(tensor, [max(0, n + draw.choice([-1, 0, 1])) for n in tensor.shape])
     elif tensor.size:
