@@ -140,15 +140,15 @@ def test_time_limits_are_kept_and_what_was_found_is_returned(clock: Clock) -> No
 
 def test_others_are_tried_now_and_then_and_the_seed_says_which(clock: Clock) -> None:
     def asked(seed: int) -> dict[str, int]:
-        auto = auto_of(Fake(clock, "gurobi", 0.0005), Fake(clock, "highs", 10.0), Fake(clock, "toulbar2", 10.0))
+        auto = auto_of(Fake(clock, "gurobi", 0.05), Fake(clock, "highs", 10.0), Fake(clock, "toulbar2", 10.0))
         auto._random = Random(seed)
-        for _ in range(200):
+        for _ in range(400):
             auto.solve(coins())
         return dict(auto.calls)
 
     calls = asked(0)
-    assert calls["gurobi"] == 200
-    assert calls["highs"] + calls["toulbar2"] == 4  # 3% of the time
+    assert calls["gurobi"] == 400
+    assert 2 <= calls["highs"] + calls["toulbar2"] <= 5  # for 2% of the time
     assert calls == asked(0)
     assert len({tuple(sorted(asked(seed).items())) for seed in range(8)}) > 1
 

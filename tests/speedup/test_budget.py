@@ -13,6 +13,7 @@ from hasten.model.structure import _KEPT, Structure
 from hasten.solvers import make_solver
 from hasten.speedup.black_box import prove_or_solve
 from hasten.speedup.budget import ACCOUNTS, MAX_TRIED, Budget
+from hasten.speedup.efforts import CLEARLY, Effort, Efforts
 
 
 def test_nothing_is_tried_before_the_solver_s_price_is_known() -> None:
@@ -152,8 +153,9 @@ def test_a_slow_solver_is_spared_where_branching_further_proves_more() -> None:
     assert optima.optimal.all()
     assert n_calls > 0
     budget = ACCOUNTS.of(shape.compiled, exact.name)
-    budget.solver_seconds = budget.further = 1000.0  # a solver of another age
-    tried, n_calls = prove_or_solve(batch, lambda: exact)
+    budget.node_seconds = 1e-6
+    budget.efforts = Efforts([1000.0, 1000.0, 1.0], [9, 9, 9], n_problems=1)  # a solver of another age
+    tried, n_calls = prove_or_solve(batch, lambda: exact, asked=exact)
     assert n_calls == 0
     assert tried.optimal.all()
     assert np.allclose(tried.cost, optima.cost, atol=1e-9)
@@ -185,3 +187,46 @@ def test_a_solver_of_the_user_is_not_asked_once_the_call_s_time_is_up() -> None:
     answers = Speedup(shape.schema, solver=slow, prove=False, call_limit=0.2).predict(batch)
     assert len(asked) == 1
     assert answers.has(Status.NO_TIME).tolist() == [False, True, True, True]
+
+
+def answered(n: int, seconds: dict[Effort, float]) -> tuple[Efforts, dict[Effort, int]]:
+    """Answers so many problems by the efforts that are chosen, each of which takes so long."""
+    efforts, taken = Efforts(), dict.fromkeys(Effort, 0)
+    efforts.failed()
+    for _ in range(n):
+        effort = efforts.choose()
+        taken[effort] += 1
+        efforts.took(effort, seconds[effort])
+    return efforts, taken
+
+
+def test_as_long_as_proofs_succeed_they_are_tried() -> None:
+    assert Efforts().choose() is Effort.PROOF
+
+
+@pytest.mark.parametrize("best", list(Effort))
+def test_the_fastest_effort_is_taken(best: Effort) -> None:
+    seconds = {effort: 1.0 if effort is best else 2.0 for effort in Effort}
+    efforts, taken = answered(400, seconds)
+    assert efforts.best is best
+    assert taken[best] > 0.8 * 400
+
+
+def test_where_proofs_do_not_pay_they_cost_a_twentieth() -> None:
+    efforts, _ = answered(200, {Effort.NONE: 1.0, Effort.PROOF: 1.5, Effort.FURTHER: 2.0})
+    assert efforts.spent <= 1.05 * 200
+
+
+def test_a_solver_that_is_clearly_slower_is_left_alone() -> None:
+    _, taken = answered(400, {Effort.NONE: 2 * CLEARLY, Effort.PROOF: 1.0, Effort.FURTHER: 1.0})
+    assert taken[Effort.NONE] <= 5
+
+
+def test_what_is_ruled_out_is_not_tried_again() -> None:
+    efforts = Efforts()
+    efforts.failed()
+    efforts.rules_out(Effort.FURTHER)
+    for _ in range(100):
+        effort = efforts.choose()
+        assert effort is not Effort.FURTHER
+        efforts.took(effort, 1.0)

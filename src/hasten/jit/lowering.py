@@ -79,9 +79,15 @@ class RecordModel(models.StructModel):  # type: ignore[misc]
         super().__init__(manager, kind, [("data", types.CPointer(types.int64))])
 
 
+_TYPES: dict[type[Record], RecordType] = {}  # made once: Numba asks at every call
+
+
 def type_of(record: type[Record]) -> RecordType:
     """Returns the type that a class of records has in compiled code."""
-    return RecordType(record.__name__, tuple(record._fields.items()))
+    found = _TYPES.get(record)
+    if found is None:
+        found = _TYPES[record] = RecordType(record.__name__, tuple(record._fields.items()))
+    return found
 
 
 @typeof_impl.register(Record)

@@ -24,6 +24,8 @@ from hasten.speedup.budget import ACCOUNTS, Budget
 from hasten.speedup.thrift import Thrift
 from hasten.support.arrays import FloatArray, IntArray
 
+_SHARED: dict[str, Solver] = {}  # by name, for all programs: some take long to load, and "auto" learns from all of them
+
 
 def clock_for(solver: str | Solver) -> Callable[[], float]:
     """Returns what to time a solver with: processor time, which a busy machine disturbs less, if it works here."""
@@ -45,7 +47,6 @@ class Solving:
     def __init__(self, statement: Statement) -> None:
         self.statement = statement
         self._natives: dict[str, Native] = {}
-        self._solvers: dict[str, Solver] = {}
         self._direct: dict[str, Direct] = {}
 
     def native(self, solver: str) -> Native:
@@ -76,9 +77,9 @@ class Solving:
             return _AsGiven(self, costs, space, solver)
         if not isinstance(solver, str):
             return make_solver(solver)
-        if solver not in self._solvers:
-            self._solvers[solver] = make_solver(solver)
-        return self._solvers[solver]
+        if solver not in _SHARED:
+            _SHARED[solver] = make_solver(solver)
+        return _SHARED[solver]
 
 
 class _AsGiven:

@@ -18,6 +18,7 @@ from collections.abc import Container, Sequence
 from dataclasses import dataclass, field, replace
 from random import Random
 from threading import Lock
+from weakref import WeakKeyDictionary
 
 import numpy as np
 
@@ -35,8 +36,9 @@ PROGRAMS = ("gurobi", "highs", "cpsat", "toulbar2")  # and where there are rules
 FIRST = 1.0  # seconds that a solver has at least, before the next one is asked
 LONGER = 8.0  # times what it took so far that it has
 FASTER = 1.5  # times what the fastest takes that another has to show that it is faster
-SHARE = 0.03  # of all time may be spent on trying others
+SHARE = 0.02  # of all time may be spent on trying others
 LOADING = 0.5  # seconds that the first call of a solver takes, more than others
+BUILDING = 0.05  # seconds that a solver may take for the model, and to stop, beyond its limit
 WEIGHT = 0.3  # of the latest measurement, against all before it
 
 
@@ -67,7 +69,7 @@ class Record:
         if limit > spare or not able:
             return None
         name = random.choice(unknown or able)
-        return (name, limit) if name in loaded or limit + LOADING <= spare else None
+        return (name, limit) if limit + (BUILDING if name in loaded else LOADING) <= spare else None
 
     def took(self, name: str, seconds: float, solved: bool, rival: bool) -> None:
         """Takes note of a call."""
@@ -105,8 +107,9 @@ class AutoSolver:
         self.calls: Counter[str] = Counter()  # of each solver, so far
         self._made: dict[str, Solver] = {}
         self._records: dict[tuple[int, ...], Record] = {}
+        self._of_graph: WeakKeyDictionary[Graph, Record] = WeakKeyDictionary()
         self._random = Random(seed)
-        self._make(self.solvers[0])  # says now what would be wrong with the options
+        self._make(next(name for name in PROGRAMS if name in self.solvers))  # says now what is wrong with the options
         renew_after_fork(self)
         self.renew_locks()
 
@@ -130,12 +133,16 @@ class AutoSolver:
 
     def record(self, graph: Graph) -> Record:
         """Returns what is known of problems like those of a graph."""
+        known = self._of_graph.get(graph)
+        if known is not None:
+            return known
         n_tables = int((np.diff(graph.scope_first)[graph.table_at >= 0] > 1).sum())
         counts = len(graph.order), int(graph.first[-1]), n_tables, len(graph.row_low), len(graph.row_label)
         key = tuple(map(int.bit_length, counts))
         if key not in self._records:
             first = PROGRAMS if len(graph.row_low) or not n_tables else NETWORKS
             self._records[key] = Record([name for name in first if name in self.solvers])
+        self._of_graph[graph] = self._records[key]
         return self._records[key]
 
     def _race(self, record: Record, found: Solution, deadline: float) -> Solution:

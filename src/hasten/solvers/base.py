@@ -284,6 +284,8 @@ def stands(problem: Problem, labels: IntArray, value: float) -> bool:
 def _check_rules(problem: Problem, labels: IntArray, name: str) -> None:
     """Refuses labels that break a rule, and says which of them must not be chosen together."""
     graph = problem.graph
+    if rows_hold(graph, labels):
+        return
     for r in range(len(graph.row_low)):
         if not row_holds(graph, r, labels):
             variables = np.unique(graph.row_variable[graph.row_first[r] : graph.row_first[r + 1]])
@@ -303,5 +305,6 @@ def _rounding(problem: Problem, labels: IntArray) -> float:
 
 
 def _constant_rows_hold(graph: Graph) -> bool:
-    empty = np.flatnonzero(np.diff(graph.row_first) == 0)
-    return all(graph.row_least[r] <= 0 <= graph.row_most[r] for r in empty)
+    first = graph.row_first
+    empty = np.flatnonzero(first[1:] == first[:-1])
+    return not empty.size or all(graph.row_least[r] <= 0 <= graph.row_most[r] for r in empty)

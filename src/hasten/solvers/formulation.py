@@ -68,6 +68,19 @@ class Formulation:
         return replace(self, weight=weight, low=low, high=high)
 
 
+def complements(form: Formulation, first: IntArray) -> tuple[IntArray, IntArray]:
+    """Returns labels that no row speaks of but their variable's own, and for each the only other label of its variable.
+
+    Such a label is chosen where the other one is not, so that it needs neither a column nor the row.
+    """
+    pairs = np.flatnonzero(np.diff(first) == 2)
+    once = np.bincount(form.column, minlength=form.n_columns) == 1
+    one, other = first[pairs], first[pairs] + 1
+    spare = np.where(once[one], one, other)
+    found = once[one] | once[other]
+    return spare[found], (one + other - spare)[found]
+
+
 def formulate(graph: Graph, cuts: Iterable[Sequence[int]] = ()) -> Formulation:
     """Returns the integer program of a structure. `cuts` are sets of labels that are not to be chosen all at once."""
     rows, n_labels = _Rows(), int(graph.first[-1])

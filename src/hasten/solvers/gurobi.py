@@ -11,10 +11,10 @@ import numpy as np
 from hasten.errors import SolverError, SolverTooSmall
 from hasten.kernels.layout import Graph
 from hasten.model.problem import Problem
-from hasten.model.solution import Status
+from hasten.model.solution import Solution, Status
 from hasten.solvers import load
 from hasten.solvers.base import LEFT_BEHIND, ModelSolver, Outcome
-from hasten.solvers.formulation import Formulation, formulate
+from hasten.solvers.formulation import Formulation, complements, formulate
 from hasten.solvers.objective import Objective
 
 PARAMETERS = {
@@ -28,7 +28,7 @@ PARAMETERS = {
 
 
 class GurobiModel:
-    """A structure's integer program."""
+    """A structure's integer program. Of two labels that exclude each other, one has a column, where that suffices."""
 
     def __init__(self, graph: Graph, environment: Any, cuts: list[list[int]] | None = None) -> None:
         import gurobipy
@@ -36,13 +36,17 @@ class GurobiModel:
         form: Formulation = formulate(graph, cuts or ()).scaled()
         self.formulation = form
         self.first = graph.first
-        self.upper = ~form.dead
+        self.spare, self.other = complements(form, graph.first)
+        self.kept = np.delete(np.arange(form.n_columns), self.spare)
+        self.n_labels = form.n_labels - len(self.spare)  # that have a column
+        self.upper = np.ones(form.n_columns, dtype=bool)
         self.program = gurobipy.Model(env=environment)
-        upper = self.upper.astype(float).tolist()
-        columns = self.columns = list(self.program.addVars(form.n_columns, ub=upper).values())
-        for column in columns[: form.n_labels]:
+        self.columns = list(self.program.addVars(len(self.kept), ub=1.0).values())
+        columns = dict(zip(self.kept.tolist(), self.columns, strict=True))
+        for column in self.columns[: self.n_labels]:
             column.VType = "B"
-        for r in range(form.n_rows):
+        spare_rows = set(np.searchsorted(form.row_first, np.flatnonzero(np.isin(form.column, self.spare)), "right") - 1)
+        for r in sorted(set(range(form.n_rows)) - spare_rows):
             cells = slice(form.row_first[r], form.row_first[r + 1])
             row = gurobipy.LinExpr(form.weight[cells].tolist(), [columns[c] for c in form.column[cells]])
             low, high = float(form.low[r]), float(form.high[r])
@@ -80,6 +84,10 @@ class GurobiSolver(ModelSolver[GurobiModel]):
         LEFT_BEHIND.append(self._environment)
         self._environment = None
 
+    def _wait(self, problem: Problem, deadline: float) -> Solution:
+        """Solves a problem in the calling thread: Gurobi keeps its limit, and hears Ctrl-C, by itself."""
+        return self._solve(problem, deadline)
+
     def _build(self, graph: Graph) -> GurobiModel:
         load("gurobi")
         import gurobipy
@@ -102,21 +110,17 @@ class GurobiSolver(ModelSolver[GurobiModel]):
     def _run(self, model: GurobiModel, problem: Problem, objective: Objective, deadline: float) -> Outcome:
         import gurobipy
 
-        form, program, columns = model.formulation, model.program, model.columns
-        program.setAttr("Obj", columns, np.concatenate([objective.label, objective.table[form.entry]]).tolist())
-        upper = np.concatenate([objective.label_allowed, objective.table_allowed[form.entry]]) & ~form.dead
-        if not np.array_equal(upper, model.upper):
-            program.setAttr("UB", columns, upper.astype(float).tolist())
-            model.upper = upper
+        program, columns = model.program, model.columns
+        constant = self._give(model, objective)
         program.setParam(
             "TimeLimit",
             max(0.0, deadline - time.monotonic()) if deadline < math.inf else gurobipy.GRB.INFINITY,
         )
         start = self._start_of(problem)
         if start is not None:
-            values = np.zeros(form.n_labels)
+            values = np.zeros(model.first[-1])
             values[model.first[:-1] + start] = 1.0
-            program.setAttr("Start", columns[: form.n_labels], values.tolist())
+            program.setAttr("Start", columns[: model.n_labels], values[model.kept[: model.n_labels]].tolist())
         if self._stop.tells(program.terminate):
             return Outcome(Status.NO_TIME, bound=0.0)
         try:
@@ -136,13 +140,31 @@ class GurobiSolver(ModelSolver[GurobiModel]):
             return Outcome(Status.INFEASIBLE)
         if said not in (status.OPTIMAL, status.SUBOPTIMAL, status.TIME_LIMIT, status.INTERRUPTED):
             raise SolverError(f"Gurobi stopped with status {said}.")
-        bound = max(0.0, program.ObjBound)
+        bound = max(0.0, program.ObjBound + constant)
         if not program.SolCount:
             return Outcome(Status.NO_TIME, bound=bound)
-        z = np.array(program.getAttr("X", columns[: form.n_labels]))
+        z = np.empty(model.first[-1])
+        z[model.kept[: model.n_labels]] = program.getAttr("X", columns[: model.n_labels])
+        z[model.spare] = 1.0 - z[model.other]
         highest = np.maximum.reduceat(z, model.first[:-1])
         chosen = np.flatnonzero(z >= np.repeat(np.maximum(highest, 0.5), np.diff(model.first)))
         if len(chosen) != len(problem.graph.order):
             raise SolverError("Gurobi returned a fractional answer to an integer program.")
         outcome = Status.SOLVED if said == status.OPTIMAL else Status.TIME_LIMIT
-        return Outcome(outcome, chosen - model.first[:-1], program.ObjVal, bound)
+        return Outcome(outcome, chosen - model.first[:-1], program.ObjVal + constant, bound)
+
+    def _give(self, model: GurobiModel, objective: Objective) -> float:
+        """Gives a model its costs, and the labels that are allowed; returns what is paid in any case."""
+        form, program, columns = model.formulation, model.program, model.columns
+        cost = np.concatenate([objective.label, objective.table[form.entry]])
+        constant = float(cost[model.spare].sum())
+        cost[model.other] -= cost[model.spare]
+        program.setAttr("Obj", columns, cost[model.kept].tolist())
+        upper = np.concatenate([objective.label_allowed, objective.table_allowed[form.entry]]) & ~form.dead
+        if not np.array_equal(upper, model.upper):
+            lower = np.zeros(form.n_columns)
+            lower[model.other] = ~upper[model.spare]
+            program.setAttr("LB", columns, lower[model.kept].tolist())
+            program.setAttr("UB", columns, upper[model.kept].astype(float).tolist())
+            model.upper = upper
+        return constant

@@ -33,6 +33,9 @@ def rule_rows(graph: Graph, r: int) -> Iterator[Row]:
         return
     columns, weights = graph.row_label[cells].tolist(), graph.row_weight[cells]
     least, most = float(graph.row_least[r]), float(graph.row_most[r])
+    if (np.abs(weights) == 1.0).all():  # most rules only count
+        yield columns, weights.tolist(), _up(least), _down(most)
+        return
     whole = whole_row(weights, least, most)
     exact = [Fraction(float(weight)) for weight in weights]
     if whole is not None:
@@ -50,6 +53,14 @@ def rule_rows(graph: Graph, r: int) -> Iterator[Row]:
     if math.isfinite(most):
         turned = [{column: -weight for column, weight in group.items()} for group in groups]
         yield from at_least(turned, -Fraction(most))
+
+
+def _up(limit: float) -> float:
+    return limit if math.isinf(limit) else float(math.ceil(limit))
+
+
+def _down(limit: float) -> float:
+    return limit if math.isinf(limit) else float(math.floor(limit))
 
 
 def at_least(groups: list[dict[int, Fraction]], need: Fraction) -> Iterator[Row]:

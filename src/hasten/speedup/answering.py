@@ -17,16 +17,19 @@ from hasten.model.batch import Batch
 from hasten.model.problem import Problem
 from hasten.model.solution import Solution, Solutions, Status, same_labels
 from hasten.proof.certifier import Certifier
-from hasten.solvers import Progress, solve_all
+from hasten.solvers import Progress, Solver, solve_all
 from hasten.solvers.auto import AutoSolver
 from hasten.solvers.failures import OnError, warn_of_failures
 from hasten.speedup.agreeing import OnDisagreement, compare
 from hasten.speedup.audit import Counters
-from hasten.speedup.black_box import prove_or_solve
+from hasten.speedup.black_box import prove_or_solve, solve_one, try_further, unknown
+from hasten.speedup.budget import ACCOUNTS
 from hasten.speedup.calibration import disagreeing
 from hasten.speedup.choosing import Choice, Ways, answer, choose, doubted
+from hasten.speedup.efforts import Effort
 from hasten.speedup.lifetime import learn_more
 from hasten.speedup.mode import Mode
+from hasten.speedup.pacing import account
 from hasten.speedup.settings import Settings
 from hasten.support.arrays import BoolArray, IntArray
 from hasten.support.progress import show_progress
@@ -102,25 +105,55 @@ class Answering(Settings):
 
     def _proves_alone(self) -> bool:
         """Whether a single problem can be answered by a proof alone, the short way."""
-        more = self.learn or self.search_first or self.past
+        self._settle()
+        more = self.learn or self.search_first or self.past or self._compares
         limited = self.time_limit is not None or self.call_limit is not None
         return self.mode == Mode.CERTIFIED and self.prove and not (more or limited)
 
-    def _prove_one(self, problem: Problem) -> Solution | None:
-        """Proves one problem without what only batches need; None if that takes the solver."""
-        self._settle()
-        if self._compares:
-            return None
+    def _answer_one(self, problem: Problem) -> Solution:
+        """Proves one problem without what only batches need, if that pays; else the solver answers."""
         self._check_schema(problem.structure)
-        certifier = self._certifier
+        certifier, asked = self._certifier, self._asked
         if certifier is None or certifier.max_nodes != self.max_nodes:
             certifier = self._certifier = Certifier(max_nodes=self.max_nodes)
-        answer = certifier(problem)
-        if not answer.status.optimal:
-            return None
+        budget = None if asked is None or self.max_nodes is not None else account(problem.structure, asked)
+        effort = Effort.PROOF if budget is None else budget.efforts.choose()
+        began = time.perf_counter()
+        answer = certifier(problem) if effort else unknown(problem)
+        if answer.status.optimal:
+            with self._lock:
+                self._memory.count_one(answer)
+        else:
+            if effort and budget is not None:
+                budget.failed(time.perf_counter() - began)
+            if effort is Effort.FURTHER and budget is not None:
+                answer = try_further(answer, budget)
+            answer = self._solve_one(answer)
+            if budget is None and self.max_nodes is None and self._asked is not None:
+                ACCOUNTS.of(problem.structure.compiled, self._asked.name).efforts.failed()
+        if budget is not None and budget.efforts.n_problems:
+            budget.efforts.took(effort, time.perf_counter() - began)
+        return answer
+
+    def _solve_one(self, found: Solution) -> Solution:
+        """Asks the solver about one problem, unless that is answered, and counts it."""
+        answer, called = found, False
+        if not found.status.optimal:
+            answer, called = solve_one(found, self._solver, OnError(self.on_error))
+        if answer.status is Status.FAILED:
+            warn_of_failures(Solutions.of(answer.problem.batch, [answer]))
+        self._count_asked()
         with self._lock:
             self._memory.count_one(answer)
+            self._memory.count(Counters(solver_calls=int(called)))
+            self._memory.note()
         return answer
+
+    @property
+    def _asked(self) -> Solver | None:
+        """The solver, if it was made already."""
+        made = self._made
+        return None if made is None or made[0] is not self.solver else made[2]
 
     def _exact(self, batch: Batch, progress: Progress | None = None) -> tuple[Solutions, int]:
         """Returns the answers of the black box, and how often that took the solver; says where it failed."""
@@ -167,6 +200,7 @@ class Answering(Settings):
             n_jobs=self.n_jobs,
             progress=progress,
             on_error=on_error,
+            asked=self._asked,
         )
 
     def _start(self, batch: Batch) -> Solutions | None:

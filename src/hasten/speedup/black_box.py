@@ -10,18 +10,20 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 
 from hasten.errors import SolverDisagrees
 from hasten.kernels.tolerance import TOLERANCE
 from hasten.model.batch import Batch
-from hasten.model.solution import Solution, Solutions, Status
-from hasten.proof.certifier import Certifier
+from hasten.model.problem import Problem
+from hasten.model.solution import Solution, Solutions, Source, Status
+from hasten.proof.certifier import MAX_NODES, ROW_NODES, Certifier
 from hasten.solvers import Progress, Solver, UserSolver, solve_within
 from hasten.solvers.failures import OnError, failed
 from hasten.speedup.budget import ACCOUNTS, Budget
+from hasten.speedup.efforts import Effort
+from hasten.speedup.pacing import Pace
 
 CHUNK = 4096  # problems between two reports of progress
 REMEDIES = (
@@ -41,12 +43,14 @@ def prove_or_solve(
     n_jobs: int = 1,
     progress: Progress | None = None,
     on_error: OnError = OnError.KEEP,
+    asked: Solver | None = None,
 ) -> tuple[Solutions, int]:
     """Returns optimal answers, and how often that took the solver.
 
-    `solver` makes the solver, or returns the one that was made; it is called only if one is needed. `found` is where
-    to start from, if something was searched already. `max_nodes` is how far to branch before the solver is asked; None
-    is as far as pays (`hasten.speedup.budget`).
+    `solver` makes the solver, or returns the one that was made; it is called only if one is needed; `asked` is that one
+    if it was made before. `found` is where to start from, if something was searched already. `max_nodes` is how far to
+    branch before the solver is asked; None is as far as pays, and for a batch of one structure also whether to prove at
+    all (`hasten.speedup.budget`).
     A problem may take `time_limit` seconds: half to prove it, half to solve it. All of them together may take
     `call_limit`. `progress` is told how many problems are done, of how many. Where the solver fails, what is known of
     the problem is kept, with the status `FAILED` and a reason, unless `on_error` says to raise the error.
@@ -59,23 +63,33 @@ def prove_or_solve(
         return Certifier(max_nodes=max_nodes, time_limit=half, call_limit=left)(some, found, n_jobs=n_jobs)
 
     limits = math.inf if half is None else half, deadline
-    settings: Any = {"on_error": on_error, "limits": limits, "harder": max_nodes is None}
-    if progress is None:
-        return solve_open(certify(batch, found), solver, **settings)
-    parts, calls = [], 0
-    for start in range(0, len(batch), CHUNK):
-        part = range(start, min(start + CHUNK, len(batch)))
+    thrifty = max_nodes is None and found is None and len(batch.structures) == 1
+    pace = Pace(batch.structures[0] if thrifty else None, asked, len(batch) if progress is None else CHUNK)
+    parts, calls, start = list[Solutions](), 0, 0
 
-        def tell(done: int, of: int, before: int = start) -> None:
-            progress(before + done, len(batch))
+    def tell(done: int, of: int) -> None:
+        if progress is not None:
+            progress(start + done, len(batch))
 
-        tell(0, len(part))
-        some = None if found is None else found.select(part)
-        answers, more = solve_open(certify(batch.select(part), some), solver, tell, **settings)
+    if not len(batch):
+        return certify(batch, found), 0
+    while start < len(batch):
+        effort, n = pace.step(len(batch) - start)
+        part = batch if n == len(batch) else batch.select(range(start, start + n))
+        some = found if found is None or n == len(batch) else found.select(range(start, start + n))
+        tell(0, n)
+        pace.begin()
+        answers = certify(part, some) if effort else Solutions.of(part, [unknown(part[p]) for p in range(n)])
+        if effort is Effort.FURTHER and pace.budget is not None:
+            answers = further(answers, pace.budget, limits)
+        harder = max_nodes is None and pace.budget is None
+        answers, more = solve_open(answers, solver, tell if progress else None, on_error, limits, harder)
+        pace.end(effort, n, solver if more else None)
         parts.append(answers)
         calls += more
-        tell(len(part), len(part))
-    return Solutions.joined(batch, parts), calls
+        tell(n, n)
+        start += n
+    return parts[0] if len(parts) == 1 else Solutions.joined(batch, parts), calls
 
 
 def solve_open(
@@ -99,27 +113,53 @@ def solve_open(
     for n, p in enumerate(left.tolist()):
         if progress is not None:
             progress(len(answers) - left.size + n, len(answers))
-        found, seconds = answers[p], min(limits[0], limits[1] - time.monotonic())
-        if seconds <= 0:
-            solved.append(out_of_time(found))
-            continue
-        asked = solver()
-        budget = ACCOUNTS.of(found.problem.structure.compiled, asked.name)
-        if harder and (n_nodes := budget.n_nodes()):
-            found = try_harder(found, n_nodes, seconds, budget, clock)
-            seconds = min(limits[0], limits[1] - time.monotonic())
-            if found.status.optimal or seconds <= 0:
-                solved.append(found if found.status.optimal else out_of_time(found))
-                continue
-        calls += 1
-        try:
-            with timed(budget.solved, clock):
-                solved.append(better(found, asked, seconds))
-        except Exception as error:
-            if on_error is OnError.RAISE or (isinstance(error, SolverDisagrees) and isinstance(asked, UserSolver)):
-                raise
-            solved.append(failed(found.problem, error, found))
+        answer, called = solve_one(answers[p], solver, on_error, limits, harder, clock)
+        solved.append(answer)
+        calls += called
     return answers.replace(left, Solutions.of(answers.batch.select(left), solved)), calls
+
+
+def solve_one(
+    found: Solution,
+    solver: Callable[[], Solver],
+    on_error: OnError = OnError.KEEP,
+    limits: tuple[float, float] = (math.inf, math.inf),
+    harder: bool = False,
+    clock: Callable[[], float] = time.perf_counter,
+) -> tuple[Solution, bool]:
+    """Asks the solver about one answer that is not optimal; returns the better one, and whether it was asked."""
+    seconds = min(limits[0], limits[1] - time.monotonic())
+    if seconds <= 0:
+        return out_of_time(found), False
+    asked = solver()
+    budget = ACCOUNTS.of(found.problem.structure.compiled, asked.name)
+    if harder and (n_nodes := budget.n_nodes()):
+        found = try_harder(found, n_nodes, seconds, budget, clock)
+        seconds = min(limits[0], limits[1] - time.monotonic())
+        if found.status.optimal or seconds <= 0:
+            return found if found.status.optimal else out_of_time(found), False
+    try:
+        with timed(budget.solved, clock):
+            return better(found, asked, seconds), True
+    except Exception as error:
+        if on_error is OnError.RAISE or (isinstance(error, SolverDisagrees) and isinstance(asked, UserSolver)):
+            raise
+        return failed(found.problem, error, found), True
+
+
+def further(answers: Solutions, budget: Budget, limits: tuple[float, float] = (math.inf, math.inf)) -> Solutions:
+    """Branches further where proofs failed, for up to half as long as the solver takes."""
+    left = np.flatnonzero(~answers.optimal)
+    tried = [try_further(answers[p], budget, min(limits[0], limits[1] - time.monotonic())) for p in left.tolist()]
+    return answers.replace(left, Solutions.of(answers.batch.select(left), tried)) if tried else answers
+
+
+def try_further(found: Solution, budget: Budget, seconds: float = math.inf) -> Solution:
+    """Branches further on one problem, unless the solver is too fast for that."""
+    n_nodes = budget.n_further(4 * ROW_NODES if len(found.problem.graph.row_low) else MAX_NODES)
+    if not n_nodes:
+        budget.efforts.rules_out(Effort.FURTHER)
+    return try_harder(found, n_nodes, seconds, budget) if n_nodes and seconds > 0 else found
 
 
 def try_harder(
@@ -140,6 +180,11 @@ def timed(tell: Callable[[float], None], clock: Callable[[], float]) -> Iterator
     started = clock()
     yield
     tell(clock() - started)
+
+
+def unknown(problem: Problem) -> Solution:
+    """Returns what is known of a problem before anything was tried."""
+    return Solution(problem, Status.OPEN, Source.SEARCH, None, math.inf, -math.inf, False, 0)
 
 
 def out_of_time(found: Solution) -> Solution:

@@ -10,12 +10,13 @@ hundredth of its time in the long run.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from threading import Lock
 from weakref import WeakKeyDictionary
 
 from hasten.model.structure import Compiled
 from hasten.proof.certifier import MAX_NODES
+from hasten.speedup.efforts import Effort, Efforts
 from hasten.support.locks import renew_after_fork
 
 START, START_FURTHER = 0.5, 1.0  # what the accounts start with, in calls of the solver
@@ -24,6 +25,7 @@ SHARE = 0.005  # of each call that is paid into each account
 AT_ONCE = 0.5  # calls that must be there to branch further, which takes about one
 WEIGHT = 0.3  # of the latest measurement, against all before it
 FASTEST = 1e-9  # seconds a node takes at least
+FURTHER = 4.0  # times a proof that the solver alone must take for branching further to make sense
 MAX_TRIED = 100 * MAX_NODES  # nodes
 QUICK = 1e-3  # seconds: few solvers take less, so that a proof need not be compared with one
 CLEARLY = 4.0  # how many times as fast as the solver a proof must be not to be compared with it again
@@ -44,6 +46,7 @@ class Budget:
     n_unasked: int = 0  # proofs since the last of them
     n_early: int = 0  # that succeeded before the first of them
     early_seconds: float = 0.0  # that all took before it
+    efforts: Efforts = field(default_factory=Efforts)  # what each way to answer takes
 
     def proves(self) -> bool:
         """Whether to try a proof now; if not, the solver is the better choice, or it is time to see what it takes."""
@@ -56,6 +59,10 @@ class Budget:
         if self.proof_seconds <= QUICK:
             return False
         return self.n_calls < 2 or (self.n_unasked >= AGAIN and CLEARLY * self.proof_seconds > self.solver_seconds)
+
+    def failed(self, seconds: float) -> None:
+        """Takes note of what a proof took that failed."""
+        self.proof_seconds = _mean(self.proof_seconds, seconds)
 
     def proved(self, seconds: float, n: int, n_proved: int) -> None:
         """Takes note of how many of `n` proofs succeeded, and how long all of them took; the first plan, too."""
@@ -76,6 +83,19 @@ class Budget:
         if not self.node_seconds:
             return MAX_NODES
         return int(min(max(self.solver_seconds / max(self.node_seconds, FASTEST), MAX_NODES), MAX_TRIED))
+
+    def n_further(self, least: int) -> int:
+        """Returns how many nodes take half as long as the solver alone: 0 where that is no further than a proof goes.
+
+        `least` are those of a first try.
+        """
+        alone = self.efforts.seconds[Effort.NONE] or self.solver_seconds
+        if alone < FURTHER * self.proof_seconds:
+            return 0
+        if not self.node_seconds:
+            return least
+        n_nodes = int(min(alone / (2.0 * max(self.node_seconds, FASTEST)), MAX_TRIED))
+        return n_nodes if n_nodes >= least else 0
 
     def tried(self, seconds: float, n_nodes: int, proved: bool) -> None:
         """Takes note of a try to branch further."""

@@ -211,9 +211,7 @@ class Speedup(Answering):
         batch in parts, each of which is such a call.
         """
         if isinstance(problems, Problem) and self._proves_alone():
-            answer = self._prove_one(problems)
-            if answer is not None:
-                return answer
+            return self._answer_one(problems)
         batch = self._checked(problems)
         if self.mode == Mode.LEARNED:
             answers = self._in_parts(batch)

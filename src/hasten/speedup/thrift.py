@@ -1,8 +1,8 @@
 """Prove where that pays, solve elsewhere: for problems of one shape that come again and again.
 
-`prove_or_solve` proves first, always: the solver is asked about what could not be proved. Whoever reuses a solver's
-model wants to be no slower than that solver, so here the structure's budget decides before each proof
-(`hasten.speedup.budget`), and both sides are measured.
+`prove_or_solve` asks the solver about what could not be proved, and nothing else as long as proofs pay. Whoever reuses
+a solver's model wants to be no slower than that solver, so here the structure's budget decides before each proof
+(`hasten.speedup.budget`), and the solver is also asked to see what it takes.
 """
 
 from __future__ import annotations
@@ -13,12 +13,12 @@ from collections.abc import Callable
 
 from hasten.model.batch import Batch
 from hasten.model.problem import Problem
-from hasten.model.solution import Solution, Solutions, Source, Status
+from hasten.model.solution import Solution, Solutions
 from hasten.model.structure import Structure
 from hasten.proof.certifier import Certifier, n_loaded
 from hasten.solvers import Progress, Solver
 from hasten.solvers.failures import OnError
-from hasten.speedup.black_box import solve_open
+from hasten.speedup.black_box import solve_open, unknown
 from hasten.speedup.budget import ACCOUNTS, Budget
 
 FIRST, MOST = 8, 4096  # problems that are proved at a time, at first and in the end
@@ -91,8 +91,3 @@ class Thrift:
 def certifier(seconds: float) -> Certifier:
     """Returns what proves: it has half of the time that there is."""
     return WITHOUT_LIMIT if math.isinf(seconds) else Certifier(time_limit=seconds / 2)
-
-
-def unknown(problem: Problem) -> Solution:
-    """Returns what is known of a problem before anything was tried."""
-    return Solution(problem, Status.OPEN, Source.SEARCH, None, math.inf, -math.inf, False, 0)
