@@ -30,6 +30,7 @@ from hasten.learning.heuristic import Heuristic
 from hasten.learning.learner import Learner
 from hasten.learning.tables import LearnedTables
 from hasten.model.batch import Batch
+from hasten.model.families import Family
 from hasten.model.kinds import FactorKind, VariableKind
 from hasten.model.problem import Problem, Scorer
 from hasten.model.rules import Rule
@@ -55,6 +56,7 @@ from hasten.speedup.calibration import Calibration
 from hasten.speedup.choosing import Choice, Way
 from hasten.speedup.gated import GateCalibration, GatedSearch, calibrate_gate
 from hasten.speedup.history import History
+from hasten.speedup.on_demand import OnDemand
 from hasten.speedup.pool import AnswerPool
 from hasten.speedup.predictor import Speedup
 
@@ -77,6 +79,7 @@ __all__ = [
     "ConstrainedSearch",
     "CorpusError",
     "FactorKind",
+    "Family",
     "Gate",
     "GateCalibration",
     "GatedSearch",
@@ -90,6 +93,7 @@ __all__ = [
     "ModelError",
     "NoAnswerError",
     "NotFittedError",
+    "OnDemand",
     "Problem",
     "ProblemError",
     "Program",

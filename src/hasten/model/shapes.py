@@ -82,6 +82,12 @@ def build_shape(schema: Schema, kinds: Kinds, factors: Scopes, rules: RuleArrays
     return build_shapes(schema, numbers, np.array([0, len(numbers)]), one, both)[0]
 
 
+def factor_scopes(structure: Structure, kind: FactorKind, scopes: Any) -> IntArray:
+    """Returns scopes for factors of a kind, a row of variables each, or says which of them is wrong."""
+    numbers = np.array(structure._scopes.kind)
+    return _factors(structure.schema, kind, scopes, [0, len(scopes)], numbers, np.array([0, len(numbers)]))[1]
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class _Terms:
     """The rules of all shapes, checked; labels are numbered through the variables of each shape."""

@@ -1,0 +1,161 @@
+"""Factors on demand: answer without a family's members, add those that the answer breaks, and answer again.
+
+Without some of its factors a problem is a relaxation: it costs no more. So once its optimum breaks no member of a
+family, it is the optimum under all of them, proved or solved as the relaxation was, although most members were never
+stated. Members that were needed once are kept, for all problems of the shape: those that come later start with them.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import overload
+
+import numpy as np
+
+from hasten.errors import ProblemError
+from hasten.kernels.tolerance import TOLERANCE
+from hasten.model.batch import Batch, as_batch
+from hasten.model.families import Family, extended
+from hasten.model.problem import Problem
+from hasten.model.solution import Solution, Solutions, Source, Status
+from hasten.model.structure import Structure
+from hasten.proof.certifier import Certifier
+from hasten.speedup.predictor import Speedup
+from hasten.support.arrays import FloatArray, IntArray
+from hasten.support.checks import check_limit
+
+Member = tuple[int, ...]  # a scope
+
+
+class OnDemand:
+    """Answers problems of one shape under families of factors, of which it states only those that matter.
+
+    shape
+        The structure without the families: variables, rules and all other factors.
+    families
+        One `Family`, or several.
+    answer
+        Who answers the problems with the members so far: a `Certifier`, the default, or a `Speedup` of the schema.
+    time_limit
+        Seconds that a call may take. What runs out of time is the best labelling known that breaks nothing, if there is
+        one, and says so. A `Speedup` keeps its own limits within each round. None, the default, is no limit.
+    """
+
+    def __init__(
+        self,
+        shape: Structure,
+        families: Family | Sequence[Family],
+        answer: Certifier | Speedup | None = None,
+        time_limit: float | None = None,
+    ) -> None:
+        check_limit("time_limit", time_limit)
+        self.families = (families,) if isinstance(families, Family) else tuple(families)
+        for family in self.families:
+            if not isinstance(family, Family) or shape.schema.factors.get(family.kind.name) is not family.kind:
+                raise ProblemError(f"{family!r} is not a family of this schema. Make one: Family(kind, broken).")
+        self.answer: Certifier | Speedup = Certifier() if answer is None else answer
+        self.time_limit = time_limit
+        self.n_rounds = 0  # of all calls
+        self._shape = self._stated = shape
+        self._members: list[set[Member]] = [set() for _ in self.families]
+
+    @property
+    def n_members(self) -> int:
+        """How many members of the families were stated so far."""
+        return sum(map(len, self._members))
+
+    @overload
+    def __call__(self, problems: Problem) -> Solution: ...
+    @overload
+    def __call__(self, problems: Batch | Sequence[Problem]) -> Solutions: ...
+    def __call__(self, problems: Problem | Batch | Sequence[Problem]) -> Solution | Solutions:
+        """Answers a problem or a batch of the shape; answers belong to problems with the members stated so far."""
+        deadline = math.inf if self.time_limit is None else time.monotonic() + self.time_limit
+        costs = self._costs(as_batch(problems).resolved())
+        found: list[Solution | None] = [None] * len(costs)  # the best that breaks nothing
+        left, ended = np.arange(len(costs)), dict[int, Solution]()
+        while left.size:
+            answers = self._answered(costs[left], deadline)
+            self.n_rounds += 1
+            wanted: list[set[Member]] = [set() for _ in self.families]
+            again, late = list[int](), time.monotonic() >= deadline
+            for p, answer in zip(left.tolist(), answers, strict=True):
+                broken = self._broken(answer)
+                if not any(broken):
+                    ended[p] = answer
+                    continue
+                best = self._better(found[p], answer)
+                found[p] = best
+                if best is not None and best.cost <= answer.bound + TOLERANCE * max(1.0, abs(best.cost)):
+                    by_solver = answer.status is Status.SOLVED
+                    ended[p] = replace(best, status=Status.SOLVED if by_solver else Status.PROVED, bound=best.cost)
+                elif late:
+                    ended[p] = _late(answer, best)
+                else:
+                    again.append(p)
+                    for more, some in zip(wanted, broken, strict=True):
+                        more |= some
+            if again:
+                self._state(wanted)
+            left = np.array(again, dtype=np.int64)
+        batch = self._stated.batch(costs)
+        solutions = Solutions.of(batch, [replace(ended[p], problem=batch[p]) for p in range(len(batch))])
+        return solutions[0] if isinstance(problems, Problem) else solutions
+
+    def _costs(self, batch: Batch) -> FloatArray:
+        """Returns the costs of problems of the shape, a row each; others are refused."""
+        for structure in batch.structures:
+            if structure.compiled is not self._shape.compiled:
+                raise ProblemError(
+                    "Factors on demand are added to problems of one shape, without tables or rules of their own. Make "
+                    "the problems with the structure that OnDemand was given."
+                )
+        return batch.cost.reshape(len(batch), int(self._shape.graph.first[-1]))[:, : self._shape.n_labels]
+
+    def _answered(self, costs: FloatArray, deadline: float) -> Solutions:
+        """Answers problems with the members stated so far."""
+        batch = self._stated.batch(costs)
+        if isinstance(self.answer, Speedup):
+            return self.answer.predict(batch)
+        left = deadline - time.monotonic()
+        limits = [each for each in (self.answer.call_limit, left) if each is not None and each < math.inf]
+        return replace(self.answer, call_limit=max(0.0, min(limits)) if limits else None)(batch)
+
+    def _broken(self, answer: Solution) -> list[set[Member]]:
+        """Returns the members of each family that an answer breaks, but for those that its problem states."""
+        if answer.values is None:
+            return []
+        scopes = [family.scopes(self._shape, answer.labels) for family in self.families]
+        return [set(map(tuple, each.tolist())) - known for each, known in zip(scopes, self._members, strict=True)]
+
+    def _better(self, best: Solution | None, answer: Solution) -> Solution | None:
+        """Returns the better of what is known and what mending an answer gives, with the bound of the answer."""
+        labels: IntArray = answer.labels
+        for family in self.families:
+            labels = labels if family.mend is None else np.asarray(family.mend(labels))
+        problem = answer.problem
+        if problem.check(labels).valid and not any(len(f.scopes(self._shape, labels)) for f in self.families):
+            cost = problem.total(labels)
+            if best is None or cost < best.cost:
+                values = problem.values(labels)
+                best = Solution(problem, Status.OPEN, Source.BOUND, values, cost, answer.bound, True, answer.n_costs)
+        return None if best is None else replace(best, bound=min(best.cost, max(best.bound, answer.bound)))
+
+    def _state(self, wanted: list[set[Member]]) -> None:
+        """Makes the structure with more members."""
+        stated = self._shape
+        for family, members, more in zip(self.families, self._members, wanted, strict=True):
+            members |= more
+            if members:
+                stated = extended(stated, family.kind, np.array(sorted(members), dtype=np.int64))
+        self._stated = stated
+
+
+def _late(answer: Solution, best: Solution | None) -> Solution:
+    """Returns what there is when time is up: the best labelling that breaks nothing, or none."""
+    if best is None:
+        return replace(answer, status=Status.NO_TIME, values=None, cost=math.inf, valid=False)
+    return replace(best, status=Status.TIME_LIMIT)
