@@ -105,7 +105,7 @@ def _prove(problem: Problem) -> None:
 
 
 def _cut() -> None:
-    """Cuts a grid that elimination leaves something of."""
+    """Cuts a grid that elimination leaves something of; then one that is no cut, and is eliminated by large tables."""
     schema = Schema()
     pixel = schema.variable("pixel", ["off", "on"])
     same = schema.factor("same", one=pixel, other=pixel).set_table(1.0 - np.eye(2))
@@ -115,7 +115,10 @@ def _cut() -> None:
         for other in (v - 1 if v % CUT_SIDE else -1, v - CUT_SIDE):
             if other >= 0:
                 shape.connect(same, one=other, other=v)
-    Certifier()(shape.problem(np.random.default_rng(0).normal(size=shape.n_labels)))
+    costs = np.random.default_rng(0).normal(size=shape.n_labels)
+    Certifier()(shape.problem(costs))
+    glass = {f: (-1.0) ** (f % 3) * np.eye(2) for f in range(len(shape.factors))}
+    Certifier(max_nodes=1)(shape.problem(costs, tables=glass))
 
 
 def _counted() -> Problem:

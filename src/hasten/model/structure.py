@@ -44,6 +44,7 @@ if TYPE_CHECKING:
     from hasten.model.elimination import Reduction
     from hasten.model.problem import Costs, Problem
     from hasten.model.tables import Tables, Way
+    from hasten.model.thinning import Thinning
 
 MAX_KEPT = 64 * 2**20  # bytes of compiled shapes, used last, that are kept although no structure has them
 MAX_OPENED = 64  # how many sets of own tables a structure remembers
@@ -71,6 +72,7 @@ class Compiled:
         self.unseen: dict[int | None, bool] = {}  # by `max_join`: see hasten.proof.eliminating
         self.cutting: Cutting | None = None  # see hasten.model.cuts
         self.may_cut = True  # false once it is known that there is none
+        self.thinned: tuple[Thinning | None, ...] = ()  # the answer, once asked for: see hasten.model.thinning
         self.n_bytes = graph.buffer.nbytes
 
     def __reduce__(self) -> tuple[type[Compiled], tuple[Graph, tuple[str, ...], Prices | None]]:

@@ -25,6 +25,7 @@ from hasten.kernels.proof.cut import cut_some
 from hasten.kernels.proof.look import look_at_some
 from hasten.kernels.proof.outcome import BEST, BOUND, OPEN, OUTCOME, Proofs
 from hasten.kernels.proof.tallied import count_some
+from hasten.kernels.proof.thinned import eliminate_thin
 from hasten.kernels.watching import Opener, compiled, uncompiled
 from hasten.model.batch import ONLY, Batch, arrays_of, as_batch
 from hasten.model.elimination import reduce
@@ -33,10 +34,12 @@ from hasten.model.relaxing import whole_plan
 from hasten.model.solution import SOURCES, STATUSES, Solution, Solutions, Source
 from hasten.model.structure import Structure
 from hasten.model.tallying import tally_of
+from hasten.model.thinning import thinning
 from hasten.proof.cutting import cut_batch, cut_single, keep_bounds
 from hasten.proof.eliminating import goes_unseen, look_and_eliminate, structures_of
 from hasten.proof.ranking import MinMarginals, Ranking, statuses
 from hasten.proof.report import SOURCE, STATUS, STEPS, Report, given
+from hasten.proof.thinning import eliminate_one, eliminate_open, worth
 from hasten.proof.trace import ProofTrace
 from hasten.proof.tracing import MOST_WORK, EnoughError, ProofRecorder, n_sums
 from hasten.support.arrays import FloatArray, IntArray
@@ -257,7 +260,8 @@ class Certifier:
             floor = float(values[BOUND, 0])
             clock, reduction = self._clock(1), reduce(structure.compiled, self.max_join)
             if not reduction.complete:
-                effort, messages = self._effort, Messages(start, *NO_SUMS)
+                thin = thinning(structure.compiled) if self.max_join is None else None
+                effort, messages = worth(self._effort, reduction, thin), Messages(start, *NO_SUMS)
                 seconds = reduction.size * _seconds(effort)
                 if clock is None and (seconds <= LONG or opened is not compiled):  # the short way
                     opened(certify_some)(arrays, reduction.addresses, messages, effort, ONLY, proofs, UNWATCHED)
@@ -266,6 +270,8 @@ class Certifier:
                     watch = clock.watch()
                     certify = partial(certify_some, arrays, reduction.addresses, messages, effort, ONLY, proofs, watch)
                     clock.run(certify, seconds)
+                if thin is not None and facts[OUTCOME, 0] == OPEN:
+                    eliminate_one(problem, thin, proofs, clock, opened)
             if values[BOUND, 0] < floor:
                 keep_bounds(proofs, ONLY, np.array([floor]))
         (cost,), (bound,), _ = values.tolist()
@@ -304,14 +310,21 @@ class Certifier:
             reduced = np.concatenate([each.addresses for each in reductions])[places]
             effort, messages = self._effort, Messages(start, *(sums or NO_SUMS))
             floor = values[BOUND, left]
+            thin = [thinning(batch.structures[s].compiled) if self.max_join is None else None for s in used]
+            efforts = [worth(effort, reduction, plan) for reduction, plan in zip(reductions, thin, strict=True)]
+            sizes = np.array([each.size for each in reductions])
+            for each in dict.fromkeys(efforts):
+                chosen = np.flatnonzero(np.array([other == each for other in efforts])[places])
 
-            def certify(begin_at: int, end_at: int) -> None:
-                some = slice(begin_at, end_at)
-                certify_some(batch.arrays, reduced[some], messages, effort, left[some], proofs, clock.watch())
+                def certify(begin_at: int, end_at: int, each: Effort = each, chosen: IntArray = chosen) -> None:
+                    some = chosen[begin_at:end_at]
+                    certify_some(batch.arrays, reduced[some], messages, each, left[some], proofs, clock.watch())
 
-            seconds = float(np.array([each.size for each in reductions])[places].sum()) * _seconds(effort)
-            if left.size:
-                clock.run(lambda: in_parallel(certify, left.size, n_jobs), seconds)
+                seconds = float(sizes[places[chosen]].sum()) * _seconds(each)
+                if chosen.size:
+                    clock.run(partial(in_parallel, certify, chosen.size, n_jobs), seconds)
+            if any(thin):
+                eliminate_open(batch, left, [thin[place] for place in places.tolist()], proofs, clock, n_jobs)
             keep_bounds(proofs, left, floor)
         return Report.of(batch, proofs)
 
@@ -347,7 +360,7 @@ def _seconds(effort: Effort) -> float:
 
 def n_loaded() -> int:
     """Returns how many of the drivers that prove were loaded or compiled: where that changed, time tells nothing."""
-    drivers = cut_some, look_at_some, eliminate_some, eliminate_alike, count_some, certify_some
+    drivers = cut_some, look_at_some, eliminate_some, eliminate_alike, count_some, certify_some, eliminate_thin
     return sum(len(getattr(driver, "overloads", ())) for driver in drivers)
 
 
@@ -363,3 +376,4 @@ def _load_kernels() -> None:
         eliminate_alike(batch.arrays, reduced, none, proofs)
         count_some(batch.arrays, none, none, proofs)
         certify_some(batch.arrays, reduced, messages, Certifier()._effort, none, proofs, UNWATCHED)
+        eliminate_thin(batch.arrays, none, none, proofs, UNWATCHED)

@@ -20,9 +20,11 @@ from hasten.kernels.proof import mend as m
 from hasten.kernels.proof.branch import FINISHED, cheapest_untried, dive
 from hasten.kernels.proof.cut import cut_one
 from hasten.kernels.proof.outcome import INFEASIBLE
+from hasten.kernels.proof.thinned import carry_out
 from hasten.kernels.score import total_cost
 from hasten.kernels.tally import Tally
 from hasten.kernels.tally import count as tally_rules
+from hasten.kernels.thin import Thin
 from hasten.kernels.watching import Watcher, uncompiled
 from hasten.model.elimination import Reduction
 from hasten.model.problem import Problem
@@ -93,6 +95,7 @@ class ProofRecorder:
             m.mend: self.mend,
             m.update: self.update,
             eliminate: self.eliminate,
+            carry_out: self.eliminate_large,
             tally_rules: self.count,
             c.put_back: self.put_back,
             cut_one: self.cut,
@@ -213,6 +216,16 @@ class ProofRecorder:
             )
             self.write(Step.ELIMINATE, f"{text}{count(len(kept), 'variable')}.")
         return constant
+
+    def eliminate_large(self, call: Watcher, thin: Thin, *rest: Any) -> Any:
+        """All variables are minimised out, by tables as large as that takes."""
+        if int((np.diff(thin.out_first) * thin.n_labels).sum()) > self.work // 8:  # each sum goes through some tables
+            raise EnoughError
+        finished, constant = call(thin, *rest)
+        self.bound = max(self.bound, float(constant))
+        text = "Branching took longer than minimising all variables out by large tables does. The least cost is "
+        self.write(Step.ELIMINATE, f"{text}{amount(constant)}.")
+        return finished, constant
 
     def count(self, call: Watcher, tally: Tally, *rest: Any) -> Any:
         """Variables are minimised out, and what rules count is carried along."""

@@ -1,0 +1,231 @@
+"""Plans the elimination of all variables of a thin graph, whatever tables that takes, as long as they can be paid for.
+
+In which order variables go decides how large tables get; the best order is hard to find. Two greedy rules are tried:
+the variable whose table is smallest goes next, or the one whose neighbours lack the fewest links among each other (the
+*fill*). The one that takes fewer sums in all is kept. How many these are is known exactly before anything is computed,
+which is what the certifier compares with branching (`hasten.proof.thinning`).
+"""
+
+from __future__ import annotations
+
+import heapq
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+
+from hasten.kernels.layout import Graph
+from hasten.kernels.thin import Thin
+from hasten.model.elimination import reduce
+from hasten.model.structure import Compiled
+from hasten.support.arrays import IntArray, ints, offsets, sizes_of
+
+MOST_SUMS = 2**24  # that an elimination may take: about ten milliseconds
+MOST_ENTRIES = 2**22  # of its tables: 32 megabytes
+THIN = 0.75  # a graph is thin if no table is over more than this share of the variables that `reduce` leaves
+MOST_VARIABLES = 4096  # for which orders are tried
+SCREEN = 4  # an order by size that takes so many times too many sums is not bettered by one by fill
+FREE = -1  # the label of a variable that has none yet
+
+
+@dataclass(frozen=True, eq=False)
+class Thinning:
+    """A plan, and what is asked of it at each call."""
+
+    plan: Thin
+    address: IntArray  # (1,) where it lies, for kernels
+    n_sums: int  # that it takes in all
+
+
+class _Part(NamedTuple):
+    """A table as a step reads it."""
+
+    at: int
+    derived: bool
+    stride: dict[int, int]  # by variable: how far apart its labels are
+
+
+def thinning(compiled: Compiled) -> Thinning | None:
+    """Returns the plan for a structure, if it has no rules, is thin, and there is one; made once."""
+    if not compiled.thinned:
+        found = None if compiled.graph.row_label.size else plan_thinning(compiled.graph)
+        if found is not None and found.plan.most[1] > THIN * len(reduce(compiled).plan.keep):
+            found = None
+        compiled.thinned = (found,)
+        if found is not None:
+            compiled.n_bytes += found.plan.buffer.nbytes
+            compiled.keep()
+    return compiled.thinned[0]
+
+
+def plan_thinning(graph: Graph, labels: IntArray | None = None, most_sums: int = MOST_SUMS) -> Thinning | None:
+    """Returns the plan for a graph whose rules are left out; None if it takes too many sums.
+
+    `labels`, if given, fixes variables: each to its label, but for those that are `FREE`.
+    """
+    n = len(graph.order)
+    fixed = [FREE] * n if labels is None else labels.tolist()
+    sizes = [size if label == FREE else 1 for size, label in zip(sizes_of(graph.first).tolist(), fixed, strict=True)]
+    scopes, firsts = graph.scope.tolist(), graph.scope_first.tolist()
+    factors = [scopes[firsts[f] : firsts[f + 1]] for f in np.flatnonzero(graph.table_at >= 0).tolist()]
+    free = [v for v in range(n) if fixed[v] == FREE]
+    if len(free) > MOST_VARIABLES:
+        return None
+    found = _cheapest_order(free, [[v for v in scope if fixed[v] == FREE] for scope in factors], sizes, most_sums)
+    if found is None:
+        return None
+    order, n_sums = found
+    plan = _Planning(graph, fixed, sizes).run([v for v in range(n) if fixed[v] != FREE] + order)
+    return Thinning(plan, np.array([plan.address]), n_sums)
+
+
+def _cheapest_order(
+    free: Sequence[int], scopes: Sequence[Sequence[int]], sizes: Sequence[int], most_sums: int
+) -> tuple[list[int], int] | None:
+    """Returns in which order free variables go, and how many sums that takes; None if it is too many."""
+    number = {v: x for x, v in enumerate(free)}
+    near = [0] * len(free)
+    for scope in scopes:
+        all_of_it = sum(1 << number[v] for v in scope)
+        for v in scope:
+            near[number[v]] |= all_of_it
+    near = [mask & ~(1 << x) for x, mask in enumerate(near)]
+    own, best = [sizes[v] for v in free], None
+    for by_fill in (False, True):
+        found = _Ordering(list(near), own, by_fill).run(most_sums if by_fill else SCREEN * most_sums)
+        if found is None and not by_fill:
+            return None
+        if found is not None and (best is None or found[1] < best[1]):
+            best = found
+    return None if best is None or best[1] > most_sums else ([free[x] for x in best[0]], best[1])
+
+
+class _Ordering:
+    """Variables that are left, each with its neighbours as the bits of a number."""
+
+    def __init__(self, near: list[int], sizes: Sequence[int], by_fill: bool) -> None:
+        self.near, self.sizes, self.by_fill = near, sizes, by_fill
+
+    def run(self, most_sums: int) -> tuple[list[int], int] | None:
+        """Returns the order, and how many sums it takes; None if that is more than allowed."""
+        price = [self._price(v) for v in range(len(self.near))]
+        queue = [(each, v) for v, each in enumerate(price)]
+        heapq.heapify(queue)
+        gone, order, n_sums, n_entries = [False] * len(price), list[int](), 0, 0
+        while queue:
+            each, v = heapq.heappop(queue)
+            if gone[v] or each != price[v]:
+                continue
+            gone[v] = True
+            order.append(v)
+            n_sums, n_entries = n_sums + each[1], n_entries + each[1] // self.sizes[v]
+            if n_sums > most_sums or n_entries > MOST_ENTRIES:
+                return None
+            for u in self._take(v):
+                renewed = self._price(u)
+                if renewed != price[u]:
+                    price[u] = renewed
+                    heapq.heappush(queue, (renewed, u))
+        return order, n_sums
+
+    def _price(self, v: int) -> tuple[int, int]:
+        """Returns what decides when a variable goes, and how many sums that takes."""
+        near, near_it, missing = self.near, self.near[v], 0
+        n_sums = self.sizes[v] * math.prod([self.sizes[u] for u in _members(near_it)])
+        if not self.by_fill:
+            return n_sums, n_sums
+        for u in _members(near_it):
+            missing += (near_it & ~near[u]).bit_count() - 1
+        return missing, n_sums
+
+    def _take(self, v: int) -> Iterator[int]:
+        """Lets a variable go; returns those whose price may have changed."""
+        near, mine = self.near, self.near[v]
+        changed = mine
+        for u in _members(mine):
+            near[u] = (near[u] | mine) & ~(1 << u) & ~(1 << v)
+            if self.by_fill:
+                changed |= near[u]
+        return _members(changed)
+
+
+def _members(mask: int) -> Iterator[int]:
+    """Yields which bits of a number are set."""
+    while mask:
+        lowest = mask & -mask
+        yield lowest.bit_length() - 1
+        mask ^= lowest
+
+
+class _Planning:
+    """The steps of a plan, one after the other, and the tables that each reads."""
+
+    def __init__(self, graph: Graph, fixed: Sequence[int], sizes: Sequence[int]) -> None:
+        self.graph, self.fixed, self.sizes = graph, fixed, sizes
+
+    def run(self, order: Sequence[int]) -> Thin:
+        """Returns the plan for an order. A table is read where the first of its variables goes."""
+        rank = {v: x for x, v in enumerate(order)}
+        parts: list[list[_Part]] = [[] for _ in self.sizes]
+        for scope, part in self._given():
+            parts[min(part.stride or scope, key=rank.__getitem__)].append(part)
+        scopes, at = list[list[int]](), 0
+        for v in order:
+            around = sorted({u for part in parts[v] for u in part.stride if u != v}, key=rank.__getitem__)
+            stride, size = dict[int, int](), 1
+            for u in reversed(around):
+                stride[u] = size
+                size *= self.sizes[u]
+            if around:
+                parts[around[0]].append(_Part(at, True, stride))
+            scopes.append(around)
+            at += size
+        return self._packed(order, scopes, [parts[v] for v in order])
+
+    def _given(self) -> Iterator[tuple[list[int], _Part]]:
+        """Yields the tables of the problem, each with its scope: as read where some variables are fixed."""
+        graph, fixed = self.graph, self.fixed
+        scopes, strides, firsts = graph.scope.tolist(), graph.stride.tolist(), graph.scope_first.tolist()
+        for f, at in enumerate(graph.table_at.tolist()):
+            if at < 0:
+                continue
+            scope, free = scopes[firsts[f] : firsts[f + 1]], dict[int, int]()
+            for v, stride in zip(scope, strides[firsts[f] : firsts[f + 1]], strict=True):
+                if fixed[v] == FREE:
+                    free[v] = stride
+                else:
+                    at += stride * fixed[v]
+            yield scope, _Part(at, False, free)
+
+    def _packed(self, order: Sequence[int], scopes: list[list[int]], steps: list[list[_Part]]) -> Thin:
+        lowest = ints(max(self.fixed[v], 0) for v in order)
+        n_labels = ints(self.sizes[v] for v in order)
+        flat = [part for parts in steps for part in parts]
+        strides = [
+            [part.stride.get(u, 0) for u in around]
+            for parts, around in zip(steps, scopes, strict=True)
+            for part in parts
+        ]
+        return Thin.pack(
+            variable=ints(order),
+            lowest=lowest,
+            label_at=self.graph.first[ints(order)] + lowest,
+            n_labels=n_labels,
+            out_first=offsets(math.prod([self.sizes[u] for u in around]) for around in scopes),
+            scope_first=offsets(len(around) for around in scopes),
+            scope=ints(u for around in scopes for u in around),
+            sizes=ints(self.sizes[u] for around in scopes for u in around),
+            part_first=offsets(len(parts) for parts in steps),
+            part_at=ints(part.at for part in flat),
+            derived=ints(int(part.derived) for part in flat),
+            inside=ints(part.stride.get(v, 0) for v, parts in zip(order, steps, strict=True) for part in parts),
+            stride_first=offsets(len(each) for each in strides)[:-1],
+            stride=ints(step for each in strides for step in each),
+            most=[
+                max(map(len, steps), default=0),
+                max(map(len, scopes), default=0),
+                int(n_labels.max(initial=1)),
+            ],
+        )

@@ -1,0 +1,63 @@
+"""Branching or eliminating: on a thin graph both are races, and how long the second takes is known beforehand.
+
+Branching is quick where costs decide most labels, and takes for ever where they decide few. Eliminating everything by
+large tables takes the same in either case. So branching has as long as eliminating would take, about; what it leaves
+open is eliminated. That takes at most about twice what the better of the two does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import partial
+
+import numpy as np
+
+from hasten.kernels.proof.certify import Effort
+from hasten.kernels.proof.outcome import OPEN, OUTCOME, Proofs
+from hasten.kernels.proof.thinned import eliminate_thin
+from hasten.kernels.watching import Opener, compiled
+from hasten.model.batch import ONLY, Batch, arrays_of
+from hasten.model.elimination import Reduction
+from hasten.model.problem import Problem
+from hasten.model.thinning import Thinning
+from hasten.support.arrays import IntArray
+from hasten.support.clock import LONG, UNWATCHED, Clock
+from hasten.support.parallel import in_parallel
+
+SPEED = 2e-9  # seconds that a sum takes at most
+SWEEP = 16  # nodes that a sweep is worth
+
+
+def worth(effort: Effort, reduction: Reduction, thin: Thinning | None) -> Effort:
+    """Returns the effort that branching is worth, given what eliminating takes instead."""
+    if thin is None:
+        return effort
+    nodes = thin.n_sums // max(reduction.size, 1)  # a node goes through much of what is left
+    sweeps = max(effort.first_sweeps, nodes // SWEEP)
+    return effort._replace(max_sweeps=min(effort.max_sweeps, sweeps), max_nodes=min(effort.max_nodes, nodes))
+
+
+def eliminate_one(problem: Problem, thin: Thinning, proofs: Proofs, clock: Clock | None, opened: Opener) -> None:
+    """Eliminates all variables of one problem."""
+    arrays, seconds = arrays_of(problem), SPEED * thin.n_sums
+    if clock is None and (seconds <= LONG or opened is not compiled):
+        opened(eliminate_thin)(arrays, thin.address, ONLY, proofs, UNWATCHED)
+        return
+    clock = clock or Clock()
+    clock.run(partial(eliminate_thin, arrays, thin.address, ONLY, proofs, clock.watch()), seconds)
+
+
+def eliminate_open(
+    batch: Batch, problems: IntArray, plans: Sequence[Thinning | None], proofs: Proofs, clock: Clock, n_jobs: int
+) -> None:
+    """Eliminates all variables of those problems, each with its plan or None, that are still open."""
+    places = np.array([0 if plan is None else int(plan.address[0]) for plan in plans])
+    n_sums = np.array([0 if plan is None else plan.n_sums for plan in plans])
+    (some,) = ((places != 0) & (proofs.facts[OUTCOME, problems] == OPEN)).nonzero()
+
+    def eliminate(begin_at: int, end_at: int) -> None:
+        few = some[begin_at:end_at]
+        eliminate_thin(batch.arrays, places[few], problems[few], proofs, clock.watch())
+
+    if some.size:
+        clock.run(partial(in_parallel, eliminate, some.size, n_jobs), SPEED * float(n_sums[some].sum()))
