@@ -17,6 +17,10 @@ class Network(Record):
     pair_high: IntArray  # (P,) the other, of a higher number
     pair_arc: IntArray  # (P,) the arc from the first to the second
     plain: IntArray  # (P,) 1 where it has one part, a table of the problem, and both variables have two labels
+    form: IntArray  # (P,) of these, which table it is: -1 if it is not plain, or few pairs share tables
+    form_at: IntArray  # (F,) where that starts
+    form_low: IntArray  # (F,) how far apart in it the labels of the first are
+    form_high: IntArray  # (F,) and those of the second
     part_first: IntArray  # (P + 1,) pair k has the parts part_first[k]:part_first[k + 1]
     part_at: IntArray  # (parts,) where the table starts
     part_low: IntArray  # (parts,) how far apart in it the labels of the first are

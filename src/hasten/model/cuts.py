@@ -17,6 +17,7 @@ from hasten.model.relaxing import whole_plan
 from hasten.model.structure import Compiled
 from hasten.support.arrays import BoolArray, FloatArray, IntArray, offsets, ranges, sizes_of, stable_order
 
+SHARED = 8  # pairs for each table, from which on it pays to read tables once
 FEW = 512  # variables: of so few it is planned whether elimination leaves nothing, which is then faster
 
 
@@ -131,6 +132,7 @@ def _pack(graph: Graph, parts: _Parts, ones: _Parts, own: FloatArray, ruled: boo
     n_parts = np.bincount(pair_of, minlength=n_pairs)
     plain = (n_parts == 1) & (n_labels[pair_low] == 2) & (n_labels[pair_high] == 2)
     plain[pair_of[parts.own == 1]] = False
+    form, forms = _forms(plain, np.stack([parts.at, steps[:, 0], steps[:, 1]], axis=1)[order], offsets(n_parts)[:-1])
     tail = np.concatenate([pair_low, pair_high])
     by_tail = stable_order(tail, n_variables)  # the arcs as they will be numbered
     number = np.empty(2 * n_pairs, dtype=np.int64)
@@ -140,6 +142,10 @@ def _pack(graph: Graph, parts: _Parts, ones: _Parts, own: FloatArray, ruled: boo
         pair_high=pair_high,
         pair_arc=number[:n_pairs],
         plain=plain,
+        form=form,
+        form_at=forms[:, 0],
+        form_low=forms[:, 1],
+        form_high=forms[:, 2],
         part_first=offsets(n_parts),
         part_at=parts.at[order],
         part_low=steps[order, 0],
@@ -156,3 +162,12 @@ def _pack(graph: Graph, parts: _Parts, ones: _Parts, own: FloatArray, ruled: boo
         arc_pair=np.tile(np.arange(n_pairs), 2)[by_tail],
         ruled=[int(ruled)],
     )
+
+
+def _forms(plain: BoolArray, parts: IntArray, first: IntArray) -> tuple[IntArray, IntArray]:
+    """Returns which table, read in which way, each plain pair has, and these; none where few pairs share one."""
+    form = np.full(len(plain), -1)
+    forms, form[plain] = np.unique(parts[first[plain]], axis=0, return_inverse=True)
+    if SHARED * len(forms) > len(plain):
+        return np.full(len(plain), -1), parts[:0]
+    return form, forms
