@@ -39,7 +39,7 @@ from hasten.proof.cutting import cut_batch, cut_single, keep_bounds
 from hasten.proof.eliminating import goes_unseen, look_and_eliminate, structures_of
 from hasten.proof.ranking import MinMarginals, Ranking, statuses
 from hasten.proof.report import SOURCE, STATUS, STEPS, Report, given
-from hasten.proof.thinning import eliminate_one, eliminate_open, worth
+from hasten.proof.thinning import MAX_NODES, eliminate_one, eliminate_open, worth
 from hasten.proof.trace import ProofTrace
 from hasten.proof.tracing import MOST_WORK, EnoughError, ProofRecorder, n_sums
 from hasten.support.arrays import FloatArray, IntArray
@@ -53,7 +53,7 @@ NO_SUMS: Sums = (NOTHING, np.zeros(0, dtype=np.int64))
 FIRST_SWEEPS, ROW_SWEEPS = 2, 32  # before the first dive, without and with rows; more where that runs out of nodes
 NODE_SWEEPS = 2  # at each split
 DIVE_NODES = 2000
-MAX_NODES, ROW_NODES = 20_000, 500  # by default, and where rows are left at least
+ROW_NODES = 500  # where rows are left at least
 ROW_WORK = 2_000_000  # labels and cells that nodes may go through where rows are left: a few milliseconds
 RANKED_NODES, RANKED_SWEEPS = 1_000_000, 32  # for the best labellings
 MOST_RANKED = 50_000_000  # labels that are held
@@ -74,8 +74,9 @@ class Certifier:
     max_sweeps
         The most sweeps that raise the bound. At least 1; they end early once they gain too little to matter.
     max_nodes
-        The most nodes of the branching. 0 does not branch. None allows 20,000, but only what takes a few
-        milliseconds (and 500 at least) where rules are left, which solvers may be better at.
+        The most nodes of the branching. 0 does not branch. None allows 20,000; 100,000 where few labels are left; on
+        thin graphs what takes as long as eliminating them; and only what takes a few milliseconds (and 500 at least)
+        where rules are left, which solvers may be better at.
 
     Where the bound starts:
 

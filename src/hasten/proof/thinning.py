@@ -24,14 +24,17 @@ from hasten.support.arrays import IntArray
 from hasten.support.clock import LONG, UNWATCHED, Clock
 from hasten.support.parallel import in_parallel
 
+MAX_NODES = 20_000  # of branching, by default
+SMALL, SMALL_NODES = 128, 100_000  # labels left of which nodes are quick, and how many of these are allowed then
 SPEED = 2e-9  # seconds that a sum takes at most
 SWEEP = 16  # nodes that a sweep is worth
 
 
 def worth(effort: Effort, reduction: Reduction, thin: Thinning | None) -> Effort:
-    """Returns the effort that branching is worth, given what eliminating takes instead."""
+    """Returns the effort that branching is worth: more on few labels, and what eliminating takes on thin graphs."""
     if thin is None:
-        return effort
+        small = effort.max_nodes == MAX_NODES and reduction.graph.first[-1] <= SMALL
+        return effort._replace(max_nodes=SMALL_NODES) if small else effort
     nodes = thin.n_sums // max(reduction.size, 1)  # a node goes through much of what is left
     sweeps = max(effort.first_sweeps, nodes // SWEEP)
     return effort._replace(max_sweeps=min(effort.max_sweeps, sweeps), max_nodes=min(effort.max_nodes, nodes))

@@ -15,7 +15,7 @@ from threading import Lock
 from weakref import WeakKeyDictionary
 
 from hasten.model.structure import Compiled
-from hasten.proof.certifier import MAX_NODES
+from hasten.proof.thinning import MAX_NODES
 from hasten.speedup.efforts import Effort, Efforts
 from hasten.support.locks import renew_after_fork
 
