@@ -43,6 +43,7 @@ from hasten.tasks.entity_relation.tagger import Tagger
 from hasten.tasks.entity_relation.task import EntityRelationTask
 
 CUT_SIDE = 9  # of a grid that is cut: a smaller one is eliminated
+CLIQUE = 12  # variables of a clique that is neither eliminated nor thin
 
 
 class Compiled(NamedTuple):
@@ -105,7 +106,7 @@ def _prove(problem: Problem) -> None:
 
 
 def _cut() -> None:
-    """Cuts a grid that elimination leaves something of; then one that is no cut, and is eliminated by large tables."""
+    """Cuts a grid that elimination leaves something of; eliminates one by large tables; fixes labels of a clique."""
     schema = Schema()
     pixel = schema.variable("pixel", ["off", "on"])
     same = schema.factor("same", one=pixel, other=pixel).set_table(1.0 - np.eye(2))
@@ -119,6 +120,13 @@ def _cut() -> None:
     Certifier()(shape.problem(costs))
     glass = {f: (-1.0) ** (f % 3) * np.eye(2) for f in range(len(shape.factors))}
     Certifier(max_nodes=1)(shape.problem(costs, tables=glass))
+    clique = schema.structure()
+    for v in range(CLIQUE):
+        clique.add(pixel)
+        for u in range(v):
+            clique.connect(same, one=u, other=v)
+    mixed = {f: (-1.0) ** (f % 3) * np.eye(2) for f in range(len(clique.factors))}
+    Certifier()(clique.problem(costs[: clique.n_labels], tables=mixed))
 
 
 def _counted() -> Problem:

@@ -16,20 +16,20 @@ from hasten.jit import Record, inlined_kernel, kernel, part, viewer
 from hasten.support.arrays import FloatArray, IntArray
 
 RUN = 128  # entries of a run at most, but for variables of more labels
+LOOSE = -1  # in place of the label of a variable that is not fixed
 SAME, IN_ORDER, SHUFFLED = 0, 1, 2  # how a run reads a table
 
 
 class Thin(Record):
-    """The elimination of N variables, one a step, until nothing is left. `hasten.model.thinning` writes it.
+    """The elimination of N variables, one a step, until only fixed ones are left. `hasten.model.thinning` writes it.
 
     A step reads *parts*: tables of the problem, and those of earlier steps. Its neighbours are sorted by when they are
     eliminated, so that each part has the variable that goes first, and the last neighbours last.
     """
 
     variable: IntArray  # (N,) the variable that each step eliminates
-    lowest: IntArray  # (N,) the first of the labels that it may have
-    label_at: IntArray  # (N,) where the cost of that is
-    n_labels: IntArray  # (N,) how many it may have: one if it is fixed
+    label_at: IntArray  # (N,) where its labels start
+    n_labels: IntArray  # (N,)
     out_first: IntArray  # (N + 1,) the entries of step n are out_first[n]:out_first[n + 1] of the derived tables
     scope_first: IntArray  # (N + 1,)
     scope: IntArray  # (slots,) the neighbours at the time
@@ -156,7 +156,7 @@ def eliminate_step(thin: Thin, n: int, cost: FloatArray, table: FloatArray, work
 
 @kernel
 def restore_thin(thin: Thin, cost: FloatArray, table: FloatArray, work: FloatArray, labels: IntArray) -> None:
-    """Labels every variable, in reverse, each at its least."""
+    """Labels every variable that is not fixed, in reverse, each at its least."""
     for back in range(thin.variable.size):
         n = thin.variable.size - 1 - back
         begin, least, chosen = thin.scope_first[n], np.inf, 0
@@ -169,4 +169,4 @@ def restore_thin(thin: Thin, cost: FloatArray, table: FloatArray, work: FloatArr
                 value += work[at] if thin.derived[x] else table[at]
             if value < least:
                 least, chosen = value, i
-        labels[thin.variable[n]] = thin.lowest[n] + chosen
+        labels[thin.variable[n]] = chosen

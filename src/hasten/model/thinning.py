@@ -17,7 +17,7 @@ from typing import NamedTuple
 import numpy as np
 
 from hasten.kernels.layout import Graph
-from hasten.kernels.thin import Thin
+from hasten.kernels.thin import LOOSE, Thin
 from hasten.model.elimination import reduce
 from hasten.model.structure import Compiled
 from hasten.support.arrays import IntArray, ints, offsets, sizes_of
@@ -27,7 +27,6 @@ MOST_ENTRIES = 2**22  # of its tables: 32 megabytes
 THIN = 0.75  # a graph is thin if no table is over more than this share of the variables that `reduce` leaves
 MOST_VARIABLES = 4096  # for which orders are tried
 SCREEN = 4  # an order by size that takes so many times too many sums is not bettered by one by fill
-FREE = -1  # the label of a variable that has none yet
 
 
 @dataclass(frozen=True, eq=False)
@@ -63,43 +62,60 @@ def thinning(compiled: Compiled) -> Thinning | None:
 def plan_thinning(graph: Graph, labels: IntArray | None = None, most_sums: int = MOST_SUMS) -> Thinning | None:
     """Returns the plan for a graph whose rules are left out; None if it takes too many sums.
 
-    `labels`, if given, fixes variables: each to its label, but for those that are `FREE`.
+    `labels`, if given, fixes variables, each to its label, but for those that are `LOOSE`: these are planned for.
     """
-    n = len(graph.order)
-    fixed = [FREE] * n if labels is None else labels.tolist()
-    sizes = [size if label == FREE else 1 for size, label in zip(sizes_of(graph.first).tolist(), fixed, strict=True)]
-    scopes, firsts = graph.scope.tolist(), graph.scope_first.tolist()
-    factors = [scopes[firsts[f] : firsts[f + 1]] for f in np.flatnonzero(graph.table_at >= 0).tolist()]
-    free = [v for v in range(n) if fixed[v] == FREE]
-    if len(free) > MOST_VARIABLES:
+    fixed = np.full(len(graph.order), LOOSE) if labels is None else labels
+    (loose,) = (fixed == LOOSE).nonzero()
+    if len(loose) > MOST_VARIABLES:
         return None
-    found = _cheapest_order(free, [[v for v in scope if fixed[v] == FREE] for scope in factors], sizes, most_sums)
+    sizes: list[int] = sizes_of(graph.first).tolist()
+    given = _given(graph, fixed)
+    found = _cheapest_order(loose.tolist(), [list(part.stride) for part in given], sizes, most_sums)
     if found is None:
         return None
     order, n_sums = found
-    plan = _Planning(graph, fixed, sizes).run([v for v in range(n) if fixed[v] != FREE] + order)
+    plan = _planned(graph, sizes, given, order)
     return Thinning(plan, np.array([plan.address]), n_sums)
 
 
+def _given(graph: Graph, fixed: IntArray) -> list[_Part]:
+    """Returns the tables of the problem over variables that are not all fixed, as they are read."""
+    is_loose, factor = fixed[graph.scope] == LOOSE, graph.factor_of
+    n_factors = len(graph.table_at)
+    at = graph.table_at.copy()
+    np.add.at(at, factor[~is_loose], (graph.stride * fixed[graph.scope])[~is_loose])
+    chosen = (np.bincount(factor[is_loose], minlength=n_factors) > 0) & (graph.table_at >= 0)
+    slots = np.flatnonzero(is_loose & chosen[factor])
+    parts = {
+        f: _Part(start, False, {})
+        for f, start in zip(np.flatnonzero(chosen).tolist(), at[chosen].tolist(), strict=True)
+    }
+    for f, v, stride in zip(
+        factor[slots].tolist(), graph.scope[slots].tolist(), graph.stride[slots].tolist(), strict=True
+    ):
+        parts[f].stride[v] = stride
+    return list(parts.values())
+
+
 def _cheapest_order(
-    free: Sequence[int], scopes: Sequence[Sequence[int]], sizes: Sequence[int], most_sums: int
+    loose: Sequence[int], scopes: Sequence[Sequence[int]], sizes: Sequence[int], most_sums: int
 ) -> tuple[list[int], int] | None:
-    """Returns in which order free variables go, and how many sums that takes; None if it is too many."""
-    number = {v: x for x, v in enumerate(free)}
-    near = [0] * len(free)
+    """Returns in which order variables go, and how many sums that takes; None if it is too many."""
+    number = {v: x for x, v in enumerate(loose)}
+    near = [0] * len(loose)
     for scope in scopes:
         all_of_it = sum(1 << number[v] for v in scope)
         for v in scope:
             near[number[v]] |= all_of_it
     near = [mask & ~(1 << x) for x, mask in enumerate(near)]
-    own, best = [sizes[v] for v in free], None
+    own, best = [sizes[v] for v in loose], None
     for by_fill in (False, True):
         found = _Ordering(list(near), own, by_fill).run(most_sums if by_fill else SCREEN * most_sums)
         if found is None and not by_fill:
             return None
         if found is not None and (best is None or found[1] < best[1]):
             best = found
-    return None if best is None or best[1] > most_sums else ([free[x] for x in best[0]], best[1])
+    return None if best is None or best[1] > most_sums else ([loose[x] for x in best[0]], best[1])
 
 
 class _Ordering:
@@ -159,73 +175,41 @@ def _members(mask: int) -> Iterator[int]:
         mask ^= lowest
 
 
-class _Planning:
-    """The steps of a plan, one after the other, and the tables that each reads."""
-
-    def __init__(self, graph: Graph, fixed: Sequence[int], sizes: Sequence[int]) -> None:
-        self.graph, self.fixed, self.sizes = graph, fixed, sizes
-
-    def run(self, order: Sequence[int]) -> Thin:
-        """Returns the plan for an order. A table is read where the first of its variables goes."""
-        rank = {v: x for x, v in enumerate(order)}
-        parts: list[list[_Part]] = [[] for _ in self.sizes]
-        for scope, part in self._given():
-            parts[min(part.stride or scope, key=rank.__getitem__)].append(part)
-        scopes, at = list[list[int]](), 0
-        for v in order:
-            around = sorted({u for part in parts[v] for u in part.stride if u != v}, key=rank.__getitem__)
-            stride, size = dict[int, int](), 1
-            for u in reversed(around):
-                stride[u] = size
-                size *= self.sizes[u]
-            if around:
-                parts[around[0]].append(_Part(at, True, stride))
-            scopes.append(around)
-            at += size
-        return self._packed(order, scopes, [parts[v] for v in order])
-
-    def _given(self) -> Iterator[tuple[list[int], _Part]]:
-        """Yields the tables of the problem, each with its scope: as read where some variables are fixed."""
-        graph, fixed = self.graph, self.fixed
-        scopes, strides, firsts = graph.scope.tolist(), graph.stride.tolist(), graph.scope_first.tolist()
-        for f, at in enumerate(graph.table_at.tolist()):
-            if at < 0:
-                continue
-            scope, free = scopes[firsts[f] : firsts[f + 1]], dict[int, int]()
-            for v, stride in zip(scope, strides[firsts[f] : firsts[f + 1]], strict=True):
-                if fixed[v] == FREE:
-                    free[v] = stride
-                else:
-                    at += stride * fixed[v]
-            yield scope, _Part(at, False, free)
-
-    def _packed(self, order: Sequence[int], scopes: list[list[int]], steps: list[list[_Part]]) -> Thin:
-        lowest = ints(max(self.fixed[v], 0) for v in order)
-        n_labels = ints(self.sizes[v] for v in order)
-        flat = [part for parts in steps for part in parts]
-        strides = [
-            [part.stride.get(u, 0) for u in around]
-            for parts, around in zip(steps, scopes, strict=True)
-            for part in parts
-        ]
-        return Thin.pack(
-            variable=ints(order),
-            lowest=lowest,
-            label_at=self.graph.first[ints(order)] + lowest,
-            n_labels=n_labels,
-            out_first=offsets(math.prod([self.sizes[u] for u in around]) for around in scopes),
-            scope_first=offsets(len(around) for around in scopes),
-            scope=ints(u for around in scopes for u in around),
-            sizes=ints(self.sizes[u] for around in scopes for u in around),
-            part_first=offsets(len(parts) for parts in steps),
-            part_at=ints(part.at for part in flat),
-            derived=ints(int(part.derived) for part in flat),
-            inside=ints(part.stride.get(v, 0) for v, parts in zip(order, steps, strict=True) for part in parts),
-            stride_first=offsets(len(each) for each in strides)[:-1],
-            stride=ints(step for each in strides for step in each),
-            most=[
-                max(map(len, steps), default=0),
-                max(map(len, scopes), default=0),
-                int(n_labels.max(initial=1)),
-            ],
-        )
+def _planned(graph: Graph, sizes: Sequence[int], given: Sequence[_Part], order: Sequence[int]) -> Thin:
+    """Returns the plan for an order. A table is read where the first of its variables goes."""
+    rank = {v: x for x, v in enumerate(order)}
+    steps: list[list[_Part]] = [[] for _ in order]
+    for part in given:
+        steps[min([rank[v] for v in part.stride])].append(part)
+    scopes, at = list[list[int]](), 0
+    for v, parts in zip(order, steps, strict=True):
+        around = sorted({u for part in parts for u in part.stride if u != v}, key=rank.__getitem__)
+        stride, size = dict[int, int](), 1
+        for u in reversed(around):
+            stride[u] = size
+            size *= sizes[u]
+        if around:
+            steps[rank[around[0]]].append(_Part(at, True, stride))
+        scopes.append(around)
+        at += size
+    flat = [part for parts in steps for part in parts]
+    strides = [
+        [part.stride.get(u, 0) for u in around] for parts, around in zip(steps, scopes, strict=True) for part in parts
+    ]
+    n_labels = ints(sizes[v] for v in order)
+    return Thin.pack(
+        variable=ints(order),
+        label_at=graph.first[ints(order)],
+        n_labels=n_labels,
+        out_first=offsets(math.prod([sizes[u] for u in around]) for around in scopes),
+        scope_first=offsets(len(around) for around in scopes),
+        scope=ints(u for around in scopes for u in around),
+        sizes=ints(sizes[u] for around in scopes for u in around),
+        part_first=offsets(len(parts) for parts in steps),
+        part_at=ints(part.at for part in flat),
+        derived=ints(int(part.derived) for part in flat),
+        inside=ints(part.stride.get(v, 0) for v, parts in zip(order, steps, strict=True) for part in parts),
+        stride_first=offsets(len(each) for each in strides)[:-1],
+        stride=ints(step for each in strides for step in each),
+        most=[max(map(len, steps), default=0), max(map(len, scopes), default=0), int(n_labels.max(initial=1))],
+    )

@@ -24,6 +24,7 @@ from hasten.kernels.proof.certify import Effort, Messages, certify_some, elimina
 from hasten.kernels.proof.cut import cut_some
 from hasten.kernels.proof.look import look_at_some
 from hasten.kernels.proof.outcome import BEST, BOUND, OPEN, OUTCOME, Proofs
+from hasten.kernels.proof.roof import fix_some
 from hasten.kernels.proof.tallied import count_some
 from hasten.kernels.proof.thinned import eliminate_thin
 from hasten.kernels.watching import Opener, compiled, uncompiled
@@ -39,7 +40,8 @@ from hasten.proof.cutting import cut_batch, cut_single, keep_bounds
 from hasten.proof.eliminating import goes_unseen, look_and_eliminate, structures_of
 from hasten.proof.ranking import MinMarginals, Ranking, statuses
 from hasten.proof.report import SOURCE, STATUS, STEPS, Report, given
-from hasten.proof.thinning import MAX_NODES, eliminate_one, eliminate_open, worth
+from hasten.proof.roofing import fix_batch, fix_one, take_loss, without_others
+from hasten.proof.thinning import MAX_NODES, NOTHING_FIXED, eliminate_one, eliminate_open, worth
 from hasten.proof.trace import ProofTrace
 from hasten.proof.tracing import MOST_WORK, EnoughError, ProofRecorder, n_sums
 from hasten.support.arrays import FloatArray, IntArray
@@ -258,10 +260,13 @@ class Certifier:
             if tally is not None:
                 opened(count_some)(arrays, np.array([tally.address]), ONLY, proofs)
         if facts[OUTCOME, 0] == OPEN:
-            floor = float(values[BOUND, 0])
             clock, reduction = self._clock(1), reduce(structure.compiled, self.max_join)
-            if not reduction.complete:
-                thin = thinning(structure.compiled) if self.max_join is None else None
+            fixing, thin = NOTHING_FIXED, None
+            if self.max_join is None:
+                fixing, thin = fix_one(problem, proofs, clock, opened), thinning(structure.compiled)
+            floor = float(values[BOUND, 0])
+            if facts[OUTCOME, 0] == OPEN and not reduction.complete:
+                arrays = without_others(arrays, [structure.compiled], ONLY, fixing)
                 effort, messages = worth(self._effort, reduction, thin), Messages(start, *NO_SUMS)
                 seconds = reduction.size * _seconds(effort)
                 if clock is None and (seconds <= LONG or opened is not compiled):  # the short way
@@ -271,8 +276,9 @@ class Certifier:
                     watch = clock.watch()
                     certify = partial(certify_some, arrays, reduction.addresses, messages, effort, ONLY, proofs, watch)
                     clock.run(certify, seconds)
+                take_loss(proofs, ONLY, fixing)
                 if thin is not None and facts[OUTCOME, 0] == OPEN:
-                    eliminate_one(problem, thin, proofs, clock, opened)
+                    eliminate_one(problem, thin, fixing, proofs, clock, opened)
             if values[BOUND, 0] < floor:
                 keep_bounds(proofs, ONLY, np.array([floor]))
         (cost,), (bound,), _ = values.tolist()
@@ -302,7 +308,10 @@ class Certifier:
 
         uncut = cut_batch(batch, proofs, clock, n_jobs) if self.max_join is None else batch.order
         look_and_eliminate(batch, uncut, self.max_join, proofs, n_jobs)
-        left = batch.order[proofs.facts[OUTCOME, batch.order] == OPEN]
+        left, fixing = batch.order[proofs.facts[OUTCOME, batch.order] == OPEN], NOTHING_FIXED
+        if left.size and self.max_join is None:
+            fixing = fix_batch(batch, left, proofs, clock, n_jobs)
+            left = left[proofs.facts[OUTCOME, left] == OPEN]
         if left.size:
             used, places = structures_of(batch, left)  # others need no plan
             reductions = [reduce(batch.structures[s].compiled, self.max_join) for s in used]
@@ -310,7 +319,8 @@ class Certifier:
             left, places = left[hard], places[hard]
             reduced = np.concatenate([each.addresses for each in reductions])[places]
             effort, messages = self._effort, Messages(start, *(sums or NO_SUMS))
-            floor = values[BOUND, left]
+            floor, shapes = values[BOUND, left], [batch.structures[s].compiled for s in batch.structure[left].tolist()]
+            arrays = without_others(batch.arrays, shapes, left, fixing)
             thin = [thinning(batch.structures[s].compiled) if self.max_join is None else None for s in used]
             efforts = [worth(effort, reduction, plan) for reduction, plan in zip(reductions, thin, strict=True)]
             sizes = np.array([each.size for each in reductions])
@@ -319,13 +329,14 @@ class Certifier:
 
                 def certify(begin_at: int, end_at: int, each: Effort = each, chosen: IntArray = chosen) -> None:
                     some = chosen[begin_at:end_at]
-                    certify_some(batch.arrays, reduced[some], messages, each, left[some], proofs, clock.watch())
+                    certify_some(arrays, reduced[some], messages, each, left[some], proofs, clock.watch())
 
                 seconds = float(sizes[places[chosen]].sum()) * _seconds(each)
                 if chosen.size:
                     clock.run(partial(in_parallel, certify, chosen.size, n_jobs), seconds)
+            take_loss(proofs, left, fixing)
             if any(thin):
-                eliminate_open(batch, left, [thin[place] for place in places.tolist()], proofs, clock, n_jobs)
+                eliminate_open(batch, left, [thin[place] for place in places.tolist()], fixing, proofs, clock, n_jobs)
             keep_bounds(proofs, left, floor)
         return Report.of(batch, proofs)
 
@@ -361,7 +372,16 @@ def _seconds(effort: Effort) -> float:
 
 def n_loaded() -> int:
     """Returns how many of the drivers that prove were loaded or compiled: where that changed, time tells nothing."""
-    drivers = cut_some, look_at_some, eliminate_some, eliminate_alike, count_some, certify_some, eliminate_thin
+    drivers = (
+        cut_some,
+        look_at_some,
+        eliminate_some,
+        eliminate_alike,
+        count_some,
+        certify_some,
+        fix_some,
+        eliminate_thin,
+    )
     return sum(len(getattr(driver, "overloads", ())) for driver in drivers)
 
 
@@ -377,4 +397,5 @@ def _load_kernels() -> None:
         eliminate_alike(batch.arrays, reduced, none, proofs)
         count_some(batch.arrays, none, none, proofs)
         certify_some(batch.arrays, reduced, messages, Certifier()._effort, none, proofs, UNWATCHED)
-        eliminate_thin(batch.arrays, none, none, proofs, UNWATCHED)
+        fix_some(batch.arrays, none, none, proofs, NOTHING_FIXED, UNWATCHED)
+        eliminate_thin(batch.arrays, none, NOTHING_FIXED, none, proofs, UNWATCHED)

@@ -13,7 +13,7 @@ from functools import partial
 import numpy as np
 
 from hasten.kernels.proof.certify import Effort
-from hasten.kernels.proof.outcome import OPEN, OUTCOME, Proofs
+from hasten.kernels.proof.outcome import OPEN, OUTCOME, Fixing, Proofs
 from hasten.kernels.proof.thinned import eliminate_thin
 from hasten.kernels.watching import Opener, compiled
 from hasten.model.batch import ONLY, Batch, arrays_of
@@ -26,6 +26,7 @@ from hasten.support.parallel import in_parallel
 
 MAX_NODES = 20_000  # of branching, by default
 SMALL, SMALL_NODES = 128, 100_000  # labels left of which nodes are quick, and how many of these are allowed then
+NOTHING_FIXED = Fixing(np.zeros(0, dtype=np.int64), np.zeros(0))
 SPEED = 2e-9  # seconds that a sum takes at most
 SWEEP = 16  # nodes that a sweep is worth
 
@@ -40,27 +41,35 @@ def worth(effort: Effort, reduction: Reduction, thin: Thinning | None) -> Effort
     return effort._replace(max_sweeps=min(effort.max_sweeps, sweeps), max_nodes=min(effort.max_nodes, nodes))
 
 
-def eliminate_one(problem: Problem, thin: Thinning, proofs: Proofs, clock: Clock | None, opened: Opener) -> None:
-    """Eliminates all variables of one problem."""
+def eliminate_one(
+    problem: Problem, thin: Thinning, fixing: Fixing, proofs: Proofs, clock: Clock | None, opened: Opener
+) -> None:
+    """Eliminates all variables of one problem that are not fixed."""
     arrays, seconds = arrays_of(problem), SPEED * thin.n_sums
     if clock is None and (seconds <= LONG or opened is not compiled):
-        opened(eliminate_thin)(arrays, thin.address, ONLY, proofs, UNWATCHED)
+        opened(eliminate_thin)(arrays, thin.address, fixing, ONLY, proofs, UNWATCHED)
         return
     clock = clock or Clock()
-    clock.run(partial(eliminate_thin, arrays, thin.address, ONLY, proofs, clock.watch()), seconds)
+    clock.run(partial(eliminate_thin, arrays, thin.address, fixing, ONLY, proofs, clock.watch()), seconds)
 
 
 def eliminate_open(
-    batch: Batch, problems: IntArray, plans: Sequence[Thinning | None], proofs: Proofs, clock: Clock, n_jobs: int
+    batch: Batch,
+    problems: IntArray,
+    plans: Sequence[Thinning | None],
+    fixing: Fixing,
+    proofs: Proofs,
+    clock: Clock,
+    n_jobs: int,
 ) -> None:
-    """Eliminates all variables of those problems, each with its plan or None, that are still open."""
+    """Eliminates all variables that are not fixed of those problems, each with its plan or None, that are open."""
     places = np.array([0 if plan is None else int(plan.address[0]) for plan in plans])
     n_sums = np.array([0 if plan is None else plan.n_sums for plan in plans])
     (some,) = ((places != 0) & (proofs.facts[OUTCOME, problems] == OPEN)).nonzero()
 
     def eliminate(begin_at: int, end_at: int) -> None:
         few = some[begin_at:end_at]
-        eliminate_thin(batch.arrays, places[few], problems[few], proofs, clock.watch())
+        eliminate_thin(batch.arrays, places[few], fixing, problems[few], proofs, clock.watch())
 
     if some.size:
         clock.run(partial(in_parallel, eliminate, some.size, n_jobs), SPEED * float(n_sums[some].sum()))

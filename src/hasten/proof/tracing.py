@@ -20,6 +20,7 @@ from hasten.kernels.proof import mend as m
 from hasten.kernels.proof.branch import FINISHED, cheapest_untried, dive
 from hasten.kernels.proof.cut import cut_one
 from hasten.kernels.proof.outcome import INFEASIBLE
+from hasten.kernels.proof.roof import take_sides
 from hasten.kernels.proof.thinned import carry_out
 from hasten.kernels.score import total_cost
 from hasten.kernels.tally import Tally
@@ -99,6 +100,7 @@ class ProofRecorder:
             tally_rules: self.count,
             c.put_back: self.put_back,
             cut_one: self.cut,
+            take_sides: self.fix,
             d.prove: self.prove,
             d.sweep: self.sweep,
             d.copy_labels: self.copy_labels,
@@ -222,8 +224,9 @@ class ProofRecorder:
         if int((np.diff(thin.out_first) * thin.n_labels).sum()) > self.work // 8:  # each sum goes through some tables
             raise EnoughError
         finished, constant = call(thin, *rest)
-        self.bound = max(self.bound, float(constant))
-        text = "Branching took longer than minimising all variables out by large tables does. The least cost is "
+        if len(thin.variable) == len(self.problem.graph.order):
+            self.bound = max(self.bound, float(constant))
+        text = "All variables that were left were minimised out exactly, by large tables. The least cost of these is "
         self.write(Step.ELIMINATE, f"{text}{amount(constant)}.")
         return finished, constant
 
@@ -267,6 +270,14 @@ class ProofRecorder:
             if found < math.inf:
                 self.copy_labels(_no_call, rest[1].labels, rest[1].labels)
         return outcome, found, bound
+
+    def fix(self, call: Watcher, graph: Graph, *rest: Any) -> Any:
+        """Roof duality fixes labels."""
+        self.spend(CUT_WORK * len(graph.scope))
+        n_fixed, n = call(graph, *rest), len(graph.order)
+        text = f"Two labels a variable, no cut: roof duality fixes {n_fixed:,} of {n:,} variables."
+        self.write(Step.CUT, text)
+        return n_fixed
 
     # -- sweeping -----------------------------------------------------------------------------------------------
 

@@ -16,6 +16,7 @@ import numpy as np
 from hasten.jit import driver, inlined_kernel, keep, kernel, part, split
 from hasten.kernels.layout import BatchArrays, Graph, costs_of, graph_of, labels_of, tables_of
 from hasten.kernels.network import Network, network_at
+from hasten.kernels.proof.flips import Cut, as_arcs, find_flips, preference, read_form, read_pair, read_variables
 from hasten.kernels.proof.flow import Arcs, Flow, is_near, maximise
 from hasten.kernels.proof.outcome import (
     BEST,
@@ -35,7 +36,6 @@ from hasten.kernels.proof.outcome import (
     UNTRIED,
     Proofs,
 )
-from hasten.kernels.proof.flips import Cut, as_arcs, find_flips, preference, read_form, read_pair, read_variables
 from hasten.kernels.proof.watch import stopped
 from hasten.kernels.rows import rows_hold
 from hasten.kernels.score import total_cost

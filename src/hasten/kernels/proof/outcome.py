@@ -19,5 +19,12 @@ class Proofs(NamedTuple):
     facts: IntArray  # (5, n)
 
 
+class Fixing(NamedTuple):
+    """Labels that variables of the problems of a batch are fixed to (`hasten.kernels.proof.roof`)."""
+
+    labels: IntArray  # of the whole batch; LOOSE where a variable is not fixed; empty if nothing is
+    loss: FloatArray  # (n,) by how much the cheapest labelling that has them may be dearer than the cheapest of all
+
+
 BEST, BOUND, SIZE = 0, 1, 2  # values: the best cost so far, a lower bound, the size of the terms
 OUTCOME, STEP, LABELS_BY, N_SWEEPS, N_NODES = 0, 1, 2, 3, 4  # facts; the last step taken, the one that found the labels
