@@ -4,7 +4,7 @@
 
 Both are timed in turns, in processor time, and the least of some rounds counts. Of toulbar2 only its own search is
 counted (`Solve`), with its defaults, not the building of its model in Python; of hasten the whole call, for one problem
-at a time, all that Python does included. Every answer is compared. toulbar2 has 10 seconds for a problem; where it runs
+at a time, all that Python does included. Every answer is compared. toulbar2 has 5 seconds for a problem; where it runs
 out of these its time is a lower bound, which is said.
 """
 
@@ -20,7 +20,7 @@ import pytoulbar2
 import hasten
 from hasten.bench.families import FAMILIES
 
-LIMIT = 10  # seconds
+LIMIT = 5  # seconds
 
 
 def shape_of(n: int, n_labels: int) -> hasten.Structure:

@@ -49,7 +49,7 @@ class _Part(NamedTuple):
 def thinning(compiled: Compiled) -> Thinning | None:
     """Returns the plan for a structure, if it has no rules, is thin, and there is one; made once."""
     if not compiled.thinned:
-        found = None if compiled.graph.row_label.size else plan_thinning(compiled.graph)
+        found = plan_thinning(compiled.graph) if _may_be_thin(compiled) else None
         if found is not None and found.plan.most[1] > THIN * len(reduce(compiled).plan.keep):
             found = None
         compiled.thinned = (found,)
@@ -57,6 +57,13 @@ def thinning(compiled: Compiled) -> Thinning | None:
             compiled.n_bytes += found.plan.buffer.nbytes
             compiled.keep()
     return compiled.thinned[0]
+
+
+def _may_be_thin(compiled: Compiled) -> bool:
+    """Whether a structure has no rules, and what `reduce` leaves of it is not joined nearly all by all."""
+    left = reduce(compiled).graph
+    n = len(left.order)
+    return not compiled.graph.row_label.size and len(left.table_at) < THIN * n * (n - 1) / 2
 
 
 def plan_thinning(graph: Graph, labels: IntArray | None = None, most_sums: int = MOST_SUMS) -> Thinning | None:

@@ -261,12 +261,11 @@ class Certifier:
                 opened(count_some)(arrays, np.array([tally.address]), ONLY, proofs)
         if facts[OUTCOME, 0] == OPEN:
             clock, reduction = self._clock(1), reduce(structure.compiled, self.max_join)
-            fixing, thin = NOTHING_FIXED, None
-            if self.max_join is None:
-                fixing, thin = fix_one(problem, proofs, clock, opened), thinning(structure.compiled)
+            fixing = fix_one(problem, proofs, clock, opened) if self.max_join is None else NOTHING_FIXED
             floor = float(values[BOUND, 0])
             if facts[OUTCOME, 0] == OPEN and not reduction.complete:
                 arrays = without_others(arrays, [structure.compiled], ONLY, fixing)
+                thin = thinning(structure.compiled) if self.max_join is None else None
                 effort, messages = worth(self._effort, reduction, thin), Messages(start, *NO_SUMS)
                 seconds = reduction.size * _seconds(effort)
                 if clock is None and (seconds <= LONG or opened is not compiled):  # the short way
