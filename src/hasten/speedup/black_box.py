@@ -18,7 +18,8 @@ from hasten.kernels.tolerance import TOLERANCE
 from hasten.model.batch import Batch
 from hasten.model.problem import Problem
 from hasten.model.solution import Solution, Solutions, Source, Status
-from hasten.proof.certifier import MAX_NODES, ROW_NODES, Certifier
+from hasten.proof.certifier import ROW_NODES, Certifier
+from hasten.proof.thinning import MAX_NODES
 from hasten.solvers import Progress, Solver, UserSolver, solve_within
 from hasten.solvers.failures import OnError, failed
 from hasten.speedup.budget import ACCOUNTS, Budget
