@@ -337,3 +337,22 @@ def row_limits(limits: FloatArray, whole: BoolArray, side: int) -> FloatArray:
         meant = np.abs(limits - nearest) <= np.minimum(SLACK, NOISE * size)
     stop = np.where(meant, nearest, np.floor(limits) if side > 0 else np.ceil(limits))
     return np.where(whole, stop, limits + side * SLACK * size) + 0.0
+
+
+def is_forest(graph: Graph) -> bool:
+    """Whether the tables join variables without ever going round in a circle."""
+    if not graph.table_at.size or int((sizes_of(graph.scope_first) - 1).sum()) >= len(graph.order):
+        return False
+    above = list(range(len(graph.order)))  # of each variable, one of its tree; itself at the top
+    scopes, firsts = graph.scope.tolist(), graph.scope_first.tolist()
+    for f, at in enumerate(graph.table_at.tolist()):
+        tops = []
+        for v in scopes[firsts[f] : firsts[f + 1]] if at >= 0 else ():
+            while above[v] != v:
+                above[v] = v = above[above[v]]
+            tops.append(v)
+        if len(set(tops)) < len(tops):
+            return False
+        for v in tops:
+            above[v] = tops[0]
+    return True

@@ -11,7 +11,7 @@ from hasten.kernels.layout import Graph
 from hasten.model.compile import NO_INTS, ROW_FIELDS, Fields
 from hasten.model.elimination import Reduction, plan_reduction, reduce
 from hasten.model.structure import Compiled
-from hasten.support.arrays import offsets, sizes_of
+from hasten.support.arrays import offsets
 
 
 def whole_plan(compiled: Compiled, max_join: int | None) -> Reduction | None:
@@ -25,32 +25,13 @@ def whole_plan(compiled: Compiled, max_join: int | None) -> Reduction | None:
 def relax(compiled: Compiled) -> Reduction | None:
     """Plans the elimination of every variable as if there were no rules, if factors form chains or trees; made once."""
     graph = compiled.graph
-    if compiled.relaxed is None and graph.row_label.size and is_forest(graph):
+    if compiled.relaxed is None and graph.row_label.size and compiled.is_forest:
         reduction = plan_reduction(_without_rows(graph), None)
         if reduction.complete:
             compiled.relaxed = reduction
             compiled.n_bytes += reduction.plan.buffer.nbytes + reduction.graph.buffer.nbytes
             compiled.keep()
     return compiled.relaxed
-
-
-def is_forest(graph: Graph) -> bool:
-    """Whether the tables join variables without ever going round in a circle."""
-    if not graph.table_at.size or int((sizes_of(graph.scope_first) - 1).sum()) >= len(graph.order):
-        return False
-    above = list(range(len(graph.order)))  # of each variable, one of its tree; itself at the top
-    scopes, firsts = graph.scope.tolist(), graph.scope_first.tolist()
-    for f, at in enumerate(graph.table_at.tolist()):
-        tops = []
-        for v in scopes[firsts[f] : firsts[f + 1]] if at >= 0 else ():
-            while above[v] != v:
-                above[v] = v = above[above[v]]
-            tops.append(v)
-        if len(set(tops)) < len(tops):
-            return False
-        for v in tops:
-            above[v] = tops[0]
-    return True
 
 
 def _without_rows(graph: Graph) -> Graph:

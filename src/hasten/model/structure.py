@@ -28,6 +28,7 @@ from hasten.model.compile import (
     compile_graph,
     compile_rows,
     compile_variables,
+    is_forest,
 )
 from hasten.model.kinds import FactorKind, VariableKind
 from hasten.model.prices import Charges, Priced, Prices, put_prices
@@ -81,6 +82,11 @@ class Compiled:
     def keep(self) -> None:
         """Counts as using it: it is kept until enough others have been used since."""
         _KEPT.put(self, self, self.n_bytes)
+
+    @cached_property
+    def is_forest(self) -> bool:
+        """Whether its tables join variables without ever going round in a circle."""
+        return is_forest(self.graph)
 
     @cached_property
     def place(self) -> IntArray:

@@ -15,7 +15,6 @@ import numpy as np
 
 from hasten.kernels.layout import Graph
 from hasten.kernels.tally import BLOCK, Tally
-from hasten.model.relaxing import is_forest
 from hasten.model.structure import Compiled
 from hasten.support.arrays import FloatArray, IntArray, ints, offsets, sizes_of
 
@@ -27,7 +26,7 @@ MOST_NUMBERS = 2**21  # in all tables
 def tally_of(compiled: Compiled) -> Tally | None:
     """Returns how to count on the way through a structure; None if it is not a tree, or counts too much; made once."""
     if not compiled.tallied:
-        compiled.tally = _plan(compiled.graph)
+        compiled.tally = _plan(compiled.graph) if compiled.is_forest else None
         compiled.tallied = True
         if compiled.tally is not None:
             compiled.n_bytes += compiled.tally.buffer.nbytes
@@ -57,7 +56,7 @@ class _Links:
 
 def _plan(graph: Graph) -> Tally | None:
     has_table = graph.table_at >= 0
-    if not is_forest(graph) or sizes_of(graph.scope_first)[has_table].max(initial=0) > 2:
+    if sizes_of(graph.scope_first)[has_table].max(initial=0) > 2:
         return None
     counters = [counter_of(graph, r) for r in range(len(graph.row_low))]
     if None in counters or not counters:

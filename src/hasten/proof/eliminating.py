@@ -15,7 +15,7 @@ from hasten.kernels.proof.look import look_at_some
 from hasten.kernels.proof.outcome import OPEN, OUTCOME, Proofs
 from hasten.kernels.proof.tallied import count_some
 from hasten.model.batch import Batch
-from hasten.model.relaxing import is_forest, whole_plan
+from hasten.model.relaxing import whole_plan
 from hasten.model.structure import Compiled
 from hasten.model.tallying import tally_of
 from hasten.support.arrays import IntArray
@@ -29,7 +29,7 @@ def goes_unseen(compiled: Compiled, max_join: int | None) -> bool:
     """Whether problems of a structure are eliminated without being looked at."""
     if max_join not in compiled.unseen:
         graph = compiled.graph
-        unlikely = graph.soft_at.size or (len(graph.order) > LARGE and is_forest(graph))
+        unlikely = graph.soft_at.size or (len(graph.order) > LARGE and compiled.is_forest)
         compiled.unseen[max_join] = bool(unlikely) and whole_plan(compiled, max_join) is not None
     return compiled.unseen[max_join]
 

@@ -11,7 +11,6 @@ the level, and returns when some stretch since then says that it is surely not.
 from __future__ import annotations
 
 import math
-from collections import Counter
 from dataclasses import dataclass, fields
 from functools import lru_cache
 from operator import add, attrgetter
@@ -131,9 +130,10 @@ class Counters:
     def of(cls, answers: Solutions, solver_calls: int = 0) -> Counters:
         """Returns what there is to count about some answers."""
         costs, variables = int(answers.n_costs.sum()), int(answers.batch.variable_at[-1])
-        counted = Counter(solver_calls=solver_calls, costs=costs, variables=variables)
+        counted = {"solver_calls": solver_calls, "costs": costs, "variables": variables}
         for (status, source), n in answers.counts().items():
-            counted.update(_told(status, source, n))
+            for name, more in _told(status, source, n).items():
+                counted[name] = counted.get(name, 0) + more
         return cls(**counted)
 
     @classmethod
