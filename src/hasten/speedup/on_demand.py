@@ -91,7 +91,7 @@ class OnDemand:
                 found[p] = best
                 if best is not None and best.cost <= answer.bound + TOLERANCE * max(1.0, abs(best.cost)):
                     by_solver = answer.status is Status.SOLVED
-                    ended[p] = replace(best, status=Status.SOLVED if by_solver else Status.PROVED, bound=best.cost)
+                    ended[p] = replace(best, status=Status.SOLVED if by_solver else Status.PROVED)
                 elif late:
                     ended[p] = _late(answer, best)
                 else:

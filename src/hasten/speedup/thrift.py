@@ -12,9 +12,12 @@ import time
 from collections.abc import Callable
 
 from hasten.model.batch import Batch
+from hasten.model.elimination import reduce
 from hasten.model.problem import Problem
+from hasten.model.relaxing import whole_plan
 from hasten.model.solution import Solution, Solutions
 from hasten.model.structure import Structure
+from hasten.model.tallying import tally_of
 from hasten.proof.certifier import Certifier, n_loaded
 from hasten.solvers import Progress, Solver
 from hasten.solvers.failures import OnError
@@ -79,13 +82,23 @@ class Thrift:
         return Solutions.joined(batch, parts)
 
     def _budget(self, structure: Structure) -> Budget:
-        return ACCOUNTS.of(structure.compiled, self._solver.name)
+        budget = ACCOUNTS.of(structure.compiled, self._solver.name)
+        if not budget.planned:
+            plan(structure)
+        return budget
 
     def _ask(self, found: Solutions, seconds: float, harder: bool, progress: Progress | None = None) -> Solutions:
         """Asks the solver about what is not proved."""
         asked: Callable[[], Solver] = lambda: self._solver  # noqa: E731
         limits = seconds, math.inf
         return solve_open(found, asked, progress, OnError.RAISE, limits, harder, self._clock)[0]
+
+
+def plan(structure: Structure) -> None:
+    """Plans the proofs of a structure, all of them, so that none is timed with its plan."""
+    reduce(structure.compiled, None)
+    whole_plan(structure.compiled, None)
+    tally_of(structure.compiled)
 
 
 def certifier(seconds: float) -> Certifier:
