@@ -8,6 +8,7 @@ from itertools import pairwise
 
 import numpy as np
 
+from hasten.bench import ground
 from hasten.errors import ProblemError
 from hasten.model.problem import Problem
 from hasten.model.schema import Schema
@@ -200,5 +201,12 @@ _ALL = (
         (4,),
         _matching,
     ),
+    Family("ruled", "chains of 5 labels under two rules that count", "variables", (10, 30), (), ground.ruled_chain),
+    Family("tree", "classes that imply the one above, few of them", "classes", (50, 200), (), ground.hierarchy),
+    Family("dag", "classes that imply one or two others", "classes", (50, 400), (), ground.ontology),
+    Family("potts", "grids of two labels that should agree", "cells a side", (10, 20), (), ground.potts),
+    Family("order", "relations of all pairs of events, transitive", "events", (6, 10, 14), (5,), ground.order),
+    Family("knapsack", "items under three limits of weight", "items", (10, 20, 30), (8,), ground.knapsack),
+    Family("spin", "spin glasses on square grids", "cells a side", (6, 10), (), ground.spin_glass),
 )
 FAMILIES: Mapping[str, Family] = {family.name: family for family in _ALL}
