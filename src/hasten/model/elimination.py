@@ -60,10 +60,15 @@ class Reduction:
     def __reduce__(self) -> tuple[type[Reduction], tuple[Plan, Graph]]:
         return Reduction, (self.plan, self.graph)  # a copy lies elsewhere
 
-    @property
+    @cached_property
     def complete(self) -> bool:
         """Whether it leaves nothing."""
         return not self.graph.order.size
+
+    @cached_property
+    def n_labels(self) -> int:
+        """How many labels are left."""
+        return int(self.graph.first[-1])
 
     @cached_property
     def addresses(self) -> IntArray:

@@ -12,7 +12,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import lru_cache, partial
 from typing import overload
 
 import numpy as np
@@ -52,6 +52,7 @@ from hasten.support.parallel import in_parallel
 Sums = tuple[FloatArray, IntArray]
 NOTHING = np.zeros(0)
 NO_SUMS: Sums = (NOTHING, np.zeros(0, dtype=np.int64))
+NO_MESSAGES = Messages(NOTHING, *NO_SUMS)
 FIRST_SWEEPS, ROW_SWEEPS = 2, 32  # before the first dive, without and with rows; more where that runs out of nodes
 NODE_SWEEPS = 2  # at each split
 DIVE_NODES = 2000
@@ -241,7 +242,9 @@ class Certifier:
     def _certify_one(self, problem: Problem, opened: Opener = compiled) -> Solution:
         """Certifies one problem: as a batch of one, without what only batches need."""
         arrays, structure = arrays_of(problem), problem.structure
-        start = NOTHING if self.messages is None else self._checked_messages((structure,))
+        messages = NO_MESSAGES
+        if self.messages is not None:
+            messages = Messages(self._checked_messages((structure,)), *NO_SUMS)
         labels = np.empty(len(structure.graph.order), dtype=np.int64)
         values, facts = np.empty((3, 1)), np.empty((5, 1), dtype=np.int64)
         values[BEST, 0] = np.inf
@@ -266,7 +269,7 @@ class Certifier:
             if facts[OUTCOME, 0] == OPEN and not reduction.complete:
                 arrays = without_others(arrays, [structure.compiled], ONLY, fixing)
                 thin = thinning(structure.compiled) if self.max_join is None else None
-                effort, messages = worth(self._effort, reduction, thin), Messages(start, *NO_SUMS)
+                effort = worth(self._effort, reduction, thin)
                 seconds = reduction.size * _seconds(effort)
                 if clock is None and (seconds <= LONG or opened is not compiled):  # the short way
                     opened(certify_some)(arrays, reduction.addresses, messages, effort, ONLY, proofs, UNWATCHED)
@@ -296,8 +299,7 @@ class Certifier:
 
     @property
     def _effort(self) -> Effort:
-        nodes = (MAX_NODES, ROW_NODES, ROW_WORK) if self.max_nodes is None else (self.max_nodes, self.max_nodes, 0)
-        return Effort(FIRST_SWEEPS, ROW_SWEEPS, self.max_sweeps, *nodes, NODE_SWEEPS, DIVE_NODES)
+        return _effort_of(self.max_sweeps, self.max_nodes)
 
     def _certify(self, batch: Batch, found: Solutions | None, n_jobs: int, sums: Sums | None = None) -> Report:
         start = NOTHING if self.messages is None else self._checked_messages(_used(batch))
@@ -362,6 +364,12 @@ def _check_one(problem: object) -> None:
 def _used(batch: Batch) -> list[Structure]:
     """Returns the structures that some problem has; a part of a batch keeps those of the whole."""
     return [batch.structures[s] for s in np.unique(batch.structure).tolist()]
+
+
+@lru_cache(maxsize=64)
+def _effort_of(max_sweeps: int, max_nodes: int | None) -> Effort:
+    nodes = (MAX_NODES, ROW_NODES, ROW_WORK) if max_nodes is None else (max_nodes, max_nodes, 0)
+    return Effort(FIRST_SWEEPS, ROW_SWEEPS, max_sweeps, *nodes, NODE_SWEEPS, DIVE_NODES)
 
 
 def _seconds(effort: Effort) -> float:

@@ -34,7 +34,7 @@ MOST_LOOSE = 600  # variables for which a plan is tried
 
 def may_fix(shape: Compiled) -> bool:
     """Whether labels of a structure's problems may be fixed: it has a network, no rules, and is not thin."""
-    return not shape.graph.row_label.size and cutting(shape) is not None and thinning(shape) is None
+    return cutting(shape) is not None and not shape.graph.row_label.size and thinning(shape) is None
 
 
 def fix_one(problem: Problem, proofs: Proofs, clock: Clock | None, opened: Opener = compiled) -> Fixing:

@@ -8,7 +8,7 @@ open is eliminated. That takes at most about twice what the better of the two do
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import partial
+from functools import lru_cache, partial
 
 import numpy as np
 
@@ -34,11 +34,15 @@ SWEEP = 16  # nodes that a sweep is worth
 def worth(effort: Effort, reduction: Reduction, thin: Thinning | None) -> Effort:
     """Returns the effort that branching is worth: more on few labels, and what eliminating takes on thin graphs."""
     if thin is None:
-        small = effort.max_nodes == MAX_NODES and reduction.graph.first[-1] <= SMALL
-        return effort._replace(max_nodes=SMALL_NODES) if small else effort
+        return _with_more_nodes(effort) if reduction.n_labels <= SMALL else effort
     nodes = thin.n_sums // max(reduction.size, 1)  # a node goes through much of what is left
     sweeps = max(effort.first_sweeps, nodes // SWEEP)
     return effort._replace(max_sweeps=min(effort.max_sweeps, sweeps), max_nodes=min(effort.max_nodes, nodes))
+
+
+@lru_cache(maxsize=64)
+def _with_more_nodes(effort: Effort) -> Effort:
+    return effort._replace(max_nodes=SMALL_NODES) if effort.max_nodes == MAX_NODES else effort
 
 
 def eliminate_one(
