@@ -1,7 +1,7 @@
 """How many problems to prove at a time, before the solver has answered those that could not be.
 
 A batch of one structure may be one on which proofs never succeed. So it is answered a few problems at a time until it
-is known what pays (`hasten.speedup.efforts`). Proofs of microseconds are not worth the question: all problems are then
+is known what pays (`hasten.speedup.efforts`). Where proofs take microseconds, or have never failed, all problems are
 proved together.
 """
 
@@ -37,9 +37,15 @@ class Pace:
 
     def step(self, left: int) -> tuple[Effort, int]:
         """Returns the effort for the problems that come next, and how many of them to answer."""
-        if self.budget is None or 0.0 < self.budget.proof_seconds < SWIFT:
+        if self.budget is None or self._surely():
             return Effort.PROOF, min(self._most, left)
         return self.budget.efforts.choose(), min(self._size, self._most, left)
+
+    def _surely(self) -> bool:
+        """Whether proofs have been swift, or have never failed."""
+        assert self.budget is not None
+        tried = self.budget.proof_seconds > 0.0
+        return tried and (self.budget.proof_seconds < SWIFT or not self.budget.efforts.n_problems)
 
     def begin(self) -> None:
         """Takes the time."""
