@@ -1,0 +1,59 @@
+"""Kernels are parts of drivers: they are lowered, and left to the drivers to optimise and to make machine code of."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from numba import _dynfunc
+from numba.core.codegen import JITCodeLibrary
+from numba.core.compiler import Compiler
+from numba.core.compiler_machinery import register_pass
+from numba.core.typed_passes import NativeLowering
+
+
+class PartLibrary(JITCodeLibrary):  # type: ignore[misc]
+    """The code of a kernel, as its callers link it."""
+
+    def _optimize_final_module(self) -> None:
+        """Leaves that to the callers, who would do it again."""
+
+    def _finalize_final_module(self) -> None:
+        self._finalize_dynamic_globals()
+        self._verify_declare_only_symbols()
+        self._finalized = True
+
+
+@register_pass(mutates_CFG=True, analysis_only=False)
+class PartLowering(NativeLowering):  # type: ignore[misc]
+    """Lowers a kernel without making machine code of it."""
+
+    _name = "part_lowering"
+
+    def run_pass(self, state: Any) -> bool:
+        """Lowers, and lets callers find it."""
+        state.library = PartLibrary(state.targetctx.codegen(), state.func_id.func_qualname)
+        state.library.enable_object_caching()
+        state.flags.no_compile = True
+        super().run_pass(state)
+        state.flags.no_compile = False
+        lowered = state["cr"]
+        fndesc = lowered.fndesc
+        name = fndesc.qualname.split(".")[-1]
+        nobody = _dynfunc.make_function(fndesc.lookup_module(), name, "", 0, lowered.env, (state.library,))
+        state.targetctx.insert_user_function(nobody, lowered.fndesc, [state.library])
+        state.reload_init.extend(state.library._reload_init)
+        state["cr"] = lowered._replace(cfunc=nobody)
+        return True
+
+
+class PartCompiler(Compiler):  # type: ignore[misc]
+    """Compiles a kernel."""
+
+    def define_pipelines(self) -> Any:
+        """Replaces the lowering."""
+        pipelines = super().define_pipelines()
+        for pm in pipelines:
+            pm.passes = [(PartLowering if each is NativeLowering else each, about) for each, about in pm.passes]
+            pm._finalized = False
+            pm.finalize()
+        return pipelines
