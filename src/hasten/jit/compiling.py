@@ -19,13 +19,15 @@ from typing import Any, ParamSpec, TypeVar
 from numba import njit
 
 from hasten.jit.keeping import KernelCache, keep_on_disk
-from hasten.jit.parts import PartCompiler
+from hasten.jit.parts import KNOWN, PartCompiler
 
 P = ParamSpec("P")
 R = TypeVar("R")
 
 _ALWAYS: dict[str, Any] = {"nogil": True, "error_model": "numpy", "no_cfunc_wrapper": True}
-_KERNEL: dict[str, Any] = {"_nrt": False, "no_cpython_wrapper": True, "pipeline_class": PartCompiler}
+_KERNEL: dict[str, Any] = {"_nrt": False, "no_cpython_wrapper": True}
+if KNOWN:
+    _KERNEL["pipeline_class"] = PartCompiler
 DRIVERS: list[Any] = []  # every driver that was imported, for `hasten compile`
 
 

@@ -1,4 +1,8 @@
-"""Kernels are parts of drivers: they are lowered, and left to the drivers to optimise and to make machine code of."""
+"""Kernels are parts of drivers: they are lowered, and left to the drivers to optimise and to make machine code of.
+
+Numba would do that for each kernel, and again in every caller. What is changed here is no public part of Numba; with
+one that lacks it (`KNOWN`), kernels are compiled as usual, which takes longer and gives the same code.
+"""
 
 from __future__ import annotations
 
@@ -9,6 +13,12 @@ from numba.core.codegen import JITCodeLibrary
 from numba.core.compiler import Compiler
 from numba.core.compiler_machinery import register_pass
 from numba.core.typed_passes import NativeLowering
+
+_HOOKS = (
+    *("_optimize_final_module", "_finalize_final_module", "_finalize_dynamic_globals"),
+    *("_verify_declare_only_symbols", "enable_object_caching"),
+)
+KNOWN = all(hasattr(JITCodeLibrary, name) for name in _HOOKS) and hasattr(_dynfunc, "make_function")
 
 
 class PartLibrary(JITCodeLibrary):  # type: ignore[misc]
