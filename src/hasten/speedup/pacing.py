@@ -34,26 +34,26 @@ class Pace:
         self.budget = None if structure is None else account(structure, asked)
         self._structure, self._most, self._size = structure, most, FIRST
         self._began, self._loaded = 0.0, 0
+        self._sure = self.budget is None or _surely(self.budget)
 
     def step(self, left: int) -> tuple[Effort, int]:
         """Returns the effort for the problems that come next, and how many of them to answer."""
-        if self.budget is None or self._surely():
+        if self.budget is None or self._sure:
             return Effort.PROOF, min(self._most, left)
         return self.budget.efforts.choose(), min(self._size, self._most, left)
 
-    def _surely(self) -> bool:
-        """Whether proofs have been swift, or have never failed."""
-        assert self.budget is not None
-        tried = self.budget.proof_seconds > 0.0
-        return tried and (self.budget.proof_seconds < SWIFT or not self.budget.efforts.n_problems)
-
     def begin(self) -> None:
-        """Takes the time."""
-        self._began, self._loaded = time.perf_counter(), n_loaded()
+        """Takes the time, unless it is known what pays."""
+        if not self._sure:
+            self._began, self._loaded = time.perf_counter(), n_loaded()
 
     def end(self, effort: Effort, n: int, solver: Callable[[], Solver] | None) -> None:
         """Takes note of what some problems took; `solver` is who was asked about those that were not proved."""
         if self.budget is None or self._structure is None or not n:
+            return
+        if self._sure:
+            if solver is not None and (budget := account(self._structure, solver())) is not None:
+                budget.efforts.failed()
             return
         seconds, first = time.perf_counter() - self._began, False
         if solver is not None:
@@ -68,3 +68,9 @@ class Pace:
             self.budget.efforts.failed()
         elif self.budget.efforts.n_problems or solver is not None:
             self.budget.efforts.took(effort, seconds, n)
+
+
+def _surely(budget: Budget) -> bool:
+    """Whether proofs have been swift, or have never failed."""
+    tried = budget.proof_seconds > 0.0
+    return tried and (budget.proof_seconds < SWIFT or not budget.efforts.n_problems)
