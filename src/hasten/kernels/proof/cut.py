@@ -57,6 +57,17 @@ def least_left(cut: Cut, to_u: float, to_v: float, flip_u: int, flip_v: int, err
 
 
 @inlined_kernel
+def least_of_labels(cut: Cut, v: int) -> float:
+    """Returns what variable `v` costs at least with its messages, less their rounding."""
+    least, error = np.inf, EPS * cut.n_added[v]
+    for at in range(2 * v, 2 * v + 2):
+        lower = cut.value[at] - error * cut.weight[at]
+        if lower < least:
+            least = lower
+    return least
+
+
+@inlined_kernel
 def put_terms(cut: Cut, place: int, flips: int, forbid: float) -> None:
     """Writes the terms of the pair that was read, given the flips of its variables, 2 * the first's + the second's."""
     entry, at, terms = cut.entry, flips, cut.terms
@@ -174,11 +185,7 @@ def weigh(graph: Graph, network: Network, table: FloatArray, cut: Cut) -> tuple[
             value[2 * v + 1 - flip[v]] += to_v
             weight[2 * v + 1 - flip[v]] += abs(to_v)
     for v in range(graph.order.size):
-        least, error = np.inf, EPS * cut.n_added[v]
-        for at in range(2 * v, 2 * v + 2):
-            lower = value[at] - error * weight[at]
-            if lower < least:
-                least = lower
+        least = least_of_labels(cut, v)
         total, lost = add(total, lost, least)
         size += abs(least)
     bound = (total + lost) - 2.0 * EPS * abs(total + lost) - 4.0 * (n_terms * EPS) * (n_terms * EPS) * size

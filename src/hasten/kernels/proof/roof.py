@@ -18,7 +18,7 @@ import numpy as np
 from hasten.jit import driver, inlined_kernel, keep, kernel, part, split
 from hasten.kernels.layout import BatchArrays, Graph, instance_of, labels_of
 from hasten.kernels.network import Network, network_at
-from hasten.kernels.proof.cut import add, least_left, put_terms
+from hasten.kernels.proof.cut import add, least_left, least_of_labels, put_terms
 from hasten.kernels.proof.flips import UNLIKE, Cut, find_wants, preference, read_pair, read_variables
 from hasten.kernels.proof.flow import Arcs, Flow, is_near, maximise
 from hasten.kernels.proof.look import rounding
@@ -143,15 +143,11 @@ def weigh_roof(graph: Graph, network: Network, table: FloatArray, cut: Cut) -> t
         value[2 * v + 1 - crossed] += to_v
         weight[2 * v + 1 - crossed] += abs(to_v)
     for v in range(graph.order.size):
-        least, error = np.inf, EPS * cut.n_added[v]
-        for at in range(2 * v, 2 * v + 2):
-            lower = value[at] - error * weight[at]
-            if lower < least:
-                least = lower
+        least = least_of_labels(cut, v)
         total, lost = add(total, lost, least)
         size += abs(least)
         if labels[v] != LOOSE:
-            mine, other = 2 * v + labels[v], 2 * v + 1 - labels[v]
+            mine, other, error = 2 * v + labels[v], 2 * v + 1 - labels[v], EPS * cut.n_added[v]
             if value[mine] == np.inf:
                 loss = np.inf
             elif value[other] < np.inf:
