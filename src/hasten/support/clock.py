@@ -147,6 +147,8 @@ class Clock:
         if seconds <= LONG and seconds <= self.shortest:
             work()
             return
+        if time.monotonic() >= self.deadline:
+            self._stop()  # before it begins: how far it comes is not left to chance
         run_waiting(work, self._stop, self.deadline, self._look, patience=None)
 
     def _look(self) -> None:
