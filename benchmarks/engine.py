@@ -89,7 +89,7 @@ def measure(family: str, size: int, quick: bool, seed: int) -> dict[str, dict[st
         for line in lines:
             if turn >= 2 and line.seconds * line.n > 2.0:
                 continue
-            clock = time.perf_counter if "threads" in line.name else time.thread_time
+            clock = time.perf_counter if "threads" in line.name else time.process_time
             started = clock()
             costs = line.run(line.n)
             line.seconds = min(line.seconds, (clock() - started) / line.n)

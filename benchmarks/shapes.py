@@ -296,12 +296,12 @@ def compare_arrays(n_shapes: int, rounds: int) -> None:
         made = {}
         for way, build in {"call by call": call_by_call, "from arrays": from_arrays}.items():
             schema = declared()  # of which no shape is known
-            started = time.thread_time()
+            started = time.process_time()
             made[way] = build(schema)
-            built = time.thread_time()
+            built = time.process_time()
             for shape in made[way]:
                 _ = shape.graph
-            ready = time.thread_time()
+            ready = time.process_time()
             taken.setdefault((way, "build"), []).append(built - started)
             taken.setdefault((way, "build and compile"), []).append(ready - started)
         if any(
@@ -334,17 +334,17 @@ def measure(family: Family) -> dict[str, float]:
     seconds: dict[str, list[float]] = {step: [] for step in STEPS}
     for _ in range(family.n):
         drawn = family.draw(rng)
-        started = time.thread_time()
+        started = time.process_time()
         shape, rules = family.build(drawn)
-        built = time.thread_time()
+        built = time.process_time()
         costs = rng.normal(size=shape.n_labels)
-        ready = time.thread_time()
+        ready = time.process_time()
         problem = shape.problem(costs, rules=rules)
-        compiled = time.thread_time()
+        compiled = time.process_time()
         certify(problem)
-        answered = time.thread_time()
+        answered = time.process_time()
         certify(problem)
-        again = time.thread_time()
+        again = time.process_time()
         answer = again - answered
         parts = [built - started, compiled - ready, max(0.0, answered - compiled - answer)]
         for step, spent in zip(STEPS, [*parts, sum(parts), answer], strict=True):
