@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cache, partial
 from importlib.util import find_spec
-from time import process_time
+from time import thread_time
 from typing import Any, Protocol
 
 from hasten.errors import SolverMissing
@@ -95,11 +95,11 @@ class Toulbar2:
         search = pytoulbar2.CFN.Solve
 
         def timed(*given: Any, **named: Any) -> Any:
-            started = process_time()
+            started = thread_time()
             try:
                 return search(*given, **named)
             finally:
-                self.inner += process_time() - started
+                self.inner += thread_time() - started
 
         pytoulbar2.CFN.Solve = timed
 
