@@ -98,6 +98,16 @@ def test_what_runs_out_of_time_breaks_nothing() -> None:
     assert none.values is None or not len(orders.broken(none.labels))
 
 
+@pytest.mark.parametrize("unit", [1e-9, 1e-300])
+def test_tiny_costs_are_told_apart(unit: float) -> None:
+    orders, rng = Orders(4), np.random.default_rng(3)
+    costs = rng.integers(-4, 5, size=(20, orders.shape.n_labels)) * unit
+    answers = OnDemand(orders.shape, orders.family())(orders.shape.batch(costs))
+    assert answers.proved.all()
+    best = [naive.solve(orders.full.problem(cost)).cost for cost in costs]
+    assert answers.cost == pytest.approx(best, rel=1e-6, abs=1e-6 * unit)
+
+
 def test_what_cannot_hold_is_infeasible() -> None:
     orders = Orders(3, limit=0)
     cost = np.array([0.0, 0.0, 0.0, 0.0, np.inf, 0.0])

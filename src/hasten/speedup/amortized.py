@@ -114,7 +114,7 @@ class Amortizer(Searcher):
                 del shelves[next(iter(shelves))]
             cost = _rows(batch.cost, batch.cost_at[problems], int(first[-1]))
             labels = _rows(answers.values, batch.variable_at[problems], len(first) - 1)
-            more = Answered(cost, labels, margin[problems], _size(cost, first))
+            more = Answered(cost, labels, margin[problems], size_of_costs(cost, first))
             shelf.add(more, answers.proved[problems], self._now, self.max_problems)
 
     def _margins(self, batch: Batch, answers: Solutions, usable: IntArray) -> FloatArray:
@@ -261,7 +261,7 @@ def _rows(flat: Any, starts: IntArray, width: int) -> Any:
     return flat[starts[:, None] + np.arange(width)]
 
 
-def _size(cost: FloatArray, first: IntArray) -> FloatArray:
+def size_of_costs(cost: FloatArray, first: IntArray) -> FloatArray:
     """Returns the sum of each variable's largest finite cost, in magnitude, of each row."""
     if len(first) == 1:
         return np.zeros(len(cost))
@@ -278,6 +278,6 @@ def _slips(batch: Batch, problems: IntArray) -> FloatArray:
         cost = batch.cost[batch.cost_at[p] : batch.cost_at[p + 1]]
         table = batch.table[batch.table_at[p] : batch.table_at[p] + len(structure.graph.table)]
         largest = np.abs(table[np.isfinite(table)]).max(initial=0.0) * len(structure.factors)
-        size = float(_size(cost[None], structure.graph.first)[0]) + float(largest)
+        size = float(size_of_costs(cost[None], structure.graph.first)[0]) + float(largest)
         slips[n] = 8 * (4 + structure.n_variables + len(structure.factors)) * EPS * size
     return slips

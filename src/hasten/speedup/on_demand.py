@@ -23,6 +23,7 @@ from hasten.model.problem import Problem
 from hasten.model.solution import Solution, Solutions, Source, Status
 from hasten.model.structure import Structure
 from hasten.proof.certifier import Certifier
+from hasten.speedup.amortized import size_of_costs
 from hasten.speedup.predictor import Speedup
 from hasten.support.arrays import FloatArray, IntArray
 from hasten.support.checks import check_limit
@@ -89,7 +90,7 @@ class OnDemand:
                     continue
                 best = self._better(found[p], answer)
                 found[p] = best
-                if best is not None and best.cost <= answer.bound + TOLERANCE * max(1.0, abs(best.cost)):
+                if best is not None and _is_proved(best, answer.bound):
                     by_solver = answer.status is Status.SOLVED
                     ended[p] = replace(best, status=Status.SOLVED if by_solver else Status.PROVED)
                 elif late:
@@ -152,6 +153,12 @@ class OnDemand:
             if members:
                 stated = extended(stated, family.kind, np.array(sorted(members), dtype=np.int64))
         self._stated = stated
+
+
+def _is_proved(best: Solution, bound: float) -> bool:
+    """Whether a bound proves a labelling, as `hasten.kernels.tolerance` says; of the terms only labels' costs count."""
+    (size,) = size_of_costs(best.problem.cost[None], best.problem.graph.first)
+    return best.cost - bound <= TOLERANCE * max(abs(best.cost), min(1.0, float(size)))
 
 
 def _late(answer: Solution, best: Solution | None) -> Solution:
