@@ -33,6 +33,8 @@ MAGNITUDES: dict[str, Number] = {
     "denormal": lambda draw: draw.randint(-4, 4) * 5e-324,
     "barely normal": lambda draw: draw.gauss(0, 1) * 10 ** draw.uniform(-312, -305),
     "tiny": lambda draw: draw.gauss(0, 1) * 1e-300,
+    "zeros": lambda draw: draw.choice((0.0, -0.0, -0.0, 1.0, -1.0)),
+    "whole": lambda draw: float(draw.choice((1, -1)) * round(10 ** draw.uniform(0, 15))),
     "small": lambda draw: draw.gauss(0, 1) * 1e-7,
     "large": lambda draw: draw.gauss(0, 1) * 1e290,
 }
@@ -72,15 +74,15 @@ def anything(draw: Random, magnitudes: tuple[str, ...] = COMMON, n_rules: int = 
         if math.prod(kinds[k] for k in variables) * kinds[kind] <= MOST:
             variables.append(kind)
     described = describe(kinds, variables)
-    number = _numbers(draw, magnitudes)
+    number = draw_numbers(draw, magnitudes)
     for f in range(draw.choice((0, 1, 2, 2, 3, 3))):
         roles = [draw.randrange(len(kinds)) for _ in range(draw.choice((1, 2, 2, 2, 3, 3, 4)))]
         described["factors"].append({"roles": roles, "table": None})
         if draw.random() < 0.75:
-            described["factors"][f]["table"] = _table(draw, shape_of(described, f), number)
+            described["factors"][f]["table"] = draw_table(draw, shape_of(described, f), number)
     for _ in range(draw.randint(0, 7)):
         _connect_somewhere(draw, described)
-    return _with_rest(draw, described, number, n_rules)
+    return put_rest(draw, described, number, n_rules)
 
 
 def extremes(draw: Random) -> Described:
@@ -92,14 +94,14 @@ def rules(draw: Random) -> Described:
     """Draws a few variables under rules with weights of all magnitudes, whose limits are met or missed by a little."""
     kinds = [draw.choice((1, 2, 2, 3))]
     described = describe(kinds, [0] * draw.randint(1, 7 if kinds[0] < 3 else 5))
-    return _with_rest(draw, described, _numbers(draw, COMMON), draw.randint(1, 4), always=True)
+    return put_rest(draw, described, draw_numbers(draw, COMMON), draw.randint(1, 4), always=True)
 
 
 def heavy(draw: Random) -> Described:
     """Draws yes/no variables under one rule whose weights are of 1e9 to 1e10 and not whole, with a limit of 0."""
     n = draw.choice((2, 3, 3, 4, 5, 6, 7, 8, 10, 14) if draw.random() < 0.3 else (3, 4, 5, 6))
     described = describe([2], [0] * n)
-    number = _numbers(draw, ("normal", "normal", "ties", "close"))
+    number = draw_numbers(draw, ("normal", "normal", "ties", "close"))
     described["costs"] = [[number(draw), number(draw)] for _ in range(n)]
     weights = [draw.choice((1, -1)) * draw.uniform(1e9, 1e10) for _ in range(n)]
     if draw.random() < 0.7:  # some of them come to nothing, or nearly
@@ -129,7 +131,7 @@ def entities(draw: Random) -> Described:
         described["variables"].append(1)
         described["scopes"].append([0, [source, target, pairs[source, target]]])
     described["scopes"] += [[1, [pairs[s, t], pairs[t, s]]] for s, t in combinations(range(n), 2)]
-    return _with_rest(draw, described, _numbers(draw), draw.choice((0, 0, 1)))
+    return put_rest(draw, described, draw_numbers(draw), draw.choice((0, 0, 1)))
 
 
 def chains(draw: Random) -> Described:
@@ -169,11 +171,11 @@ def roles(draw: Random) -> Described:
     if draw.random() < 0.4:  # a role that needs another
         terms = [[v, 0, 1.0] for v in arguments] + [[v, n_roles - 1, -1.0] for v in arguments]
         described["own_rules"].append({"terms": terms, "low": 0.0, "high": INF})
-    number = _numbers(draw)
+    number = draw_numbers(draw)
     if draw.random() < 0.4:
-        described["factors"] = [{"roles": [0, 0], "table": _table(draw, (n_roles, n_roles), number)}]
+        described["factors"] = [{"roles": [0, 0], "table": draw_table(draw, (n_roles, n_roles), number)}]
         described["scopes"] = [[0, list(pair)] for pair in pairwise(arguments)]
-    return _with_rest(draw, described, number, 0)
+    return put_rest(draw, described, number, 0)
 
 
 def leftovers(draw: Random) -> Described:
@@ -181,18 +183,18 @@ def leftovers(draw: Random) -> Described:
     what = draw.randrange(5)
     if what == 0:
         described = describe([draw.randint(1, 3)], [])
-        return _with_rest(draw, described, _numbers(draw), 1)
+        return put_rest(draw, described, draw_numbers(draw), 1)
     kinds = [1] if what == 1 else [1, draw.choice((2, 3))]
     described = describe(kinds, [draw.randrange(len(kinds)) for _ in range(draw.randint(1, 6))])
-    number = _numbers(draw)
+    number = draw_numbers(draw)
     if what != 2:
         roles = [[k, j] for k in range(len(kinds)) for j in range(len(kinds))]
         described["factors"] = [{"roles": each, "table": None} for each in roles]
         for f in range(len(roles)):
-            described["factors"][f]["table"] = _table(draw, shape_of(described, f), number)
+            described["factors"][f]["table"] = draw_table(draw, shape_of(described, f), number)
         for _ in range(draw.randint(0, 3)):
             _connect_somewhere(draw, described)
-    described = _with_rest(draw, described, number, draw.choice((0, 1)))
+    described = put_rest(draw, described, number, draw.choice((0, 1)))
     if what == 4:
         v = draw.randrange(len(described["variables"]))
         described["costs"][v] = [INF] * len(described["costs"][v])
@@ -204,7 +206,7 @@ def counted(draw: Random) -> Described:
     most, number = draw.choice((2, 6)), draw.choice((lambda _: 1.0, lambda draw: float(draw.randint(-2, 3))))
     described = _graph(draw, lambda n: [(v, draw.randrange(max(0, v - most), v)) for v in range(1, n)], 9)
     for _ in range(draw.randint(1, 3)):
-        _add_rule(draw, described, number)
+        add_rule(draw, described, number)
     return described
 
 
@@ -232,13 +234,13 @@ def _graph(draw: Random, edges: Callable[[int], list[tuple[int, int]]], most: in
     labels = draw.choice((2, 2, 2, 3, 3, 4))
     n = draw.randint(1, min(most, int(math.log(MOST, labels))))
     described = describe([labels], [0] * n)
-    number = _numbers(draw)
-    described["factors"] = [{"roles": [0, 0], "table": _table(draw, (labels, labels), number)} for _ in range(2)]
+    number = draw_numbers(draw)
+    described["factors"] = [{"roles": [0, 0], "table": draw_table(draw, (labels, labels), number)} for _ in range(2)]
     described["scopes"] = [[draw.randrange(2), list(edge)] for edge in edges(n)]
-    return _with_rest(draw, described, number, draw.choice((0, 0, 0, 1)))
+    return put_rest(draw, described, number, draw.choice((0, 0, 0, 1)))
 
 
-def _numbers(draw: Random, magnitudes: tuple[str, ...] = ()) -> Number:
+def draw_numbers(draw: Random, magnitudes: tuple[str, ...] = ()) -> Number:
     """Draws where the numbers of a problem come from: often one magnitude, now and then two of them."""
     magnitudes = magnitudes or (COMMON if draw.random() < 0.7 else EXTREME)
     one, other = (MAGNITUDES[draw.choice(magnitudes)] for _ in range(2))
@@ -247,7 +249,7 @@ def _numbers(draw: Random, magnitudes: tuple[str, ...] = ()) -> Number:
     return lambda draw: (one if draw.random() < 0.5 else other)(draw)
 
 
-def _table(draw: Random, shape: tuple[int, ...], number: Number) -> list[float]:
+def draw_table(draw: Random, shape: tuple[int, ...], number: Number) -> list[float]:
     """Draws a table: hard, soft or both."""
     size, what = math.prod(shape), draw.randrange(3)
     table = [0.0 if what == 0 else number(draw) for _ in range(size)]
@@ -271,7 +273,7 @@ def _connect_somewhere(draw: Random, described: Described) -> None:
     described["scopes"].append([f, scope])
 
 
-def _with_rest(draw: Random, described: Described, number: Number, n_rules: int, always: bool = False) -> Described:
+def put_rest(draw: Random, described: Described, number: Number, n_rules: int, always: bool = False) -> Described:
     """Adds costs, tables of the problem's own, rules and an order of search."""
     kinds, variables = described["kinds"], described["variables"]
     described["costs"] = [[number(draw) for _ in range(kinds[k])] for k in variables]
@@ -279,16 +281,16 @@ def _with_rest(draw: Random, described: Described, number: Number, n_rules: int,
         described["costs"] = [[INF if draw.random() < 0.2 else x for x in each] for each in described["costs"]]
     for f, (kind, _) in enumerate(described["scopes"]):
         if draw.random() < 0.12:
-            described["tables"].append([f, _table(draw, shape_of(described, kind), number)])
+            described["tables"].append([f, draw_table(draw, shape_of(described, kind), number)])
     for _ in range(n_rules):
         if always or draw.random() < 0.35:
-            _add_rule(draw, described)
+            add_rule(draw, described)
     if draw.random() < 0.3:
         described["order"] = draw.sample(range(len(variables)), len(variables))
     return described
 
 
-def _add_rule(draw: Random, described: Described, weight: Number | None = None) -> None:
+def add_rule(draw: Random, described: Described, weight: Number | None = None) -> None:
     """Adds a rule, for the schema, the structure or the problem, that some labelling meets or misses by a little."""
     kinds, variables = described["kinds"], described["variables"]
     weight = weight or draw.choice(WEIGHTS)

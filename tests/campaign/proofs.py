@@ -23,9 +23,13 @@ from random import Random
 from typing import Any
 
 import numpy as np
-from families import FAMILIES
+from constants import lowered
+from demand import answer_on_demand
+from families import FAMILIES as GENERAL
 from problems import Described, build_all, read, write
 from shrinking import shrunk
+from steps import CONSTANTS, SETTINGS
+from steps import FAMILIES as OF_STEPS
 from truth import Truth, complaint, search_complaint
 
 from hasten.proof.certifier import Certifier
@@ -39,6 +43,7 @@ SIZE = 24  # problems of a trial
 SECONDS = 120  # for one trial
 ERROR, FAILED = "an error: ", "failed"
 BATCH = 1100  # trials for each process
+FAMILIES = GENERAL | OF_STEPS
 SEARCHES = {"beam": BeamSearch, "reduced": ReducedSearch, "constrained": ConstrainedSearch}
 
 
@@ -142,18 +147,19 @@ def draw_trial(family: str, seed: int, number: int) -> Described:
         described = FAMILIES[family](draw)
         n = SIZE if messages else draw.choice((2, 8, 14))
         problems += [described] + [described | {"costs": again(draw, described["costs"])} for _ in range(n - 1)]
-    return {
-        "settings": {
-            "max_join": join,
-            "max_sweeps": draw.choice((1, 3, 100)),
-            "max_nodes": draw.choice((0, 1, 5, 50, None, None)),
-            "messages": messages,
-            "start": draw.choice((None, None, "beam", "greedy")),
-            "n_jobs": draw.choice((1, 2)),
-            "search": draw_search(draw),
-        },
-        "problems": problems[:SIZE],
+    settings = {
+        "max_join": join,
+        "max_sweeps": draw.choice((1, 3, 100)),
+        "max_nodes": draw.choice((0, 1, 5, 50, None, None)),
+        "messages": messages,
+        "start": draw.choice((None, None, "beam", "greedy")),
+        "n_jobs": draw.choice((1, 2)),
+        "search": draw_search(draw),
     }
+    for name, choices in SETTINGS.get(family, {}).items():
+        settings[name] = draw.choice(choices)
+    settings["constants"] = {name: draw.choice(choices) for name, choices in CONSTANTS.get(family, {}).items()}
+    return {"settings": settings, "problems": problems[:SIZE]}
 
 
 def draw_search(draw: Random) -> list[Any]:
@@ -177,7 +183,8 @@ def again(draw: Random, costs: list[list[float]]) -> list[list[float]]:
 def failure(trial: Described, counts: Counter[str] | None = None) -> str | None:
     """Returns what is wrong with the answers of a trial, if something is."""
     try:
-        return _failure(trial, Counter() if counts is None else counts)
+        with lowered(trial["settings"].get("constants", {})):
+            return _failure(trial, Counter() if counts is None else counts)
     except Exception:
         return ERROR + traceback.format_exc()[-1500:].rstrip()
 
@@ -213,6 +220,10 @@ def _failure(trial: Described, counts: Counter[str]) -> str | None:
                 return f"problem {p}, {ask}: {wrong}"
             if ask is certifier:
                 counts[answer.status.name.lower()] += 1
+    for p, answer in answer_on_demand(trial["problems"], certifier, mends=settings["start"] is None).items():
+        wrong = complaint(truths[p], answer)
+        if wrong is not None:
+            return f"problem {p}, on demand, {certifier}: {wrong}"
     return None
 
 

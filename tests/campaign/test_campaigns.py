@@ -58,6 +58,23 @@ def test_the_truth_is_that_of_exact_fractions(campaign):
     assert n_valid > 100
 
 
+@pytest.mark.parametrize(
+    ("family", "step"),
+    [
+        ("cuts", "cut settled"),
+        ("roofs", "roof fixed"),
+        ("thin", "thin settled"),
+        ("tallies", "count settled"),
+        ("demanded", "demand"),
+    ],
+)
+def test_a_family_of_a_step_reaches_it(family, step, campaign, monkeypatch):
+    monkeypatch.setitem(sys.modules, "proofs", campaign)
+    reach = importlib.import_module("reach")
+    counts = reach.reach(family, 0, 8)
+    assert counts[step] >= 0.2 * counts["problems"], counts
+
+
 def trusting(answer):
     return replace(answer, bound=answer.bound + 1.0)
 
