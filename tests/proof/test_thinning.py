@@ -187,3 +187,23 @@ def test_an_elimination_that_is_stopped_keeps_what_is_known() -> None:
 def test_a_trace_tells_of_it() -> None:
     problem = glass(grid(9, 9), np.random.default_rng(0), 0.0)
     assert any("large tables" in step.text for step in Certifier().trace(problem).steps)
+
+
+@pytest.mark.parametrize("least", [0, 1])
+@pytest.mark.parametrize("n", [4, 14])
+def test_a_rule_that_counts_nothing_still_has_to_hold(least: int, n: int) -> None:
+    schema = Schema()
+    spin = schema.variable("spin", ["up", "down"])
+    schema.variable("absent", ["yes", "no"])
+    pair = schema.factor("pair", left=spin, right=spin)
+    schema.rule("some", at_least=least, absent="yes")
+    shape, signs = schema.structure(), np.array([1.0, -1.0])
+    for v in range(n):
+        shape.add(spin)
+        for u in range(v):
+            shape.connect(pair, left=u, right=v)
+    tables = {f: np.outer(signs, signs) * signs[f % 2] for f in range(len(shape.factors))}
+    costs = np.random.default_rng(0).normal(size=2 * n) * 200.0  # so strong that all labels are fixed
+    problem = shape.problem(costs, tables=tables)
+    for answer in (Certifier()(problem), *Certifier()([problem, problem])):
+        assert answer.status is (Status.INFEASIBLE if least else Status.PROVED)

@@ -89,6 +89,12 @@ class Compiled:
         return is_forest(self.graph)
 
     @cached_property
+    def is_free(self) -> bool:
+        """Whether no rule forbids anything: none counts a label, and none that counts nothing is broken by that."""
+        least, most = self.graph.row_least, self.graph.row_most
+        return not self.graph.row_label.size and bool((least <= 0.0).all() and (most >= 0.0).all())
+
+    @cached_property
     def place(self) -> IntArray:
         """(2, 4) where a single problem of this shape has what kernels read (`hasten.kernels.layout.BatchArrays`)."""
         graph = self.graph

@@ -60,10 +60,10 @@ def thinning(compiled: Compiled) -> Thinning | None:
 
 
 def _may_be_thin(compiled: Compiled) -> bool:
-    """Whether a structure has no rules, and what `reduce` leaves of it is not joined nearly all by all."""
+    """Whether a structure is free of rules, and what `reduce` leaves of it is not joined nearly all by all."""
     left = reduce(compiled).graph
     n = len(left.order)
-    return not compiled.graph.row_label.size and len(left.table_at) < THIN * n * (n - 1) / 2
+    return compiled.is_free and len(left.table_at) < THIN * n * (n - 1) / 2
 
 
 def plan_thinning(graph: Graph, labels: IntArray | None = None, most_sums: int = MOST_SUMS) -> Thinning | None:

@@ -33,8 +33,8 @@ MOST_LOOSE = 600  # variables for which a plan is tried
 
 
 def may_fix(shape: Compiled) -> bool:
-    """Whether labels of a structure's problems may be fixed: it has a network, no rules, and is not thin."""
-    return cutting(shape) is not None and not shape.graph.row_label.size and thinning(shape) is None
+    """Whether labels of a structure's problems may be fixed: it has a network, is free of rules, and is not thin."""
+    return cutting(shape) is not None and shape.is_free and thinning(shape) is None
 
 
 def fix_one(problem: Problem, proofs: Proofs, clock: Clock | None, opened: Opener = compiled) -> Fixing:
