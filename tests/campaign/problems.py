@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import json
 import math
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -46,12 +47,24 @@ def shape_of(described: Described, factor: int) -> tuple[int, ...]:
     return tuple(described["kinds"][k] for k in described["factors"][factor]["roles"])
 
 
+def keys_of(descriptions: list[Described], names: Sequence[str]) -> list[str]:
+    """Returns for each description what it says under some names; what is one object is spelled once."""
+    spelled: dict[tuple[int, ...], str] = {}
+    keys = []
+    for described in descriptions:
+        values = [described[name] for name in names]
+        same = tuple(map(id, values))
+        if same not in spelled:
+            spelled[same] = repr(values)
+        keys.append(spelled[same])
+    return keys
+
+
 def build_all(descriptions: list[Described]) -> list[Problem]:
     """Makes the problems that are described, in the way in which a user would; those of one shape share it."""
     shapes: dict[str, Structure] = {}
     problems = []
-    for described in descriptions:
-        key = repr([described[name] for name in SHAPE])
+    for key, described in zip(keys_of(descriptions, SHAPE), descriptions, strict=True):
         if key not in shapes:
             shapes[key] = build_structure(described)
         tables = {

@@ -5,11 +5,13 @@ import math
 import subprocess
 import sys
 from dataclasses import replace
+from fractions import Fraction
 from itertools import product
 from pathlib import Path
 
 import exact
 import naive
+import numpy as np
 import pytest
 
 HERE = Path(__file__).parent
@@ -56,6 +58,18 @@ def test_the_truth_is_that_of_exact_fractions(campaign):
                 assert total is None or total == exact.total(problem, labels)
                 n_valid += total is not None
     assert n_valid > 100
+
+
+@pytest.mark.parametrize("spread", [0, 40, 320])
+def test_digits_spell_numbers_exactly(spread, campaign):
+    truth, draw = importlib.import_module("truth"), np.random.default_rng(spread)
+    drawn = draw.normal(size=50) * 10.0 ** np.maximum(draw.uniform(-spread, spread, size=50), -323).clip(max=300)
+    numbers = np.concatenate([drawn, [0.0, -0.0, 5e-324, -3.0, 2.0**53 + 2, math.inf]])
+    unit = truth.common_unit(numbers)
+    digits = truth.carried(truth.in_digits(numbers, unit, truth.length_of(numbers, unit)))
+    for x, column in zip(numbers.tolist(), digits.T.tolist(), strict=True):
+        whole = sum(digit << (truth.BITS * at) for at, digit in enumerate(column))
+        assert Fraction(whole, 1 << unit) == (Fraction(x) if math.isfinite(x) else 0)
 
 
 @pytest.mark.parametrize(

@@ -11,9 +11,10 @@ from fractions import Fraction
 from typing import Any
 
 import numpy as np
-from problems import Described, shape_of
+from problems import Described, describe, keys_of, shape_of
 
 BITS = 32  # of a digit; digits are summed in 64 bits
+MASK = (1 << BITS) - 1
 SLACK = 1e-6  # of a rule with weights that are not whole
 NOISE = 1e-9  # of one with whole weights: what writing its limit as a float takes
 TOLERANCE = 1e-6  # of a proof
@@ -55,14 +56,15 @@ class Truth:
             at += table.size
         self.totals = carried(totals)
         self.optimum = self._least() if self.valid.size else None
+        self._asked: dict[int, Fraction | None] = {}
 
     @classmethod
     def of_all(cls, descriptions: list[Described]) -> list[Truth]:
         """Returns the truth about each of some problems."""
         shapes: dict[str, Shape] = {}
         truths = []
-        for described in descriptions:
-            key = repr([value for name, value in described.items() if name != "costs"])
+        keys = keys_of(descriptions, [name for name in describe([], []) if name != "costs"])
+        for key, described in zip(keys, descriptions, strict=True):
             if key not in shapes:
                 shapes[key] = Shape(described)
             truths.append(cls(described, shapes[key]))
@@ -76,10 +78,11 @@ class Truth:
         number = 0
         for i, n in zip(labels, sizes, strict=True):
             number = number * n + i
-        at = int(np.searchsorted(self.valid, number))
-        if at == self.valid.size or self.valid[at] != number:
-            return None
-        return self._number(self.totals[:, at])
+        if number not in self._asked:
+            at = int(np.searchsorted(self.valid, number))
+            is_valid = at < self.valid.size and self.valid[at] == number
+            self._asked[number] = self._number(self.totals[:, at]) if is_valid else None
+        return self._asked[number]
 
     def _least(self) -> Fraction:
         left = np.arange(self.valid.size)
@@ -208,7 +211,9 @@ def _place(scope: Any, shape: Any, digits: Any, n: int) -> np.ndarray:
 
 def common_unit(numbers: np.ndarray) -> int:
     """Returns which power of two makes every finite number whole."""
-    return max((x.as_integer_ratio()[1].bit_length() - 1 for x in numbers.tolist() if math.isfinite(x)), default=0)
+    whole, power = _wholes(numbers)
+    last = np.frexp((whole & -whole).astype(np.float64))[1] - 1  # the lowest bit that is set
+    return max(0, int((-power - last)[whole != 0].max(initial=0)))
 
 
 def length_of(numbers: np.ndarray, unit: int) -> int:
@@ -218,19 +223,29 @@ def length_of(numbers: np.ndarray, unit: int) -> int:
 
 
 def in_digits(table: np.ndarray, unit: int, length: int) -> np.ndarray:
-    """Returns the numbers of a flat table by their digits, lowest first, the last signed; 0 for infinite ones."""
-    data = bytearray()
-    for x in table.tolist():
-        top, bottom = x.as_integer_ratio() if math.isfinite(x) else (0, 1)
-        data += (top << (unit + 1 - bottom.bit_length())).to_bytes(length * BITS // 8, "little", signed=True)
-    digits = np.frombuffer(bytes(data), dtype="<u4").reshape(-1, length).astype(np.int64).T.copy()
-    digits[-1] -= (digits[-1] >> (BITS - 1)) << BITS
-    return digits
+    """Returns the numbers of a flat table by their digits, lowest first, with their signs; 0 for infinite ones."""
+    whole, power = _wholes(table)
+    shift = np.where(whole == 0, 0, power + unit)
+    size = np.abs(whole) >> np.maximum(-shift, 0)  # only zeros go
+    place, up = np.divmod(np.maximum(shift, 0), BITS)
+    low, high = (size & MASK) << up, (size >> BITS) << up
+    digits = np.zeros((length + 2, table.size), dtype=np.int64)
+    every = np.arange(table.size)
+    digits[place, every] = low & MASK
+    digits[place + 1, every] = (low >> BITS) + (high & MASK)
+    digits[place + 2, every] = high >> BITS
+    return (np.sign(whole) * digits)[:length]  # a number is no longer than that
+
+
+def _wholes(numbers: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Returns numbers as whole ones of 53 bits, and the power of two that goes with each; 0 for infinite ones."""
+    part, power = np.frexp(np.where(np.isfinite(numbers), numbers, 0.0))
+    return np.ldexp(part, 53).astype(np.int64), power.astype(np.int64) - 53
 
 
 def carried(digits: np.ndarray) -> np.ndarray:
     """Carries what is more than a digit to the next one."""
     for at in range(len(digits) - 1):
         digits[at + 1] += digits[at] >> BITS
-        digits[at] &= (1 << BITS) - 1
+        digits[at] &= MASK
     return digits
