@@ -60,8 +60,8 @@ class BreaksRule(SolverWrong):
 class BaseSolver(ABC):
     """A solver that answers one call at a time, within `time_limit` seconds of the wall clock; None is no limit.
 
-    If it is `interruptible`, Ctrl-C and the limit get through whatever it is at: it works in a thread of its own, for
-    0.1 ms a problem, and if it does not stop when it is asked to, it is left behind. If not, its own limit has to do.
+    If it is `interruptible`, Ctrl-C and the limit get through whatever it is at: it works in a thread beside the
+    caller's, and if it does not stop when it is asked to, it is left behind. If not, its own limit has to do.
     """
 
     name: ClassVar[str]
@@ -103,8 +103,7 @@ class BaseSolver(ABC):
         stop, left = Stop(), deadline - time.monotonic()
 
         def run() -> Solution:
-            self._own.stop = stop
-            return self._solve(problem, deadline)
+            return self._solve_heeding(stop, problem, deadline)
 
         try:
             patience = PATIENCE if left == math.inf else PATIENCE + left / 40
@@ -115,6 +114,14 @@ class BaseSolver(ABC):
         except KeyboardInterrupt:
             self._forget(problem)
             raise
+
+    def _solve_heeding(self, stop: Stop, problem: Problem, deadline: float) -> Solution:
+        """Solves a problem in this thread, until it is asked to stop."""
+        self._own.stop = stop
+        try:
+            return self._solve(problem, deadline)
+        finally:
+            del self._own.stop
 
     def _start_of(self, problem: Problem) -> IntArray | None:
         """Returns the labelling to start from; a thread that was left behind finds none that is for another problem."""

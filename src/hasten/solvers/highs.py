@@ -7,24 +7,38 @@ import time
 from collections.abc import Mapping
 from contextlib import suppress
 from typing import Any, NamedTuple
+from weakref import WeakKeyDictionary
 
 import numpy as np
 
 from hasten.errors import SolverError
 from hasten.kernels.layout import Graph
 from hasten.model.problem import Problem
-from hasten.model.solution import Status
+from hasten.model.solution import Solution, Status
+from hasten.model.structure import Compiled
 from hasten.solvers import load
 from hasten.solvers.base import ModelSolver, Outcome, stands
 from hasten.solvers.formulation import Formulation, formulate
 from hasten.solvers.objective import Objective
 from hasten.support.arrays import IntArray
-from hasten.support.clock import NEVER
+from hasten.support.clock import LONG, NEVER, Stop
 
+SHORT = 0.02  # seconds: a problem that takes longer may have one after it that takes much longer
 INTEGRAL = 1e-6  # how far from 0 or 1 a column may be
 TIGHT = 1e-9  # tolerance of feasibility and gaps
 # Feasibility jump alone takes 5 ms, also where all else takes one.
 HEURISTICS = ("feasibility_jump", "rens", "rins", "root_reduced_cost", "shifting", "zi_round")
+
+
+class _Until(Stop):
+    """A request to stop at a time of `time.monotonic`."""
+
+    def __init__(self, end: float) -> None:
+        self._end = end
+
+    def is_set(self) -> bool:
+        """Whether it is that late."""
+        return time.monotonic() >= self._end
 
 
 class HighsModel:
@@ -45,6 +59,34 @@ class HighsSolver(ModelSolver[HighsModel]):
     """HiGHS, with one thread."""
 
     name = "highs"
+
+    def __init__(
+        self,
+        time_limit: float | None = None,
+        max_models: int = 64,
+        interruptible: bool = True,
+        native: Mapping[str, Any] | None = None,
+    ) -> None:
+        super().__init__(time_limit, max_models, interruptible, native)
+        self._took: WeakKeyDictionary[Compiled, float] = WeakKeyDictionary()  # seconds for the last problem
+
+    def _wait(self, problem: Problem, deadline: float) -> Solution:
+        """Solves a problem in the calling thread if the last of its structure took little, and so does this one.
+
+        Asking another thread takes up to half as long as a small problem.
+        """
+        compiled, began = problem.structure.compiled, time.monotonic()
+        found, soon = None, min(deadline, began + LONG)
+        if self._took.get(compiled, LONG) < SHORT:
+            try:
+                found = self._solve_heeding(_Until(soon), problem, math.inf)
+            except KeyboardInterrupt:
+                self._forget(problem)
+                raise
+        if found is None or (found.status in (Status.NO_TIME, Status.TIME_LIMIT) and soon < deadline):
+            found = super()._wait(problem, deadline)
+        self._took[compiled] = time.monotonic() - began
+        return found
 
     def _build(self, graph: Graph) -> HighsModel:
         load("highs")

@@ -14,11 +14,12 @@ import math
 import threading
 import time
 from collections.abc import Callable
-from typing import Generic, TypeVar
+from typing import TypeVar
 
 import numpy as np
 
 from hasten.support.arrays import IntArray
+from hasten.support.threads import Work
 
 Result = TypeVar("Result")
 
@@ -61,25 +62,6 @@ def _nothing() -> None:
 NEVER = Stop()  # for work that nobody stops
 
 
-class _Work(threading.Thread, Generic[Result]):
-    """A call in a thread of its own, with what it returned or raised."""
-
-    def __init__(self, run: Callable[[], Result]) -> None:
-        super().__init__(daemon=True)
-        self._call = run
-        self.ended = threading.Event()
-        self.returned: Result | None = None
-        self.raised: BaseException | None = None
-
-    def run(self) -> None:
-        try:
-            self.returned = self._call()
-        except BaseException as error:  # raised again where it is waited for
-            self.raised = error
-        finally:
-            self.ended.set()
-
-
 def run_waiting(
     run: Callable[[], Result],
     cancel: Callable[[], object],
@@ -94,9 +76,9 @@ def run_waiting(
     What has not stopped `patience` seconds after it was asked to is left behind (None: never): at the deadline, that
     is `LeftBehindError`.
     """
-    work = _Work(run)
+    work = Work(run)
     try:
-        work.start()
+        work.begin()
         while not work.ended.wait(min(MOMENT, max(0.0, deadline - time.monotonic()))):
             if look is not None:
                 look()
@@ -108,11 +90,10 @@ def run_waiting(
         raise
     except BaseException:
         cancel()
-        work.ended.wait(patience)
+        if work.begun:
+            work.ended.wait(patience)
         raise
-    if work.raised is not None:
-        raise work.raised
-    return work.returned  # type: ignore[return-value]
+    return work.result
 
 
 UNWATCHED = np.array([0, -1, 0])  # a watch that stops nothing, whoever shares it

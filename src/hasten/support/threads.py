@@ -1,0 +1,75 @@
+"""Calls in threads beside the caller's, which are kept for the next call.
+
+Starting a thread takes some hundred microseconds, more where a solver's library has something to set up in each; an
+idle one is asked in a few dozen.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Callable
+from queue import SimpleQueue
+from typing import Any, Generic, TypeVar
+
+Result = TypeVar("Result")
+MAX_IDLE = 4  # threads that are kept
+
+
+class Work(Generic[Result]):
+    """A call that another thread makes; `ended` is set when it has returned or raised."""
+
+    def __init__(self, call: Callable[[], Result]) -> None:
+        self._call = call
+        self.begun, self.ended = False, threading.Event()
+        self._returned: Result | None = None
+        self._raised: BaseException | None = None
+
+    def begin(self) -> None:
+        """Gives it to a thread that is idle, or else to a new one."""
+        try:
+            hand = _IDLE.pop()
+        except IndexError:
+            hand = _Hand()
+        hand.given.put(self)
+        self.begun = True
+
+    def do(self) -> None:
+        """Makes the call."""
+        try:
+            self._returned = self._call()
+        except BaseException as error:  # raised again where it is waited for
+            self._raised = error
+
+    @property
+    def result(self) -> Result:
+        """What the call returned; what it raised is raised again."""
+        if self._raised is not None:
+            raise self._raised
+        return self._returned  # type: ignore[return-value]
+
+
+class _Hand(threading.Thread):
+    """A thread that does one work after the other; it is idle again just before it says that one has ended."""
+
+    def __init__(self) -> None:
+        super().__init__(name="hasten", daemon=True)
+        self.given: SimpleQueue[Work[Any]] = SimpleQueue()
+        self.start()
+
+    def run(self) -> None:
+        kept = True
+        while kept:
+            work = self.given.get()
+            work.do()
+            kept = len(_IDLE) < MAX_IDLE
+            if kept:
+                _IDLE.append(self)
+            work.ended.set()
+            del work  # and what it returned
+
+
+_IDLE: list[_Hand] = []  # the last one to end its work is the first to be asked
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_IDLE.clear)  # a forked child has none of its parent's threads

@@ -1,0 +1,80 @@
+"""HiGHS works in the calling thread where that is short, and beside it where it may be long."""
+
+from __future__ import annotations
+
+import threading
+
+import pytest
+
+from hasten.bench.families import FAMILIES
+from hasten.model.solution import Status
+from hasten.solvers import highs as module
+from hasten.solvers import make_solver
+from hasten.solvers.highs import HighsSolver
+
+
+@pytest.fixture
+def problems():
+    return FAMILIES["random"].problems(4, 6, seed=0)
+
+
+@pytest.fixture
+def seen(monkeypatch):
+    """The threads in which HiGHS is asked."""
+    threads, attempt = [], HighsSolver._attempt
+
+    def noted(self, problem, deadline):
+        threads.append(threading.get_ident())
+        return attempt(self, problem, deadline)
+
+    monkeypatch.setattr(HighsSolver, "_attempt", noted)
+    return threads
+
+
+def test_after_a_problem_that_took_little_the_next_is_solved_in_the_calling_thread(problems, seen):
+    solver = make_solver("highs")
+    here = threading.get_ident()
+    solver.solve(problems[0])
+    solver._took[problems[0].structure.compiled] = 0.001  # as it would on a machine that does nothing else
+    solver.solve(problems[1])
+    assert seen[0] != here
+    assert seen[1:] == [here]
+    solver._took[problems[0].structure.compiled] = 1.0
+    solver.solve(problems[2])
+    assert seen[2] != here
+
+
+def test_one_that_takes_longer_than_expected_goes_on_beside_the_caller(problems, seen, monkeypatch):
+    plain = [make_solver("highs", interruptible=False).solve(problem).cost for problem in problems]
+    seen.clear()
+    monkeypatch.setattr(module, "LONG", 0.0)  # the short time is over at once
+    solver = make_solver("highs")
+    for problem, cost in zip(problems, plain, strict=True):
+        solver._took[problem.structure.compiled] = -1.0
+        found = solver.solve(problem)
+        assert found.status is Status.SOLVED
+        assert found.cost == pytest.approx(cost, abs=1e-9)
+    assert {*seen} > {threading.get_ident()}
+
+
+def test_a_limit_shorter_than_the_short_time_is_kept(problems):
+    solver = make_solver("highs", time_limit=1e-9)
+    solver._took[problems[0].structure.compiled] = 0.0
+    assert solver.solve(problems[0]).status is Status.NO_TIME
+
+
+def test_ctrl_c_while_it_works_in_the_calling_thread_drops_its_model(problems, monkeypatch):
+    solver = make_solver("highs")
+    solver.solve(problems[0])
+    solver._took[problems[0].structure.compiled] = 0.0
+    assert len(solver._models) == 1
+
+    def interrupted(*_):
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patched:
+        patched.setattr(HighsSolver, "_attempt", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            solver.solve(problems[1])
+    assert len(solver._models) == 0
+    assert solver.solve(problems[1]).status is Status.SOLVED
