@@ -30,7 +30,7 @@ from hasten.errors import HastenError
 from hasten.support.tensors import _parse, digest_of
 
 BATCH = 500  # changes for each process
-SECONDS = 60  # for one change
+SECONDS = 60  # of the processor, for one change
 MEMORY = 2**30  # beyond what the process has when it starts
 DEEP, LONG = "a list of a hundred thousand lists", "a number of 5000 digits"  # stand for what JSON cannot dump
 ODD: list[Any] = [
@@ -95,9 +95,9 @@ def work(name: str, seed: int, numbers: range) -> None:
         for number in numbers:
             print(number, end="", file=told, flush=True)
             path.write_bytes(change(random.Random(f"{name} {seed} {number}"), good))
-            signal.alarm(SECONDS)
+            signal.setitimer(signal.ITIMER_PROF, SECONDS)
             print(f" {outcome(kind, path, name, number)}", file=told, flush=True)
-            signal.alarm(0)
+            signal.setitimer(signal.ITIMER_PROF, 0)
 
 
 def outcome(kind: Any, path: Path, name: str, number: int) -> str:
