@@ -19,7 +19,7 @@ from front_ends import columns, terms
 
 import hasten
 from hasten.programs.statement import Statement
-from hasten.speedup.budget import Budget
+from hasten.speedup.efforts import Efforts
 
 
 def as_mpsolver(program: Statement) -> Any:
@@ -167,7 +167,7 @@ def left_to_the_solver() -> None:
 
 def unproved(rng: np.random.Generator) -> None:
     """Asserts that HiGHS, in a process of its own, answers where nothing is proved."""
-    Budget.proves = lambda self: False  # type: ignore[method-assign]
+    Efforts.proves = lambda self: False  # type: ignore[method-assign]
     for _ in range(3):
         program = random_programs.make(rng, 6, products=False)
         answer, truth = hasten.adopt(as_mpsolver(program)).solve(), random_programs.best(program)

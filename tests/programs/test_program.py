@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import math
 import signal
 import threading
@@ -18,7 +17,7 @@ import hasten
 from hasten.cli import app
 from hasten.programs.program import Program
 from hasten.programs.statement import Builder, Statement
-from hasten.speedup.budget import AGAIN, Budget
+from hasten.speedup.efforts import Efforts
 
 
 def slots(n: int = 5, maximize: bool = False, constant: float = 2.5) -> Statement:
@@ -82,7 +81,7 @@ def test_all_at_once_is_one_by_one(program: Program, objectives: np.ndarray, sol
 def test_where_nothing_is_proved_the_solver_is_asked_about_the_program_as_it_is(
     monkeypatch: pytest.MonkeyPatch, objectives: np.ndarray
 ) -> None:
-    monkeypatch.setattr(Budget, "proves", lambda self: False)
+    monkeypatch.setattr(Efforts, "proves", lambda self: False)
     for solver in ("highs", "gurobi", "brute"):
         program = Program(slots(4))
         answers = program.solve_all(objectives, solver=solver)
@@ -188,22 +187,40 @@ def test_ctrl_c_gets_through_a_solver_that_is_given_the_program() -> None:
 
 
 def test_a_look_at_the_solver_costs_few_of_many_problems(monkeypatch: pytest.MonkeyPatch) -> None:
-    program, asked = Program(slots(4)), []
+    program, asked, now = Program(slots(4)), [], [0.0]
     native = program._solving.native("highs")
-    solve = native.solve
+    solve, certify = native.solve, hasten.Certifier.__call__
 
     def counted(cost: np.ndarray, seconds: float) -> object:
+        now[0] += 0.02
         asked.append(cost)
-        return solve(cost, seconds)
+        return solve(cost, 9.0)
+
+    def timed(self: hasten.Certifier, problems: hasten.Batch, *args: object, **more: object) -> object:
+        now[0] += 0.004 * len(problems)
+        return certify(self, problems, *args, **more)
 
     monkeypatch.setattr(native, "solve", counted)
-    monkeypatch.setattr("hasten.speedup.thrift.MOST", 64)
-    proved = Budget.proved
-    monkeypatch.setattr(Budget, "proved", lambda self, seconds, n, n_proved: proved(self, n * 0.002, n, n_proved))
-    monkeypatch.setattr("hasten.programs.solving.time.process_time", itertools.count(step=0.004).__next__)
+    monkeypatch.setattr(hasten.Certifier, "__call__", timed)
+    monkeypatch.setattr("hasten.programs.solving.clock_for", lambda solver: lambda: now[0])
     answers = program.solve_all(np.random.default_rng(0).normal(size=(3000, 12)))
     assert answers.optimal.all()
-    assert 2 <= len(asked) <= 2 + 3000 // AGAIN
+    assert 2 <= len(asked) <= 12
+    assert now[0] < 1.02 * 3000 * 0.004 + 0.1
+
+
+def test_a_solver_that_refuses_a_program_is_not_asked_where_proofs_are_there(monkeypatch: pytest.MonkeyPatch) -> None:
+    program = Program(slots(4))
+    native = program._solving.native("gurobi")
+
+    def refuse(cost: np.ndarray, seconds: float) -> object:
+        raise hasten.SolverError("Gurobi is too small for this.")
+
+    monkeypatch.setattr(native, "solve", refuse)
+    program._solving.way("gurobi", program.structure).efforts.compared = True  # as if a proof had failed before
+    for c in np.random.default_rng(0).normal(size=(9, 12)):
+        assert program.solve(objective=c, solver="gurobi").proved
+    assert program.solve_all(np.random.default_rng(0).normal(size=(9, 12)), solver="gurobi").proved.all()
 
 
 def test_an_answer_that_the_file_rules_out_is_no_proof_when_time_ran_out() -> None:

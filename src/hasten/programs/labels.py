@@ -40,6 +40,16 @@ class Space:
         return np.arange(self.n_variables).repeat(sizes_of(self.first))
 
     @cached_property
+    def _starts(self) -> IntArray:
+        """(V,) the first label of each variable."""
+        return self.first[:-1]
+
+    @cached_property
+    def _blank(self) -> FloatArray:
+        """(n + 1,) the columns that no label sets; a place more, for labels that set no column."""
+        return np.append(self.fixed, 0.0)
+
+    @cached_property
     def _place(self) -> IntArray:
         """(L,) which label of its variable each is."""
         return np.arange(len(self.column)) - self.first[self.variable]
@@ -54,8 +64,8 @@ class Space:
 
     def values(self, labels: IntArray) -> FloatArray:
         """Returns the value of each column, given the label of each variable."""
-        chosen = self.first[:-1] + labels
-        x = np.append(self.fixed, 0.0)  # a place more, for labels that set no column
+        chosen = self._starts + labels
+        x = self._blank.copy()
         x[self.column[chosen]] = self.value[chosen]
         return x[:-1]
 

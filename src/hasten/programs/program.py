@@ -21,11 +21,14 @@ from hasten.programs.costs import CostMap
 from hasten.programs.describe import describe
 from hasten.programs.kinds import Kinds
 from hasten.programs.libraries import state
-from hasten.programs.native import NATIVE, Said, highs_is_elsewhere
+from hasten.programs.native import NATIVE, Said
 from hasten.programs.recognise import Recognised, recognise
 from hasten.programs.solving import Solving
 from hasten.programs.statement import Statement
 from hasten.solvers import Progress, Solver, check_solver
+from hasten.solvers.failures import OnError
+from hasten.speedup.black_box import prove_or_solve
+from hasten.speedup.pacing import Pace
 from hasten.support.arrays import FloatArray, all_finite, floats
 from hasten.support.checks import check_limit
 
@@ -171,18 +174,15 @@ class Program:
         c, seconds = self._objective(objective), math.inf if time_limit is None else time_limit
         if isinstance(self._recognised, str):
             return self._solve_as_given(c, solver, seconds)
-        structure = self.structure
-        if isinstance(solver, str) and self._solving.takes_as_given(solver):
-            _, budget, now = self._solving.direct(solver, structure)
-            if not budget.proves():
-                native, started = self._solving.native(solver), now()
-                said = native.solve(self._sign * c, seconds)
-                budget.solved(now() - started)
+        structure, costs = self.structure, c if self._sign > 0 else -c
+        way = self._solving.way(solver, structure)
+        if way.as_given and not way.efforts.proves():
+            said = self._solving.alone(way, costs, seconds)
+            if said is not None:
                 return self._said(c, said)
-        asked, space = self._available(solver), self.recognised.space
-        cost = self._map.one(c, self._sign, 0.0)  # the constant would blur the proof
-        thrift = self._solving.thrift(asked, (self._sign * c)[None], space)
-        found = thrift.one(Problem(structure, cost, None, structure.graph.table, 0), seconds)
+        space, cost = self.recognised.space, self._map.one(c, self._sign, 0.0)  # the constant would blur the proof
+        problem = Problem(structure, cost, None, structure.graph.table, 0)
+        found = self._solving.prove(way, problem, costs[None], space, seconds)
         x = None if found.values is None else space.values(found.values)
         bound = found.bound + self._sign * self.statement.constant
         return self._answer(c, found.status, x, bound, found.proved, found.status.value, found.reason)
@@ -200,13 +200,19 @@ class Program:
         `time_limit` is for each of them. `progress` is told how many are done, of how many.
         """
         self._check(solver, time_limit)
-        matrix, seconds = self._matrix(objectives), math.inf if time_limit is None else time_limit
+        matrix = self._matrix(objectives)
         if isinstance(self._recognised, str) or math.isfinite(self.statement.cutoff):
             answers = [self.solve(objective=c, solver=solver, time_limit=time_limit) for c in matrix]
             return Answers.of(self.statement, answers)
-        batch, asked = self.structure.batch(self._map.many(matrix, self._sign, 0.0)), self._available(solver)
-        thrift = self._solving.thrift(asked, self._sign * matrix, self.recognised.space)
-        found = thrift.many(batch, seconds, progress)
+        batch, way = (
+            self.structure.batch(self._map.many(matrix, self._sign, 0.0)),
+            self._solving.way(solver, self.structure),
+        )
+        asked = self._solving.solver_for(way, self._sign * matrix, self.recognised.space)
+        pace = Pace(self.structure, asked, time_limit is not None, way.clock)
+        found, _ = prove_or_solve(
+            batch, lambda: asked, time_limit=time_limit, progress=progress, on_error=OnError.RAISE, pace=pace
+        )
         x = self.values(found)
         value = self.statement.values_of(x, matrix)
         bound = self._sign * found.bound + self.statement.constant
@@ -247,11 +253,6 @@ class Program:
             check_solver(solver)
             if isinstance(solver, str):
                 self._checked.add(solver)
-
-    def _available(self, solver: str | Solver) -> str | Solver:
-        """Returns the solver to ask: where HiGHS cannot be loaded, nor given the program as it is, CP-SAT instead."""
-        missing = solver == "highs" and highs_is_elsewhere() and not self._solving.takes_as_given(solver)
-        return "cpsat" if missing else solver
 
     def _solve_as_given(self, c: FloatArray, solver: str | Solver, seconds: float) -> Answer:
         if not isinstance(solver, str) or solver not in NATIVE:

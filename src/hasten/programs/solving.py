@@ -1,7 +1,7 @@
 """How the answers to a program come about: proved where that pays, the solver's elsewhere.
 
 The solver is given the program as it was stated, where it takes one, and what was recognised elsewhere. Whatever it
-says is checked against both. Which way pays, the budget of the structure says (`hasten.speedup.thrift`).
+says is checked against both. Which way pays is learned (`hasten.speedup.efforts`).
 """
 
 from __future__ import annotations
@@ -11,19 +11,22 @@ import time
 from collections.abc import Callable
 from typing import NamedTuple
 
-from hasten.errors import ProgramError, SolverWrong
+from hasten.errors import HastenError, ProgramError, SolverWrong
 from hasten.model.problem import Problem
 from hasten.model.solution import Solution, Source, Status
 from hasten.model.structure import Structure
 from hasten.programs.labels import Space
-from hasten.programs.native import NATIVE, Native, highs_is_elsewhere, make_native
+from hasten.programs.native import NATIVE, Native, Said, highs_is_elsewhere, make_native
 from hasten.programs.statement import Statement
+from hasten.proof.certifier import Certifier
 from hasten.solvers import Solver, make_solver
 from hasten.solvers.base import answer
-from hasten.speedup.budget import ACCOUNTS, Budget
-from hasten.speedup.thrift import Thrift
+from hasten.solvers.failures import OnError
+from hasten.speedup.black_box import prove_one, prove_or_solve_one, solve_one
+from hasten.speedup.efforts import KNOWN, Efforts
 from hasten.support.arrays import FloatArray, IntArray
 
+WITHOUT_LIMIT = Certifier()
 _SHARED: dict[str, Solver] = {}  # by name, for all programs: some take long to load, and "auto" learns from all of them
 
 
@@ -33,11 +36,13 @@ def clock_for(solver: str | Solver) -> Callable[[], float]:
     return time.process_time if here else time.perf_counter
 
 
-class Direct(NamedTuple):
-    """What says whether the solver is asked at once about a structure's program."""
+class Way(NamedTuple):
+    """What a solver is to a program: who is asked, by its name, and what proofs before it are worth, by a clock."""
 
+    asked: str | Solver
+    as_given: bool  # whether it is given the program as it is
     structure: Structure
-    budget: Budget
+    efforts: Efforts
     clock: Callable[[], float]
 
 
@@ -47,7 +52,7 @@ class Solving:
     def __init__(self, statement: Statement) -> None:
         self.statement = statement
         self._natives: dict[str, Native] = {}
-        self._direct: dict[str, Direct] = {}
+        self._ways: dict[str, Way] = {}
 
     def native(self, solver: str) -> Native:
         """Returns the program as a solver holds it."""
@@ -55,31 +60,60 @@ class Solving:
             self._natives[solver] = make_native(self.statement, solver)
         return self._natives[solver]
 
-    def thrift(self, solver: str | Solver, costs: FloatArray, space: Space) -> Thrift:
-        """Returns what answers problems; problem number `id` has the row `costs[id]` for its columns."""
-        return Thrift(self._solver_for(costs, space, solver), clock_for(solver))
-
-    def direct(self, solver: str, structure: Structure) -> Direct:
-        """Returns the short way to a solver that takes the program as it is."""
-        way = self._direct.get(solver)
+    def way(self, solver: str | Solver, structure: Structure) -> Way:
+        """Returns what a solver is to what was recognised; one with a name is remembered."""
+        way = self._ways.get(solver) if isinstance(solver, str) else None
         if way is None or way.structure is not structure:
-            budget = ACCOUNTS.of(structure.compiled, solver)
-            way = self._direct[solver] = Direct(structure, budget, clock_for(solver))
+            as_given = self.takes_as_given(solver)
+            # where HiGHS cannot be loaded, nor given the program as it is, CP-SAT is asked instead
+            asked = "cpsat" if solver == "highs" and not as_given and highs_is_elsewhere() else solver
+            name = asked if isinstance(asked, str) else make_solver(asked).name
+            way = Way(asked, as_given, structure, KNOWN.of(structure.compiled, name), clock_for(asked))
+            if isinstance(solver, str):
+                self._ways[solver] = way
         return way
+
+    def solver_for(self, way: Way, costs: FloatArray, space: Space) -> Solver:
+        """Returns a solver for problems; problem number `id` has the row `costs[id]` for its columns."""
+        if way.as_given:
+            return _AsGiven(self, costs, space, str(way.asked))
+        if not isinstance(way.asked, str):
+            return make_solver(way.asked)
+        if way.asked not in _SHARED:
+            _SHARED[way.asked] = make_solver(way.asked)
+        return _SHARED[way.asked]
 
     def takes_as_given(self, solver: str | Solver) -> bool:
         """Whether a solver can be given the program as it is."""
         plain = not self.statement.tables and not len(self.statement.products.left)
         return isinstance(solver, str) and solver in NATIVE and plain
 
-    def _solver_for(self, costs: FloatArray, space: Space, solver: str | Solver) -> Solver:
-        if isinstance(solver, str) and self.takes_as_given(solver):
-            return _AsGiven(self, costs, space, solver)
-        if not isinstance(solver, str):
-            return make_solver(solver)
-        if solver not in _SHARED:
-            _SHARED[solver] = make_solver(solver)
-        return _SHARED[solver]
+    def alone(self, way: Way, costs: FloatArray, seconds: float) -> Said | None:
+        """Asks a solver at once about the program as it is; None where it failed, or took longer than proofs do."""
+        efforts, native = way.efforts, self.native(str(way.asked))
+        patience, began = efforts.patience if seconds == math.inf else math.inf, way.clock()
+        try:
+            said = native.solve(costs, min(seconds, patience))
+        except HastenError:
+            said = Said(Status.FAILED)
+        if said.status is Status.FAILED:
+            efforts.whole.disqualify()
+            return None
+        efforts.answered(False, way.clock() - began)
+        return said if said.status.optimal or patience == math.inf else None
+
+    def prove(self, way: Way, problem: Problem, costs: FloatArray, space: Space, seconds: float) -> Solution:
+        """Proves a problem in half of some seconds, or asks the solver in the rest."""
+        deadline = time.monotonic() + seconds
+        certify = WITHOUT_LIMIT if seconds == math.inf else Certifier(time_limit=seconds / 2)
+
+        def ask(found: Solution, patience: float, alone: bool) -> Solution:
+            asked, limits = self.solver_for(way, costs, space), (min(patience, deadline - time.monotonic()), math.inf)
+            on_error = OnError.KEEP if alone else OnError.RAISE
+            return solve_one(found, lambda: asked, on_error, limits, not alone, way.clock)[0]
+
+        run = prove_one if way.as_given else prove_or_solve_one
+        return run(problem, certify, ask, way.efforts, way.clock)
 
 
 class _AsGiven:

@@ -93,7 +93,7 @@ class Statement:
         """Returns the objective of some values, in the model's own sense, the constant included."""
         c = self.objective if objective is None else objective
         value = float(c @ x) + self.constant
-        if len(self.products.left):
+        if self.products.left.size:
             value += self.products.value(x)
         sign = -1.0 if self.maximize else 1.0
         for table in self.tables:

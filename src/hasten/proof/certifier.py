@@ -29,7 +29,7 @@ from hasten.kernels.proof.tallied import count_some
 from hasten.kernels.proof.thinned import eliminate_thin
 from hasten.kernels.watching import Opener, compiled, uncompiled
 from hasten.model.batch import ONLY, Batch, arrays_of, as_batch
-from hasten.model.elimination import reduce
+from hasten.model.elimination import Reduction, reduce
 from hasten.model.problem import Problem
 from hasten.model.relaxing import whole_plan
 from hasten.model.solution import SOURCES, STATUSES, Solution, Solutions, Source
@@ -270,7 +270,7 @@ class Certifier:
                 arrays = without_others(arrays, [structure.compiled], ONLY, fixing)
                 thin = thinning(structure.compiled) if self.max_join is None else None
                 effort = worth(self._effort, reduction, thin)
-                seconds = reduction.size * _seconds(effort)
+                seconds = _seconds(effort, reduction)
                 if clock is None and (seconds <= LONG or opened is not compiled):  # the short way
                     opened(certify_some)(arrays, reduction.addresses, messages, effort, ONLY, proofs, UNWATCHED)
                 else:
@@ -324,7 +324,7 @@ class Certifier:
             arrays = without_others(batch.arrays, shapes, left, fixing)
             thin = [thinning(batch.structures[s].compiled) if self.max_join is None else None for s in used]
             efforts = [worth(effort, reduction, plan) for reduction, plan in zip(reductions, thin, strict=True)]
-            sizes = np.array([each.size for each in reductions])
+            lasts = np.array([_seconds(each, reduction) for each, reduction in zip(efforts, reductions, strict=True)])
             for each in dict.fromkeys(efforts):
                 chosen = np.flatnonzero(np.array([other == each for other in efforts])[places])
 
@@ -332,7 +332,7 @@ class Certifier:
                     some = chosen[begin_at:end_at]
                     certify_some(arrays, reduced[some], messages, each, left[some], proofs, clock.watch())
 
-                seconds = float(sizes[places[chosen]].sum()) * _seconds(each)
+                seconds = float(lasts[places[chosen]].sum())
                 if chosen.size:
                     clock.run(partial(in_parallel, certify, chosen.size, n_jobs), seconds)
             take_loss(proofs, left, fixing)
@@ -372,9 +372,13 @@ def _effort_of(max_sweeps: int, max_nodes: int | None) -> Effort:
     return Effort(FIRST_SWEEPS, ROW_SWEEPS, max_sweeps, *nodes, NODE_SWEEPS, DIVE_NODES)
 
 
-def _seconds(effort: Effort) -> float:
-    """Returns how long a problem may take at most, for each unit of its size (`Reduction.size`)."""
-    return SPEED * (effort.max_sweeps + effort.max_nodes)
+def _seconds(effort: Effort, reduction: Reduction) -> float:
+    """Returns how long a problem may take at most; where rows are left, nodes are limited by what they go through."""
+    nodes, graph = effort.max_nodes, reduction.graph
+    if graph.row_low.size:  # as `nodes_with_rows` counts them
+        work = 1 + reduction.n_labels + graph.cell_row.size
+        nodes = min(nodes, max(effort.row_nodes, effort.row_work // work))
+    return SPEED * reduction.size * (effort.max_sweeps + nodes)
 
 
 def n_loaded() -> int:

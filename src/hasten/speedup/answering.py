@@ -17,19 +17,18 @@ from hasten.model.batch import Batch
 from hasten.model.problem import Problem
 from hasten.model.solution import Solution, Solutions, Status, same_labels
 from hasten.proof.certifier import Certifier
-from hasten.solvers import Progress, Solver, solve_all
+from hasten.solvers import Progress, Solver, is_ours, solve_all
 from hasten.solvers.auto import AutoSolver
 from hasten.solvers.failures import OnError, warn_of_failures
 from hasten.speedup.agreeing import OnDisagreement, compare
 from hasten.speedup.audit import Counters
-from hasten.speedup.black_box import prove_or_solve, solve_one, try_further, unknown
-from hasten.speedup.budget import ACCOUNTS
+from hasten.speedup.black_box import prove_or_solve, prove_or_solve_one, solve_one
 from hasten.speedup.calibration import disagreeing
 from hasten.speedup.choosing import Choice, Ways, answer, choose, doubted
-from hasten.speedup.efforts import Effort
+from hasten.speedup.efforts import KNOWN
 from hasten.speedup.lifetime import learn_more
 from hasten.speedup.mode import Mode
-from hasten.speedup.pacing import account
+from hasten.speedup.pacing import Pace
 from hasten.speedup.settings import Settings
 from hasten.support.arrays import BoolArray, IntArray
 from hasten.support.progress import show_progress
@@ -116,37 +115,28 @@ class Answering(Settings):
         certifier, asked = self._certifier, self._asked
         if certifier is None or certifier.max_nodes != self.max_nodes:
             certifier = self._certifier = Certifier(max_nodes=self.max_nodes)
-        budget = None if asked is None or self.max_nodes is not None else account(problem.structure, asked)
-        effort = Effort.PROOF if budget is None else budget.efforts.choose()
-        began = time.perf_counter()
-        answer = certifier(problem) if effort else unknown(problem)
-        if answer.status.optimal:
-            with self._lock:
-                self._memory.count_one(answer)
+        if asked is not None and self.max_nodes is None and is_ours(asked):
+            efforts = KNOWN.of(problem.structure.compiled, asked.name)
+            answer = prove_or_solve_one(problem, certifier, self._solve_one, efforts)
         else:
-            if effort and budget is not None:
-                budget.failed(time.perf_counter() - began)
-            if effort is Effort.FURTHER and budget is not None:
-                answer = try_further(answer, budget)
-            answer = self._solve_one(answer)
-            if budget is None and self.max_nodes is None and self._asked is not None:
-                ACCOUNTS.of(problem.structure.compiled, self._asked.name).efforts.failed()
-        if budget is not None and budget.efforts.n_problems:
-            budget.efforts.took(effort, time.perf_counter() - began)
-        return answer
-
-    def _solve_one(self, found: Solution) -> Solution:
-        """Asks the solver about one problem, unless that is answered, and counts it."""
-        answer, called = found, False
-        if not found.status.optimal:
-            answer, called = solve_one(found, self._solver, OnError(self.on_error))
+            answer = certifier(problem)
+            if not answer.status.optimal:
+                answer = self._solve_one(answer, math.inf, False)
         if answer.status is Status.FAILED:
-            warn_of_failures(Solutions.of(answer.problem.batch, [answer]))
-        self._count_asked()
+            warn_of_failures(Solutions.of(problem.batch, [answer]))
         with self._lock:
             self._memory.count_one(answer)
+            if not answer.proved:
+                self._memory.note()
+        return answer
+
+    def _solve_one(self, found: Solution, seconds: float, alone: bool) -> Solution:
+        """Asks the solver about one problem, for so many seconds, and counts that; `alone`: nothing else was tried."""
+        on_error, harder = OnError.KEEP if alone else OnError(self.on_error), not alone and self.max_nodes is None
+        answer, called = solve_one(found, self._solver, on_error, (seconds, math.inf), harder)
+        self._count_asked()
+        with self._lock:
             self._memory.count(Counters(solver_calls=int(called)))
-            self._memory.note()
         return answer
 
     @property
@@ -190,18 +180,26 @@ class Answering(Settings):
         if not self._proves:
             limits = {"time_limit": self.time_limit, "call_limit": self.call_limit}
             return solve_all(self._solver(), batch, progress, on_error, **limits), len(batch)
+        found = self._start(batch)
         return prove_or_solve(
             batch,
             self._solver,
-            found=self._start(batch),
+            found=found,
             max_nodes=self.max_nodes,
             time_limit=self.time_limit,
             call_limit=self.call_limit,
             n_jobs=self.n_jobs,
             progress=progress,
             on_error=on_error,
-            asked=self._asked,
+            pace=self._pace(batch) if found is None else None,
         )
+
+    def _pace(self, batch: Batch) -> Pace | None:
+        """Returns what decides whether to prove: for one structure, where how far is not set, with a solver of ours."""
+        asked = self._asked
+        if self.max_nodes is not None or len(batch.structures) != 1 or not (asked is None or is_ours(asked)):
+            return None
+        return Pace(batch.structures[0], asked, self.time_limit is not None)
 
     def _start(self, batch: Batch) -> Solutions | None:
         """Returns what a proof starts from: what was searched, or else the best past answers, if that is wanted."""

@@ -7,8 +7,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import replace
 
 import numpy as np
@@ -18,12 +17,10 @@ from hasten.kernels.tolerance import TOLERANCE
 from hasten.model.batch import Batch
 from hasten.model.problem import Problem
 from hasten.model.solution import Solution, Solutions, Source, Status
-from hasten.proof.certifier import ROW_NODES, Certifier
-from hasten.proof.thinning import MAX_NODES
+from hasten.proof.certifier import Certifier
 from hasten.solvers import Progress, Solver, UserSolver, solve_within
 from hasten.solvers.failures import OnError, failed
-from hasten.speedup.budget import ACCOUNTS, Budget
-from hasten.speedup.efforts import Effort
+from hasten.speedup.efforts import KNOWN, Efforts
 from hasten.speedup.pacing import Pace
 
 CHUNK = 4096  # problems between two reports of progress
@@ -44,14 +41,14 @@ def prove_or_solve(
     n_jobs: int = 1,
     progress: Progress | None = None,
     on_error: OnError = OnError.KEEP,
-    asked: Solver | None = None,
+    pace: Pace | None = None,
 ) -> tuple[Solutions, int]:
     """Returns optimal answers, and how often that took the solver.
 
-    `solver` makes the solver, or returns the one that was made; it is called only if one is needed; `asked` is that one
-    if it was made before. `found` is where to start from, if something was searched already. `max_nodes` is how far to
-    branch before the solver is asked; None is as far as pays, and for a batch of one structure also whether to prove at
-    all (`hasten.speedup.budget`).
+    `solver` makes the solver, or returns the one that was made; it is called only if one is needed. `found` is where to
+    start from, if something was searched already. `max_nodes` is how far to branch before the solver is asked; None is
+    as far as pays (`hasten.speedup.efforts`). `pace` decides whether to prove at all, for a batch of one structure with
+    nothing found; without one, all problems are proved first.
     A problem may take `time_limit` seconds: half to prove it, half to solve it. All of them together may take
     `call_limit`. `progress` is told how many problems are done, of how many. Where the solver fails, what is known of
     the problem is kept, with the status `FAILED` and a reason, unless `on_error` says to raise the error.
@@ -64,8 +61,8 @@ def prove_or_solve(
         return Certifier(max_nodes=max_nodes, time_limit=half, call_limit=left)(some, found, n_jobs=n_jobs)
 
     limits = math.inf if half is None else half, deadline
-    thrifty = max_nodes is None and found is None and len(batch.structures) == 1
-    pace = Pace(batch.structures[0] if thrifty else None, asked, len(batch) if progress is None else CHUNK)
+    clock = time.perf_counter if pace is None else pace.clock
+    most = len(batch) if progress is None else CHUNK
     parts, calls, start = list[Solutions](), 0, 0
 
     def tell(done: int, of: int) -> None:
@@ -75,22 +72,67 @@ def prove_or_solve(
     if not len(batch):
         return certify(batch, found), 0
     while start < len(batch):
-        effort, n = pace.step(len(batch) - start)
+        left = min(most, len(batch) - start)
+        proves, n = (True, left) if pace is None else pace.step(left)
         part = batch if n == len(batch) else batch.select(range(start, start + n))
         some = found if found is None or n == len(batch) else found.select(range(start, start + n))
         tell(0, n)
-        pace.begin()
-        answers = certify(part, some) if effort else Solutions.of(part, [unknown(part[p]) for p in range(n)])
-        if effort is Effort.FURTHER and pace.budget is not None:
-            answers = further(answers, pace.budget, limits)
-        harder = max_nodes is None and pace.budget is None
-        answers, more = solve_open(answers, solver, tell if progress else None, on_error, limits, harder)
-        pace.end(effort, n, solver if more else None)
-        parts.append(answers)
+        answers, within = certify(part, some) if proves else nothing_known(part), limits
+        if pace is not None and not proves:
+            within = min(limits[0], pace.patience), deadline
+        n_open, errors = int(n - answers.optimal.sum()), on_error if proves else OnError.KEEP
+        if pace is not None and proves:
+            pace.proved(n)
+        harder, show = max_nodes is None and proves, tell if progress else None
+        answers, more = solve_open(answers, solver, show, errors, within, harder, clock)
         calls += more
+        if pace is not None and not pace.end(answers, proves, n_open, solver if more else None):
+            continue
+        parts.append(answers)
         tell(n, n)
         start += n
     return parts[0] if len(parts) == 1 else Solutions.joined(batch, parts), calls
+
+
+def prove_or_solve_one(
+    problem: Problem,
+    certify: Callable[[Problem], Solution],
+    ask: Callable[[Solution, float, bool], Solution],
+    efforts: Efforts,
+    clock: Callable[[], float] = time.perf_counter,
+) -> Solution:
+    """Returns the answer to one problem, without what only batches need: proved if that pays, else the solver's.
+
+    `ask` asks the solver about what is known, for so many seconds, and is told whether nothing was tried before.
+    """
+    if not efforts.proves():
+        patience, began = efforts.patience, clock()
+        answer = ask(unknown(problem), patience, True)
+        efforts.answered(False, clock() - began)
+        if answer.status is Status.FAILED:
+            efforts.whole.disqualify()
+        elif answer.status.optimal or patience == math.inf:
+            return answer
+    return prove_one(problem, certify, ask, efforts, clock)
+
+
+def prove_one(
+    problem: Problem,
+    certify: Callable[[Problem], Solution],
+    ask: Callable[[Solution, float, bool], Solution],
+    efforts: Efforts,
+    clock: Callable[[], float] = time.perf_counter,
+) -> Solution:
+    """Returns the answer to one problem: proved, or the solver's where that fails."""
+    if not efforts.compared:
+        clock = time.perf_counter  # other clocks take as long as some proofs
+    began = clock()
+    answer, n_open = certify(problem), 0
+    if not answer.status.optimal:
+        efforts.proof_seconds, n_open = clock() - began, 1
+        answer = ask(answer, math.inf, False)
+    efforts.answered(True, clock() - began, 1, n_open)
+    return answer
 
 
 def solve_open(
@@ -105,7 +147,7 @@ def solve_open(
     """Asks the solver about the answers that are not optimal; returns all answers, and how many it was asked about.
 
     `limits` are the seconds that it has for each, and the time (of `time.monotonic`) when it must be done with all.
-    `harder` is whether to try to prove them for as long as the solver takes, where that pays, by a `clock`.
+    `harder` is whether to branch further before that where it pays, by a `clock`.
     """
     left = np.flatnonzero(~answers.optimal)
     if not left.size:
@@ -132,55 +174,38 @@ def solve_one(
     seconds = min(limits[0], limits[1] - time.monotonic())
     if seconds <= 0:
         return out_of_time(found), False
-    asked = solver()
-    budget = ACCOUNTS.of(found.problem.structure.compiled, asked.name)
-    if harder and (n_nodes := budget.n_nodes()):
-        found = try_harder(found, n_nodes, seconds, budget, clock)
+    asked, started = solver(), clock()
+    efforts = KNOWN.of(found.problem.structure.compiled, asked.name)
+    n_nodes = efforts.n_further(len(found.problem.graph.row_low) > 0) if harder else 0
+    if n_nodes:
+        found = branch_further(found, n_nodes, seconds, efforts, clock)
         seconds = min(limits[0], limits[1] - time.monotonic())
-        if found.status.optimal or seconds <= 0:
-            return found if found.status.optimal else out_of_time(found), False
+    called = not found.status.optimal and seconds > 0
     try:
-        with timed(budget.solved, clock):
-            return better(found, asked, seconds), True
+        answer = better(found, asked, seconds) if called else found if found.status.optimal else out_of_time(found)
     except Exception as error:
         if on_error is OnError.RAISE or (isinstance(error, SolverDisagrees) and isinstance(asked, UserSolver)):
             raise
         return failed(found.problem, error, found), True
+    if harder:
+        efforts.rest.took(n_nodes > 0, clock() - started)
+    return answer, called
 
 
-def further(answers: Solutions, budget: Budget, limits: tuple[float, float] = (math.inf, math.inf)) -> Solutions:
-    """Branches further where proofs failed, for up to half as long as the solver takes."""
-    left = np.flatnonzero(~answers.optimal)
-    tried = [try_further(answers[p], budget, min(limits[0], limits[1] - time.monotonic())) for p in left.tolist()]
-    return answers.replace(left, Solutions.of(answers.batch.select(left), tried)) if tried else answers
-
-
-def try_further(found: Solution, budget: Budget, seconds: float = math.inf) -> Solution:
-    """Branches further on one problem, unless the solver is too fast for that."""
-    n_nodes = budget.n_further(4 * ROW_NODES if len(found.problem.graph.row_low) else MAX_NODES)
-    if not n_nodes:
-        budget.efforts.rules_out(Effort.FURTHER)
-    return try_harder(found, n_nodes, seconds, budget) if n_nodes and seconds > 0 else found
-
-
-def try_harder(
-    found: Solution, n_nodes: int, seconds: float, budget: Budget, clock: Callable[[], float] = time.perf_counter
+def branch_further(
+    found: Solution, n_nodes: int, seconds: float, efforts: Efforts, clock: Callable[[], float] = time.perf_counter
 ) -> Solution:
-    """Returns the answer that branching further gives; what that took goes into the budget."""
+    """Returns the answer that so many nodes give, and takes note of what they took."""
     certify = Certifier(max_nodes=n_nodes, time_limit=None if seconds == math.inf else seconds)
     started = clock()
     report = certify.report(found.problem, Solutions.of(found.problem.batch, [found]))
-    answer = report.solutions.only(found.problem)
-    budget.tried(clock() - started, int(report.n_nodes[0]), answer.status.optimal)
-    return answer
+    efforts.branched(clock() - started, int(report.n_nodes[0]))
+    return report.solutions.only(found.problem)
 
 
-@contextmanager
-def timed(tell: Callable[[float], None], clock: Callable[[], float]) -> Iterator[None]:
-    """Tells how many seconds something took that did not fail."""
-    started = clock()
-    yield
-    tell(clock() - started)
+def nothing_known(batch: Batch) -> Solutions:
+    """Returns what is known of some problems before anything was tried."""
+    return Solutions.of(batch, [unknown(batch[p]) for p in range(len(batch))])
 
 
 def unknown(problem: Problem) -> Solution:

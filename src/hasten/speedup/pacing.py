@@ -1,76 +1,82 @@
-"""How many problems to prove at a time, before the solver has answered those that could not be.
+"""How many problems to answer at a time, by a proof first or by the solver at once.
 
 A batch of one structure may be one on which proofs never succeed. So it is answered a few problems at a time until it
-is known what pays (`hasten.speedup.efforts`). Where proofs take microseconds, or have never failed, all problems are
+is known what pays (`hasten.speedup.efforts`). Where proofs have not failed yet, or are clearly faster, all problems are
 proved together.
 """
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable
 
+from hasten.model.solution import Solutions, Status
 from hasten.model.structure import Structure
-from hasten.proof.certifier import n_loaded
-from hasten.solvers import Solver, is_ours
-from hasten.speedup.budget import ACCOUNTS, Budget
-from hasten.speedup.efforts import Effort
+from hasten.solvers import Solver
+from hasten.speedup.efforts import CLEARLY, KNOWN
 
-FIRST = 4  # problems that are answered at a time as long as it is not known what pays
-SWIFT = 5e-5  # seconds: where an answer takes less, proofs are tried in any case
-
-
-def account(structure: Structure, asked: Solver | None) -> Budget | None:
-    """Returns the budget of a structure with a solver, or with none yet; a solver of the user's own has no budget."""
-    if asked is None:
-        return ACCOUNTS.of(structure.compiled, "")
-    return ACCOUNTS.of(structure.compiled, asked.name) if is_ours(asked) else None
+FIRST = 4  # problems that are answered at a time, as long as it is not known what pays
+GROWTH = 8  # how many times as many as have been proved before, or at a time
 
 
 class Pace:
-    """How many problems of one structure to answer at a time, and with what effort; without one, all of them."""
+    """How the problems of one structure are answered, and how long that takes, by a clock.
 
-    def __init__(self, structure: Structure | None, asked: Solver | None, most: int) -> None:
-        self.budget = None if structure is None else account(structure, asked)
-        self._structure, self._most, self._size = structure, most, FIRST
-        self._began, self._loaded = 0.0, 0
-        self._sure = self.budget is None or _surely(self.budget)
+    `asked` is the solver, or None if it was not made yet: as long as proofs succeed, it is not. `limited` is whether a
+    problem has limited time, which no second try may exceed.
+    """
 
-    def step(self, left: int) -> tuple[Effort, int]:
-        """Returns the effort for the problems that come next, and how many of them to answer."""
-        if self.budget is None or self._sure:
-            return Effort.PROOF, min(self._most, left)
-        return self.budget.efforts.choose(), min(self._size, self._most, left)
+    def __init__(
+        self,
+        structure: Structure,
+        asked: Solver | None,
+        limited: bool = False,
+        clock: Callable[[], float] = time.perf_counter,
+    ) -> None:
+        self._compiled, self.clock, self._size, self._began = structure.compiled, clock, FIRST, 0.0
+        self._known, self._limited, self._must_prove = asked is not None, limited, False
+        self.efforts = KNOWN.of(self._compiled, "" if asked is None else asked.name)
 
-    def begin(self) -> None:
-        """Takes the time, unless it is known what pays."""
-        if not self._sure:
-            self._began, self._loaded = time.perf_counter(), n_loaded()
+    def step(self, left: int) -> tuple[bool, int]:
+        """Returns whether to prove the problems that come next, and how many of them to answer."""
+        efforts, self._began = self.efforts, self.clock()
+        must, self._must_prove = self._must_prove, False
+        proves, gain = must or efforts.proves(), efforts.whole.gain
+        if proves and not efforts.compared:
+            return True, min(max(FIRST, GROWTH * efforts.n_proofs), left)
+        if must or not gain or proves != (gain >= 1.0):  # to see what the other way takes
+            return proves, 1
+        if proves and gain >= CLEARLY:
+            return True, left
+        n, self._size = self._size, self._size * GROWTH if proves else FIRST
+        return proves, min(n, left)
 
-    def end(self, effort: Effort, n: int, solver: Callable[[], Solver] | None) -> None:
-        """Takes note of what some problems took; `solver` is who was asked about those that were not proved."""
-        if self.budget is None or self._structure is None or not n:
-            return
-        if self._sure:
-            if solver is not None and (budget := account(self._structure, solver())) is not None:
-                budget.efforts.failed()
-            return
-        seconds, first = time.perf_counter() - self._began, False
-        if solver is not None:
-            before, self.budget = self.budget, account(self._structure, solver())
-            first = before is not self.budget  # it was loaded for these problems
-        if self.budget is None or self._loaded != n_loaded():
-            return
-        if effort is Effort.PROOF and solver is None:
-            self.budget.proof_seconds = seconds / n
-            self._size *= 8
-        if first:
-            self.budget.efforts.failed()
-        elif self.budget.efforts.n_problems or solver is not None:
-            self.budget.efforts.took(effort, seconds, n)
+    @property
+    def patience(self) -> float:
+        """How many seconds the solver has for a problem that was not proved first."""
+        return math.inf if self._limited else self.efforts.patience
 
+    def proved(self, n: int) -> None:
+        """Takes the time of `n` proofs."""
+        self.efforts.proof_seconds = (self.clock() - self._began) / n
 
-def _surely(budget: Budget) -> bool:
-    """Whether proofs have been swift, or have never failed."""
-    tried = budget.proof_seconds > 0.0
-    return tried and (budget.proof_seconds < SWIFT or not budget.efforts.n_problems)
+    def end(self, answers: Solutions, proving: bool, n_open: int, solver: Callable[[], Solver] | None) -> bool:
+        """Takes note of some answers; returns whether they will do, or are to be proved after all.
+
+        `solver` was asked about those that proofs left open, or about none.
+        """
+        patience = self.patience
+        if self._known or not n_open:
+            self.efforts.answered(proving, self.clock() - self._began, len(answers), n_open)
+        elif solver is not None:  # it was loaded for these problems
+            self.efforts, self._known = KNOWN.of(self._compiled, solver().name), True
+            self.efforts.compared = True
+        if proving or answers.optimal.all():
+            return True
+        if answers.has(Status.FAILED).any():
+            self.efforts.whole.disqualify()
+        elif patience == math.inf:
+            return True
+        self._must_prove = True
+        return False
