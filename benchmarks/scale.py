@@ -39,7 +39,7 @@ from hasten import Batch, Certifier, Learner
 from hasten.learning.mixing import Lessons, Mixing, fit_shards
 from hasten.model.solution import Solutions
 from hasten.scale.run import Run, here, predict_shards
-from hasten.scale.stream import Answer, read_chunks
+from hasten.scale.stream import Answer, read_pieces
 from hasten.scale.text import TextWork
 from hasten.scale.work import Chunk
 from hasten.search.beam import BeamSearch
@@ -188,7 +188,7 @@ def memory(pid: int) -> float:
 def threads(args: argparse.Namespace) -> None:
     """Threads of one process on the same chunks: the interpreter's lock holds them back."""
     tagger = Tagger.load(args.model)
-    chunks = list(islice(read_chunks(args.text), 40))
+    chunks = list(islice(read_pieces(args.text), 40))
     Answer(TextWork(tagger))(chunks[0])
     for n in range(args.rounds):
         for jobs in (1, 2):

@@ -9,12 +9,13 @@ from typer.testing import CliRunner
 from hasten import cli
 from hasten.errors import CorpusError
 from hasten.scale.predicting import Reading, predict_stream
-from hasten.scale.stream import answer_stream, read_chunks
+from hasten.scale.stream import answer_stream, read_pieces
 from hasten.scale.text import TextWork
 from hasten.scale.work import CHUNK, Chunk
 from hasten.tasks.entity_relation.data.formats import write_jsonl
 from hasten.tasks.entity_relation.data.synthetic import generate
 from hasten.tasks.entity_relation.tagger import Tagger
+from hasten.tasks.text import blocks
 from hasten.tasks.text.lines import Faults
 
 
@@ -37,7 +38,8 @@ def text(tmp_path_factory):
     return path
 
 
-def test_the_output_is_the_same_to_the_byte_and_in_order(tagger, text, tmp_path):
+def test_the_output_is_the_same_to_the_byte_and_in_order(tagger, text, tmp_path, monkeypatch):
+    monkeypatch.setattr(blocks, "BLOCK", 40_000)  # so that there are many
     one, two = tmp_path / "one.jsonl", tmp_path / "two.jsonl"
     counts = [predict_stream(tagger, text, path, jobs=jobs) for jobs, path in ((1, one), (2, two))]
     assert one.read_bytes() == two.read_bytes()
@@ -49,15 +51,15 @@ def test_the_output_is_the_same_to_the_byte_and_in_order(tagger, text, tmp_path)
 
 
 def test_one_process_says_what_the_tagger_says(tagger, text):
-    lines = "".join(done.lines for done in answer_stream(TextWork(tagger), read_chunks(text)))
+    lines = "".join(done.lines for done in answer_stream(TextWork(tagger), read_pieces(text)))
     found = [json.loads(line) for line in lines.splitlines()]
-    said = list(tagger.label(chunk_sentences(text)))
+    said = list(tagger.label(sentences(text)))
     assert [(each["types"], each["proved"]) for each in found] == [(list(s.sentence.types), s.proved) for s in said]
 
 
-def chunk_sentences(path):
-    for chunk in read_chunks(path):
-        for number, line in zip(chunk.numbers, chunk.records, strict=True):
+def sentences(path):
+    for block in read_pieces(path):
+        for number, line in block.lines():
             yield TextWork.read(None, json.loads(line), str(number))
 
 
@@ -96,13 +98,15 @@ def test_what_is_bad_is_set_aside_with_its_line_and_the_rest_is_answered(tagger)
 
 def test_what_is_passed_over_is_counted_whoever_reads_it(tagger, text, tmp_path):
     bad = tmp_path / "bad.jsonl"
-    bad.write_text(text.read_text() + "\n[]\n{\n")
+    bad.write_bytes(text.read_bytes() + b"\n[]\n{\n\xff\n")
     line = 3 * CHUNK + 2  # after a blank one
     faults = Faults(skip=True)
     counts = predict_stream(tagger, bad, tmp_path / "out.jsonl", Reading(faults=faults))
     assert counts["problems"] == 3 * CHUNK
-    assert faults.n == 2
+    assert faults.n == 3
+    assert f"line {line + 2}: The line is not utf-8 text" in str(faults)
     assert f"bad.jsonl, line {line}: Expected a JSON object" in str(faults)
+    bad.write_bytes(text.read_bytes() + b"\n[]\n{\n")
     with pytest.raises(CorpusError, match=rf"bad.jsonl, line {line}: .* So are 1 others of the file. .*--skip-bad"):
         predict_stream(tagger, bad, tmp_path / "out.jsonl")
 

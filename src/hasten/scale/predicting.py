@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from hasten.errors import CorpusError
 from hasten.scale.pace import Pace
-from hasten.scale.stream import answer_stream, read_chunks
+from hasten.scale.stream import answer_stream, read_pieces
 from hasten.scale.text import TextWork
 from hasten.scale.work import Counts
 from hasten.support.progress import Tell, tell_nobody
@@ -42,10 +42,10 @@ def predict_stream(
     format, max_line, given = reading or Reading()
     faults = given or Faults()
     counts, pace = Counts(), Pace()
-    chunks = read_chunks(source, format, max_line, faults, remedy=REMEDY)
+    pieces = read_pieces(source, format, max_line, faults, remedy=REMEDY)
 
     def labelled() -> Iterator[str]:
-        for done in answer_stream(TextWork(tagger), chunks, jobs=jobs, set_aside=faults.skip):
+        for done in answer_stream(TextWork(tagger), pieces, jobs=jobs, set_aside=faults.skip):
             for bad in done.bad:
                 faults.meet(CorpusError(bad.reason), bad.place)
             counts.update(done.counts)

@@ -1,8 +1,9 @@
 """Processes that share a stream of work: results in order, few of them at a time, none left behind.
 
 Threads are for kernels, which release the interpreter's lock (`hasten.support.parallel`); processes are for work that
-is Python itself, such as text. The first piece of work is done here, in the process that asks: what it compiles is
-then on disk before the others begin, and a stream of one piece starts none. The others are started afresh, not forked.
+is Python itself, such as text. The first piece of work is done here, in the process that asks, while the others start:
+what it compiles is then on disk before they begin, and a stream of one piece starts none. They are started afresh, not
+forked, all at the same time; so what they do is sent to them once they are there to take it.
 
 A worker that dies is an error. When an error, or Ctrl-C, ends the work here, the workers are killed; when this process
 is killed, they notice and end as well.
@@ -12,13 +13,15 @@ from __future__ import annotations
 
 import multiprocessing
 import os
+import pickle
 import signal
 import threading
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from itertools import chain
 from multiprocessing.context import SpawnContext
 from typing import Any, TypeVar
 
@@ -38,23 +41,32 @@ def in_processes(do: Callable[[Work], Result], works: Iterable[Work], jobs: int)
     """
     check_whole("jobs", jobs, least=1)
     stream = iter(works)
-    for work in stream:
-        yield do(work)
-        if jobs > 1:
-            break
-    yield from _with_workers(do, stream, jobs)
-
-
-def _with_workers(do: Callable[[Work], Result], stream: Iterator[Work], jobs: int) -> Iterator[Result]:
-    second = next(stream, _NOTHING)  # no process is started for nothing
-    if second is _NOTHING:
+    if jobs == 1:
+        yield from map(do, stream)
         return
+    for first in stream:
+        try:
+            second = next(stream, _NOTHING)
+        except Exception:
+            yield do(first)
+            raise
+        if second is _NOTHING:  # no process is started for nothing
+            yield do(first)
+        else:
+            yield from _with_workers(do, first, chain([second], stream), jobs)
+        return
+
+
+def _with_workers(do: Callable[[Work], Result], first: Work, stream: Iterator[Work], jobs: int) -> Iterator[Result]:
     context = _Context()
-    pool = ProcessPoolExecutor(jobs, context, _begin, (do,))
+    told = context.SimpleQueue()
+    pool = ProcessPoolExecutor(jobs, context, _begin, (told,))
     waiting: deque[Future[Result]] = deque()
     ended: BaseException | None = None
     try:
-        work: Any = second
+        _start(pool, told, pickle.dumps(do), jobs)
+        yield do(first)
+        work = next(stream, _NOTHING)
         while work is not _NOTHING or waiting:
             if work is not _NOTHING:
                 with _signals_held():  # so that Ctrl-C reaches this process alone
@@ -71,11 +83,30 @@ def _with_workers(do: Callable[[Work], Result], stream: Iterator[Work], jobs: in
         for process in context.processes:
             process.kill()
         pool.shutdown(cancel_futures=True)
+        told.close()
     if ended is not None:
         raise ended
 
 
 _NOTHING: Any = object()
+
+
+def _start(pool: ProcessPoolExecutor, told: Any, do: bytes, jobs: int) -> None:
+    """Starts all workers, and tells each of them what to do, without waiting for any."""
+    with _signals_held():
+        for _ in range(jobs):
+            pool.submit(_nothing)
+    threading.Thread(target=_tell, args=(told, do, jobs), daemon=True).start()
+
+
+def _tell(told: Any, do: bytes, jobs: int) -> None:
+    with suppress(OSError):  # the workers have ended
+        for _ in range(jobs):
+            told.put(do)
+
+
+def _nothing() -> None:
+    pass
 
 
 class _Context(SpawnContext):
@@ -120,11 +151,11 @@ def _obituary(context: _Context) -> str:
 _DO: Callable[[Any], Any]  # what a worker does with each piece of work
 
 
-def _begin(do: Callable[[Any], Any]) -> None:
-    """Begins a worker: it knows what to do, and does not outlive the process that started it."""
+def _begin(told: Any) -> None:
+    """Begins a worker: it learns what to do, and does not outlive the process that started it."""
     global _DO
-    _DO = do
     threading.Thread(target=_end_with_parent, daemon=True).start()
+    _DO = pickle.loads(told.get())  # of the process that started it
 
 
 def _end_with_parent() -> None:

@@ -16,7 +16,7 @@ import os
 import sys
 import zipfile
 import zlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from typing import Any, TextIO
 
@@ -94,11 +94,16 @@ class Lines:
             raise StopIteration
         self.number += 1
         if len(line) > self._max_line:
-            raise CorpusError(
-                f"The line has more than {self._max_line:,} characters. If it should, allow longer ones: "
-                "--max-line on the command line, max_line= in Python."
-            )
+            raise too_long(self._max_line)
         return line
+
+
+def too_long(max_line: int) -> CorpusError:
+    """Returns the error of a line that is longer than allowed."""
+    return CorpusError(
+        f"The line has more than {max_line:,} characters. If it should, allow longer ones: "
+        "--max-line on the command line, max_line= in Python."
+    )
 
 
 @contextmanager
@@ -108,20 +113,26 @@ def open_lines(
     """Opens a file for its lines; whatever goes wrong while they are read is raised with its place."""
     check_whole("max_line", max_line, least=1)
     lines = Lines(io.StringIO(), max_line)
+    with open_bytes(path, lambda: lines.place, encoding) as raw, ExitStack() as stack:
+        text = io.TextIOWrapper(raw, encoding=encoding)
+        stack.callback(text.detach)  # what we did not open we do not close
+        lines = Lines(text, max_line, faults, called(path))
+        yield lines
+
+
+@contextmanager
+def open_bytes(path: AnyPath, place: Callable[[], str], encoding: str = "utf-8-sig") -> Iterator[Any]:
+    """Opens a file for its bytes, unpacked; what goes wrong while they are read is raised with the `place` reached."""
     if "\0" in os.fspath(path):
         raise CorpusError(f"{os.fspath(path)!r}: A name holds no null character. Check the path.")
     with ExitStack() as stack:
         try:
             raw: Any = standard_input() if path == "-" else stack.enter_context(open(path, "rb"))
-            text = io.TextIOWrapper(_unpack(raw, stack), encoding=encoding)
-            stack.callback(text.detach)  # what we did not open we do not close
-            lines = Lines(text, max_line, faults, called(path))
-            yield lines
+            yield _unpack(raw, stack)
         except PlacedError:
             raise
         except (CorpusError, *_DAMAGE, OSError) as error:
-            place = lines.place or called(path)
-            raise CorpusError(f"{place}: {_explain(error, encoding)}") from error
+            raise CorpusError(f"{place() or called(path)}: {_explain(error, encoding)}") from error
 
 
 def check_readable(path: AnyPath) -> None:
