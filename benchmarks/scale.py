@@ -108,7 +108,7 @@ def speed(args: argparse.Namespace) -> None:
     """One process, two, and Ray, end to end from the command line, in turns."""
     engines = {"1 process": ["--jobs", "1"], "2 processes": ["--jobs", "2"]}
     if args.ray:
-        engines["Ray, 2 cores"] = ["--jobs", "2", "--engine", "ray", "--shard-size", str(SHARD)]
+        engines["Ray, 2 cores"] = ["--jobs", "2", "--engine", "ray"]
     engines = {name: how for name, how in engines.items() if not args.engines or name in args.engines}
     found: dict[str, list[dict[str, float]]] = {name: [] for name in engines}
     digests = set()

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import os
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, NamedTuple
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
 from rich.markup import escape
@@ -112,25 +113,28 @@ class Sharded(NamedTuple):
 
 def _predict_shards(tagger: Tagger, source: str, target: str, how: Sharded) -> Run:
     """Labels files shard by shard, and puts the shards together if the target is a file."""
-    from hasten.scale.run import here, predict_shards
+    from hasten.scale.run import do_nothing, here, predict_shards
     from hasten.scale.text import TextWork
 
     if "-" in (source, target):
         raise hasten.CorpusError("A stream has no shards: name files, or leave --engine ray away.")
     out = target if target.endswith("/") else f"{target}.shards"
     format = "parquet" if target.endswith(".parquet") else "jsonl"
-    engine = here(how.jobs)
+    engine, connection = here(how.jobs), None
     if how.engine is Engine.RAY:
-        from hasten.ray.predicting import connect, on_ray
+        from hasten.ray.predicting import Connection, on_ray
 
-        connect(how.address, None if how.address else how.jobs)
-        engine = on_ray()
-    limits = {"shard_size": how.shard_size, "max_bad": how.max_bad, "max_line": how.max_line}
-    with show_progress(errors) as tell:
-        run = predict_shards(TextWork(tagger), source, out, engine=engine, format=format, tell=tell, **limits)
+        engine, connection = on_ray(), Connection(how.address, None if how.address else how.jobs)
+    begin, end = (connection.begin, connection.end) if connection else (do_nothing, do_nothing)
+    settings: dict[str, Any] = {"shard_size": how.shard_size, "max_bad": how.max_bad, "max_line": how.max_line}
+    settings |= {"format": format, "engine": engine, "begin": begin}
+    with show_progress(errors) as tell, ThreadPoolExecutor(1) as beside:
+        run = predict_shards(TextWork(tagger), source, out, tell=tell, **settings)
+        ended = beside.submit(end)
         if not target.endswith("/"):
             tell("Putting the shards together", None)
             run.merge(target)
+        ended.result()
     return run
 
 

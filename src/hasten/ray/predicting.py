@@ -13,6 +13,7 @@ import os
 import secrets
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 import ray
@@ -79,8 +80,8 @@ def predict(
         return _predict_dataset(source, work, n_workers(workers), ordered)
     if out is None:
         raise ProblemError("Say where the answers to files go: out=, a directory or URL that every node can write.")
-    settings: dict[str, Any] = {"format": format, "shard_size": shard_size, "max_bad": max_bad}
-    return predict_shards(work, source, out, engine=on_ray(workers), max_line=MAX_LINE, tell=tell, **settings)
+    settings: dict[str, Any] = {"format": format, "shard_size": shard_size, "max_bad": max_bad, "tell": tell}
+    return predict_shards(work, source, out, engine=on_ray(workers), begin=connect, max_line=MAX_LINE, **settings)
 
 
 def work_of(
@@ -100,11 +101,11 @@ def n_workers(workers: int | None = None) -> int:
     return workers or max(1, int(ray.cluster_resources().get("CPU", 1)))
 
 
-def connect(address: str | None = None, cores: int | None = None) -> None:
-    """Connects to a cluster, or starts Ray on this machine, reachable from here alone; unless that was done."""
+def connect(address: str | None = None, cores: int | None = None) -> bool:
+    """Connects to a cluster, or starts Ray on this machine, reachable from here alone; tells whether it had to."""
     logging.getLogger("ray.data").setLevel(logging.ERROR)  # ours says more
     if ray.is_initialized():
-        return
+        return False
     try:
         if address is not None:
             ray.init(address, log_to_driver=False, logging_level="warning")
@@ -114,6 +115,25 @@ def connect(address: str | None = None, cores: int | None = None) -> None:
         raise WorkerError(
             f"Cannot connect to Ray ({error}). Check the address, or start it: ray start --head"
         ) from error
+    return True
+
+
+@dataclass
+class Connection:
+    """A connection to Ray; one that was there before is used, and stays."""
+
+    address: str | None = None
+    cores: int | None = None
+    ours: bool = field(default=False, init=False)
+
+    def begin(self) -> None:
+        """Connects."""
+        self.ours = connect(self.address, self.cores)
+
+    def end(self) -> None:
+        """Ends the connection, and a Ray that was started for it, which takes a second or two."""
+        if self.ours:
+            ray.shutdown()
 
 
 def on_ray(workers: int | None = None) -> Engine:

@@ -14,6 +14,7 @@ import os
 import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, fields
 from pathlib import Path
 
@@ -117,6 +118,10 @@ def here(jobs: int = 1) -> Engine:
     return lambda job, todo: in_processes(job, todo, jobs)
 
 
+def do_nothing() -> None:
+    """What an engine that needs no connection does to begin."""
+
+
 @dataclass(frozen=True)
 class Run:
     """What a run did: where its answers are, what was counted, merged over all shards, and what was bad."""
@@ -161,6 +166,7 @@ def predict_shards(
     out: str | os.PathLike[str],
     *,
     engine: Engine | None = None,
+    begin: Callable[[], object] = do_nothing,
     format: str = "jsonl",
     shard_size: int = SIZE,
     max_bad: int = MAX_BAD,
@@ -169,6 +175,8 @@ def predict_shards(
 ) -> Run:
     """Answers the records of files, or URLs, into a directory; what was done there before is kept.
 
+    begin
+        Called while the input is read: what an engine needs before it can work, such as a connection.
     format
         Of the answers: "jsonl", the default, or "parquet".
     shard_size
@@ -185,7 +193,7 @@ def predict_shards(
     if format == "parquet":
         parquet.columns(work.kind)  # pyarrow that is missing is told now
     tell("Reading the input", None)
-    todo = list(shards.plan(places.find(paths), shard_size))
+    todo = _planned(places.find(paths), shard_size, begin)
     job = Job(work, place, f".{format}", max_line, work.digest)
     manifest = _manifest(job, todo, shard_size)
     _agree(place, manifest)
@@ -195,6 +203,14 @@ def predict_shards(
     finished = {"counts": dict(run.counts), "bad": len(run.bad), "parts": [Path(each).name for each in run.files]}
     places.write(places.join(place, "manifest.json"), _dumped(manifest | {"finished": finished}))
     return run
+
+
+def _planned(files: Sequence[str], shard_size: int, begin: Callable[[], object]) -> list[Shard]:
+    """Cuts files into shards, and begins meanwhile. That happens here: what it starts may end with its thread."""
+    with ThreadPoolExecutor(1) as pool:
+        planned = pool.submit(lambda: list(shards.plan(files, shard_size)))
+        begin()
+        return planned.result()
 
 
 def _run(job: Job, todo: Sequence[Shard], engine: Engine, max_bad: int, tell: Tell) -> Run:

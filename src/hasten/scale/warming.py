@@ -19,14 +19,14 @@ except ImportError:  # without locks each compiles for itself
 
 
 def warm_once_per_node(work: Work) -> None:
-    """Lets a work compile, or load, what it needs, while no other process of this node does."""
-    with _alone(os.path.dirname(hasten.kernels.__file__)):
+    """Lets a work compile, or load, what it needs: the first of this node alone, then the others all at once."""
+    with _first_alone(os.path.dirname(hasten.kernels.__file__)):
         work.warm()
 
 
 @contextmanager
-def _alone(name: str) -> Iterator[None]:
-    """Holds a lock that all processes of a user on this node share."""
+def _first_alone(name: str) -> Iterator[None]:
+    """Holds a lock of all processes of a user on this node: the first for itself, the others together after it."""
     if fcntl is None:
         yield
         return
@@ -34,7 +34,10 @@ def _alone(name: str) -> Iterator[None]:
     short = hashlib.sha256(f"{user} {name}".encode()).hexdigest()[:16]
     file = os.open(Path(tempfile.gettempdir()) / f"hasten-{short}.lock", os.O_CREAT | os.O_RDWR | os.O_NOFOLLOW, 0o600)
     try:
-        fcntl.flock(file, fcntl.LOCK_EX)
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            fcntl.flock(file, fcntl.LOCK_SH)
         yield
     finally:
         os.close(file)

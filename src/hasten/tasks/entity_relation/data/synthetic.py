@@ -18,6 +18,7 @@ from __future__ import annotations
 import random
 import re
 from collections.abc import Iterator
+from functools import cache
 from importlib.resources import files
 from itertools import product
 from typing import NamedTuple
@@ -69,17 +70,18 @@ def generate(n: int, seed: int, labelled: bool = True) -> Iterator[Sentence]:
 class _Draft:
     """A sentence while it is being written."""
 
-    __slots__ = ("chance", "relations", "spans", "types", "words")
+    __slots__ = ("chance", "grammar", "relations", "spans", "types", "words")
 
     def __init__(self, chance: random.Random) -> None:
         self.chance = chance
+        self.grammar = news()
         self.words: list[tuple[str, str]] = []
         self.spans: list[tuple[int, int]] = []
         self.types: list[str] = []
         self.relations: list[tuple[int, int, str]] = []
 
     def write(self, symbol: str) -> None:
-        lines = SYMBOLS[symbol]
+        lines = self.grammar.symbols[symbol]
         items, relations = lines[int(self.chance.random() * len(lines))]
         entities = {}
         for form, item in items:
@@ -104,7 +106,7 @@ class _Draft:
         if self.words[start][1] == "DT":
             start += 1  # an article is not part of a name
         self.spans.append((start, len(self.words)))
-        self.types.append(TYPES[kind])
+        self.types.append(self.grammar.types[kind])
 
     def finish(self, id: str, labelled: bool) -> Sentence:
         tokens = [word for word, _ in self.words]
@@ -187,7 +189,17 @@ def _make_names() -> dict[str, list[Line]]:
     }
 
 
-NEWS = files("hasten.tasks.entity_relation.data") / "news"
-TAGS = read_lexicon((NEWS / "lexicon.txt").read_text(encoding="utf-8"))
-SYMBOLS, TYPES = read_grammar((NEWS / "grammar.txt").read_text(encoding="utf-8"), TAGS)
-SYMBOLS |= _make_names()
+class Grammar(NamedTuple):
+    """All ways to write each symbol, and the type of each kind of entity."""
+
+    symbols: dict[str, list[Line]]
+    types: dict[str, str]
+
+
+@cache
+def news() -> Grammar:
+    """Returns the grammar of the news; it has tens of thousands of names, so it is made when it is needed."""
+    room = files("hasten.tasks.entity_relation.data") / "news"
+    tags = read_lexicon((room / "lexicon.txt").read_text(encoding="utf-8"))
+    symbols, types = read_grammar((room / "grammar.txt").read_text(encoding="utf-8"), tags)
+    return Grammar(symbols | _make_names(), types)
