@@ -94,7 +94,6 @@ FORWARD = {
     "speedup.predictor: save() imports speedup.persistence",
     "speedup.predictor: digest() imports speedup.persistence",
     "speedup.predictor: load() imports speedup.persistence",
-    "model.schema: _moulds() imports model.compile",
     *(
         f"model.{step}: _repr_html_() imports model.display"
         for step in (["schema", "structure", "problem", "batch", "solution"])

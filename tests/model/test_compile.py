@@ -14,7 +14,7 @@ import pytest
 from hypothesis import given
 from strategies import entity_relation, random_problem, small_problems
 
-from hasten.model import joins, structure
+from hasten.model import compiled, joins, structure
 from hasten.model.batch import Batch
 from hasten.model.elimination import reduce
 from hasten.model.problem import Problem
@@ -127,7 +127,7 @@ def pair(schema: Schema, order: list[int]) -> Structure:
 @pytest.fixture
 def schema(monkeypatch: pytest.MonkeyPatch) -> Schema:
     """Returns a schema of which only the shape last used is kept, unless a structure has it."""
-    monkeypatch.setattr(structure, "_KEPT", Cache(limit=0))
+    monkeypatch.setattr(compiled, "_KEPT", Cache(limit=0))
     made = Schema()
     kind = made.variable("kind", ["a", "b"])
     made.factor("differ", one=kind, other=kind).forbid(one="a", other="a").forbid(one="b", other="b")

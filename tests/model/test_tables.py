@@ -20,7 +20,7 @@ import hasten
 from hasten.errors import SchemaError
 from hasten.learning.tables import LearnedTables
 from hasten.model.batch import Batch
-from hasten.model.compile import Own
+from hasten.model.moulds import Own
 from hasten.model.problem import Problem
 
 TAGS = ["det", "noun", "verb"]

@@ -19,8 +19,8 @@ import numpy as np
 
 from hasten.errors import ProblemError
 from hasten.model.batch import Batch
-from hasten.model.compile import Own
 from hasten.model.kinds import FactorKind
+from hasten.model.moulds import Own
 from hasten.model.schema import Schema
 from hasten.model.structure import Structure
 from hasten.model.tables import Blocks, shared_slots

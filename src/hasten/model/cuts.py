@@ -13,8 +13,8 @@ import numpy as np
 
 from hasten.kernels.layout import Graph
 from hasten.kernels.network import Network
+from hasten.model.compiled import Compiled
 from hasten.model.relaxing import whole_plan
-from hasten.model.structure import Compiled
 from hasten.support.arrays import BoolArray, FloatArray, IntArray, offsets, ranges, sizes_of, stable_order
 
 SHARED = 8  # pairs for each table, from which on it pays to read tables once
@@ -58,17 +58,18 @@ def cutting(compiled: Compiled) -> Cutting | None:
 
 def _network(compiled: Compiled) -> Network | None:
     graph = compiled.graph
+    if not _is_binary(graph):
+        return None
     n_joined = int((sizes_of(graph.scope_first)[graph.table_at >= 0] == 2).sum())
     few = len(graph.order) <= FEW or n_joined < len(graph.order)  # so few tables are a forest, most likely
-    if not _is_binary(graph) or (few and whole_plan(compiled, None) is not None):
-        return None
-    return make_network(graph)
+    return None if few and whole_plan(compiled, None) is not None else make_network(graph)
 
 
 def _is_binary(graph: Graph) -> bool:
     """Whether variables have two labels at most, and tables two variables."""
-    n_labels, n_slots = sizes_of(graph.first), sizes_of(graph.scope_first)[graph.table_at >= 0]
-    return bool(n_labels.max(initial=0) <= 2 and n_slots.max(initial=0) <= 2)
+    if sizes_of(graph.first).max(initial=0) > 2:
+        return False
+    return bool(sizes_of(graph.scope_first)[graph.table_at >= 0].max(initial=0) <= 2)
 
 
 def make_network(graph: Graph) -> Network | None:

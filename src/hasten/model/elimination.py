@@ -23,23 +23,18 @@ import numpy as np
 
 from hasten.kernels.eliminate import Plan
 from hasten.kernels.layout import Graph
-from hasten.model.compile import (
-    NO_INTS,
-    ROW_FIELDS,
-    Factors,
-    Fields,
-    TableLayout,
-    compile_factors,
-    compile_graph,
-    compile_variables,
-)
+from hasten.model.compile import ROW_FIELDS, compile_factors, compile_graph, compile_variables
+from hasten.model.compiled import Compiled
 from hasten.model.joins import DERIVED, SILENT, STATIC, FactorTable, Join, Pattern, Signature, join_of, pattern_of
-from hasten.model.structure import Compiled, Structure
-from hasten.support.arrays import IntArray, ints, offsets, ranges, sizes_of
+from hasten.model.moulds import NO_INTS, Fields, Form, TableLayout, cast
+from hasten.model.structure import Structure
+from hasten.support.arrays import IntArray, all_of, ints, offsets, ranges, sizes_of
+from hasten.support.cache import Cache
 
 FEW_SUMS = 768  # that eliminating a variable may always take, unless a limit is given
 SWEEPS = 16  # what leaving it costs at least: so many sweeps over the tuples of its tables
 MOST_ENTRIES = 2**22  # labellings to look through for those that tables allow
+MAX_IDLE = 2**22  # bytes of plans that eliminate nothing which are kept: structures of one size share them
 SKIPPED = -1  # the price of a variable that was not worth its price
 MAX_SCOPE = 32  # how many variables these may range over
 NO_STEPS: Fields = {
@@ -106,17 +101,30 @@ def plan_reduction(graph: Graph, max_join: int | None) -> Reduction:
     """Plans the elimination of a graph's variables, as `reduce` says."""
     in_rows = np.zeros(len(graph.order), dtype=bool)
     in_rows[graph.row_variable] = True
-    if in_rows.all() and (graph.table_at >= 0).all():
+    if all_of(in_rows) and all_of(graph.table_at >= 0):
         return _nothing(graph)
     return _Elimination(graph, max_join).run()
 
 
 def _nothing(graph: Graph) -> Reduction:
     """Returns the plan that eliminates nothing: all stays as it was, tables included."""
-    nothing = dict.fromkeys(("constant", "fold_from", "fold_to"), NO_INTS) | {"priced": _priced(graph)}
-    keep, keep_label = np.arange(len(graph.order)), np.arange(int(graph.first[-1]))
-    plan = Plan.pack(**NO_STEPS, **nothing, keep=keep, keep_label=keep_label, copy_from=np.arange(len(graph.table)))
+    n_variables, n_labels, n_entries, priced = len(graph.order), int(graph.first[-1]), len(graph.table), _priced(graph)
+    key = n_variables, n_labels, n_entries, priced.tobytes()
+    plan = _IDLE.get(key)
+    if plan is None:
+        plan = Plan.pack(
+            **NO_STEPS,
+            **dict.fromkeys(("constant", "fold_from", "fold_to"), NO_INTS),
+            keep=np.arange(n_variables),
+            keep_label=np.arange(n_labels),
+            copy_from=np.arange(n_entries),
+            priced=priced,
+        )
+        _IDLE.put(key, plan, plan.buffer.nbytes)
     return Reduction(plan, graph)
+
+
+_IDLE = Cache[tuple[int, int, int, bytes], Plan](MAX_IDLE)
 
 
 class _Step(NamedTuple):
@@ -342,8 +350,8 @@ class _Elimination:
         start_at = ints(table.start_at for table in tables).repeat(arity)
         start_at += _chained([pattern.label_first for pattern in patterns])
         stride = _chained([pattern.stride for pattern in patterns])
-        weight_at = np.full(len(tables), -1)
-        fields = compile_factors(variables, Factors(arity, scope, stride, start_at, weight_at, each, layout))
+        form = Form(arity, sizes_of(variables["first"])[scope], stride, start_at, np.full(len(tables), -1))
+        fields = compile_factors(variables, scope, cast(form, each, layout))
         derived = np.fromiter((table.role == DERIVED for table in tables), dtype=bool, count=len(tables))
         copied = self.n_entries + offsets(np.where(derived, 0, ints(pattern.size for pattern in patterns)))[:-1]
         fields["table_at"] = np.where(derived, ints(table.at for table in tables), copied)
@@ -369,7 +377,9 @@ class _Elimination:
 
 def _priced(graph: Graph) -> IntArray:
     """Returns the factors whose tables do more than forbid."""
-    return np.flatnonzero(np.isin(graph.table_at, graph.soft_at) & (graph.table_at >= 0))
+    starts = np.zeros(len(graph.table) + 1, dtype=bool)
+    starts[graph.soft_at] = True
+    return starts[graph.table_at].nonzero()[0]  # of those without a table, -1 finds the last one, where none starts
 
 
 def _chained(parts: Sequence[IntArray]) -> IntArray:

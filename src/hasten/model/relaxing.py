@@ -5,13 +5,11 @@ Where that keeps the rules, it is the optimum.
 
 from __future__ import annotations
 
-import numpy as np
-
 from hasten.kernels.layout import Graph
-from hasten.model.compile import NO_INTS, ROW_FIELDS, Fields
+from hasten.model.compile import no_rows
+from hasten.model.compiled import Compiled
 from hasten.model.elimination import Reduction, plan_reduction, reduce
-from hasten.model.structure import Compiled
-from hasten.support.arrays import offsets
+from hasten.model.moulds import Fields
 
 
 def whole_plan(compiled: Compiled, max_join: int | None) -> Reduction | None:
@@ -37,6 +35,4 @@ def relax(compiled: Compiled) -> Reduction | None:
 def _without_rows(graph: Graph) -> Graph:
     """Returns the graph without rows, for planning."""
     fields: Fields = {name: getattr(graph, name) for name in Graph.__annotations__}
-    none = dict.fromkeys(ROW_FIELDS, NO_INTS)
-    starts = {"row_first": offsets(()), "cell_first": np.zeros_like(graph.cell_first)}
-    return Graph.pack(**fields | none | starts | {"link_first": np.zeros_like(graph.link_first)})
+    return Graph.pack(**fields | no_rows(len(graph.order), int(graph.first[-1])))

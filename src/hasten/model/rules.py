@@ -22,7 +22,7 @@ from hasten.model.kinds import (
 Term = tuple[int, str] | tuple[int, str, float]
 Item = TypeVar("Item")
 TUPLES = {tuple}  # what terms usually are
-WITHOUT_WEIGHT, WITH_OR_WITHOUT = {2}, {2, 3}  # how long they may be
+WITH_OR_WITHOUT = {2, 3}  # how long they may be
 ONES = array("d", [1.0])
 FREE = 0.0, 0  # what breaking a rule costs that must be kept
 
@@ -174,17 +174,19 @@ def read_quickly(
     terms: Sequence[Any], label_first: Sequence[int], places: Sequence[dict[str, int]]
 ) -> tuple[list[int], array[float]] | None:
     """Returns the label numbers and weights of terms, or nothing if one of them has to be looked at more closely."""
-    lengths = {*map(len, terms)} if {*map(type, terms)} == TUPLES else set()
-    try:
-        if lengths == WITHOUT_WEIGHT:
-            labels = [label_first[v] + places[v][label] for v, label in terms if v >= 0]
-            weights = ONES * len(terms)
-        elif lengths and lengths <= WITH_OR_WITHOUT:
-            labels = [label_first[term[0]] + places[term[0]][term[1]] for term in terms if term[0] >= 0]
-            weights = array("d", [term[2] if len(term) == 3 else 1.0 for term in terms])
-        else:
-            return None
-    except (IndexError, KeyError, TypeError, OverflowError):
+    if {*map(type, terms)} != TUPLES:
         return None
-    fine = len(labels) == len(terms) and sum(map(abs, weights)) <= MAX_WEIGHT  # if no weight is nan
-    return (labels, weights) if fine else None
+    n = len(terms)
+    weights, total = ONES * n, float(n)
+    try:
+        if sum(map(len, terms)) == 2 * n:
+            labels = [label_first[v] + places[v][label] for v, label in terms if v >= 0]
+        else:
+            labels = [label_first[term[0]] + places[term[0]][term[1]] for term in terms if term[0] >= 0]
+            for place, term in enumerate(terms):
+                if len(term) != 2:
+                    _, _, weights[place] = term
+                    total += abs(weights[place])
+    except (IndexError, KeyError, TypeError, ValueError, OverflowError):
+        return None
+    return (labels, weights) if len(labels) == n and total <= MAX_WEIGHT else None  # nor is a weight nan

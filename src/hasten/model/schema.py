@@ -34,12 +34,13 @@ from hasten.model.kinds import (
     label_names,
     read_limits,
 )
+from hasten.model.moulds import Moulds
 from hasten.support.arrays import FloatArray, IntArray
 
 if TYPE_CHECKING:
-    from hasten.model.compile import Moulds
+    from hasten.model.compiled import Compiled
     from hasten.model.shapes import Kinds, RuleArrays, Scopes
-    from hasten.model.structure import Compiled, Structure
+    from hasten.model.structure import Structure
 
 
 class Schema:
@@ -241,8 +242,6 @@ class Schema:
     @cached_property
     def _moulds(self) -> Moulds:
         """What compiling needs of the factor kinds; only once the schema is closed."""
-        from hasten.model.compile import Moulds
-
         return Moulds(self.factors.values())
 
     def _check_open(self) -> None:

@@ -2,8 +2,7 @@
 
 A structure lists variables, the factors that connect them, and rules. Inputs of the same shape share it (two
 sentences with four entities differ in their costs alone); two structures built alike share their compiled
-arrays, and with them every solver's model, through their schema. What is compiled lives as long as a structure
-of its shape does and, up to `MAX_KEPT` bytes of all shapes together, until others have been used since.
+arrays, and with them every solver's model, through their schema (`hasten.model.compiled`).
 """
 
 from __future__ import annotations
@@ -19,18 +18,10 @@ import numpy as np
 
 from hasten.errors import SchemaError
 from hasten.kernels.layout import Graph
-from hasten.model.compile import (
-    NONE_OWN,
-    Fields,
-    Own,
-    Rows,
-    compile_factors,
-    compile_graph,
-    compile_rows,
-    compile_variables,
-    is_forest,
-)
+from hasten.model.compile import Rows, compile_factors, compile_graph, compile_rows, compile_variables
+from hasten.model.compiled import Compiled
 from hasten.model.kinds import FactorKind, VariableKind
+from hasten.model.moulds import NONE_OWN, Fields, Own
 from hasten.model.prices import Charges, Priced, Prices, put_prices
 from hasten.model.rules import Rule, Terms, listed
 from hasten.model.schema import Schema
@@ -39,15 +30,10 @@ from hasten.support.arrays import FloatArray, IntArray, ints, offsets, ranges, s
 from hasten.support.cache import Cache
 
 if TYPE_CHECKING:
-    from hasten.kernels.tally import Tally
     from hasten.model.batch import Batch
-    from hasten.model.cuts import Cutting
-    from hasten.model.elimination import Reduction
     from hasten.model.problem import Costs, Problem
     from hasten.model.tables import Tables, Way
-    from hasten.model.thinning import Thinning
 
-MAX_KEPT = 64 * 2**20  # bytes of compiled shapes, used last, that are kept although no structure has them
 MAX_OPENED = 64  # how many sets of own tables a structure remembers
 
 
@@ -57,66 +43,6 @@ class Factor:
 
     kind: FactorKind
     scope: tuple[int, ...]
-
-
-class Compiled:
-    """What all structures of one shape share: its arrays, and what was made of these since."""
-
-    def __init__(self, graph: Graph, row_names: tuple[str, ...], prices: Prices | None = None) -> None:
-        self.graph = graph
-        self.row_names = row_names
-        self.prices = prices  # of rules that may be broken
-        self.reductions: dict[int | None, Reduction] = {}  # by `max_join`: see hasten.model.elimination
-        self.relaxed: Reduction | None = None  # see hasten.model.relaxing
-        self.tally: Tally | None = None  # see hasten.model.tallying
-        self.tallied = False  # whether that was asked for
-        self.unseen: dict[int | None, bool] = {}  # by `max_join`: see hasten.proof.eliminating
-        self.cutting: Cutting | None = None  # see hasten.model.cuts
-        self.may_cut = True  # false once it is known that there is none
-        self.thinned: tuple[Thinning | None, ...] = ()  # the answer, once asked for: see hasten.model.thinning
-        self.n_bytes = graph.buffer.nbytes
-
-    def __reduce__(self) -> tuple[type[Compiled], tuple[Graph, tuple[str, ...], Prices | None]]:
-        return Compiled, (self.graph, self.row_names, self.prices)  # what holds addresses is made anew
-
-    def keep(self) -> None:
-        """Counts as using it: it is kept until enough others have been used since."""
-        _KEPT.put(self, self, self.n_bytes)
-
-    @cached_property
-    def is_forest(self) -> bool:
-        """Whether its tables join variables without ever going round in a circle."""
-        return is_forest(self.graph)
-
-    @cached_property
-    def is_free(self) -> bool:
-        """Whether no rule forbids anything: none counts a label, and none that counts nothing is broken by that."""
-        least, most = self.graph.row_least, self.graph.row_most
-        return not self.graph.row_label.size and bool((least <= 0.0).all() and (most >= 0.0).all())
-
-    @cached_property
-    def place(self) -> IntArray:
-        """(2, 4) where a single problem of this shape has what kernels read (`hasten.kernels.layout.BatchArrays`)."""
-        graph = self.graph
-        return np.array([[graph.address, 0, 0, 0], [0, graph.first[-1], 0, len(graph.order)]])
-
-    @cached_property
-    def n_variables(self) -> IntArray:
-        """(1,) how many variables a problem has."""
-        return np.array([len(self.graph.order)])
-
-    @cached_property
-    def variable_at(self) -> IntArray:
-        """(2,) where the variables of one problem start and end in a labelling."""
-        return offsets(self.n_variables)
-
-    @cached_property
-    def cost_at(self) -> IntArray:
-        """(2,) where the costs of one problem start and end."""
-        return offsets(self.graph.first[-1:])
-
-
-_KEPT = Cache[Compiled, Compiled](MAX_KEPT)
 
 
 class Scopes:
@@ -280,16 +206,16 @@ class Structure(Stating):
         key = (self._scopes.key, self._order, self._own, names, terms, self._exact)
         compiled = self.schema._compiled.get(key)
         if compiled is None:
-            rows, names, prices = self._priced(names)
+            rows, names, prices = self._priced(names, self._rows(terms))
             variables, factors = self._variables_and_factors() if prices is None else self._with_indicators(prices)
             graph = compile_graph(variables, factors, compile_rows(variables, rows))
             compiled = self.schema._compiled.setdefault(key, Compiled(graph, names, prices))
         compiled.keep()
         return compiled
 
-    def _priced(self, names: tuple[str, ...]) -> Priced:
+    def _priced(self, names: tuple[str, ...], rows: Rows) -> Priced:
         """Returns the rows of all rules, which are named, and what breaking them costs."""
-        rows, prices = self._rows(), self._terms.price
+        prices = self._terms.price
         if not any(prices) and all(rule.price is None for rule in self.schema.rules.values()):
             return Priced(rows, names, None)
         rules = self.schema.rules.values()
@@ -321,12 +247,14 @@ class Structure(Stating):
 
     def _compile_scopes(self, first: IntArray, order: IntArray) -> tuple[Fields, Fields]:
         scopes, variables = self._scopes, compile_variables(first, order)
-        factors = self.schema._moulds.cast(np.array(scopes.factor_kind), np.array(scopes.scope), self._own)
-        return variables, compile_factors(variables, factors)
+        factors = self.schema._moulds.cast(np.array(scopes.factor_kind), self._own)
+        return variables, compile_factors(variables, np.array(scopes.scope), factors)
 
-    def _rows(self) -> Rows:
-        """Returns the rules of the schema, then those of this structure."""
-        own = Rows(*map(np.array, self._terms.arrays[:5]))
+    def _rows(self, terms: Sequence[bytes]) -> Rows:
+        """Returns the rules of the schema, then those of this structure, given the bytes of their terms."""
+        first, label = (np.frombuffer(each, np.int64) for each in terms[:2])
+        weight, low, high = (np.frombuffer(each, np.float64) for each in terms[2:5])
+        own = Rows(first, label, weight, low, high)
         rules = self.schema.rules.values()
         if not rules:
             return own

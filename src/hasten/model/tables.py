@@ -14,8 +14,8 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 
 from hasten.errors import SchemaError
-from hasten.model.compile import Own
 from hasten.model.kinds import FactorKind, check_table
+from hasten.model.moulds import Own
 from hasten.model.schema import Schema
 from hasten.model.structure import Structure
 from hasten.support.arrays import FloatArray, IntArray

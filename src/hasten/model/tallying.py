@@ -15,7 +15,7 @@ import numpy as np
 
 from hasten.kernels.layout import Graph
 from hasten.kernels.tally import BLOCK, Tally
-from hasten.model.structure import Compiled
+from hasten.model.compiled import Compiled
 from hasten.support.arrays import FloatArray, IntArray, ints, offsets, sizes_of
 
 MOST_STATES = 256

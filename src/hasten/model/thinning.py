@@ -18,8 +18,8 @@ import numpy as np
 
 from hasten.kernels.layout import Graph
 from hasten.kernels.thin import LOOSE, Thin
+from hasten.model.compiled import Compiled
 from hasten.model.elimination import reduce
-from hasten.model.structure import Compiled
 from hasten.support.arrays import IntArray, ints, offsets, sizes_of
 
 MOST_SUMS = 2**24  # that an elimination may take: about ten milliseconds

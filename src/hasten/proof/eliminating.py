@@ -15,8 +15,8 @@ from hasten.kernels.proof.look import look_at_some
 from hasten.kernels.proof.outcome import OPEN, OUTCOME, Proofs
 from hasten.kernels.proof.tallied import count_some
 from hasten.model.batch import Batch
+from hasten.model.compiled import Compiled
 from hasten.model.relaxing import whole_plan
-from hasten.model.structure import Compiled
 from hasten.model.tallying import tally_of
 from hasten.support.arrays import IntArray
 from hasten.support.parallel import in_parallel

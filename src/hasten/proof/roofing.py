@@ -19,9 +19,9 @@ from hasten.kernels.thin import LOOSE
 from hasten.kernels.tolerance import TOLERANCE
 from hasten.kernels.watching import Opener, compiled
 from hasten.model.batch import ONLY, Batch, arrays_of
+from hasten.model.compiled import Compiled
 from hasten.model.cuts import cutting
 from hasten.model.problem import Problem
-from hasten.model.structure import Compiled
 from hasten.model.thinning import Thinning, plan_thinning, thinning
 from hasten.proof.thinning import NOTHING_FIXED, eliminate_one, eliminate_open
 from hasten.support.arrays import IntArray

@@ -25,9 +25,9 @@ from hasten.kernels.layout import Graph
 from hasten.kernels.rows import row_holds, rows_hold
 from hasten.kernels.score import total_cost
 from hasten.kernels.tolerance import TOLERANCE
+from hasten.model.compiled import Compiled
 from hasten.model.problem import Problem
 from hasten.model.solution import Solution, Source, Status
-from hasten.model.structure import Compiled
 from hasten.solvers.objective import Layout, Objective, lower_bound, objectives
 from hasten.support.arrays import IntArray
 from hasten.support.clock import NEVER, PATIENCE, LeftBehindError, Stop, run_waiting

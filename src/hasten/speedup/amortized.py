@@ -23,8 +23,8 @@ from hasten.errors import ProblemError
 from hasten.kernels.proof.past import Answered, best_of_some, recall_some
 from hasten.kernels.tolerance import EPS
 from hasten.model.batch import Batch
+from hasten.model.compiled import Compiled
 from hasten.model.solution import Solutions, Source, Status, numbered
-from hasten.model.structure import Compiled
 from hasten.proof.certifier import Certifier
 from hasten.search.searcher import Searcher
 from hasten.solvers import load

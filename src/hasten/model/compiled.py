@@ -1,0 +1,86 @@
+"""What is compiled of a shape, and what was made of that since: shared by all structures of the shape.
+
+It lives as long as one of them does and, up to `MAX_KEPT` bytes of all shapes together, until others have been used
+since.
+"""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from hasten.kernels.layout import Graph
+from hasten.model.compile import is_forest
+from hasten.model.prices import Prices
+from hasten.support.arrays import IntArray, offsets
+from hasten.support.cache import Cache
+
+if TYPE_CHECKING:
+    from hasten.kernels.tally import Tally
+    from hasten.model.cuts import Cutting
+    from hasten.model.elimination import Reduction
+    from hasten.model.thinning import Thinning
+
+MAX_KEPT = 64 * 2**20  # bytes of compiled shapes, used last, that are kept although no structure has them
+
+
+class Compiled:
+    """What all structures of one shape share: its arrays, and what was made of these since."""
+
+    def __init__(self, graph: Graph, row_names: tuple[str, ...], prices: Prices | None = None) -> None:
+        self.graph = graph
+        self.row_names = row_names
+        self.prices = prices  # of rules that may be broken
+        self.reductions: dict[int | None, Reduction] = {}  # by `max_join`: see hasten.model.elimination
+        self.relaxed: Reduction | None = None  # see hasten.model.relaxing
+        self.tally: Tally | None = None  # see hasten.model.tallying
+        self.tallied = False  # whether that was asked for
+        self.unseen: dict[int | None, bool] = {}  # by `max_join`: see hasten.proof.eliminating
+        self.cutting: Cutting | None = None  # see hasten.model.cuts
+        self.may_cut = True  # false once it is known that there is none
+        self.thinned: tuple[Thinning | None, ...] = ()  # the answer, once asked for: see hasten.model.thinning
+        self.n_bytes = graph.buffer.nbytes
+
+    def __reduce__(self) -> tuple[type[Compiled], tuple[Graph, tuple[str, ...], Prices | None]]:
+        return Compiled, (self.graph, self.row_names, self.prices)  # what holds addresses is made anew
+
+    def keep(self) -> None:
+        """Counts as using it: it is kept until enough others have been used since."""
+        _KEPT.put(self, self, self.n_bytes)
+
+    @cached_property
+    def is_forest(self) -> bool:
+        """Whether its tables join variables without ever going round in a circle."""
+        return is_forest(self.graph)
+
+    @cached_property
+    def is_free(self) -> bool:
+        """Whether no rule forbids anything: none counts a label, and none that counts nothing is broken by that."""
+        least, most = self.graph.row_least, self.graph.row_most
+        return not self.graph.row_label.size and bool((least <= 0.0).all() and (most >= 0.0).all())
+
+    @cached_property
+    def place(self) -> IntArray:
+        """(2, 4) where a single problem of this shape has what kernels read (`hasten.kernels.layout.BatchArrays`)."""
+        graph = self.graph
+        return np.array([graph.address, 0, 0, 0, 0, int(graph.first[-1]), 0, len(graph.order)]).reshape(2, 4)
+
+    @cached_property
+    def n_variables(self) -> IntArray:
+        """(1,) how many variables a problem has."""
+        return np.array([len(self.graph.order)])
+
+    @cached_property
+    def variable_at(self) -> IntArray:
+        """(2,) where the variables of one problem start and end in a labelling."""
+        return offsets(self.n_variables)
+
+    @cached_property
+    def cost_at(self) -> IntArray:
+        """(2,) where the costs of one problem start and end."""
+        return offsets(self.graph.first[-1:])
+
+
+_KEPT = Cache[Compiled, Compiled](MAX_KEPT)

@@ -1,0 +1,182 @@
+"""Moulds: what all factors of a kind have in common, worked out once for each schema. Factors are cast in them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from hasten.model.kinds import FactorKind
+from hasten.support.arrays import FloatArray, IntArray, ints, offsets, ranges, strides
+from hasten.support.cache import Cache
+
+Fields = dict[str, Any]  # of a graph, by name
+NO_INTS, NO_FLOATS = ints(()), np.zeros(0)
+MAX_LAYOUTS = 64  # of one schema's tables that are kept
+MAX_CASTS = 2**22  # bytes of one schema's factors that are kept
+
+
+class Own(NamedTuple):
+    """Which tables problems bring, in place of the schema's; false if none."""
+
+    factors: frozenset[int] = frozenset()  # one for each of these factors
+    kinds: frozenset[int] = frozenset()  # one for all factors of each of these kinds, forbidding what the schema does
+    free: frozenset[int] = frozenset()  # likewise, but what the schema forbids may be allowed
+
+    def __bool__(self) -> bool:
+        return any(map(len, self))
+
+
+NONE_OWN = Own()
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Table:
+    """A table as graphs hold it: its costs, and the list of its tuples that are not forbidden."""
+
+    values: FloatArray  # (size,)
+    entries: IntArray  # (tuples,) where they are in the table
+    labels: IntArray  # (tuples * arity,) slot by slot
+    soft: bool  # whether it may do more than forbid
+
+    @staticmethod
+    def of(values: FloatArray, soft: bool) -> Table:
+        """Makes a table from costs with an axis per slot, `inf` where forbidden."""
+        tuples = np.argwhere(~np.isposinf(values))
+        return Table(values.ravel(), tuples @ strides(values.shape), tuples.ravel(), soft)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class TableLayout:
+    """Tables, one after the other; -1 for those that are not there."""
+
+    place: IntArray  # where each starts
+    number: IntArray  # the number of its tuple list
+    soft: IntArray  # the numbers of those that may do more than forbid
+    fields: Fields  # what graphs hold of them, however many factors use each
+
+    @staticmethod
+    def of(tables: Sequence[Table | None], used: Sequence[int]) -> TableLayout:
+        """Lays tables out in the order in which they are used."""
+        used = [t for t in used if tables[t] is not None]
+        chosen: list[Any] = [tables[t] for t in used]
+        sizes = ints(len(table.values) for table in chosen)
+        size_first = offsets(sizes)
+        place, number = np.full((2, len(tables)), -1)
+        place[used], number[used] = size_first[:-1], np.arange(len(used))
+        soft = ints(t for t, table in enumerate(chosen) if table.soft)
+        fields = {
+            "soft_at": size_first[soft],
+            "soft_size": sizes[soft],
+            "list_first": offsets(len(table.entries) for table in chosen),
+            "list_entry": np.concatenate([NO_INTS, *[table.entries for table in chosen]]),
+            "list_label_at": offsets(len(table.labels) for table in chosen)[:-1],
+            "list_label": np.concatenate([NO_INTS, *[table.labels for table in chosen]]),
+            "table": np.concatenate([NO_FLOATS, *[table.values for table in chosen]]),
+        }
+        return TableLayout(place, number, soft, fields)
+
+
+class Moulds:
+    """What factors have in common with others of their kind, for all kinds of a schema."""
+
+    def __init__(self, kinds: Iterable[FactorKind]) -> None:
+        self.kinds = list(kinds)
+        self.arity = ints(len(kind.roles) for kind in self.kinds)
+        self.slot_first = offsets(self.arity)
+        self.n_labels = ints(n for kind in self.kinds for n in kind.shape)  # of each role
+        self.stride = np.concatenate([NO_INTS, *[strides(kind.shape) for kind in self.kinds]])
+        self.start_at = np.concatenate(
+            [NO_INTS, *[kind.message_at + offsets(kind.shape)[:-1] for kind in self.kinds]]
+        )  # where the starting messages of each role start
+        self.weight_at = ints(kind.weight_at for kind in self.kinds)
+        self.tables = [_table_of(kind) for kind in self.kinds]
+        self.layouts = Cache[tuple[int, ...], TableLayout](MAX_LAYOUTS)  # by the kinds in the order of their first use
+        self.casts = Cache[bytes, Fields](MAX_CASTS)  # by the kinds of all factors
+
+    def cast(self, kind_of: IntArray, own: Own = NONE_OWN) -> Fields:
+        """Returns what graphs hold of factors of some kinds, whatever variables these join.
+
+        Problems bring the tables that `own` lists.
+        """
+        if own:
+            return self._cast_own(kind_of, own)
+        key = kind_of.tobytes()
+        fields = self.casts.get(key)
+        if fields is None:
+            used = tuple(dict.fromkeys(kind_of.tolist()))
+            layout = self.layouts.get(used)
+            if layout is None:
+                layout = TableLayout.of(self.tables, used)
+                self.layouts.put(used, layout)
+            fields = self._cast(kind_of, kind_of, layout)
+            n_bytes = 8 * (3 * len(kind_of) + 4 * len(fields["stride"]))
+            if n_bytes <= MAX_CASTS:
+                self.casts.put(key, fields, n_bytes)
+        return fields
+
+    def _cast_own(self, kind_of: IntArray, own: Own) -> Fields:
+        table_of, tables = kind_of.copy(), list(self.tables)
+        for k in own.kinds:
+            tables[k] = self._changing(k)
+        for k in own.free:
+            tables[k] = self._free(k)
+        for f in sorted(own.factors):
+            table_of[f] = len(tables)
+            tables.append(self._free(int(kind_of[f])))
+        return self._cast(kind_of, table_of, TableLayout.of(tables, tuple(dict.fromkeys(table_of.tolist()))))
+
+    def _cast(self, kind_of: IntArray, table_of: IntArray, layout: TableLayout) -> Fields:
+        arity = self.arity[kind_of]
+        slots = ranges(self.slot_first[kind_of], arity)
+        form = Form(arity, self.n_labels[slots], self.stride[slots], self.start_at[slots], self.weight_at[kind_of])
+        return cast(form, table_of, layout)
+
+    def _changing(self, k: int) -> Table:
+        """Returns the table of a kind in whose place problems bring others, which forbid at least the same."""
+        table = self.tables[k]
+        return self._free(k) if table is None else replace(table, soft=True)
+
+    def _free(self, k: int) -> Table:
+        """Returns a table in whose place problems bring others, which forbid whatever they like."""
+        return Table.of(np.zeros(self.kinds[k].shape), soft=True)
+
+    @cached_property
+    def forbidden(self) -> list[IntArray]:
+        """The entries that the table of each kind forbids."""
+        return [NO_INTS if table is None else np.isposinf(table.values).nonzero()[0] for table in self.tables]
+
+
+def _table_of(kind: FactorKind) -> Table | None:
+    values = kind.table
+    return None if values is None else Table.of(values, soft=bool(values[np.isfinite(values)].any()))
+
+
+class Form(NamedTuple):
+    """Factors to cast, whatever variables they join."""
+
+    arity: IntArray  # (F,)
+    n_labels: IntArray  # (slots,)
+    stride: IntArray  # (slots,)
+    start_at: IntArray  # (slots,)
+    weight_at: IntArray  # (F,)
+
+
+def cast(form: Form, table_of: IntArray, layout: TableLayout) -> Fields:
+    """Returns what graphs hold of some factors, given which table of a layout each has: the same number, the same."""
+    listing = layout.number[table_of]
+    return {
+        "scope_first": offsets(form.arity),
+        "factor_of": np.arange(len(table_of)).repeat(form.arity),
+        "stride": form.stride,
+        "message_at": offsets(form.n_labels)[:-1],
+        "start_at": form.start_at,
+        "table_at": layout.place[table_of],
+        "weight_at": form.weight_at,
+        "listing": listing,
+        "soft_count": np.bincount(listing[listing >= 0], minlength=len(layout.number))[layout.soft],
+        **layout.fields,
+    }
