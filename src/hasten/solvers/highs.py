@@ -13,9 +13,9 @@ import numpy as np
 
 from hasten.errors import SolverError
 from hasten.kernels.layout import Graph
+from hasten.model.compiled import Compiled
 from hasten.model.problem import Problem
 from hasten.model.solution import Solution, Status
-from hasten.model.structure import Compiled
 from hasten.solvers import load
 from hasten.solvers.base import ModelSolver, Outcome, stands
 from hasten.solvers.formulation import Formulation, formulate

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from threading import Lock
 from weakref import WeakKeyDictionary
 
-from hasten.model.structure import Compiled
+from hasten.model.compiled import Compiled
 from hasten.proof.certifier import ROW_NODES, n_loaded
 from hasten.proof.thinning import MAX_NODES
 from hasten.support.locks import renew_after_fork
