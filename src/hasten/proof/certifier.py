@@ -38,12 +38,13 @@ from hasten.model.tallying import tally_of
 from hasten.model.thinning import thinning
 from hasten.proof.cutting import cut_batch, cut_single, keep_bounds
 from hasten.proof.eliminating import goes_unseen, look_and_eliminate, structures_of
-from hasten.proof.ranking import MinMarginals, Ranking, statuses
+from hasten.proof.ranking import MinMarginals, Ranking, min_marginals, statuses
+from hasten.proof.recording import EnoughError
 from hasten.proof.report import SOURCE, STATUS, STEPS, Report, given
 from hasten.proof.roofing import fix_batch, fix_one, take_loss, without_others
 from hasten.proof.thinning import MAX_NODES, NOTHING_FIXED, eliminate_one, eliminate_open, worth
 from hasten.proof.trace import ProofTrace
-from hasten.proof.tracing import MOST_WORK, EnoughError, ProofRecorder, n_sums
+from hasten.proof.tracing import MOST_WORK, ProofRecorder, n_sums
 from hasten.support.arrays import FloatArray, IntArray
 from hasten.support.checks import check_limit, check_vector, check_whole
 from hasten.support.clock import LONG, UNWATCHED, Clock
@@ -60,7 +61,6 @@ ROW_NODES = 500  # where rows are left at least
 ROW_WORK = 2_000_000  # labels and cells that nodes may go through where rows are left: a few milliseconds
 RANKED_NODES, RANKED_SWEEPS = 1_000_000, 32  # for the best labellings
 MOST_RANKED = 50_000_000  # labels that are held
-MARGINALS = 4_000_000  # costs of one batch
 SPEED = 1e-9  # seconds that a node, or a sweep, takes at most for each label, tuple and cell: measured, rounded up
 LARGEST = 1e100  # of the starting messages: any are correct that do not overflow
 
@@ -198,28 +198,7 @@ class Certifier:
     def min_marginals(self, problem: Problem) -> MinMarginals:
         """Returns what the best labelling with each label costs, each proved as far as the effort goes."""
         _check_one(problem)
-        best = self(problem)
-        first = problem.graph.first[: problem.n_variables + 1]
-        cost = problem.cost[: first[-1]]
-        least, proved = np.full(cost.size, np.inf), np.full(cost.size, best.proved)
-        variable = np.repeat(np.arange(problem.n_variables), np.diff(first))
-        asked = np.isfinite(cost)
-        if best.values is not None:
-            own = first[:-1] + best.labels
-            least[own], asked[own] = best.cost, False
-        elif best.proved:
-            asked[:] = False
-        (numbers,) = np.nonzero(asked)
-        for some in np.array_split(numbers, max(1, -(-numbers.size * cost.size // MARGINALS))):
-            costs = np.where(
-                (variable == variable[some][:, None]) & (np.arange(cost.size) != some[:, None]), np.inf, cost
-            )
-            found = self(problem.alike(costs))
-            least[some], proved[some] = np.where(found.valid, found.cost, np.inf), found.proved
-        if best.values is not None:
-            least = np.maximum(least, best.cost) if best.proved else least
-        proved[~np.isfinite(cost)] = True
-        return MinMarginals(problem, best, least, proved)
+        return min_marginals(problem, self(problem), self)
 
     def trace(self, problem: Problem, *, names: Sequence[str] | None = None) -> ProofTrace:
         """Certifies slowly and returns what it did, step by step: a value that prints, draws itself, and is plain data.

@@ -6,17 +6,20 @@ is proved by the certifier, on a problem in which that variable has no other lab
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import overload
 
 import numpy as np
 
 from hasten.errors import NoAnswerError, ProblemError
+from hasten.model.batch import Batch
 from hasten.model.problem import Problem
-from hasten.model.solution import Solution, Status
+from hasten.model.solution import Solution, Solutions, Status
 from hasten.support.arrays import BoolArray, FloatArray, IntArray
 from hasten.support.checks import check_number
+
+MARGINALS = 4_000_000  # costs of one batch
 
 
 @dataclass(frozen=True, eq=False)
@@ -109,3 +112,26 @@ class MinMarginals:
 def statuses(n: int, proved: bool) -> list[Status]:
     """Returns the statuses of ranked labellings: only the first can be optimal."""
     return [Status.PROVED if proved and at == 0 else Status.FOUND for at in range(n)]
+
+
+def min_marginals(problem: Problem, best: Solution, certify: Callable[[Batch], Solutions]) -> MinMarginals:
+    """Returns what the best labelling with each label costs, given the best of all, proved as far as `certify` goes."""
+    first = problem.graph.first[: problem.n_variables + 1]
+    cost = problem.cost[: first[-1]]
+    least, proved = np.full(cost.size, np.inf), np.full(cost.size, best.proved)
+    variable = np.repeat(np.arange(problem.n_variables), np.diff(first))
+    asked = np.isfinite(cost)
+    if best.values is not None:
+        own = first[:-1] + best.labels
+        least[own], asked[own] = best.cost, False
+    elif best.proved:
+        asked[:] = False
+    (numbers,) = np.nonzero(asked)
+    for some in np.array_split(numbers, max(1, -(-numbers.size * cost.size // MARGINALS))):
+        costs = np.where((variable == variable[some][:, None]) & (np.arange(cost.size) != some[:, None]), np.inf, cost)
+        found = certify(problem.alike(costs))
+        least[some], proved[some] = np.where(found.valid, found.cost, np.inf), found.proved
+    if best.values is not None:
+        least = np.maximum(least, best.cost) if best.proved else least
+    proved[~np.isfinite(cost)] = True
+    return MinMarginals(problem, best, least, proved)

@@ -11,8 +11,8 @@ from hasten.kernels.watching import Opener, compiled, uncompiled
 from hasten.model.batch import Batch, as_batch
 from hasten.model.problem import Labels, Problem
 from hasten.model.solution import Solution, Solutions
+from hasten.search.recording import Recorder
 from hasten.search.trace import SearchTrace
-from hasten.search.tracing import Recorder
 
 
 class Searcher:
