@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
@@ -54,6 +55,7 @@ class Source(StrEnum):
 WITHOUT_ANSWER = (  # unless it is valid
     *(Status.OPEN, Status.DEAD_END, Status.INFEASIBLE, Status.NO_TIME, Status.RULED_OUT, Status.FAILED),
 )
+FEW = 64  # answers
 STATUSES = tuple(Status)
 SOURCES = tuple(Source)
 _NUMBER: dict[Status | Source, int] = {
@@ -265,13 +267,11 @@ class Solutions(Sequence[Solution]):
 
     def counts(self) -> dict[tuple[Status, Source], int]:
         """Returns how many answers have each status and source; those that do not occur are left out."""
-        if len(self) == 1:  # the answer to a single problem, as fast as can be
-            return {(STATUSES[self.status[0]], SOURCES[self.source[0]]): 1}
-        counted = np.bincount(self.status * len(SOURCES) + self.source)
-        return {
-            (STATUSES[at // len(SOURCES)], SOURCES[at % len(SOURCES)]): int(counted[at])
-            for at in np.flatnonzero(counted).tolist()
-        }
+        if len(self) <= FEW:  # then NumPy takes longer
+            pairs = Counter(zip(self.status.tolist(), self.source.tolist(), strict=True))
+            return {(STATUSES[status], SOURCES[source]): n for (status, source), n in pairs.items()}
+        counted = np.bincount(self.status * len(SOURCES) + self.source).tolist()
+        return {(STATUSES[at // len(SOURCES)], SOURCES[at % len(SOURCES)]): n for at, n in enumerate(counted) if n}
 
     def select(self, chosen: Chosen) -> Solutions:
         """Returns the answers to some of the problems, by number or by a mask."""

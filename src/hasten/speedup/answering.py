@@ -80,7 +80,7 @@ class Answering(Settings):
         asked = np.flatnonzero(audited | ~given)
         if not asked.size:
             with self._lock:
-                self._memory.count(Counters.of(found))
+                self._memory.count_all(found, 0)
                 self._memory.note()
             return found
         mine = found.select(asked).resolved()
@@ -88,7 +88,7 @@ class Answering(Settings):
         judged = audited[asked] & self._judges(exact)
         kept = self._outdone(exact, mine)
         answers = found.replace(asked, exact.replace(kept, mine.select(kept)) if kept.any() else exact)
-        self._remember(Counters.of(answers, calls), self._agrees(mine, exact)[judged], mine.batch, exact)
+        self._remember(answers, calls, self._agrees(mine, exact)[judged], mine.batch, exact)
         return answers
 
     def _by_proof(self, batch: Batch) -> Solutions:
@@ -99,7 +99,7 @@ class Answering(Settings):
         if self.mode == Mode.SEARCH or (self.mode == Mode.LEARNED and self._memory.choice is not None):
             found = self._found(batch)
             agreed = self._agrees(found, exact)[self._judges(exact) & ~self._doubted(found)]
-        self._remember(Counters.of(exact, calls), agreed, batch, exact)
+        self._remember(exact, calls, agreed, batch, exact)
         return exact
 
     def _proves_alone(self) -> bool:
@@ -249,10 +249,10 @@ class Answering(Settings):
             labelling = bar.add_task("labelling", total=len(batch))
             return self._exact(batch, lambda done, of: bar.update(labelling, completed=done))
 
-    def _remember(self, counters: Counters, agreed: BoolArray, batch: Batch, exact: Solutions) -> None:
+    def _remember(self, answers: Solutions, calls: int, agreed: BoolArray, batch: Batch, exact: Solutions) -> None:
         """Keeps what there is to know of some answers, and learns from those of the black box."""
         with self._lock:
-            self._memory.count(counters)
+            self._memory.count_all(answers, calls)
             self._memory.observe(agreed, self.min_agreement, "search" if self.mode == Mode.SEARCH else "learned way")
             self._memory.note()
             if self.learn and self.mode != Mode.LEARNED:

@@ -9,6 +9,7 @@ import math
 import time
 from collections.abc import Callable
 from dataclasses import replace
+from functools import lru_cache
 
 import numpy as np
 
@@ -22,6 +23,7 @@ from hasten.solvers import Progress, Solver, UserSolver, solve_within
 from hasten.solvers.failures import OnError, failed
 from hasten.speedup.efforts import KNOWN, Efforts
 from hasten.speedup.pacing import Pace
+from hasten.support.arrays import all_of
 
 CHUNK = 4096  # problems between two reports of progress
 REMEDIES = (
@@ -57,6 +59,8 @@ def prove_or_solve(
     deadline = math.inf if call_limit is None else time.monotonic() + call_limit
 
     def certify(some: Batch, found: Solutions | None) -> Solutions:
+        if time_limit is None and call_limit is None:
+            return _unlimited(max_nodes)(some, found, n_jobs=n_jobs)
         left = None if call_limit is None else max(0.0, deadline - time.monotonic())
         return Certifier(max_nodes=max_nodes, time_limit=half, call_limit=left)(some, found, n_jobs=n_jobs)
 
@@ -135,6 +139,12 @@ def prove_one(
     return answer
 
 
+@lru_cache(maxsize=64)
+def _unlimited(max_nodes: int | None) -> Certifier:
+    """Returns a certifier without limits of time, made once: that takes as long as a proof."""
+    return Certifier(max_nodes=max_nodes)
+
+
 def solve_open(
     answers: Solutions,
     solver: Callable[[], Solver],
@@ -149,9 +159,10 @@ def solve_open(
     `limits` are the seconds that it has for each, and the time (of `time.monotonic`) when it must be done with all.
     `harder` is whether to branch further before that where it pays, by a `clock`.
     """
-    left = np.flatnonzero(~answers.optimal)
-    if not left.size:
+    optimal = answers.optimal
+    if all_of(optimal):
         return answers, 0
+    left = np.flatnonzero(~optimal)
     solved, calls = [], 0
     for n, p in enumerate(left.tolist()):
         if progress is not None:

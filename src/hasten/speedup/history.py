@@ -33,11 +33,13 @@ class History:
     def __init__(self, moments: list[Moment] | None = None) -> None:
         self.moments = [] if moments is None else moments
 
+    def is_due(self, n_problems: int) -> bool:
+        """Whether enough problems were answered since the last moment."""
+        since = n_problems - (self.moments[-1].problems if self.moments else 0)
+        return since >= max(FEWEST, n_problems // SHARE)
+
     def record(self, counters: Counters, agreement: Agreement, note: str = "") -> None:
-        """Adds a moment, if enough happened since the last one or something changed."""
-        since = counters.problems - (self.moments[-1].problems if self.moments else 0)
-        if not note and since < max(FEWEST, counters.problems // SHARE):
-            return
+        """Adds a moment."""
         learned, calls = counters.by_learned, counters.solver_calls
         self.moments.append(
             Moment(counters.problems, calls, agreement, counters.proved, learned, counters.labelled, note)

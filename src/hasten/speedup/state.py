@@ -81,6 +81,20 @@ class Memory:
         kept[0] += 1
         kept[1] += answer.n_costs
 
+    def count_all(self, answers: Solutions, solver_calls: int) -> None:
+        """Counts answers; those whose costs were all computed quickly, for a few take as long as counting them."""
+        if answers.n_costs.tobytes() != answers.batch.n_variables.tobytes():
+            self.count(Counters.of(answers, solver_calls))
+            return
+        n_variables = int(answers.batch.variable_at[-1])
+        for key, n in answers.counts().items():
+            kept = self.single.setdefault(key, [0, 0])
+            kept[0] += n
+            kept[1] += n_variables  # of all: which of them had how many is not counted
+            n_variables = 0
+        if solver_calls:
+            self.count(Counters(solver_calls=solver_calls))
+
     def observe(self, agreed: BoolArray, level: float | None, what: str = "search") -> None:
         """Takes in audits; where they end the trust in the search, what it learns from now on weighs more."""
         if not agreed.size:
@@ -105,7 +119,9 @@ class Memory:
 
     def note(self, note: str = "") -> None:
         """Records how things stand, and what changed, if anything did."""
-        self.history.record(self.counters, self.audit.agreement, note)
+        n_problems = self.counted.problems + sum([n for n, _ in self.single.values()])
+        if note or self.history.is_due(n_problems):
+            self.history.record(self.counters, self.audit.agreement, note)
 
     def adopt(self, choice: Choice, learner: Learner | None, level: float | None) -> None:
         """Answers by what was learned from now on; at first only if it surely agrees often enough."""
