@@ -14,11 +14,11 @@ import numpy as np
 from hasten.errors import ProblemError
 from hasten.kernels.layout import COST, GRAPH, TABLE, VARIABLE, BatchArrays
 from hasten.model import hidden
-from hasten.model.gathering import gather_tables, hint, in_short, join, join_scorers, told_apart
+from hasten.model.gathering import as_costs, gather_tables, hint, in_short, join, join_scorers, told_apart
 from hasten.model.problem import Problem, Scorer, check_costs, loss_weights
 from hasten.model.structure import Structure
 from hasten.model.tables import Blocks, Brought, Tables, filled, read_by_kind, refilled, widened
-from hasten.support.arrays import Chosen, FloatArray, IntArray, chosen_numbers, floats, ints, offsets, plain, ranges
+from hasten.support.arrays import Chosen, FloatArray, IntArray, chosen_numbers, ints, offsets, plain, ranges
 
 ONLY = np.zeros(1, dtype=np.int64)  # the number of the only problem, of its structure, and where its tables start
 
@@ -84,7 +84,7 @@ class Batch:
     @classmethod
     def alike(cls, problem: Problem, costs: FloatArray) -> Batch:
         """Makes a batch of problems that differ from one in their costs alone: a matrix with a row for each."""
-        matrix = _numbers(costs)
+        matrix = as_costs(costs)
         if matrix.ndim != 2 or matrix.shape[1] != problem.structure.n_labels:
             raise ProblemError(
                 f"Got costs of shape {matrix.shape}; this problem needs (problems, {problem.structure.n_labels}): "
@@ -98,7 +98,7 @@ class Batch:
     @classmethod
     def stack(cls, structure: Structure, costs: FloatArray, *, maximize: bool = False) -> Batch:
         """Makes a batch of one shape from a matrix with a row of flat costs, or of scores to maximise, per problem."""
-        matrix = _numbers(costs)
+        matrix = as_costs(costs)
         if maximize:
             np.negative(matrix, out=matrix)
         if matrix.ndim != 2 or matrix.shape[1] != structure.n_labels:
@@ -123,7 +123,7 @@ class Batch:
         What is given is copied: the batch stays what it is when the caller's arrays change.
         """
         numbers = np.array(structure, dtype=np.int64, order="C")
-        return cls._build(structures, numbers, costs if callable(costs) else _numbers(costs), ids)
+        return cls._build(structures, numbers, costs if callable(costs) else as_costs(costs), ids)
 
     @classmethod
     def _build(
@@ -268,7 +268,7 @@ class Batch:
     def _ask(self, problems: IntArray, variables: IntArray) -> FloatArray:
         scorer: Any = self.scorer
         ids: Any = self.ids
-        costs = _numbers(scorer(ids[problems], variables))
+        costs = as_costs(scorer(ids[problems], variables))
         _, sizes = self.label_ranges(problems, variables)
         if costs.shape != (sizes.sum(),):
             raise ProblemError(
@@ -394,11 +394,3 @@ def _check_costs(batch: Batch) -> None:
             check_costs(batch.structures[batch.structure[p]], batch.cost[batch.cost_at[p] : batch.cost_at[p + 1]])
         except ProblemError as error:
             raise ProblemError(f"Problem {p}: {error}") from None
-
-
-def _numbers(costs: FloatArray) -> FloatArray:
-    """Returns costs as an array of our own, or says that they are not numbers."""
-    try:
-        return floats(costs, copy=True)
-    except (TypeError, ValueError) as error:
-        raise ProblemError(f"Costs are numbers, one for each label of each problem ({error}).") from None

@@ -9,7 +9,7 @@ import numpy as np
 from hasten.errors import ProblemError
 from hasten.model.problem import Problem, Scorer
 from hasten.model.structure import Structure
-from hasten.support.arrays import FloatArray, IntArray
+from hasten.support.arrays import FloatArray, IntArray, floats
 
 
 def told_apart(structures: Iterable[Structure]) -> tuple[list[Structure], IntArray]:
@@ -70,3 +70,11 @@ def hint(given: object) -> str:
     if isinstance(given, np.ndarray | list | tuple | float | int | np.number):
         return " Costs alone say nothing of labels: pass structure.problem(costs), or structure.batch(rows of costs)."
     return ""
+
+
+def as_costs(costs: FloatArray) -> FloatArray:
+    """Returns costs as an array of our own, or says that they are not numbers."""
+    try:
+        return floats(costs, copy=True)
+    except (TypeError, ValueError) as error:
+        raise ProblemError(f"Costs are numbers, one for each label of each problem ({error}).") from None
