@@ -121,6 +121,13 @@ def _starts(group: IntArray, n: int) -> IntArray:
     return offsets(np.bincount(group, minlength=n))
 
 
+def _is_new(number: IntArray) -> BoolArray:
+    """Returns which numbers, of sorted ones, are the first of their kind."""
+    new = np.ones(len(number), dtype=bool)
+    np.not_equal(number[1:], number[:-1], out=new[1:])
+    return new
+
+
 def _cells(first: IntArray, rows: Rows) -> _Cells:
     n_labels, n_rows, sizes = int(first[-1]), len(rows.low), sizes_of(first)
     row_first, label, weight = rows.first, rows.label, rows.weight
@@ -129,9 +136,8 @@ def _cells(first: IntArray, rows: Rows) -> _Cells:
     if not all_of(number[1:] > number[:-1]):
         by_number = stable_order(number, n_rows * n_labels)
         number, label, weight = number[by_number], label[by_number], weight[by_number]  # each row stays where it is
-        again = number[1:] == number[:-1]
-        if again.any():
-            new = np.append(True, ~again)
+        new = _is_new(number)
+        if not all_of(new):
             terms, weight = weight, np.zeros(np.count_nonzero(new))
             np.add.at(weight, new.cumsum() - 1, terms)  # in their order
             row, label = row[new], label[new]
@@ -147,18 +153,18 @@ def _links(first: IntArray, cells: _Cells, whole: BoolArray) -> Fields:
     """Returns the links of variables to rows, and what rows can come to."""
     n_rows, sizes = len(whole), sizes_of(first)
     n_variables = len(sizes)
-    row, variable, low, high = cells.row, cells.variable, cells.weight, cells.weight
-    number = row * n_variables + variable
-    again = number[1:] == number[:-1]
-    others: BoolArray | bool = bool(sizes.min(initial=2) > 1)  # whether a variable has labels that add nothing
-    if again.any():
-        at = np.append(True, ~again).nonzero()[0]  # the first cell of a variable in a row
-        row, variable = row[at], variable[at]
-        others = sizes_of(np.append(at, len(number))) < sizes[variable]
-        low, high = np.minimum.reduceat(cells.weight, at), np.maximum.reduceat(cells.weight, at)
-    elif not others:
-        others = sizes[variable] > 1
-    low, high = np.where(others & (low > 0.0), 0.0, low), np.where(others & (high < 0.0), 0.0, high)
+    row, variable, low, high, n_cells = cells.row, cells.variable, cells.weight, cells.weight, len(cells.row)
+    new = _is_new(row * n_variables + variable)
+    each: IntArray | int = 1  # cells of a variable in a row
+    if not all_of(new):
+        at = new.nonzero()[0]
+        row, variable, each = row[at], variable[at], sizes_of(np.concatenate((at, [n_cells])))
+        low, high = np.minimum.reduceat(low, at), np.maximum.reduceat(high, at)
+    others = each < sizes[variable]  # whether a variable has labels that add nothing
+    if all_of(others):
+        low, high = np.minimum(low, 0.0), np.maximum(high, 0.0)
+    else:
+        low, high = np.where(others & (low > 0.0), 0.0, low), np.where(others & (high < 0.0), 0.0, high)
     by_variable = stable_order(variable, n_variables)
     return {
         "link_first": _starts(variable, n_variables),
@@ -167,14 +173,14 @@ def _links(first: IntArray, cells: _Cells, whole: BoolArray) -> Fields:
         "link_high": high[by_variable],
         "range_low": np.bincount(row, low, n_rows),
         "range_high": np.bincount(row, high, n_rows),
-        "row_margin": _margins(row, np.maximum(-low, high), whole),
+        "row_margin": _margins(row, low, high, whole),
     }
 
 
-def _margins(row: IntArray, size: FloatArray, whole: BoolArray) -> FloatArray:
-    """Returns how far rounding can put what rows can come to off, given the row and the size of each link."""
-    n_rows = len(whole)
-    if all_of(whole) and size.sum() < EXACT:
+def _margins(row: IntArray, low: FloatArray, high: FloatArray, whole: BoolArray) -> FloatArray:
+    """Returns how far rounding can put what rows can come to off, given the row and the range of each link."""
+    n_rows, size = len(whole), np.maximum(-low, high)
+    if all_of(whole) and size.max(initial=0.0) * len(size) < EXACT:
         return np.zeros(n_rows)
     sizes, n_links = np.bincount(row, size, n_rows), np.bincount(row, minlength=n_rows)
     return np.where(whole & (sizes < EXACT), 0.0, 8 * EPS * (n_links + 4) * sizes)

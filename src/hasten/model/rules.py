@@ -177,16 +177,16 @@ def read_quickly(
     if {*map(type, terms)} != TUPLES:
         return None
     n = len(terms)
-    weights, total = ONES * n, float(n)
+    plain, weights, total = terms, ONES * n, float(n)
     try:
-        if sum(map(len, terms)) == 2 * n:
-            labels = [label_first[v] + places[v][label] for v, label in terms if v >= 0]
-        else:
-            labels = [label_first[term[0]] + places[term[0]][term[1]] for term in terms if term[0] >= 0]
+        if sum(map(len, terms)) != 2 * n:
+            plain = [*terms]
             for place, term in enumerate(terms):
                 if len(term) != 2:
-                    _, _, weights[place] = term
+                    variable, label, weights[place] = term
+                    plain[place] = variable, label
                     total += abs(weights[place])
+        labels = [label_first[v] + places[v][label] for v, label in plain if v >= 0]
     except (IndexError, KeyError, TypeError, ValueError, OverflowError):
         return None
     return (labels, weights) if len(labels) == n and total <= MAX_WEIGHT else None  # nor is a weight nan

@@ -8,7 +8,7 @@ arrays, and with them every solver's model, through their schema (`hasten.model.
 from __future__ import annotations
 
 from array import array
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import islice
@@ -100,20 +100,28 @@ class Structure(Stating):
             raise SchemaError(f"{kind!r} is not a factor kind of this schema.")
         if roles.keys() != kind.roles.keys():
             raise SchemaError(f"{kind.name} needs the roles {', '.join(kind.roles)}, got {', '.join(roles) or 'none'}.")
-        scope = tuple([self._check_variable(roles[role], kind.name, role) for role in kind.roles])
-        if [self.kinds[variable] for variable in scope] != [*kind.roles.values()]:
-            for (role, wanted), variable in zip(kind.roles.items(), scope, strict=True):
-                if self.kinds[variable] is not wanted:
-                    raise SchemaError(
-                        f"{kind.name}: {role} must be of kind {wanted.name}, "
-                        f"but variable {variable} is of kind {self.kinds[variable].name}."
-                    )
-        if len(set(scope)) < len(scope):
+        scope, kinds = [roles[role] for role in kind.roles], self.kinds
+        for variable, wanted in zip(scope, kind.roles.values(), strict=True):
+            if type(variable) is not int or not 0 <= variable < len(kinds) or kinds[variable] is not wanted:
+                scope = self._checked_scope(kind, roles)
+                break
+        if len({*scope}) < len(scope):
             raise SchemaError(f"{kind.name} joins a variable with itself: {roles}. Its variables must differ.")
         self.__dict__.pop("factors", None)
         self._scopes.factor_kind.append(kind.index)
-        self._scopes.scope.extend(scope)
-        return self.n_factors - 1
+        self._scopes.scope.fromlist(scope)
+        return len(self._scopes.factor_kind) - 1
+
+    def _checked_scope(self, kind: FactorKind, roles: Mapping[str, int]) -> list[int]:
+        """Returns the variables of a factor as plain numbers, or says what is wrong with them."""
+        scope = [self._check_variable(roles[role], kind.name, role) for role in kind.roles]
+        for (role, wanted), variable in zip(kind.roles.items(), scope, strict=True):
+            if self.kinds[variable] is not wanted:
+                raise SchemaError(
+                    f"{kind.name}: {role} must be of kind {wanted.name}, "
+                    f"but variable {variable} is of kind {self.kinds[variable].name}."
+                )
+        return scope
 
     def search_order(self, variables: Sequence[int]) -> None:
         """Says in which order the search assigns the variables."""
