@@ -224,7 +224,7 @@ def measure(path: Path, objectives: Objectives) -> dict[str, float]:
             taken[way] += time.process_time() - started
         for way in ("one by one", "all at once"):
             ours, truth = found[way], found["gurobi"]
-            if (ours > truth + 1e-6).any() or not np.allclose(ours, truth, rtol=1e-6, atol=1e-6):
+            if not np.allclose(ours, truth, rtol=1e-6, atol=1e-6):  # Gurobi's values are whole within 1e-5
                 raise SystemExit(f"{path}: our objectives are not Gurobi's.")
     return {way: 1e6 * seconds / len(objectives) for way, seconds in taken.items()}
 
