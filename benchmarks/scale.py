@@ -321,7 +321,7 @@ def cluster(args: argparse.Namespace) -> None:
     room = Path(tempfile.mkdtemp(prefix="hasten-cluster-"))
     out, script = room / "out", room / "driver.py"
     script.write_text(DRIVER)
-    loopback = {"node_ip_address": "127.0.0.1"}
+    loopback = {"node_ip_address": "127.0.0.2"}  # drivers take 127.0.0.1 for the address that others see
     nodes = Cluster(
         initialize_head=True,
         head_node_args={"num_cpus": 0, "object_store_memory": 100_000_000, "include_dashboard": False, **loopback},
