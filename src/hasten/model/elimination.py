@@ -25,6 +25,7 @@ from hasten.kernels.eliminate import Plan
 from hasten.kernels.layout import Graph
 from hasten.model.compile import ROW_FIELDS, compile_factors, compile_graph, compile_variables
 from hasten.model.compiled import Compiled
+from hasten.model.exclusions import with_cliques
 from hasten.model.joins import DERIVED, SILENT, STATIC, FactorTable, Join, Pattern, Signature, join_of, pattern_of
 from hasten.model.moulds import NO_INTS, Fields, Form, TableLayout, cast
 from hasten.model.structure import Structure
@@ -102,8 +103,12 @@ def plan_reduction(graph: Graph, max_join: int | None) -> Reduction:
     in_rows = np.zeros(len(graph.order), dtype=bool)
     in_rows[graph.row_variable] = True
     if all_of(in_rows) and all_of(graph.table_at >= 0):
-        return _nothing(graph)
-    return _Elimination(graph, max_join).run()
+        reduction = _nothing(graph)
+    else:
+        reduction = _Elimination(graph, max_join).run()
+    if reduction.graph.table_at.size:
+        return reduction
+    return Reduction(reduction.plan, with_cliques(reduction.graph))
 
 
 def _nothing(graph: Graph) -> Reduction:

@@ -7,17 +7,15 @@ variables from being eliminated, so only those that have other rules are looked 
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import numpy as np
 
 from hasten.kernels.proof.multipliers import MAX_COUNT
+from hasten.model.exclusions import MAX_PAIRS, Exclusions, Node
 from hasten.programs.labels import Cells, Space, keep_rows, scopes
 from hasten.programs.tables import tabulated
 from hasten.support.arrays import BoolArray, FloatArray, ints, sizes_of
-
-MAX_PAIRS = 20_000  # rows to look for cliques in
-Node = tuple[int, ...]  # labels of one variable, by number
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -26,37 +24,6 @@ class Clique:
 
     nodes: list[Node]
     rows: list[int]  # that say so of pairs
-
-
-@dataclass(slots=True, eq=False)
-class Exclusions:
-    """Pairs of nodes that exclude each other; neighbours are bits of a number."""
-
-    nodes: dict[Node, int] = field(default_factory=dict)
-    near: list[int] = field(default_factory=list)
-    rows: dict[tuple[int, int], list[int]] = field(default_factory=dict)  # that say so, by pairs of nodes
-
-    def add(self, left: Node, right: Node, row: int) -> None:
-        """Adds what a row says."""
-        a, b = sorted(self._number(node) for node in (left, right))
-        self.near[a] |= 1 << b
-        self.near[b] |= 1 << a
-        self.rows.setdefault((a, b), []).append(row)
-
-    def _number(self, node: Node) -> int:
-        if node not in self.nodes:
-            self.nodes[node] = len(self.near)
-            self.near.append(0)
-        return self.nodes[node]
-
-    def largest_around(self, a: int, b: int) -> list[int]:
-        """Returns a clique with two nodes to which no other can be added; it grows by what leaves most to add."""
-        clique, common = [a, b], self.near[a] & self.near[b]
-        while common:
-            best = max(_bits(common), key=lambda node: ((self.near[node] & common).bit_count(), -node))
-            clique.append(best)
-            common &= self.near[best]
-        return sorted(clique)
 
 
 def merge_pairs(space: Space, cells: Cells, tabled: BoolArray) -> tuple[Cells, Cells, int]:
@@ -140,8 +107,3 @@ def _clique_cells(space: Space, cells: Cells, cliques: list[Clique]) -> Cells:
     source = cells.source[[clique.rows[0] for clique in cliques]]
     row, whole = np.arange(n).repeat(ints(sizes)), np.ones(n, dtype=bool)
     return Cells(row, ints(label), np.ones(len(label)), np.array(least), np.array(most), whole, source)
-
-
-def _bits(number: int) -> list[int]:
-    """Returns which bits of a number are set."""
-    return [n for n, bit in enumerate(reversed(bin(number)[2:])) if bit == "1"]

@@ -1,0 +1,116 @@
+"""Pairs of labels that exclude each other: where every two of some do, one rule says so of all.
+
+Pairs are weak: each of two may be half of what they must not both be, and no bound objects. A rule over all of them
+does. So rows over two labels make way for *cliques*, rules that at most one of some labels is chosen, before anything
+is bounded. Which labellings are valid does not change.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from hasten.kernels.layout import Graph
+from hasten.model.compile import Rows, compile_rows
+from hasten.support.arrays import BoolArray, IntArray, ints, offsets, ranges, sizes_of
+
+MAX_PAIRS = 20_000  # rows to look for cliques in
+Node = tuple[int, ...]  # labels of one variable, by number
+FIELDS = ("first", "order", "position")  # of a graph, that its rows are compiled with
+
+
+@dataclass(slots=True, eq=False)
+class Exclusions:
+    """Pairs of nodes that exclude each other; neighbours are bits of a number."""
+
+    nodes: dict[Node, int] = field(default_factory=dict)
+    near: list[int] = field(default_factory=list)
+    rows: dict[tuple[int, int], list[int]] = field(default_factory=dict)  # that say so, by pairs of nodes
+
+    def add(self, left: Node, right: Node, row: int) -> None:
+        """Adds what a row says."""
+        a, b = sorted(self._number(node) for node in (left, right))
+        self.near[a] |= 1 << b
+        self.near[b] |= 1 << a
+        self.rows.setdefault((a, b), []).append(row)
+
+    def _number(self, node: Node) -> int:
+        if node not in self.nodes:
+            self.nodes[node] = len(self.near)
+            self.near.append(0)
+        return self.nodes[node]
+
+    def largest_around(self, a: int, b: int) -> list[int]:
+        """Returns a clique with two nodes to which no other can be added; it grows by what leaves most to add."""
+        clique, common = [a, b], self.near[a] & self.near[b]
+        while common:
+            best = max(_bits(common), key=lambda node: ((self.near[node] & common).bit_count(), -node))
+            clique.append(best)
+            common &= self.near[best]
+        return sorted(clique)
+
+
+def with_cliques(graph: Graph) -> Graph:
+    """Returns a graph without tables as it is, or with cliques in place of its rows over pairs."""
+    rows, nodes = _pairs(graph)
+    if not 3 <= len(rows) <= MAX_PAIRS:
+        return graph
+    pairs = Exclusions()
+    for row, (one, other) in zip(rows.tolist(), nodes.tolist(), strict=True):
+        pairs.add((one,), (other,), row)
+    cliques, covered = _cliques(pairs)
+    if not cliques:
+        return graph
+    names = [label for (label,) in pairs.nodes]
+    kept = np.ones(len(graph.row_low), dtype=bool)
+    kept[covered] = False
+    sizes, n = sizes_of(graph.row_first), len(cliques)
+    cells = ranges(graph.row_first[:-1][kept], sizes[kept])
+    merged = Rows(
+        offsets([*sizes[kept].tolist(), *(len(clique) for clique in cliques)]),
+        np.concatenate([graph.row_label[cells], ints(names[node] for clique in cliques for node in clique)]),
+        np.concatenate([graph.row_weight[cells], np.ones(sum(map(len, cliques)))]),
+        np.concatenate([graph.row_low[kept], np.full(n, -np.inf)]),
+        np.concatenate([graph.row_high[kept], np.ones(n)]),
+    )
+    compiled = compile_rows({name: getattr(graph, name) for name in FIELDS}, merged)
+    others = {name: getattr(graph, name) for name in Graph.__annotations__ if name not in compiled}
+    return Graph.pack(**others, **compiled)
+
+
+def _pairs(graph: Graph) -> tuple[IntArray, IntArray]:
+    """Returns the rows that say no more than that two labels exclude each other, and these labels."""
+    rows = np.flatnonzero((sizes_of(graph.row_first) == 2) & (graph.row_margin == 0.0))  # sums are exact
+    cells = graph.row_first[rows][:, None] + np.arange(2)
+    label, variable, weight = graph.row_label[cells], graph.row_variable[cells], graph.row_weight[cells]
+    one, other = weight.T
+
+    def holds(total: np.ndarray) -> BoolArray:
+        fits: BoolArray = (total >= graph.row_least[rows]) & (total <= graph.row_most[rows])
+        return fits
+
+    none, first, second, both = holds(0.0 * one), holds(one), holds(other), holds(one + other)
+    apart = variable[:, 0] != variable[:, 1]
+    not_both = apart & none & first & second & ~both
+    binary = (sizes_of(graph.first)[variable] == 2).all(axis=1)
+    not_neither = apart & binary & ~none & first & second & both
+    opposite = 2 * graph.first[variable] + 1 - label  # the other one of two labels
+    some = not_both | not_neither
+    return rows[some], np.where(not_both[:, None], label, opposite)[some]
+
+
+def _cliques(pairs: Exclusions) -> tuple[list[list[int]], list[int]]:
+    """Returns cliques of three nodes or more, and the rows that they make superfluous."""
+    cliques: list[list[int]] = []
+    covered: set[tuple[int, int]] = set()
+    for a, b in pairs.rows:
+        if (a, b) not in covered and len(clique := pairs.largest_around(a, b)) >= 3:
+            covered.update((c, d) for c in clique for d in clique if c < d)
+            cliques.append(clique)
+    return cliques, [row for pair in sorted(covered) for row in pairs.rows[pair]]
+
+
+def _bits(number: int) -> list[int]:
+    """Returns which bits of a number are set."""
+    return [n for n, bit in enumerate(reversed(bin(number)[2:])) if bit == "1"]
