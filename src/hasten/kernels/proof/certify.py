@@ -32,6 +32,7 @@ from hasten.kernels.proof.outcome import (
     SWEEP,
     Proofs,
 )
+from hasten.kernels.proof.tighten import SLOWER, Tight, has_many_rows, n_kept, search_rows
 from hasten.kernels.proof.watch import stopped
 from hasten.kernels.proof.whole import whole_gap
 from hasten.kernels.rows import rows_hold
@@ -72,6 +73,7 @@ class Scratch(NamedTuple):
     kept: IntArray  # the best labelling of what is left
     trial: IntArray
     labels: IntArray  # a whole labelling
+    tight: Tight
 
 
 @inlined_kernel
@@ -102,27 +104,31 @@ def certify(
     gap = whole_gap(instance, size, slip)
     left, known = Instance(small, scratch.cost, scratch.work), Known(scratch.kept, size, slip, gap)
     d.start_dual(small, scratch.cost, start, scratch.dual)
-    few, max_nodes = effort.first_sweeps, effort.max_nodes
+    few, max_nodes, by_rows = effort.first_sweeps, effort.max_nodes, has_many_rows(small)
     if small.row_low.size:
-        few, max_nodes = effort.row_sweeps, nodes_with_rows(small, effort)
+        few, max_nodes = effort.row_sweeps, nodes_with_rows(small, effort, SLOWER if by_rows else 1)
     few = min(few, effort.max_sweeps) if max_nodes else effort.max_sweeps
     outcome, least, bound, n_sweeps = d.prove(
         left, few, scratch.dual, scratch.kept, best_cost, scratch.trial, size, gap
     )
     step, ended, n_nodes = SWEEP, LIMIT, 0
-    if outcome == OPEN and max_nodes > 0:
+    if outcome == OPEN and max_nodes > 0 and by_rows:
+        step, bound = BRANCH, max(bound, d.safe_bound(small, scratch.cost, scratch.work, scratch.dual))
+        ended, least, n_nodes = search_rows(left, scratch.dual, scratch.tight, max_nodes, least, known)
+    elif outcome == OPEN and max_nodes > 0:
         step = BRANCH
         nodes = max(min(effort.dive_nodes, max_nodes), small.order.size + 1)
         ended, least, n_nodes = dive(left, scratch.dual, scratch.tree, nodes, least, known)
-    if outcome == OPEN and ended == LIMIT and effort.max_sweeps > n_sweeps:
+    by_dives = not (by_rows and max_nodes > 0)
+    if outcome == OPEN and ended == LIMIT and effort.max_sweeps > n_sweeps and by_dives:
         few = effort.max_sweeps - n_sweeps
         outcome, least, higher, more = d.prove(left, few, scratch.dual, scratch.kept, least, scratch.trial, size, gap)
         bound, n_sweeps = max(bound, higher), n_sweeps + more
-    if outcome == OPEN and ended == LIMIT:
+    if outcome == OPEN and ended == LIMIT and by_dives:
         bound = max(bound, d.safe_bound(small, scratch.cost, scratch.work, scratch.dual))
     if outcome == INFEASIBLE:
         return INFEASIBLE, np.inf, np.inf, step, n_sweeps, n_nodes
-    if outcome == OPEN and ended == LIMIT and max_nodes > n_nodes:
+    if outcome == OPEN and ended == LIMIT and max_nodes > n_nodes and by_dives:
         nodes = max_nodes - n_nodes
         ended, least, more = branch(
             left, scratch.dual, scratch.tree, effort.node_sweeps, effort.dive_nodes, nodes, least, known
@@ -141,9 +147,9 @@ def certify(
 
 
 @kernel
-def nodes_with_rows(graph: Graph, effort: Effort) -> int:
-    """Returns how many nodes to allow where rows are left: on many of them a solver's linear program does better."""
-    work = 1 + graph.first[graph.order.size] + graph.cell_row.size
+def nodes_with_rows(graph: Graph, effort: Effort, slower: int) -> int:
+    """Returns how many nodes to allow where rows are left, given how many times as long as in a dive one takes."""
+    work = slower * (1 + graph.first[graph.order.size] + graph.cell_row.size)
     nodes: int = min(effort.max_nodes, max(effort.row_nodes, effort.row_work // work))
     return nodes
 
@@ -237,12 +243,13 @@ class Sizes(NamedTuple):
     links: int
     most: int  # labels of one variable
     given: int  # variables before elimination
+    kept: int  # numbers that a search by rows keeps
 
 
 @kernel
 def largest(batch: BatchArrays, reduced: IntArray, problems: IntArray) -> Sizes:
     """Returns the sizes that scratch space for some problems needs."""
-    most, s = Sizes(0, 0, 0, 0, 0, 0, 0, 0, 0, 0), 0
+    most, s = Sizes(0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0), 0
     for x in range(problems.size):
         if reduced[x, 0] == s:
             continue
@@ -260,6 +267,7 @@ def largest(batch: BatchArrays, reduced: IntArray, problems: IntArray) -> Sizes:
             max(most.links, small.link_row.size),
             max(most.most, most_labels(small)),
             max(most.given, graph.order.size),
+            max(most.kept, n_kept(small) if has_many_rows(small) else 0),
         )
     return most
 
@@ -303,19 +311,24 @@ def certify_some(
     real = (
         n.work, n.labels, n.messages, n.rows, n.labels, n.marginals, n.rows, n.rows, SPACE + NOTED * n.variables,
         n.labels, n.rows, n.rows, n.variables + 1, n.variables + 1, n.variables, n.factors, n.messages, n.links,
-        n.links, levels * n.messages, levels * n.labels, levels * n.rows,
+        n.links, levels * n.messages, levels * n.labels, levels * n.rows, n.labels, n.rows,
     )  # fmt: skip
     whole = (
         n.variables, n.variables, n.variables, n.variables, 2 * (n.variables + 1), n.messages, n.links,
-        levels, levels * n.most, n.variables, n.variables, n.given,
+        levels, levels * n.most, n.variables, n.variables, n.given, n.variables, n.rows, n.variables,
+        n.variables + 1, n.variables + 1,
     )  # fmt: skip
     floats, ints = np.zeros(numbers(real)), np.zeros(numbers(whole), dtype=np.int64)
     (
         work, kept_cost, message, multiplier, belief, marginal, row_low, row_high, smallest,
         vector, tree_low, tree_high, base, rest, limit, least, before, low_before, high_before,
-        messages_at, beliefs_at, multipliers_at,
+        messages_at, beliefs_at, multipliers_at, tight_belief, tight_multiplier,
     ) = split(floats, real)  # fmt: skip
-    chosen, label, free, tree_labels, marks, place, row, splits, tried, kept, trial, labels = split(ints, whole)
+    (
+        chosen, label, free, tree_labels, marks, place, row, splits, tried, kept, trial, labels,
+        n_left, due, tight_labels, tight_split, tight_chosen,
+    ) = split(ints, whole)  # fmt: skip
+    nodes = np.empty(n.kept if effort.max_nodes > 0 else 0)
     scratch = Scratch(
         work,
         kept_cost,
@@ -329,6 +342,10 @@ def certify_some(
         kept,
         trial,
         labels,
+        Tight(
+            tight_belief, tight_multiplier, n_left, due, tight_labels, part(nodes, 0, nodes.size), tight_split,
+            tight_chosen,
+        ),
     )  # fmt: skip
     values, facts = proofs.values, proofs.facts
     for x in range(problems.size):
@@ -357,4 +374,4 @@ def certify_some(
         if messages.total.size and facts[OUTCOME, p] == PROVED:
             add_messages(small, scratch.dual, messages.total, messages.times)
     watch[AT] = 0
-    keep((floats, ints, watch))
+    keep((floats, ints, nodes, watch))
