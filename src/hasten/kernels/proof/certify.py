@@ -32,7 +32,7 @@ from hasten.kernels.proof.outcome import (
     SWEEP,
     Proofs,
 )
-from hasten.kernels.proof.tighten import SLOWER, Tight, has_many_rows, n_kept, search_rows
+from hasten.kernels.proof.tighten import SLOWER, SMALL, Tight, has_many_rows, n_kept, search_rows
 from hasten.kernels.proof.watch import stopped
 from hasten.kernels.proof.whole import whole_gap
 from hasten.kernels.rows import rows_hold
@@ -104,7 +104,7 @@ def certify(
     gap = whole_gap(instance, size, slip)
     left, known = Instance(small, scratch.cost, scratch.work), Known(scratch.kept, size, slip, gap)
     d.start_dual(small, scratch.cost, start, scratch.dual)
-    few, max_nodes, by_rows = effort.first_sweeps, effort.max_nodes, has_many_rows(small)
+    few, max_nodes, by_rows = effort.first_sweeps, effort.max_nodes, effort.max_nodes > 0 and has_many_rows(small)
     if small.row_low.size:
         few, max_nodes = effort.row_sweeps, nodes_with_rows(small, effort, SLOWER if by_rows else 1)
     few = min(few, effort.max_sweeps) if max_nodes else effort.max_sweeps
@@ -112,23 +112,25 @@ def certify(
         left, few, scratch.dual, scratch.kept, best_cost, scratch.trial, size, gap
     )
     step, ended, n_nodes = SWEEP, LIMIT, 0
-    if outcome == OPEN and max_nodes > 0 and by_rows:
-        step, bound = BRANCH, max(bound, d.safe_bound(small, scratch.cost, scratch.work, scratch.dual))
-        ended, least, n_nodes = search_rows(left, scratch.dual, scratch.tight, max_nodes, least, known)
-    elif outcome == OPEN and max_nodes > 0:
+    if outcome == OPEN and max_nodes > 0:
         step = BRANCH
+    if step == BRANCH and (small.order.size <= SMALL or not by_rows):
         nodes = max(min(effort.dive_nodes, max_nodes), small.order.size + 1)
         ended, least, n_nodes = dive(left, scratch.dual, scratch.tree, nodes, least, known)
-    by_dives = not (by_rows and max_nodes > 0)
-    if outcome == OPEN and ended == LIMIT and effort.max_sweeps > n_sweeps and by_dives:
+    if step == BRANCH and ended == LIMIT and by_rows:
+        bound = max(bound, d.safe_bound(small, scratch.cost, scratch.work, scratch.dual))
+        nodes = max_nodes - n_nodes // SLOWER
+        ended, least, more = search_rows(left, scratch.dual, scratch.tight, nodes, least, known)
+        n_nodes += more
+    if outcome == OPEN and ended == LIMIT and effort.max_sweeps > n_sweeps and not by_rows:
         few = effort.max_sweeps - n_sweeps
         outcome, least, higher, more = d.prove(left, few, scratch.dual, scratch.kept, least, scratch.trial, size, gap)
         bound, n_sweeps = max(bound, higher), n_sweeps + more
-    if outcome == OPEN and ended == LIMIT and by_dives:
+    if outcome == OPEN and ended == LIMIT and not by_rows:
         bound = max(bound, d.safe_bound(small, scratch.cost, scratch.work, scratch.dual))
     if outcome == INFEASIBLE:
         return INFEASIBLE, np.inf, np.inf, step, n_sweeps, n_nodes
-    if outcome == OPEN and ended == LIMIT and max_nodes > n_nodes and by_dives:
+    if outcome == OPEN and ended == LIMIT and max_nodes > n_nodes and not by_rows:
         nodes = max_nodes - n_nodes
         ended, least, more = branch(
             left, scratch.dual, scratch.tree, effort.node_sweeps, effort.dive_nodes, nodes, least, known

@@ -31,7 +31,8 @@ from hasten.support.arrays import FloatArray, IntArray
 
 MANY = 4  # a graph has many rows if it has one for every so many variables
 MOST_KEPT = 2**22  # numbers that levels keep
-SLOWER = 8  # times what a node of a dive takes
+SLOWER = 4  # times what a node of a dive takes: more, but it achieves more
+SMALL = 24  # variables among which a dive is tried first
 SWEEPS, FIRST_SWEEPS = 3, 30  # at a node, and at the first one
 ENOUGH = 0.04  # share of what the bound has to rise that makes another sweep worth while
 PLUNGE = 8  # of so many free variables a plunge gives one its label at a time
@@ -237,14 +238,19 @@ def two_best(graph: Graph, tight: Tight, v: int) -> tuple[float, int]:
 
 @kernel
 def most_priced(graph: Graph, tight: Tight) -> tuple[int, int]:
-    """Returns the variable to split on, and its best label: rows that bind count for it, being decided against it."""
-    highest, chosen, label = -np.inf, -1, -1
+    """Returns the variable to split on, and its best label: the one that raises the bound most, as far as one can see.
+
+    Without its best label it costs as much more as its two best beliefs are apart; with it, what its labels pay for
+    the rows that bind is at stake.
+    """
+    highest, chosen, label = -1.0, -1, -1
     for v in range(graph.order.size):
         if tight.n_left[v] > 1:
-            apart, at = two_best(graph, tight, v)
-            price = -apart
-            for x in range(graph.link_first[v], graph.link_first[v + 1]):
-                price += abs(tight.multiplier[graph.link_row[x]])
+            price, at = two_best(graph, tight, v)
+            for other in range(graph.first[v], graph.first[v + 1]):
+                if tight.belief[other] < np.inf:
+                    for c in range(graph.cell_first[other], graph.cell_first[other + 1]):
+                        price += abs(tight.multiplier[graph.cell_row[c]] * graph.cell_weight[c])
             if price > highest:
                 highest, chosen, label = price, v, at
     return chosen, label
