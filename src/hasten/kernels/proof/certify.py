@@ -32,7 +32,7 @@ from hasten.kernels.proof.outcome import (
     SWEEP,
     Proofs,
 )
-from hasten.kernels.proof.tighten import SLOWER, SMALL, Tight, has_many_rows, n_kept, search_rows
+from hasten.kernels.proof.tighten import DIVED, SLOWER, Tight, has_many_rows, n_kept, search_rows
 from hasten.kernels.proof.watch import stopped
 from hasten.kernels.proof.whole import whole_gap
 from hasten.kernels.rows import rows_hold
@@ -113,11 +113,12 @@ def certify(
     )
     step, ended, n_nodes = SWEEP, LIMIT, 0
     if outcome == OPEN and max_nodes > 0:
-        step = BRANCH
-    if step == BRANCH and (small.order.size <= SMALL or not by_rows):
-        nodes = max(min(effort.dive_nodes, max_nodes), small.order.size + 1)
+        step, nodes = BRANCH, min(effort.dive_nodes, max_nodes)
+        if by_rows:
+            nodes = min(nodes, DIVED // max(small.order.size, 1))
+        nodes = max(nodes, small.order.size + 1)
         ended, least, n_nodes = dive(left, scratch.dual, scratch.tree, nodes, least, known)
-    if step == BRANCH and ended == LIMIT and by_rows:
+    if outcome == OPEN and ended == LIMIT and by_rows:
         bound = max(bound, d.safe_bound(small, scratch.cost, scratch.work, scratch.dual))
         nodes = max_nodes - n_nodes // SLOWER
         ended, least, more = search_rows(left, scratch.dual, scratch.tight, nodes, least, known)

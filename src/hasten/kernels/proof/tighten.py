@@ -32,7 +32,7 @@ from hasten.support.arrays import FloatArray, IntArray
 MANY = 4  # a graph has many rows if it has one for every so many variables
 MOST_KEPT = 2**22  # numbers that levels keep
 SLOWER = 4  # times what a node of a dive takes: more, but it achieves more
-SMALL = 24  # variables among which a dive is tried first
+DIVED = 48_000  # variables that nodes of a dive go through before, which takes about 0.1 ms
 SWEEPS, FIRST_SWEEPS = 3, 30  # at a node, and at the first one
 ENOUGH = 0.04  # share of what the bound has to rise that makes another sweep worth while
 PLUNGE = 8  # of so many free variables a plunge gives one its label at a time
