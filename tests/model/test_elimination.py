@@ -238,3 +238,20 @@ def test_the_relations_of_entities_are_eliminated() -> None:
         assert all(v < n_entities for v in plan.keep)
         if n_entities <= 3:
             assert not len(plan.keep)
+
+
+def test_structures_of_one_size_have_plans_of_their_own_by_which_kernels_know_them() -> None:
+    schema = Schema()
+    choice = schema.variable("choice", ["no", "yes"])
+
+    def shape(*limits: int) -> Structure:
+        made = schema.structure()
+        all_of = [made.add(choice) for _ in range(3)]
+        for limit in limits:
+            made.rule(f"at most {limit}", [(v, "yes") for v in all_of], at_most=limit)
+        return made
+
+    few, more = shape(1), shape(1, 2)
+    assert reduce(few.compiled).plan.address != reduce(more.compiled).plan.address
+    batch = [few.problem([0.0] * 6), more.problem([1.0, 0.0] * 3)]
+    assert Certifier()(batch).cost.tolist() == [0.0, 2.0]

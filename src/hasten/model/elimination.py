@@ -35,7 +35,7 @@ from hasten.support.cache import Cache
 FEW_SUMS = 768  # that eliminating a variable may always take, unless a limit is given
 SWEEPS = 16  # what leaving it costs at least: so many sweeps over the tuples of its tables
 MOST_ENTRIES = 2**22  # labellings to look through for those that tables allow
-MAX_IDLE = 2**22  # bytes of plans that eliminate nothing which are kept: structures of one size share them
+MAX_IDLE = 2**22  # bytes of plans that eliminate nothing which are kept, to be copied for structures of one size
 SKIPPED = -1  # the price of a variable that was not worth its price
 MAX_SCOPE = 32  # how many variables these may range over
 NO_STEPS: Fields = {
@@ -126,7 +126,7 @@ def _nothing(graph: Graph) -> Reduction:
             priced=priced,
         )
         _IDLE.put(key, plan, plan.buffer.nbytes)
-    return Reduction(plan, graph)
+    return Reduction(Plan(plan.buffer.copy()), graph)  # kernels know structures by their plans: each has its own
 
 
 _IDLE = Cache[tuple[int, int, int, bytes], Plan](MAX_IDLE)
