@@ -287,8 +287,7 @@ class Certifier:
         proofs = Proofs(labels, values, np.empty((5, len(batch)), dtype=np.int64))
 
         uncut = cut_batch(batch, proofs, clock, n_jobs) if self.max_join is None else batch.order
-        look_and_eliminate(batch, uncut, self.max_join, proofs, n_jobs)
-        left, fixing = batch.order[proofs.facts[OUTCOME, batch.order] == OPEN], NOTHING_FIXED
+        left, fixing = look_and_eliminate(batch, uncut, self.max_join, proofs, n_jobs), NOTHING_FIXED
         if left.size and self.max_join is None:
             fixing = fix_batch(batch, left, proofs, clock, n_jobs)
             left = left[proofs.facts[OUTCOME, left] == OPEN]

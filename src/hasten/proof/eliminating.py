@@ -34,8 +34,8 @@ def goes_unseen(compiled: Compiled, max_join: int | None) -> bool:
     return compiled.unseen[max_join]
 
 
-def look_and_eliminate(batch: Batch, uncut: IntArray, max_join: int | None, proofs: Proofs, n_jobs: int) -> None:
-    """Proves what looking, mending and elimination can; what is left is open. Only what is uncut is looked at."""
+def look_and_eliminate(batch: Batch, uncut: IntArray, max_join: int | None, proofs: Proofs, n_jobs: int) -> IntArray:
+    """Proves what looking, mending and elimination can; returns what is open. Only what is uncut is looked at."""
     unseen = [goes_unseen(structure.compiled, max_join) for structure in batch.structures]
     looked_at = uncut
     if len(uncut) < len(batch):
@@ -50,9 +50,21 @@ def look_and_eliminate(batch: Batch, uncut: IntArray, max_join: int | None, proo
         look_at_some(batch.arrays, looked_at[begin_at:end_at], proofs)
 
     in_parallel(look, len(looked_at), n_jobs)
-    _eliminate(batch, looked_at[proofs.facts[OUTCOME, looked_at] == OPEN], max_join, proofs, n_jobs)
-    if max_join is None:
-        _count(batch, batch.order[proofs.facts[OUTCOME, batch.order] == OPEN], proofs, n_jobs)
+    left = _open(looked_at, proofs)
+    if not len(left) and len(looked_at) == len(batch):
+        return left
+    _eliminate(batch, left, max_join, proofs, n_jobs)
+    left = _open(batch.order, proofs)
+    if max_join is not None or not len(left):
+        return left
+    _count(batch, left, proofs, n_jobs)
+    return _open(left, proofs)
+
+
+def _open(problems: IntArray, proofs: Proofs) -> IntArray:
+    """Returns those of some problems that are open."""
+    left: IntArray = problems[proofs.facts[OUTCOME, problems] == OPEN]
+    return left
 
 
 def _count(batch: Batch, problems: IntArray, proofs: Proofs, n_jobs: int) -> None:

@@ -84,11 +84,13 @@ def prove_or_solve(
         answers, within = certify(part, some) if proves else nothing_known(part), limits
         if pace is not None and not proves:
             within = min(limits[0], pace.patience), deadline
-        n_open, errors = int(n - answers.optimal.sum()), on_error if proves else OnError.KEEP
+        optimal, errors = answers.optimal, on_error if proves else OnError.KEEP
+        n_open, more = 0 if all_of(optimal) else n - int(optimal.sum()), 0
         if pace is not None and proves:
             pace.proved(n)
-        harder, show = max_nodes is None and proves, tell if progress else None
-        answers, more = solve_open(answers, solver, show, errors, within, harder, clock)
+        if n_open:
+            harder, show = max_nodes is None and proves, tell if progress else None
+            answers, more = solve_open(answers, solver, show, errors, within, harder, clock)
         calls += more
         if pace is not None and not pace.end(answers, proves, n_open, solver if more else None):
             continue
@@ -159,10 +161,9 @@ def solve_open(
     `limits` are the seconds that it has for each, and the time (of `time.monotonic`) when it must be done with all.
     `harder` is whether to branch further before that where it pays, by a `clock`.
     """
-    optimal = answers.optimal
-    if all_of(optimal):
+    left = np.flatnonzero(~answers.optimal)
+    if not left.size:
         return answers, 0
-    left = np.flatnonzero(~optimal)
     solved, calls = [], 0
     for n, p in enumerate(left.tolist()):
         if progress is not None:
