@@ -11,7 +11,8 @@ import numpy as np
 import pytest
 
 from hasten import Problem, Schema, Solution, Speedup, Status
-from hasten.model.structure import _KEPT, Structure
+from hasten.model.compiled import _KEPT
+from hasten.model.structure import Structure
 from hasten.solvers import make_solver
 from hasten.solvers.failures import OnError
 from hasten.speedup.black_box import prove_or_solve
