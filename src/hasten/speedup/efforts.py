@@ -22,6 +22,7 @@ from hasten.support.locks import renew_after_fork
 
 ALONE, AIDED = 0, 1  # the ways that race: the solver alone, and what we try before it
 FEW = 2  # times that each way is tried first: once may be by chance, or load something
+NEARLY = 1.25  # how many times as slow as the solver alone a first try may be to be repeated at once
 SHARE = 0.01  # of all time may be lost by trying the slower way again
 CLEARLY = 4.0  # how many times as slow the solver alone must be not to be tried again but for that share
 RECENT = 0.02  # weight of the latest problem, at least
@@ -47,7 +48,7 @@ class Race:
         if self.n[ALONE] < FEW or not self.n[AIDED]:
             return self.n[ALONE] >= FEW
         alone, aided = self.seconds
-        if self.n[AIDED] < FEW and aided < CLEARLY * alone:
+        if self.n[AIDED] < FEW and aided < NEARLY * alone:
             return True
         spare = SHARE * self.spent - self.lost
         if alone < aided:
