@@ -15,7 +15,8 @@ from hasten.kernels.layout import Graph
 from hasten.model.compile import Rows, compile_rows
 from hasten.support.arrays import BoolArray, IntArray, ints, offsets, ranges, sizes_of
 
-MAX_PAIRS = 20_000  # rows to look for cliques in
+MAX_PAIRS = 20_000  # rows to look for cliques in, of a program that is recognised once
+MOST = 5_000  # and of a structure, which should not take a second
 Node = tuple[int, ...]  # labels of one variable, by number
 FIELDS = ("first", "order", "position")  # of a graph, that its rows are compiled with
 
@@ -54,7 +55,7 @@ class Exclusions:
 def with_cliques(graph: Graph) -> Graph:
     """Returns a graph without tables as it is, or with cliques in place of its rows over pairs."""
     rows, nodes = _pairs(graph)
-    if not 3 <= len(rows) <= MAX_PAIRS:
+    if not 3 <= len(rows) <= MOST:
         return graph
     pairs = Exclusions()
     for row, (one, other) in zip(rows.tolist(), nodes.tolist(), strict=True):
@@ -112,5 +113,10 @@ def _cliques(pairs: Exclusions) -> tuple[list[list[int]], list[int]]:
 
 
 def _bits(number: int) -> list[int]:
-    """Returns which bits of a number are set."""
-    return [n for n, bit in enumerate(reversed(bin(number)[2:])) if bit == "1"]
+    """Returns which bits of a number are set: mostly few."""
+    found = []
+    while number:
+        lowest = number & -number
+        found.append(lowest.bit_length() - 1)
+        number ^= lowest
+    return found
