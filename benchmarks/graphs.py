@@ -351,7 +351,7 @@ def by_hand(shape: hasten.Structure) -> Callable[[np.ndarray], float]:
 
 
 def auto(rounds: int) -> None:
-    """Problems of rules alone, that we have little to offer for, one by one in turns, first calls included."""
+    """Problems of rules alone, one by one in turns, first calls included."""
     first = rows("packing", 30)  # loads kernels and solvers
     hasten.Speedup(first.schema, solver="auto").predict(first.problem(np.random.default_rng(0).normal(size=60)))
     hasten.Certifier(max_nodes=30_000).report(first.problem(np.random.default_rng(0).normal(size=60)))
