@@ -36,7 +36,11 @@ from hasten.speedup.predictor import Speedup
 from hasten.support.progress import Tell, tell_nobody
 from hasten.tasks.entity_relation.tagger import Tagger
 
-HERE: dict[str, Any] = {"include_dashboard": False, "_node_ip_address": "127.0.0.1"}
+HERE: dict[str, Any] = {
+    "include_dashboard": False,
+    "_node_ip_address": "127.0.0.1",
+    "_system_config": {"worker_niceness": 0},  # as one process has it: Ray's workers give way to all others
+}
 ATTEMPTS = 5  # at a shard whose actors die, before the run is given up
 
 Paths = str | os.PathLike[str] | Sequence[str | os.PathLike[str]]
@@ -102,15 +106,19 @@ def n_workers(workers: int | None = None) -> int:
 
 
 def connect(address: str | None = None, cores: int | None = None) -> bool:
-    """Connects to a cluster, or starts Ray on this machine, reachable from here alone; tells whether it had to."""
+    """Connects to a cluster, or starts Ray on this machine, reachable from here alone; tells whether it had to.
+
+    Without an address it is the cluster that RAY_ADDRESS names, as in Ray's own jobs.
+    """
     logging.getLogger("ray.data").setLevel(logging.ERROR)  # ours says more
     if ray.is_initialized():
         return False
+    address = address or os.environ.get("RAY_ADDRESS")
     try:
-        if address is not None:
+        if address:
             ray.init(address, log_to_driver=False, logging_level="warning")
         else:
-            ray.init(num_cpus=cores, log_to_driver=False, logging_level="warning", **HERE)
+            ray.init("local", num_cpus=cores, log_to_driver=False, logging_level="warning", **HERE)
     except (ConnectionError, ValueError, RuntimeError) as error:
         raise WorkerError(
             f"Cannot connect to Ray ({error}). Check the address, or start it: ray start --head"
