@@ -32,7 +32,7 @@ from hasten.model.structure import Structure
 from hasten.support.arrays import IntArray, all_of, ints, offsets, ranges, sizes_of
 from hasten.support.cache import Cache
 
-FEW_SUMS = 768  # that eliminating a variable may always take, unless a limit is given
+FEW_SUMS = 192  # that eliminating a variable may always take, unless a limit is given
 SWEEPS = 16  # what leaving it costs at least: so many sweeps over the tuples of its tables
 MOST_ENTRIES = 2**22  # labellings to look through for those that tables allow
 MAX_IDLE = 2**22  # bytes of plans that eliminate nothing which are kept, to be copied for structures of one size
