@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import threading
 
 import pytest
@@ -11,6 +12,7 @@ from hasten.model.solution import Status
 from hasten.solvers import highs as module
 from hasten.solvers import make_solver
 from hasten.solvers.highs import HighsSolver
+from hasten.support.clock import Stop
 
 
 @pytest.fixture
@@ -78,3 +80,23 @@ def test_ctrl_c_while_it_works_in_the_calling_thread_drops_its_model(problems, m
             solver.solve(problems[1])
     assert len(solver._models) == 0
     assert solver.solve(problems[1]).status is Status.SOLVED
+
+
+class Second(Stop):
+    """A request to stop that is made once work has begun."""
+
+    heard = 0
+
+    def is_set(self) -> bool:
+        self.heard += 1
+        return self.heard > 1
+
+
+def test_a_model_that_was_stopped_answers_the_next_problem():
+    hard = FAMILIES["random"].problems(8, 3, seed=0)
+    solver = make_solver("highs")
+    solver.solve(hard[0])
+    stop = Second()
+    assert solver._solve_heeding(stop, hard[1], math.inf).status is Status.NO_TIME
+    assert stop.heard > 1
+    assert solver.solve(hard[2]).status is Status.SOLVED

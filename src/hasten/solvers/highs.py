@@ -197,9 +197,8 @@ class _Program:
             raise SolverError("HiGHS rejects the model; are the weights of some rule smaller than 1e-9 or above 1e15?")
 
     def _listen(self, event: Any) -> None:
-        """Tells HiGHS, which asks now and then, whether to stop."""
-        if self.stop.is_set():
-            event.interrupt()
+        """Tells HiGHS, which asks now and then, whether to stop; it would remember that from its last run."""
+        event.data_in.user_interrupt = self.stop.is_set()
 
     def run(self, cost: Any, upper: Any, deadline: float) -> _Found:
         """Optimises for some costs and allowed columns."""
