@@ -32,7 +32,8 @@ from hasten.model.structure import Structure
 from hasten.support.arrays import IntArray, all_of, ints, offsets, ranges, sizes_of
 from hasten.support.cache import Cache
 
-FEW_SUMS = 192  # that eliminating a variable may always take, unless a limit is given
+FEW_SUMS = 768  # that eliminating a variable may always take, unless a limit is given
+FEW_LEFT = 192  # the same, where that leaves variables: what is left would be joined more densely
 SWEEPS = 16  # what leaving it costs at least: so many sweeps over the tuples of its tables
 MOST_ENTRIES = 2**22  # labellings to look through for those that tables allow
 MAX_IDLE = 2**22  # bytes of plans that eliminate nothing which are kept, to be copied for structures of one size
@@ -105,7 +106,10 @@ def plan_reduction(graph: Graph, max_join: int | None) -> Reduction:
     if all_of(in_rows) and all_of(graph.table_at >= 0):
         reduction = _nothing(graph)
     else:
-        reduction = _Elimination(graph, max_join).run()
+        elimination = _Elimination(graph, max_join)
+        reduction = elimination.run()
+        if max_join is None and len(reduction.graph.order) and elimination.dearest > FEW_LEFT:
+            reduction = _Elimination(graph, None, FEW_LEFT).run()
     if reduction.graph.table_at.size:
         return reduction
     return Reduction(reduction.plan, with_cliques(reduction.graph))
@@ -145,9 +149,10 @@ class _Step(NamedTuple):
 class _Elimination:
     """The variables and tables that are left, and the steps so far."""
 
-    def __init__(self, graph: Graph, max_join: int | None) -> None:
+    def __init__(self, graph: Graph, max_join: int | None, few_sums: int | None = None) -> None:
         self.graph = graph
         self.max_join = max_join
+        self.few_sums = FEW_SUMS if few_sums is None else few_sums
         self.limit = MOST_ENTRIES if max_join is None else max_join
         self.sizes: list[int] = sizes_of(graph.first).tolist()
         self.tables: dict[int, FactorTable] = {}
@@ -200,15 +205,20 @@ class _Elimination:
                         heapq.heappush(queue, (join, u))
         return self._finish()
 
+    @property
+    def dearest(self) -> int:
+        """How many sums the step takes that takes most."""
+        return max([step.join.n_combos for step in self.steps], default=0)
+
     def _is_worth_a_look(self, v: int, join: int) -> bool:
         """Whether eliminating a variable may pay: if it takes few sums, or leaves no more than it takes away."""
-        if self.max_join is not None or join <= FEW_SUMS:
+        if self.max_join is not None or join <= self.few_sums:
             return True
         return join // self.sizes[v] <= sum([self.tables[f].pattern.size for f in self.touching[v]])
 
     def _pays(self, step: _Step) -> bool:
         """Whether a step takes no more sums than leaving its variables would."""
-        if self.max_join is not None or step.join.n_combos <= FEW_SUMS:
+        if self.max_join is not None or step.join.n_combos <= self.few_sums:
             return True
         return step.join.n_combos <= SWEEPS * sum([self.tables[f].pattern.n_tuples for f in step.tables])
 
