@@ -6,7 +6,7 @@ from hypothesis import HealthCheck, settings
 
 _SLOW_TO_DRAW = [HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.filter_too_much]
 
-settings.register_profile("ci", deadline=None, max_examples=200, derandomize=True, suppress_health_check=_SLOW_TO_DRAW)
+settings.register_profile("ci", deadline=None, max_examples=150, derandomize=True, suppress_health_check=_SLOW_TO_DRAW)
 settings.register_profile(
     "thorough", deadline=None, max_examples=2000, suppress_health_check=_SLOW_TO_DRAW, print_blob=True
 )
