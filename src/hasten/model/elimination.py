@@ -30,13 +30,11 @@ from hasten.model.joins import DERIVED, SILENT, STATIC, FactorTable, Join, Patte
 from hasten.model.moulds import NO_INTS, Fields, Form, TableLayout, cast
 from hasten.model.structure import Structure
 from hasten.support.arrays import IntArray, all_of, ints, offsets, ranges, sizes_of
-from hasten.support.cache import Cache
 
 FEW_SUMS = 768  # that eliminating a variable may always take, unless a limit is given
 FEW_LEFT = 192  # the same, where that leaves variables: what is left would be joined more densely
 SWEEPS = 16  # what leaving it costs at least: so many sweeps over the tuples of its tables
 MOST_ENTRIES = 2**22  # labellings to look through for those that tables allow
-MAX_IDLE = 2**22  # bytes of plans that eliminate nothing which are kept, to be copied for structures of one size
 SKIPPED = -1  # the price of a variable that was not worth its price
 MAX_SCOPE = 32  # how many variables these may range over
 NO_STEPS: Fields = {
@@ -117,23 +115,10 @@ def plan_reduction(graph: Graph, max_join: int | None) -> Reduction:
 
 def _nothing(graph: Graph) -> Reduction:
     """Returns the plan that eliminates nothing: all stays as it was, tables included."""
-    n_variables, n_labels, n_entries, priced = len(graph.order), int(graph.first[-1]), len(graph.table), _priced(graph)
-    key = n_variables, n_labels, n_entries, priced.tobytes()
-    plan = _IDLE.get(key)
-    if plan is None:
-        plan = Plan.pack(
-            **NO_STEPS,
-            **dict.fromkeys(("constant", "fold_from", "fold_to"), NO_INTS),
-            keep=np.arange(n_variables),
-            keep_label=np.arange(n_labels),
-            copy_from=np.arange(n_entries),
-            priced=priced,
-        )
-        _IDLE.put(key, plan, plan.buffer.nbytes)
-    return Reduction(Plan(plan.buffer.copy()), graph)  # kernels know structures by their plans: each has its own
-
-
-_IDLE = Cache[tuple[int, int, int, bytes], Plan](MAX_IDLE)
+    nothing = dict.fromkeys(("constant", "fold_from", "fold_to"), NO_INTS) | {"priced": _priced(graph)}
+    keep, keep_label = np.arange(len(graph.order)), np.arange(int(graph.first[-1]))
+    plan = Plan.pack(**NO_STEPS, **nothing, keep=keep, keep_label=keep_label, copy_from=np.arange(len(graph.table)))
+    return Reduction(plan, graph)  # kernels know structures by their plans: each has its own
 
 
 class _Step(NamedTuple):

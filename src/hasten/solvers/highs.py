@@ -7,13 +7,11 @@ import time
 from collections.abc import Mapping
 from contextlib import suppress
 from typing import Any, NamedTuple
-from weakref import WeakKeyDictionary
 
 import numpy as np
 
 from hasten.errors import SolverError
 from hasten.kernels.layout import Graph
-from hasten.model.compiled import Compiled
 from hasten.model.problem import Problem
 from hasten.model.solution import Solution, Status
 from hasten.solvers import load
@@ -53,22 +51,13 @@ class HighsModel:
         self.settings = native, interruptible
         self.relaxation = _Program(self.formulation, False, *self.settings)
         self.whole: _Program | None = None
+        self.took = LONG  # seconds for the last problem
 
 
 class HighsSolver(ModelSolver[HighsModel]):
     """HiGHS, with one thread."""
 
     name = "highs"
-
-    def __init__(
-        self,
-        time_limit: float | None = None,
-        max_models: int = 64,
-        interruptible: bool = True,
-        native: Mapping[str, Any] | None = None,
-    ) -> None:
-        super().__init__(time_limit, max_models, interruptible, native)
-        self._took: WeakKeyDictionary[Compiled, float] = WeakKeyDictionary()  # seconds for the last problem
 
     def _wait(self, problem: Problem, deadline: float) -> Solution:
         """Solves a problem in the calling thread if the last of its structure took little, and so does this one.
@@ -77,7 +66,7 @@ class HighsSolver(ModelSolver[HighsModel]):
         """
         compiled, began = problem.structure.compiled, time.monotonic()
         found, soon = None, min(deadline, began + LONG)
-        if self._took.get(compiled, LONG) < SHORT:
+        if compiled in self._models and self._models[compiled][1].took < SHORT:
             try:
                 found = self._solve_heeding(_Until(soon), problem, math.inf)
             except KeyboardInterrupt:
@@ -85,7 +74,8 @@ class HighsSolver(ModelSolver[HighsModel]):
                 raise
         if found is None or (found.status in (Status.NO_TIME, Status.TIME_LIMIT) and soon < deadline):
             found = super()._wait(problem, deadline)
-        self._took[compiled] = time.monotonic() - began
+        if compiled in self._models:
+            self._models[compiled][1].took = time.monotonic() - began
         return found
 
     def _build(self, graph: Graph) -> HighsModel:
