@@ -34,6 +34,11 @@ def store(span: Any, x: int, lanes: Any) -> None:
     span[WIDTH * x : WIDTH * (x + 1)] = lanes
 
 
+def gather(span: Any, start: Any, x: int) -> Any:
+    """Returns number `x` of each problem, where those of problem `lane` start at `start[lane]`."""
+    return np.array([span[start[lane] + x] for lane in range(WIDTH)])
+
+
 def spread(value: float) -> Any:
     """Returns the same number for each problem."""
     return np.full(WIDTH, value)
@@ -42,6 +47,11 @@ def spread(value: float) -> Any:
 def lesser(one: Any, other: Any) -> Any:
     """Returns the lesser of two numbers of each problem."""
     return np.where(one < other, one, other)
+
+
+def greater(one: Any, other: Any) -> Any:
+    """Returns the greater of two numbers of each problem."""
+    return np.where(one > other, one, other)
 
 
 def where_less(one: Any, other: Any, then: Any, otherwise: Any) -> Any:
@@ -103,6 +113,25 @@ def _lower_store(context: Any, builder: Any, sig: Any, args: Any) -> Any:
     return context.get_dummy_value()
 
 
+@type_callable(gather)
+def _type_gather(context: Any) -> Callable[..., Any]:
+    return lambda span, start, x: LANES
+
+
+@lower_builtin(gather, SpanType, SpanType, types.Integer)
+def _lower_gather(context: Any, builder: Any, sig: Any, args: Any) -> Any:
+    span, start = (cgutils.create_struct_proxy(sig.args[i])(context, builder, value=args[i]) for i in range(2))
+    x = context.cast(builder, args[2], sig.args[2], types.intp)
+    lanes = ir.Constant(DOUBLES, ir.Undefined)
+    for lane in range(WIDTH):
+        at = builder.add(builder.load(builder.gep(start.data, [ir.IntType(64)(lane)])), x)
+        if context.enable_boundscheck:
+            cgutils.do_boundscheck(context, builder, ir.IntType(64)(lane), start.size)
+            cgutils.do_boundscheck(context, builder, at, span.size)
+        lanes = builder.insert_element(lanes, builder.load(builder.gep(span.data, [at])), ir.IntType(32)(lane))
+    return lanes
+
+
 @type_callable(spread)
 def _type_spread(context: Any) -> Callable[..., Any]:
     return lambda value: LANES
@@ -139,6 +168,7 @@ def _multiply(context: Any, builder: Any, sig: Any, args: Any) -> Any:
 
 
 @type_callable(lesser)
+@type_callable(greater)
 def _type_lesser(context: Any) -> Callable[..., Any]:
     return lambda one, other: LANES
 
@@ -146,6 +176,11 @@ def _type_lesser(context: Any) -> Callable[..., Any]:
 @lower_builtin(lesser, LanesType, LanesType)
 def _lower_lesser(context: Any, builder: Any, sig: Any, args: Any) -> Any:
     return builder.select(builder.fcmp_ordered("<", *args), *args)
+
+
+@lower_builtin(greater, LanesType, LanesType)
+def _lower_greater(context: Any, builder: Any, sig: Any, args: Any) -> Any:
+    return builder.select(builder.fcmp_ordered(">", *args), *args)
 
 
 @type_callable(where_less)

@@ -11,7 +11,7 @@ from typing import NamedTuple
 import numpy as np
 
 from hasten.jit import inlined_kernel, kernel
-from hasten.jit.lanes import WIDTH, lesser, load, spread, store, where_equal, where_less
+from hasten.jit.lanes import WIDTH, gather, greater, lesser, load, spread, store, where_equal, where_less
 from hasten.kernels.eliminate import Plan
 from hasten.kernels.layout import Graph
 from hasten.support.arrays import FloatArray, IntArray
@@ -29,35 +29,22 @@ class Abreast(NamedTuple):
     choice: FloatArray  # (entries,) the label chosen at each entry; with a partner, the number of the sum
     labels: FloatArray  # (variables,) labels, as floats
     line: FloatArray  # (3,) a place for single lanes, the size of the terms, and their cost
-    start: IntArray  # (8,) where the costs of each problem start
+    start: IntArray  # (8,) where the costs of each problem start; later, where it reads
     restored: IntArray  # (variables,) the labels of one of them
 
 
 @kernel
 def put_abreast(graph: Graph, cost: FloatArray, scratch: Abreast) -> None:
     """Lays the costs of eight problems side by side, and adds up each one's largest."""
-    start = scratch.start
-    at0, at1, at2, at3, at4, at5, at6, at7 = (
-        start[0], start[1], start[2], start[3], start[4], start[5], start[6], start[7],
-    )  # fmt: skip
-    for x in range(graph.first[graph.order.size]):
-        to = WIDTH * x
-        scratch.cost[to] = cost[at0 + x]
-        scratch.cost[to + 1] = cost[at1 + x]
-        scratch.cost[to + 2] = cost[at2 + x]
-        scratch.cost[to + 3] = cost[at3 + x]
-        scratch.cost[to + 4] = cost[at4 + x]
-        scratch.cost[to + 5] = cost[at5 + x]
-        scratch.cost[to + 6] = cost[at6 + x]
-        scratch.cost[to + 7] = cost[at7 + x]
     size, zero, forbidden = spread(0.0), spread(0.0), spread(np.inf)
     for v in range(graph.order.size):
-        largest = zero
+        least = most = zero
         for x in range(graph.first[v], graph.first[v + 1]):
-            value = load(scratch.cost, x)
-            largest = where_less(largest, value, where_less(value, forbidden, value, largest), largest)
-            largest = where_less(largest, zero - value, zero - value, largest)
-        size = size + largest
+            value = gather(cost, scratch.start, x)
+            store(scratch.cost, x, value)
+            finite = where_less(value, forbidden, value, zero)
+            least, most = lesser(finite, least), greater(finite, most)
+        size = size + greater(most, zero - least)
     store(scratch.line, 1, size)
 
 
@@ -102,15 +89,21 @@ def has_many_sums(plan: Plan, n: int, m: int) -> bool:
 def add_own(plan: Plan, table: FloatArray, scratch: Abreast, n: int, m: int) -> None:
     """Adds up, for each label of the variable of step `n`, what is its own: its cost, and tables over it alone."""
     shared, first, base, n_static = plan.shared[m], plan.label_at[n], plan.base_first[n], plan.n_static[m]
-    n_read = n_static + plan.n_derived[m]
-    for i in range(plan.n_labels[m]):
-        value = load(scratch.cost, first + i)
-        for x in range(n_static):
-            if x != shared:
-                value = value + spread(table[plan.base[base + x] + i])
-        for x in range(n_static, n_read):
-            value = value + load(scratch.work, plan.base[base + x] + i)
-        store(scratch.sums, first + i, value)
+    end, so_far = first + plan.n_labels[m], scratch.cost
+    for x in range(n_static + plan.n_derived[m]):
+        if x == shared:
+            continue
+        at = plan.base[base + x] - first
+        if x < n_static:
+            for i in range(first, end):
+                store(scratch.sums, i, load(so_far, i) + spread(table[at + i]))
+        else:
+            for i in range(first, end):
+                store(scratch.sums, i, load(so_far, i) + load(scratch.work, at + i))
+        so_far = scratch.sums
+    if n_static + plan.n_derived[m] == (shared >= 0):  # nothing was added
+        for i in range(first, end):
+            store(scratch.sums, i, load(so_far, i))
 
 
 @inlined_kernel
@@ -227,17 +220,18 @@ def entry_abreast(plan: Plan, scratch: Abreast, n: int) -> FloatArray:
 @inlined_kernel
 def trace_joint(plan: Plan, table: FloatArray, scratch: Abreast, n: int, m: int) -> None:
     """Labels the variable of step `n`, of a form with a joint table, in each problem, at its least."""
-    first, n_labels, sums = plan.label_at[n], plan.n_labels[m], scratch.sums
-    start, step_in = plan.base[plan.base_first[n] + plan.joint[m]], plan.joint_in[m]
-    neighbour = plan.scope[plan.scope_first[n]]
+    first, out, start, step_in = plan.label_at[n], plan.out_first[n], scratch.start, plan.joint_in[m]
+    table_at, neighbour = plan.base[plan.base_first[n] + plan.joint[m]], plan.scope[plan.scope_first[n]]
     for lane in range(WIDTH):
-        at = start + plan.joint_out[m] * int(scratch.labels[WIDTH * neighbour + lane])
-        least, chosen = np.inf, 0
-        for i in range(n_labels):
-            value = sums[WIDTH * (first + i) + lane] + table[at + i * step_in]
-            if value < least:
-                least, chosen = value, i
-        scratch.labels[WIDTH * plan.variable[n] + lane] = float(chosen)
+        e = int(scratch.labels[WIDTH * neighbour + lane])
+        start[lane] = table_at + e * plan.joint_out[m]
+        scratch.line[2 * WIDTH + lane] = scratch.work[WIDTH * (out + e) + lane]
+    least, chosen, i = load(scratch.line, 2), spread(0.0), plan.n_labels[m]
+    while i:  # the first of several comes last
+        i -= 1
+        value = load(scratch.sums, first + i) + gather(table, start, i * step_in)
+        chosen = where_equal(value, least, spread(float(i)), chosen)
+    store(scratch.labels, plan.variable[n], chosen)
 
 
 @kernel

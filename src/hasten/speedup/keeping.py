@@ -89,11 +89,13 @@ def of_history(history: History) -> list[list[Any]]:
     ]
 
 
-def history_of(rows: list[list[Any]]) -> History:
-    """Returns the history that a file holds."""
+def history_of(rows: list[list[Any]], n_problems: int) -> History:
+    """Returns the history that a file holds, of the problems it has counted."""
     moments = [Moment(problems, calls, agreement_of(each), *rest) for problems, calls, each, *rest in rows]
     if any(later.problems < each.problems for each, later in pairwise(moments)):
         raise forms.Misfit("its history is not in order")
+    if moments and moments[-1].problems > n_problems:
+        raise forms.Misfit(f"its history tells of {moments[-1].problems} problems, and it counted {n_problems}")
     return History(moments)
 
 

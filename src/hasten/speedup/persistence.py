@@ -145,7 +145,8 @@ def _made(
         memory.audit.distrust = distrust = Agreement(*state["distrust"])
         if state["trusted"] or not distrust.low <= distrust.estimate <= distrust.high:
             raise forms.Misfit(f"it says that the trust in its search ended with an agreement of {distrust}")
-    memory.choice, memory.history = choice_of(state["choice"], tensors, schema), history_of(state["history"])
+    memory.choice = choice_of(state["choice"], tensors, schema)
+    memory.history = history_of(state["history"], memory.counted.problems)
     if memory.choice is not None:
         memory.lessons.learned(memory.choice.n_answers)
     memory.n_compared, memory.follows = state.get("compared", 0), state.get("follows", False)
