@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import os
+import subprocess
 import sys
 import threading
 import weakref
@@ -69,3 +70,21 @@ def test_a_forked_child_has_threads_of_its_own():
         work.begin()
         os._exit(work.result if work.ended.wait(10) else 1)
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 7
+
+
+def test_a_process_sees_out_what_it_left_behind():
+    script = """
+import time
+from hasten.support.clock import LeftBehindError, run_waiting
+
+def slow():
+    time.sleep(0.3)
+    print("ended")
+
+try:
+    run_waiting(slow, print, time.monotonic(), patience=0.01)
+except LeftBehindError:
+    print("left behind")
+"""
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    assert done.stdout.split("\n") == ["", "left behind", "ended", ""]

@@ -6,14 +6,17 @@ idle one is asked in a few dozen.
 
 from __future__ import annotations
 
+import atexit
 import os
 import threading
+import time
 from collections.abc import Callable
 from queue import SimpleQueue
 from typing import Any, Generic, TypeVar
 
 Result = TypeVar("Result")
 MAX_IDLE = 4  # threads that are kept
+AT_EXIT = 5.0  # seconds that work nobody waits for has to end with the process
 
 
 class Work(Generic[Result]):
@@ -31,6 +34,7 @@ class Work(Generic[Result]):
             hand = _IDLE.pop()
         except IndexError:
             hand = _Hand()
+        _BUSY.add(self)
         hand.given.put(self)
         self.begun = True
 
@@ -65,11 +69,28 @@ class _Hand(threading.Thread):
             kept = len(_IDLE) < MAX_IDLE
             if kept:
                 _IDLE.append(self)
+            _BUSY.discard(work)
             work.ended.set()
             del work  # and what it returned
 
 
 _IDLE: list[_Hand] = []  # the last one to end its work is the first to be asked
+_BUSY: set[Work[Any]] = set()  # begun, and not ended
+
+
+@atexit.register
+def _see_out() -> None:
+    """Waits for work that was left behind: a solver that calls back when the interpreter is gone ends in a crash."""
+    until = time.monotonic() + AT_EXIT
+    for work in list(_BUSY):
+        work.ended.wait(max(0.0, until - time.monotonic()))
+
+
+def _forget() -> None:
+    """Forgets all threads: a forked child has none of its parent's."""
+    _IDLE.clear()
+    _BUSY.clear()
+
 
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_IDLE.clear)  # a forked child has none of its parent's threads
+    os.register_at_fork(after_in_child=_forget)
