@@ -35,6 +35,7 @@ DRIVERS = {
     "count": (eliminating, "count_some", 2),
     "roof": (roofing, "fix_some", 2),
     "sweep": (certifier, "certify_some", 4),
+    "rules": (certifier, "certify_ruled", 4),
     "thin": (thinning, "eliminate_thin", 3),
 }
 

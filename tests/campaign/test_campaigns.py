@@ -29,7 +29,7 @@ def campaign(monkeypatch):
 
 @pytest.mark.parametrize(
     ("name", "count"),
-    [("kills.py", 10), ("files.py", 60), ("texts.py", 100), ("proofs.py", 168), ("programs.py", 60)],
+    [("kills.py", 10), ("files.py", 40), ("texts.py", 100), ("proofs.py", 168), ("programs.py", 60)],
     ids=["kills", "files", "texts", "proofs", "programs"],
 )
 def test_a_short_campaign_finds_nothing(name, count):

@@ -30,14 +30,13 @@ from hasten.solvers import make_solver
 
 INF = math.inf
 WEIGHTS = [[1.0], [1.0, -1.0], [2.0, 3.0, 5.0], [0.1, 0.3, -0.7], [1e9, 3e9, 1.0]]
-search_rows, start_tight, tighten_rows, sum_anew, has_many_rows = (  # compiled, they would take a minute
+search_rows, start_tight, tighten_rows, sum_anew = (  # compiled, they would take a minute
     uncompiled(kernel, {})
     for kernel in (
         tightening.search_rows,
         tightening.start_tight,
         tightening.tighten_rows,
         tightening.sum_anew,
-        tightening.has_many_rows,
     )
 )
 
@@ -187,5 +186,5 @@ def test_few_rows_are_left_to_dives() -> None:
     few, many = items("packing", 40, 0), Schema()
     shape = many.structure([many.variable("item", ["out", "in"])] * 40)
     shape.rule("one", [(v, "in", 1.0 + v) for v in range(40)], at_most=100)
-    assert has_many_rows(reduce(few.structure.compiled).graph)
-    assert not has_many_rows(reduce(shape.compiled).graph)
+    assert reduce(few.structure.compiled).leaves_rules
+    assert not reduce(shape.compiled).leaves_rules

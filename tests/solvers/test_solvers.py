@@ -102,7 +102,7 @@ def test_all_agree_on_thousands_of_problems():
     solvers = [make_solver(name) for name in NAMES if available_solvers()[name]]
     rng = np.random.default_rng(2018)
     seen = {Status.SOLVED: 0, Status.INFEASIBLE: 0}
-    for p in range(2500):
+    for p in range(1500):
         size = {"max_variables": 7, "max_factors": 9} if p % 5 == 0 else {}
         problem = random_problem(rng, **size)
         first, *others = [solver.solve(problem) for solver in solvers]
@@ -110,8 +110,8 @@ def test_all_agree_on_thousands_of_problems():
         for other in others:
             assert other.status is first.status
             assert other.cost == pytest.approx(first.cost, rel=1e-6, abs=1e-6)
-    assert seen[Status.SOLVED] > 1000
-    assert seen[Status.INFEASIBLE] > 300
+    assert seen[Status.SOLVED] > 600
+    assert seen[Status.INFEASIBLE] > 180
 
 
 def test_all_agree_on_entities_and_relations():

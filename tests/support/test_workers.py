@@ -67,7 +67,8 @@ def test_at_least_one_job():
 
 
 SCRIPT = f"""
-import sys
+import signal, sys
+signal.signal(signal.SIGINT, signal.default_int_handler)  # ignored where tests run in the background
 sys.path.insert(0, {str(Path(duties.__file__).parent)!r})
 import duties
 from hasten.support.workers import in_processes
@@ -94,7 +95,7 @@ def test_no_worker_outlives_the_process_that_started_it(tmp_path, number):
         os.killpg(parent.pid, number)  # as a terminal does: everybody hears of it
     else:
         parent.send_signal(number)
-    parent.wait(10)
+    parent.wait(30)
     while family(parent.pid):
         assert time.monotonic() < limit + 10
         time.sleep(0.05)

@@ -34,6 +34,7 @@ from hasten.support.arrays import IntArray, all_of, ints, offsets, ranges, sizes
 FEW_SUMS = 768  # that eliminating a variable may always take, unless a limit is given
 FEW_LEFT = 192  # the same, where that leaves variables: what is left would be joined more densely
 SWEEPS = 16  # what leaving it costs at least: so many sweeps over the tuples of its tables
+MANY_RULES = 4  # there are many if there is one for every so many variables
 MOST_ENTRIES = 2**22  # labellings to look through for those that tables allow
 SKIPPED = -1  # the price of a variable that was not worth its price
 MAX_SCOPE = 32  # how many variables these may range over
@@ -59,6 +60,13 @@ class Reduction:
     def complete(self) -> bool:
         """Whether it leaves nothing."""
         return not self.graph.order.size
+
+    @cached_property
+    def leaves_rules(self) -> bool:
+        """Whether it leaves rules alone, and many for the variables."""
+        graph = self.graph
+        n_rules = graph.row_low.size
+        return bool(n_rules and not graph.table_at.size and MANY_RULES * n_rules >= graph.order.size)
 
     @cached_property
     def n_labels(self) -> int:

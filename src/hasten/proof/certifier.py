@@ -20,7 +20,7 @@ import numpy as np
 from hasten.errors import ProblemError
 from hasten.kernels.proof import several
 from hasten.kernels.proof.alike import eliminate_alike
-from hasten.kernels.proof.certify import Effort, Messages, certify_some, eliminate_some
+from hasten.kernels.proof.certify import Effort, Messages, certify_ruled, certify_some, eliminate_some
 from hasten.kernels.proof.cut import cut_some
 from hasten.kernels.proof.look import look_at_some
 from hasten.kernels.proof.outcome import BEST, BOUND, OPEN, OUTCOME, Proofs
@@ -249,13 +249,13 @@ class Certifier:
                 arrays = without_others(arrays, [structure.compiled], ONLY, fixing)
                 thin = thinning(structure.compiled) if self.max_join is None else None
                 effort = worth(self._effort, reduction, thin)
-                seconds = _seconds(effort, reduction)
+                seconds, run = _seconds(effort, reduction), certify_ruled if reduction.leaves_rules else certify_some
                 if clock is None and (seconds <= LONG or opened is not compiled):  # the short way
-                    opened(certify_some)(arrays, reduction.addresses, messages, effort, ONLY, proofs, UNWATCHED)
+                    opened(run)(arrays, reduction.addresses, messages, effort, ONLY, proofs, UNWATCHED)
                 else:
                     clock = clock or Clock()
                     watch = clock.watch()
-                    certify = partial(certify_some, arrays, reduction.addresses, messages, effort, ONLY, proofs, watch)
+                    certify = partial(run, arrays, reduction.addresses, messages, effort, ONLY, proofs, watch)
                     clock.run(certify, seconds)
                 take_loss(proofs, ONLY, fixing)
                 if thin is not None and facts[OUTCOME, 0] == OPEN:
@@ -303,12 +303,14 @@ class Certifier:
             thin = [thinning(batch.structures[s].compiled) if self.max_join is None else None for s in used]
             efforts = [worth(effort, reduction, plan) for reduction, plan in zip(reductions, thin, strict=True)]
             lasts = np.array([_seconds(each, reduction) for each, reduction in zip(efforts, reductions, strict=True)])
-            for each in dict.fromkeys(efforts):
-                chosen = np.flatnonzero(np.array([other == each for other in efforts])[places])
+            ways = [(each, reduction.leaves_rules) for each, reduction in zip(efforts, reductions, strict=True)]
+            for way in dict.fromkeys(ways):
+                chosen = np.flatnonzero(np.array([other == way for other in ways])[places])
 
-                def certify(begin_at: int, end_at: int, each: Effort = each, chosen: IntArray = chosen) -> None:
-                    some = chosen[begin_at:end_at]
-                    certify_some(arrays, reduced[some], messages, each, left[some], proofs, clock.watch())
+                def certify(begin_at: int, end_at: int, way: tuple[Effort, bool] = way, of: IntArray = chosen) -> None:
+                    (effort, by_rules), some = way, of[begin_at:end_at]
+                    run = certify_ruled if by_rules else certify_some
+                    run(arrays, reduced[some], messages, effort, left[some], proofs, clock.watch())
 
                 seconds = float(lasts[places[chosen]].sum())
                 if chosen.size:
@@ -368,6 +370,7 @@ def n_loaded() -> int:
         eliminate_alike,
         count_some,
         certify_some,
+        certify_ruled,
         fix_some,
         eliminate_thin,
     )
@@ -385,6 +388,7 @@ def _load_kernels() -> None:
         eliminate_some(batch.arrays, reduced, none, proofs)
         eliminate_alike(batch.arrays, reduced, none, proofs)
         count_some(batch.arrays, none, none, proofs)
-        certify_some(batch.arrays, reduced, messages, Certifier()._effort, none, proofs, UNWATCHED)
+        for certify in (certify_some, certify_ruled):
+            certify(batch.arrays, reduced, messages, Certifier()._effort, none, proofs, UNWATCHED)
         fix_some(batch.arrays, none, none, proofs, NOTHING_FIXED, UNWATCHED)
         eliminate_thin(batch.arrays, none, NOTHING_FIXED, none, proofs, UNWATCHED)

@@ -1,4 +1,7 @@
-"""From a problem that looking and mending left open to a proved answer: eliminate, sweep, branch, put back."""
+"""From a problem that looking and mending left open to a proved answer: eliminate, sweep, branch, put back.
+
+Where many rules are all that is left, another driver searches; nobody else waits for that to compile.
+"""
 
 from __future__ import annotations
 
@@ -32,7 +35,7 @@ from hasten.kernels.proof.outcome import (
     SWEEP,
     Proofs,
 )
-from hasten.kernels.proof.tighten import DIVED, SLOWER, Tight, has_many_rows, n_kept, search_rows
+from hasten.kernels.proof.tighten import DIVED, SLOWER, Search, Tight, n_kept, search_nothing, search_rows
 from hasten.kernels.proof.watch import stopped
 from hasten.kernels.proof.whole import whole_gap
 from hasten.kernels.rows import rows_hold
@@ -87,10 +90,11 @@ def certify(
     labels: IntArray,
     best_cost: float,
     size: float,
+    search: Search,
 ) -> tuple[int, float, float, int, int, int]:
     """Proves the labelling given, of `best_cost` (inf: none), or finds a better one, as far as the effort goes.
 
-    `size` is that of the terms (`hasten.kernels.proof.look`).
+    `size` is that of the terms (`hasten.kernels.proof.look`); `search` goes on where there is space for that.
     Returns the outcome, the cost, the bound, the last step, and how many sweeps and nodes that took.
     """
     if size == np.inf:  # sums may overflow
@@ -104,7 +108,7 @@ def certify(
     gap = whole_gap(instance, size, slip)
     left, known = Instance(small, scratch.cost, scratch.work), Known(scratch.kept, size, slip, gap)
     d.start_dual(small, scratch.cost, start, scratch.dual)
-    few, max_nodes, by_rows = effort.first_sweeps, effort.max_nodes, effort.max_nodes > 0 and has_many_rows(small)
+    few, max_nodes, by_rows = effort.first_sweeps, effort.max_nodes, scratch.tight.kept.size > 0
     if small.row_low.size:
         few, max_nodes = effort.row_sweeps, nodes_with_rows(small, effort, SLOWER if by_rows else 1)
     few = min(few, effort.max_sweeps) if max_nodes else effort.max_sweeps
@@ -121,7 +125,7 @@ def certify(
     if outcome == OPEN and ended == LIMIT and by_rows:
         bound = max(bound, d.safe_bound(small, scratch.cost, scratch.work, scratch.dual))
         nodes = max_nodes - n_nodes // SLOWER
-        ended, least, more = search_rows(left, scratch.dual, scratch.tight, nodes, least, known)
+        ended, least, more = search(left, scratch.dual, scratch.tight, nodes, least, known)
         n_nodes += more
     if outcome == OPEN and ended == LIMIT and effort.max_sweeps > n_sweeps and not by_rows:
         few = effort.max_sweeps - n_sweeps
@@ -270,7 +274,7 @@ def largest(batch: BatchArrays, reduced: IntArray, problems: IntArray) -> Sizes:
             max(most.links, small.link_row.size),
             max(most.most, most_labels(small)),
             max(most.given, graph.order.size),
-            max(most.kept, n_kept(small) if has_many_rows(small) else 0),
+            max(most.kept, n_kept(small)),
         )
     return most
 
@@ -293,8 +297,8 @@ def numbers(sizes: tuple[int, ...]) -> int:
     return total
 
 
-@driver
-def certify_some(
+@inlined_kernel
+def certify_each(
     batch: BatchArrays,
     reduced: IntArray,
     messages: Messages,
@@ -302,12 +306,10 @@ def certify_some(
     problems: IntArray,
     proofs: Proofs,
     watch: IntArray,
+    by_rows: bool,
+    search: Search,
 ) -> None:
-    """Certifies some problems of which elimination leaves something.
-
-    `reduced` has, for each, the addresses of its plan and of the graph that it leaves. `watch` tells whoever waits
-    which problem is worked on, counted from 1, and whether to stop.
-    """
+    """Certifies some problems in scratch space for the largest of them."""
     n = largest(batch, reduced, problems)
     levels = effort.max_nodes // max(effort.dive_nodes, 1) + 3  # each takes a dive that ran out
     levels = min(levels, n.variables + 1) if effort.max_nodes > 0 else 0
@@ -331,7 +333,7 @@ def certify_some(
         chosen, label, free, tree_labels, marks, place, row, splits, tried, kept, trial, labels,
         n_left, due, tight_labels, tight_split, tight_chosen,
     ) = split(ints, whole)  # fmt: skip
-    nodes = np.empty(n.kept if effort.max_nodes > 0 else 0)
+    nodes = np.empty(n.kept if by_rows and effort.max_nodes > 0 else 0)
     scratch = Scratch(
         work,
         kept_cost,
@@ -369,6 +371,7 @@ def certify_some(
                 labels_of(batch, proofs.labels, p),
                 given,
                 values[SIZE, p],
+                search,
             )
         )
         facts[LABELS_BY, p] = facts[STEP, p] if values[BEST, p] != given or given == np.inf else GIVEN
@@ -378,3 +381,35 @@ def certify_some(
             add_messages(small, scratch.dual, messages.total, messages.times)
     watch[AT] = 0
     keep((floats, ints, nodes, watch))
+
+
+@driver
+def certify_some(
+    batch: BatchArrays,
+    reduced: IntArray,
+    messages: Messages,
+    effort: Effort,
+    problems: IntArray,
+    proofs: Proofs,
+    watch: IntArray,
+) -> None:
+    """Certifies some problems of which elimination leaves something, but for those of `certify_ruled`.
+
+    `reduced` has, for each, the addresses of its plan and of the graph that it leaves. `watch` tells whoever waits
+    which problem is worked on, counted from 1, and whether to stop.
+    """
+    certify_each(batch, reduced, messages, effort, problems, proofs, watch, False, search_nothing)
+
+
+@driver
+def certify_ruled(
+    batch: BatchArrays,
+    reduced: IntArray,
+    messages: Messages,
+    effort: Effort,
+    problems: IntArray,
+    proofs: Proofs,
+    watch: IntArray,
+) -> None:
+    """Certifies some problems of which elimination leaves rules alone, and many."""
+    certify_each(batch, reduced, messages, effort, problems, proofs, watch, True, search_rows)

@@ -14,6 +14,7 @@ given, with all that rounding can do taken off.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
@@ -29,7 +30,6 @@ from hasten.kernels.score import total_cost
 from hasten.kernels.tolerance import EPS
 from hasten.support.arrays import FloatArray, IntArray
 
-MANY = 4  # a graph has many rows if it has one for every so many variables
 MOST_KEPT = 2**22  # numbers that levels keep
 SLOWER = 4  # times what a node of a dive takes: more, but it achieves more
 DIVED = 48_000  # variables that nodes of a dive go through before, which takes about 0.1 ms
@@ -51,10 +51,7 @@ class Tight(NamedTuple):
     chosen: IntArray  # (V + 1,) its label, by number
 
 
-@kernel
-def has_many_rows(graph: Graph) -> bool:
-    """Whether to search here: there are rows, many for the variables, and no tables."""
-    return bool(graph.row_low.size and not graph.table_at.size and MANY * graph.row_low.size >= graph.order.size)
+Search = Callable[[Instance, Dual, Tight, int, float, Known], tuple[int, float, int]]
 
 
 @kernel
@@ -374,3 +371,11 @@ def search_rows(
             rule_out(graph, tight, tight.split[level], tight.chosen[level])
         else:
             return FINISHED, best_cost, n_nodes - 1
+
+
+@kernel
+def search_nothing(
+    instance: Instance, dual: Dual, tight: Tight, max_nodes: int, best_cost: float, known: Known
+) -> tuple[int, float, int]:
+    """Stands for `search_rows` in a driver that leaves it out."""
+    return LIMIT, best_cost, 0
