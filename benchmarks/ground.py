@@ -169,11 +169,11 @@ def in_turns(rounds: int, *runs: Callable[[], object]) -> list[float]:
     return least
 
 
-def chains(n: int, n_labels: int, rounds: int) -> None:
+def chains(n: int, n_labels: int, count: int, rounds: int) -> None:
     """Chains, batched and one by one, against NumPy."""
     shape, table = chain(n, n_labels)
-    costs = np.random.default_rng(1).normal(size=(N, n, n_labels))
-    batch, certify = shape.batch(costs.reshape(N, -1)), hasten.Certifier()
+    costs = np.random.default_rng(1).normal(size=(count, n, n_labels))
+    batch, certify = shape.batch(costs.reshape(count, -1)), hasten.Certifier()
     problems = [batch[p] for p in range(100)]
     ways = viterbi_by_label, viterbi_at_once, viterbi_with_choices
     found = certify(batch)
@@ -188,8 +188,8 @@ def chains(n: int, n_labels: int, rounds: int) -> None:
         *(partial(way, costs, table) for way in ways),
     )
     numpy = min(numpys)
-    print(f"chain of {n}, {n_labels} labels, microseconds, ours and NumPy's:", end=" ")
-    print(f"batched {1e6 * ours / N:.1f}, {1e6 * numpy / N:.1f} ({numpy / ours:.1f}x);", end=" ")
+    print(f"{count} chains of {n}, {n_labels} labels, microseconds, ours and NumPy's:", end=" ")
+    print(f"batched {1e6 * ours / count:.1f}, {1e6 * numpy / count:.1f} ({numpy / ours:.1f}x);", end=" ")
     print(f"single {1e4 * one:.1f}, {1e4 * numpy_one:.1f} ({numpy_one / one:.1f}x)")
 
 
@@ -280,8 +280,8 @@ def main() -> None:
     options.add_argument("--solver", default="highs")
     options.add_argument("--rounds", type=int, default=7)
     given = options.parse_args()
-    for n, n_labels in ((20, 17), (20, 45), (60, 2)):
-        chains(n, n_labels, given.rounds)
+    for n, n_labels, count in ((20, 17, N), (20, 17, 5 * N), (20, 45, N), (60, 2, N)):
+        chains(n, n_labels, count, given.rounds)
     trees(499, given.rounds)
     rules(given.rounds)
     counted(max(1, given.rounds // 3), given.solver)
