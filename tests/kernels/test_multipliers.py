@@ -176,3 +176,23 @@ def test_assignments_are_proved_by_sweeping(family: str, size: int) -> None:
     for p, problem in enumerate(problems[:5]):
         if report.solutions.proved[p]:
             assert report.solutions.cost[p] == pytest.approx(solver.solve(problem).cost, rel=1e-6)
+
+
+@given(st.integers(0, 9999), st.booleans())
+def test_what_is_noted_change_by_change_is_what_is_noted_anew(seed: int, ties: bool) -> None:
+    rng = np.random.default_rng(seed)
+    n = int(rng.integers(1, 6))
+    graph = counting(1, {"at_most": 1}, np.zeros(n), labels=n).graph
+    belief = rng.integers(-2, 3, n).astype(float) if ties else rng.normal(size=n)
+    belief[rng.random(n) < 0.2] = INF
+    noted, anew = np.zeros(r.SPACE + r.NOTED), np.zeros(r.SPACE + r.NOTED)
+    r.note(graph, 0, belief, noted)
+    for _ in range(8):
+        at = int(rng.integers(n))
+        before = belief[at]
+        belief[at] += rng.integers(-2, 3) if ties else rng.normal()
+        r.note_change(graph, 0, at, before, belief, noted)
+        r.note(graph, 0, belief, anew)
+        assert noted[r.SPACE : r.SPACE + 2].tolist() == anew[r.SPACE : r.SPACE + 2].tolist()
+        chosen = int(noted[r.SPACE + 2])
+        assert chosen < 0 if belief.min() == INF else belief[chosen] == belief.min()

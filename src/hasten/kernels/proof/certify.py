@@ -112,8 +112,9 @@ def certify(
     if small.row_low.size:
         few, max_nodes = effort.row_sweeps, nodes_with_rows(small, effort, SLOWER if by_rows else 1)
     few = min(few, effort.max_sweeps) if max_nodes else effort.max_sweeps
+    n_open = d.FEW_OPEN if max_nodes else -1
     outcome, least, bound, n_sweeps = d.prove(
-        left, few, scratch.dual, scratch.kept, best_cost, scratch.trial, size, gap
+        left, few, scratch.dual, scratch.kept, best_cost, scratch.trial, size, gap, n_open
     )
     step, ended, n_nodes = SWEEP, LIMIT, 0
     if outcome == OPEN and max_nodes > 0:

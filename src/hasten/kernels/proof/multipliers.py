@@ -44,15 +44,11 @@ def update_row(graph: Graph, r: int, belief: FloatArray, multiplier: FloatArray,
             change = climb(graph, r, belief, multiplier)
     if change != 0.0:
         multiplier[r] += change
-        last = -1
         for c in range(graph.row_first[r], graph.row_first[r + 1]):
-            belief[graph.row_label[c]] += change * graph.row_weight[c]
-            v = graph.row_variable[c]
-            if last >= 0 and v != last:
-                note(graph, last, belief, scratch)
-            last = v
-        if last >= 0:
-            note(graph, last, belief, scratch)
+            at, v = graph.row_label[c], graph.row_variable[c]
+            before = belief[at]
+            belief[at] = before + change * graph.row_weight[c]
+            note_change(graph, v, at, before, belief, scratch)
 
 
 @inlined_kernel
@@ -67,6 +63,24 @@ def note(graph: Graph, v: int, belief: FloatArray, scratch: FloatArray) -> None:
             second = value
     noted = SPACE + NOTED * v
     scratch[noted], scratch[noted + 1], scratch[noted + 2] = least, second, chosen
+
+
+@inlined_kernel
+def note_change(graph: Graph, v: int, at: int, before: float, belief: FloatArray, scratch: FloatArray) -> None:
+    """Notes the same once one label of a variable has changed its cost, going through all of them only if it must."""
+    noted, value = SPACE + NOTED * v, belief[at]
+    least, second = scratch[noted], scratch[noted + 1]
+    if scratch[noted + 2] == at:
+        if value <= second:
+            scratch[noted] = value
+        else:
+            note(graph, v, belief, scratch)
+    elif value < least:
+        scratch[noted], scratch[noted + 1], scratch[noted + 2] = value, least, at
+    elif value < second:
+        scratch[noted + 1] = value
+    elif before <= second and value > second:
+        note(graph, v, belief, scratch)
 
 
 @inlined_kernel
@@ -160,15 +174,16 @@ def walk(graph: Graph, r: int, belief: FloatArray, multiplier: FloatArray, turns
             up += weight
         if inside < outside or (inside == outside and weight > 0.0):
             down += weight
-        turns[n], turns[MAX_TURNS + n] = u - (inside - outside) / weight, weight
+        turns[n], turns[MAX_TURNS + n] = inside - outside, weight
         n += 1
     low, high = graph.row_least[r], graph.row_most[r]
     rising, falling = up - (high if u >= 0.0 else low), down - (high if u > 0.0 else low)
-    if rising > 0.0 and (u < 0.0 or high < np.inf):
-        return stride(turns, n, u, rising, high - low, 1.0)
-    if falling < 0.0 and (u > 0.0 or low > -np.inf):
-        return stride(turns, n, u, -falling, high - low, -1.0)
-    return True, 0.0
+    goes_up = rising > 0.0 and (u < 0.0 or high < np.inf)
+    if not goes_up and not (falling < 0.0 and (u > 0.0 or low > -np.inf)):
+        return True, 0.0  # most rows: divisions would take longer than all of the above
+    for x in range(n):
+        turns[x] = u - turns[x] / turns[MAX_TURNS + x]
+    return stride(turns, n, u, rising if goes_up else -falling, high - low, 1.0 if goes_up else -1.0)
 
 
 @kernel

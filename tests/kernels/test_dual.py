@@ -1,0 +1,64 @@
+"""Sweeping: labellings that beliefs give, and when few labels are left to search."""
+
+from __future__ import annotations
+
+import numpy as np
+from hypothesis import given
+from opened import OpenedModule
+from scratch import dual_for, zeros
+from strategies import small_problems
+
+from hasten.kernels.layout import Instance
+from hasten.kernels.proof import dual as dual_module
+from hasten.kernels.rows import rows_hold
+from hasten.model.problem import Problem
+from hasten.model.schema import Schema
+from hasten.model.structure import Structure
+from hasten.proof.certifier import Certifier
+
+d = OpenedModule(dual_module)
+
+
+def once_each(n: int, n_labels: int) -> Structure:
+    """Returns `n` variables, each label but the last at most once."""
+    schema = Schema()
+    kind = schema.variable("kind", [str(i) for i in range(n_labels)])
+    shape = schema.structure()
+    variables = [shape.add(kind) for _ in range(n)]
+    for i in range(n_labels - 1):
+        shape.rule(f"once {i}", [(v, str(i)) for v in variables], at_most=1)
+    return shape
+
+
+@given(small_problems())
+def test_what_is_found_by_beliefs_is_valid_and_costs_what_it_says(problem: Problem) -> None:
+    graph, dual, labels = problem.graph, dual_for(problem.graph), zeros(len(problem.graph.order))
+    d.start_dual(graph, problem.cost, np.zeros(0), dual)
+    found = d.found_by(Instance(graph, problem.cost, problem.table), dual, labels)
+    if found < np.inf:
+        assert rows_hold(graph, labels)
+        assert found == problem.total(labels)
+
+
+def test_cheapest_labels_that_keep_all_rules_are_taken_as_they_are() -> None:
+    problem = once_each(3, 3).problem([0.0, 1.0, 2.0, 1.0, 0.0, 2.0, 1.0, 2.0, 0.0])
+    dual, labels = dual_for(problem.graph), zeros(3)
+    d.start_dual(problem.graph, problem.cost, np.zeros(0), dual)
+    assert d.cheapest_fit(problem.graph, dual, labels)
+    assert labels.tolist() == [0, 1, 2]
+
+
+def test_open_labels_are_those_that_the_room_leaves_beside_the_cheapest() -> None:
+    problem = once_each(3, 3).problem([0.0, 1.0, 2.0, 1.0, 0.0, 2.0, 1.0, 2.0, 0.0])
+    dual = dual_for(problem.graph)
+    d.start_dual(problem.graph, problem.cost, np.zeros(0), dual)
+    assert [d.n_open(problem.graph, dual, room) for room in (0.5, 1.5, 2.5)] == [0, 3, 6]
+
+
+def test_few_open_labels_are_searched_instead_of_swept_on() -> None:
+    rng, shape = np.random.default_rng(0), once_each(8, 8)
+    batch = shape.batch(rng.normal(size=(50, 64)))
+    searched, swept = Certifier().report(batch), Certifier(max_nodes=0).report(batch)
+    assert searched.solutions.proved.all()
+    np.testing.assert_allclose(searched.solutions.cost, swept.solutions.cost)
+    assert searched.n_sweeps.sum() < swept.n_sweeps.sum()
