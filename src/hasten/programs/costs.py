@@ -15,19 +15,23 @@ class CostMap:
     """
 
     def __init__(self, space: Space, base: FloatArray, constant: float) -> None:
-        self._sets = np.flatnonzero(space.column >= 0)
-        self._column, self._value = space.column[self._sets], space.value[self._sets]
+        sets = space.column >= 0
+        self._column, self._value = np.where(sets, space.column, 0), np.where(sets, space.value, 0.0)
         self._all_ones = bool((self._value == 1.0).all())
         self._fixed = np.flatnonzero(space.fixed)
         self._fixed_value = space.fixed[self._fixed]
-        self._base, self._constant, self._n_first = base, constant, int(space.first[1])
+        self._base, self._has_base = base, bool(base.any())
+        self._constant, self._n_first = constant, int(space.first[1])
 
     def one(self, objective: FloatArray, sign: float, constant: float) -> FloatArray:
         """Returns the costs of the labels under one objective to minimise or, with the sign -1, to maximise."""
-        cost, part = self._base.copy(), objective[self._column]
+        cost = objective.take(self._column)
         if not self._all_ones:
-            part = part * self._value
-        cost[self._sets] += part if sign > 0 else -part
+            cost *= self._value
+        if sign < 0:
+            np.negative(cost, out=cost)
+        if self._has_base:
+            cost += self._base
         shift = constant + (float(objective[self._fixed] @ self._fixed_value) if len(self._fixed) else 0.0)
         if shift or self._constant:
             cost[: self._n_first] += self._constant + sign * shift
@@ -35,8 +39,11 @@ class CostMap:
 
     def many(self, objectives: FloatArray, sign: float, constant: float) -> FloatArray:
         """Returns the costs under many objectives, a row for each."""
-        cost = np.tile(self._base, (len(objectives), 1))
-        cost[:, self._sets] += sign * objectives[:, self._column] * self._value
+        cost: FloatArray = objectives.take(self._column, axis=1)
+        if sign < 0 or not self._all_ones:
+            cost *= sign * self._value
+        if self._has_base:
+            cost += self._base
         shift = constant + objectives[:, self._fixed] @ self._fixed_value
         cost[:, : self._n_first] += (self._constant + sign * shift)[:, None]
         return cost

@@ -45,6 +45,11 @@ class Space:
         return self.first[:-1]
 
     @cached_property
+    def _sets_ones(self) -> bool:
+        """Whether each label sets its column, if it has one, to 1."""
+        return bool((self.value[self.column >= 0] == 1.0).all())
+
+    @cached_property
     def _blank(self) -> FloatArray:
         """(n + 1,) the columns that no label sets; a place more, for labels that set no column."""
         return np.append(self.fixed, 0.0)
@@ -66,7 +71,7 @@ class Space:
         """Returns the value of each column, given the label of each variable."""
         chosen = self._starts + labels
         x = self._blank.copy()
-        x[self.column[chosen]] = self.value[chosen]
+        x[self.column.take(chosen)] = 1.0 if self._sets_ones else self.value.take(chosen)
         return x[:-1]
 
     def labels(self, x: FloatArray) -> IntArray:

@@ -172,20 +172,22 @@ class Program:
         if model is not None:
             self.renew(model)
         c, seconds = self._objective(objective), math.inf if time_limit is None else time_limit
-        if isinstance(self._recognised, str):
+        found = self._recognised
+        if isinstance(found, str):
             return self._solve_as_given(c, solver, seconds)
-        structure, costs = self.structure, c if self._sign > 0 else -c
+        structure, sign, space = self.structure, self._sign, found.space
+        costs = c if sign > 0 else -c
         way = self._solving.way(solver, structure)
         if way.as_given and not way.efforts.proves():
             said = self._solving.alone(way, costs, seconds)
             if said is not None:
                 return self._said(c, said)
-        space, cost = self.recognised.space, self._map.one(c, self._sign, 0.0)  # the constant would blur the proof
+        cost = self._map.one(c, sign, 0.0)  # the constant would blur the proof
         problem = Problem(structure, cost, None, structure.graph.table, 0)
-        found = self._solving.prove(way, problem, costs[None], space, seconds)
-        x = None if found.values is None else space.values(found.values)
-        bound = found.bound + self._sign * self.statement.constant
-        return self._answer(c, found.status, x, bound, found.proved, found.status.value, found.reason)
+        answer = self._solving.prove(way, problem, costs, space, seconds)
+        x = None if answer.values is None else space.values(answer.values)
+        bound = answer.bound + sign * self.statement.constant
+        return self._answer(c, answer.status, x, bound, answer.proved, answer.status.value, answer.reason)
 
     def solve_all(
         self,
@@ -270,17 +272,17 @@ class Program:
         self, c: FloatArray, status: Status, x: FloatArray | None, bound: float, proved: bool, how: str, reason: str
     ) -> Answer:
         """Returns an answer, given a bound on what is minimised."""
-        program = self.statement
-        value = self._sign * math.inf
+        program, sign = self.statement, self._sign
+        value = sign * math.inf
         if x is not None:
             value = program.value(x, c)
-            bound = self._sign * value if status is Status.SOLVED else bound
-            if self._sign * value >= program.cutoff:
+            bound = sign * value if status is Status.SOLVED else bound
+            if sign * value >= program.cutoff:
                 status = Status.INFEASIBLE if status.optimal else Status.NO_TIME
                 bound = math.inf if status is Status.INFEASIBLE else bound
-                x, value = None, self._sign * math.inf
-                reason = _CUT.format(self._sign * program.cutoff, "less" if program.maximize else "more")
-        return Answer(program, status, x, value, self._sign * bound, proved, how, reason)
+                x, value = None, sign * math.inf
+                reason = _CUT.format(sign * program.cutoff, "less" if program.maximize else "more")
+        return Answer(program, status, x, value, sign * bound, proved, how, reason)
 
     def _objective(self, objective: Any) -> FloatArray:
         if objective is None:

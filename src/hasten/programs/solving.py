@@ -103,12 +103,13 @@ class Solving:
         return said if said.status.optimal or patience == math.inf else None
 
     def prove(self, way: Way, problem: Problem, costs: FloatArray, space: Space, seconds: float) -> Solution:
-        """Proves a problem in half of some seconds, or asks the solver in the rest."""
-        deadline = time.monotonic() + seconds
+        """Proves a problem, whose columns have some costs, in half of some seconds, or asks the solver in the rest."""
+        deadline = math.inf if seconds == math.inf else time.monotonic() + seconds
         certify = WITHOUT_LIMIT if seconds == math.inf else Certifier(time_limit=seconds / 2)
 
         def ask(found: Solution, patience: float, alone: bool) -> Solution:
-            asked, limits = self.solver_for(way, costs, space), (min(patience, deadline - time.monotonic()), math.inf)
+            asked = self.solver_for(way, costs[None], space)
+            limits = min(patience, deadline - time.monotonic()), math.inf
             on_error = OnError.KEEP if alone else OnError.RAISE
             return solve_one(found, lambda: asked, on_error, limits, not alone, way.clock)[0]
 

@@ -92,7 +92,7 @@ class Statement:
     def value(self, x: FloatArray, objective: FloatArray | None = None) -> float:
         """Returns the objective of some values, in the model's own sense, the constant included."""
         c = self.objective if objective is None else objective
-        value = float(c @ x) + self.constant
+        value = float(c.dot(x)) + self.constant
         if self.products.left.size:
             value += self.products.value(x)
         sign = -1.0 if self.maximize else 1.0

@@ -18,12 +18,13 @@ from typing import overload
 import numpy as np
 
 from hasten.errors import ProblemError
+from hasten.kernels.layout import BatchArrays
 from hasten.kernels.proof import several
 from hasten.kernels.proof.alike import eliminate_alike
 from hasten.kernels.proof.certify import Effort, Messages, certify_ruled, certify_some, eliminate_some
 from hasten.kernels.proof.cut import cut_some
 from hasten.kernels.proof.look import look_at_some
-from hasten.kernels.proof.outcome import BEST, BOUND, OPEN, OUTCOME, Proofs
+from hasten.kernels.proof.outcome import BOUND, GIVEN, OPEN, OUTCOME, Proofs
 from hasten.kernels.proof.roof import fix_some
 from hasten.kernels.proof.tallied import count_some
 from hasten.kernels.proof.thinned import eliminate_thin
@@ -32,7 +33,7 @@ from hasten.model.batch import ONLY, Batch, arrays_of, as_batch
 from hasten.model.elimination import Reduction, reduce
 from hasten.model.problem import Problem
 from hasten.model.relaxing import whole_plan
-from hasten.model.solution import SOURCES, STATUSES, Solution, Solutions, Source
+from hasten.model.solution import Solution, Solutions, Source
 from hasten.model.structure import Structure
 from hasten.model.tallying import tally_of
 from hasten.model.thinning import thinning
@@ -40,7 +41,7 @@ from hasten.proof.cutting import cut_batch, cut_single, keep_bounds
 from hasten.proof.eliminating import goes_unseen, look_and_eliminate, structures_of
 from hasten.proof.ranking import MinMarginals, Ranking, min_marginals, statuses
 from hasten.proof.recording import EnoughError
-from hasten.proof.report import SOURCE, STATUS, STEPS, Report, given
+from hasten.proof.report import SOURCES_BY, STATUS_AFTER, STEPS, Report, given
 from hasten.proof.roofing import fix_batch, fix_one, take_loss, without_others
 from hasten.proof.thinning import MAX_NODES, NOTHING_FIXED, eliminate_one, eliminate_open, worth
 from hasten.proof.trace import ProofTrace
@@ -54,6 +55,7 @@ Sums = tuple[FloatArray, IntArray]
 NOTHING = np.zeros(0)
 NO_SUMS: Sums = (NOTHING, np.zeros(0, dtype=np.int64))
 NO_MESSAGES = Messages(NOTHING, *NO_SUMS)
+NO_VALUES, NO_FACTS = np.array([[np.inf], [-np.inf], [np.inf]]), np.array([[OPEN], [0], [GIVEN], [0], [0]])
 FIRST_SWEEPS, ROW_SWEEPS = 2, 32  # before the first dive, without and with rows; more where that runs out of nodes
 NODE_SWEEPS = 2  # at each split
 DIVE_NODES = 2000
@@ -220,53 +222,57 @@ class Certifier:
 
     def _certify_one(self, problem: Problem, opened: Opener = compiled) -> Solution:
         """Certifies one problem: as a batch of one, without what only batches need."""
-        arrays, structure = arrays_of(problem), problem.structure
+        arrays, shape = arrays_of(problem), problem.structure.compiled
         messages = NO_MESSAGES
         if self.messages is not None:
-            messages = Messages(self._checked_messages((structure,)), *NO_SUMS)
-        labels = np.empty(len(structure.graph.order), dtype=np.int64)
-        values, facts = np.empty((3, 1)), np.empty((5, 1), dtype=np.int64)
-        values[BEST, 0] = np.inf
-        proofs = Proofs(labels, values, facts)
+            messages = Messages(self._checked_messages((problem.structure,)), *NO_SUMS)
+        proofs = Proofs(np.empty(shape.graph.order.size, dtype=np.int64), NO_VALUES.copy(), NO_FACTS.copy())
+        labels, values, facts = proofs
         cut = self.max_join is None and cut_single(problem, proofs, self._clock(1), opened)
         if not cut:
             facts[OUTCOME, 0] = OPEN
-            if not goes_unseen(structure.compiled, self.max_join):
+            if not goes_unseen(shape, self.max_join):
                 opened(look_at_some)(arrays, ONLY, proofs)
         if facts[OUTCOME, 0] == OPEN:
-            whole = whole_plan(structure.compiled, self.max_join)
-            if whole is not None:
-                opened(eliminate_some)(arrays, whole.addresses, ONLY, proofs)
-        if facts[OUTCOME, 0] == OPEN and self.max_join is None:
-            tally = tally_of(structure.compiled)
-            if tally is not None:
-                opened(count_some)(arrays, np.array([tally.address]), ONLY, proofs)
-        if facts[OUTCOME, 0] == OPEN:
-            clock, reduction = self._clock(1), reduce(structure.compiled, self.max_join)
-            fixing = fix_one(problem, proofs, clock, opened) if self.max_join is None else NOTHING_FIXED
-            floor = float(values[BOUND, 0])
-            if facts[OUTCOME, 0] == OPEN and not reduction.complete:
-                arrays = without_others(arrays, [structure.compiled], ONLY, fixing)
-                thin = thinning(structure.compiled) if self.max_join is None else None
-                effort = worth(self._effort, reduction, thin)
-                seconds, run = _seconds(effort, reduction), certify_ruled if reduction.leaves_rules else certify_some
-                if clock is None and (seconds <= LONG or opened is not compiled):  # the short way
-                    opened(run)(arrays, reduction.addresses, messages, effort, ONLY, proofs, UNWATCHED)
-                else:
-                    clock = clock or Clock()
-                    watch = clock.watch()
-                    certify = partial(run, arrays, reduction.addresses, messages, effort, ONLY, proofs, watch)
-                    clock.run(certify, seconds)
-                take_loss(proofs, ONLY, fixing)
-                if thin is not None and facts[OUTCOME, 0] == OPEN:
-                    eliminate_one(problem, thin, fixing, proofs, clock, opened)
-            if values[BOUND, 0] < floor:
-                keep_bounds(proofs, ONLY, np.array([floor]))
+            self._go_on(problem, arrays, messages, proofs, opened)
         (cost,), (bound,), _ = values.tolist()
         (outcome,), _, (labels_by,), _, _ = facts.tolist()
         answered = cost < math.inf
-        status, source = STATUSES[STATUS[outcome, int(answered)]], SOURCES[SOURCE[labels_by]]
+        status, source = STATUS_AFTER[outcome][answered], SOURCES_BY[labels_by]
         return Solution(problem, status, source, labels if answered else None, cost, bound, answered, len(labels))
+
+    def _go_on(self, problem: Problem, arrays: BatchArrays, messages: Messages, proofs: Proofs, opened: Opener) -> None:
+        """Certifies one problem that looking, or a cut, left open."""
+        shape, (_, values, facts) = problem.structure.compiled, proofs
+        whole = whole_plan(shape, self.max_join)
+        if whole is not None:
+            opened(eliminate_some)(arrays, whole.addresses, ONLY, proofs)
+        if facts[OUTCOME, 0] == OPEN and self.max_join is None:
+            tally = tally_of(shape)
+            if tally is not None:
+                opened(count_some)(arrays, np.array([tally.address]), ONLY, proofs)
+        if facts[OUTCOME, 0] != OPEN:
+            return
+        clock, reduction = self._clock(1), reduce(shape, self.max_join)
+        fixing = fix_one(problem, proofs, clock, opened) if self.max_join is None else NOTHING_FIXED
+        floor = float(values[BOUND, 0])
+        if facts[OUTCOME, 0] == OPEN and not reduction.complete:
+            arrays = without_others(arrays, [shape], ONLY, fixing)
+            thin = thinning(shape) if self.max_join is None else None
+            effort = worth(self._effort, reduction, thin)
+            seconds, run = _seconds(effort, reduction), certify_ruled if reduction.leaves_rules else certify_some
+            if clock is None and (seconds <= LONG or opened is not compiled):  # the short way
+                opened(run)(arrays, reduction.addresses, messages, effort, ONLY, proofs, UNWATCHED)
+            else:
+                clock = clock or Clock()
+                watch = clock.watch()
+                certify = partial(run, arrays, reduction.addresses, messages, effort, ONLY, proofs, watch)
+                clock.run(certify, seconds)
+            take_loss(proofs, ONLY, fixing)
+            if thin is not None and facts[OUTCOME, 0] == OPEN:
+                eliminate_one(problem, thin, fixing, proofs, clock, opened)
+        if values[BOUND, 0] < floor:
+            keep_bounds(proofs, ONLY, np.array([floor]))
 
     def _clock(self, n: int) -> Clock | None:
         """Returns a clock for `n` problems, if there are limits; what is planned for the problems counts as well."""

@@ -62,16 +62,14 @@ def given(batch: Batch, found: Solutions | None) -> tuple[IntArray, FloatArray]:
 
 
 # By outcome (proved, open, infeasible, stopped), and by whether there is an answer.
-STATUS = np.array(
-    [
-        numbered(Status.OPEN, Status.PROVED),
-        numbered(Status.OPEN, Status.FOUND),
-        numbered(Status.INFEASIBLE, Status.INFEASIBLE),
-        numbered(Status.NO_TIME, Status.TIME_LIMIT),
-    ]
+STATUS_AFTER = (
+    (Status.OPEN, Status.PROVED),
+    (Status.OPEN, Status.FOUND),
+    (Status.INFEASIBLE, Status.INFEASIBLE),
+    (Status.NO_TIME, Status.TIME_LIMIT),
 )
-# By the step that found the labels; none: they were given.
-SOURCE = numbered(Source.SEARCH, *5 * [Source.BOUND], Source.BRANCH)
+SOURCES_BY = (Source.SEARCH, *5 * [Source.BOUND], Source.BRANCH)  # by the step that found the labels; 0: given
+STATUS, SOURCE = np.array([numbered(*words) for words in STATUS_AFTER]), numbered(*SOURCES_BY)  # the same in numbers
 
 
 def solutions_of(batch: Batch, proofs: Proofs) -> Solutions:
