@@ -20,7 +20,7 @@ from proofs import assert_sound, begin
 from strategies import entity_relation, random_problem, small_problems
 
 from hasten.errors import ModelError, NoAnswerError, ProblemError
-from hasten.kernels.proof import dual, multipliers
+from hasten.kernels.proof import dual, multipliers, sweeping
 from hasten.learning.heuristic import Heuristic
 from hasten.model.batch import Batch
 from hasten.model.problem import Problem
@@ -30,7 +30,7 @@ from hasten.proof.certifier import Certifier
 from hasten.proof.trace import Step
 from hasten.search.beam import BeamSearch
 
-d, m = OpenedModule(dual), OpenedModule(multipliers)
+d, m, s = OpenedModule(dual), OpenedModule(multipliers), OpenedModule(sweeping)
 INF = math.inf
 NONE = np.zeros(0)
 MAGNITUDES = ("drawn", "mixed", "cancelling", "near", "denormal", "same", "tiny", "large")
@@ -438,7 +438,7 @@ def test_what_is_decoded_is_valid(drawn: tuple[Problem, d.Dual], n_sweeps: int) 
         if not d.sweep(problem.graph, problem.table, n % 2 == 0, dual):
             return
     labels = np.full(problem.n_variables, -1)
-    if problem.n_variables and d.decode(problem.graph, problem.table, dual, labels):
+    if problem.n_variables and s.decode(problem.graph, problem.table, dual, labels):
         assert naive.valid(problem, tuple(labels.tolist()))
 
 

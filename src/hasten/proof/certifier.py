@@ -38,7 +38,7 @@ from hasten.model.structure import Structure
 from hasten.model.tallying import tally_of
 from hasten.model.thinning import thinning
 from hasten.proof.cutting import cut_batch, cut_single, keep_bounds
-from hasten.proof.eliminating import goes_unseen, look_and_eliminate, structures_of
+from hasten.proof.eliminating import goes_unseen, is_relaxed, look_and_eliminate, structures_of
 from hasten.proof.ranking import MinMarginals, Ranking, min_marginals, statuses
 from hasten.proof.recording import EnoughError
 from hasten.proof.report import SOURCES_BY, STATUS_AFTER, STEPS, Report, given
@@ -245,7 +245,7 @@ class Certifier:
         """Certifies one problem that looking, or a cut, left open."""
         shape, (_, values, facts) = problem.structure.compiled, proofs
         whole = whole_plan(shape, self.max_join)
-        if whole is not None:
+        if whole is not None and not (is_relaxed(shape) and values[BOUND, 0] > -np.inf):
             opened(eliminate_some)(arrays, whole.addresses, ONLY, proofs)
         if facts[OUTCOME, 0] == OPEN and self.max_join is None:
             tally = tally_of(shape)

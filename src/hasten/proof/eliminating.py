@@ -12,7 +12,7 @@ import numpy as np
 from hasten.kernels.proof.alike import ABREAST, eliminate_alike
 from hasten.kernels.proof.certify import eliminate_some
 from hasten.kernels.proof.look import look_at_some
-from hasten.kernels.proof.outcome import OPEN, OUTCOME, Proofs
+from hasten.kernels.proof.outcome import BOUND, OPEN, OUTCOME, Proofs
 from hasten.kernels.proof.tallied import count_some
 from hasten.model.batch import Batch
 from hasten.model.compiled import Compiled
@@ -34,6 +34,15 @@ def goes_unseen(compiled: Compiled, max_join: int | None) -> bool:
     return compiled.unseen[max_join]
 
 
+def is_relaxed(compiled: Compiled) -> bool:
+    """Whether looking and mending, where they end, leave open only what rules break: tables do no more than forbid.
+
+    Then elimination without rules finds nothing cheaper.
+    """
+    graph = compiled.graph
+    return bool(graph.row_label.size) and not graph.soft_at.size
+
+
 def look_and_eliminate(batch: Batch, uncut: IntArray, max_join: int | None, proofs: Proofs, n_jobs: int) -> IntArray:
     """Proves what looking, mending and elimination can; returns what is open. Only what is uncut is looked at."""
     unseen = [goes_unseen(structure.compiled, max_join) for structure in batch.structures]
@@ -53,7 +62,9 @@ def look_and_eliminate(batch: Batch, uncut: IntArray, max_join: int | None, proo
     left = _open(looked_at, proofs)
     if not len(left) and len(looked_at) == len(batch):
         return left
-    _eliminate(batch, left, max_join, proofs, n_jobs)
+    relaxed = [is_relaxed(structure.compiled) for structure in batch.structures]
+    known = np.array(relaxed)[batch.structure[left]] & (proofs.values[BOUND, left] > -np.inf)
+    _eliminate(batch, left[~known], max_join, proofs, n_jobs)
     left = _open(batch.order, proofs)
     if max_join is not None or not len(left):
         return left

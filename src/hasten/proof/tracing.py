@@ -19,6 +19,7 @@ from hasten.kernels.proof.branch import FINISHED, cheapest_untried, dive
 from hasten.kernels.proof.cut import cut_one
 from hasten.kernels.proof.outcome import INFEASIBLE
 from hasten.kernels.proof.roof import take_sides
+from hasten.kernels.proof.sweeping import prove
 from hasten.kernels.proof.thinned import carry_out
 from hasten.kernels.score import total_cost
 from hasten.kernels.tally import Tally
@@ -49,7 +50,7 @@ class ProofRecorder(Recorder):
             c.put_back: self.put_back,
             cut_one: self.cut,
             take_sides: self.fix,
-            d.prove: self.prove,
+            prove: self.prove,
             d.sweep: self.sweep,
             d.copy_labels: self.copy_labels,
             total_cost: self.total_cost,

@@ -20,7 +20,8 @@ import numpy as np
 
 from hasten.jit import inlined_kernel, kernel
 from hasten.kernels.layout import Graph, Instance
-from hasten.kernels.proof.dual import Dual, copy_labels, decode, factor_minimum, n_messages, safe_bound, sweep
+from hasten.kernels.proof.dual import Dual, copy_labels, factor_minimum, n_messages, safe_bound, sweep
+from hasten.kernels.proof.sweeping import decode
 from hasten.kernels.proof.watch import stopped
 from hasten.kernels.rows import in_reach, next_weight, rows_hold, start_ranges
 from hasten.kernels.score import total_cost
@@ -353,9 +354,7 @@ def branch(
         possible = True
         for s in range(n_sweeps):
             possible = possible and sweep(graph, table, s % 2 == 0, dual)
-        if not possible:
-            continue
-        if safe_bound(graph, cost, table, dual) >= prune_from(best_cost, known, 0.0):
+        if not possible or safe_bound(graph, cost, table, dual) >= prune_from(best_cost, known, 0.0):
             continue
         if decode(graph, table, dual, tree.labels):
             value = total_cost(graph, cost, table, tree.labels)

@@ -35,6 +35,7 @@ from hasten.kernels.proof.outcome import (
     SWEEP,
     Proofs,
 )
+from hasten.kernels.proof.sweeping import FEW_OPEN, prove
 from hasten.kernels.proof.tighten import DIVED, SLOWER, Search, Tight, n_kept, search_nothing, search_rows
 from hasten.kernels.proof.watch import stopped
 from hasten.kernels.proof.whole import whole_gap
@@ -112,9 +113,8 @@ def certify(
     if small.row_low.size:
         few, max_nodes = effort.row_sweeps, nodes_with_rows(small, effort, SLOWER if by_rows else 1)
     few = min(few, effort.max_sweeps) if max_nodes else effort.max_sweeps
-    n_open = d.FEW_OPEN if max_nodes else -1
-    outcome, least, bound, n_sweeps = d.prove(
-        left, few, scratch.dual, scratch.kept, best_cost, scratch.trial, size, gap, n_open
+    outcome, least, bound, n_sweeps = prove(
+        left, few, scratch.dual, scratch.kept, best_cost, scratch.trial, size, gap, FEW_OPEN if max_nodes else -1
     )
     step, ended, n_nodes = SWEEP, LIMIT, 0
     if outcome == OPEN and max_nodes > 0:
@@ -130,7 +130,7 @@ def certify(
         n_nodes += more
     if outcome == OPEN and ended == LIMIT and effort.max_sweeps > n_sweeps and not by_rows:
         few = effort.max_sweeps - n_sweeps
-        outcome, least, higher, more = d.prove(left, few, scratch.dual, scratch.kept, least, scratch.trial, size, gap)
+        outcome, least, higher, more = prove(left, few, scratch.dual, scratch.kept, least, scratch.trial, size, gap)
         bound, n_sweeps = max(bound, higher), n_sweeps + more
     if outcome == OPEN and ended == LIMIT and not by_rows:
         bound = max(bound, d.safe_bound(small, scratch.cost, scratch.work, scratch.dual))

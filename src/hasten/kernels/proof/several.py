@@ -26,6 +26,7 @@ from hasten.kernels.proof.certify import largest, numbers
 from hasten.kernels.proof.look import OVERFLOW, cheapest, rounding
 from hasten.kernels.proof.multipliers import NOTED, SPACE
 from hasten.kernels.proof.outcome import INFEASIBLE
+from hasten.kernels.proof.sweeping import prove
 from hasten.kernels.proof.watch import stopped
 from hasten.kernels.rows import rows_hold
 from hasten.kernels.score import total_cost
@@ -332,7 +333,7 @@ def rank_labellings(
             for at in range(small.first[1]):  # as a part of the costs, as in `certify`
                 kept_cost[at] += constant
             d.start_dual(small, kept_cost, no_floats, dual)
-            outcome, _, _, _ = d.prove(left.left, sweeps, dual, kept, np.inf, trial, size)
+            outcome, _, _, _ = prove(left.left, sweeps, dual, kept, np.inf, trial, size)
             values[RANKED_BOUND] = d.safe_bound(small, kept_cost, work, dual) - slip
             possible = outcome != INFEASIBLE
         if not possible:

@@ -4,19 +4,20 @@ from __future__ import annotations
 
 import numpy as np
 from hypothesis import given
-from opened import OpenedModule
+from opened import OpenedModule, opened
 from scratch import dual_for, zeros
 from strategies import small_problems
 
 from hasten.kernels.layout import Instance
-from hasten.kernels.proof import dual as dual_module
+from hasten.kernels.proof import sweeping
+from hasten.kernels.proof.dual import start_dual
 from hasten.kernels.rows import rows_hold
 from hasten.model.problem import Problem
 from hasten.model.schema import Schema
 from hasten.model.structure import Structure
 from hasten.proof.certifier import Certifier
 
-d = OpenedModule(dual_module)
+s, start = OpenedModule(sweeping), opened(start_dual)
 
 
 def once_each(n: int, n_labels: int) -> Structure:
@@ -33,8 +34,8 @@ def once_each(n: int, n_labels: int) -> Structure:
 @given(small_problems())
 def test_what_is_found_by_beliefs_is_valid_and_costs_what_it_says(problem: Problem) -> None:
     graph, dual, labels = problem.graph, dual_for(problem.graph), zeros(len(problem.graph.order))
-    d.start_dual(graph, problem.cost, np.zeros(0), dual)
-    found = d.found_by(Instance(graph, problem.cost, problem.table), dual, labels)
+    start(graph, problem.cost, np.zeros(0), dual)
+    found = s.found_by(Instance(graph, problem.cost, problem.table), dual, labels)
     if found < np.inf:
         assert rows_hold(graph, labels)
         assert found == problem.total(labels)
@@ -43,16 +44,16 @@ def test_what_is_found_by_beliefs_is_valid_and_costs_what_it_says(problem: Probl
 def test_cheapest_labels_that_keep_all_rules_are_taken_as_they_are() -> None:
     problem = once_each(3, 3).problem([0.0, 1.0, 2.0, 1.0, 0.0, 2.0, 1.0, 2.0, 0.0])
     dual, labels = dual_for(problem.graph), zeros(3)
-    d.start_dual(problem.graph, problem.cost, np.zeros(0), dual)
-    assert d.cheapest_fit(problem.graph, dual, labels)
+    start(problem.graph, problem.cost, np.zeros(0), dual)
+    assert s.cheapest_fit(problem.graph, dual, labels)
     assert labels.tolist() == [0, 1, 2]
 
 
 def test_open_labels_are_those_that_the_room_leaves_beside_the_cheapest() -> None:
     problem = once_each(3, 3).problem([0.0, 1.0, 2.0, 1.0, 0.0, 2.0, 1.0, 2.0, 0.0])
     dual = dual_for(problem.graph)
-    d.start_dual(problem.graph, problem.cost, np.zeros(0), dual)
-    assert [d.n_open(problem.graph, dual, room) for room in (0.5, 1.5, 2.5)] == [0, 3, 6]
+    start(problem.graph, problem.cost, np.zeros(0), dual)
+    assert [s.n_open(problem.graph, dual, room) for room in (0.5, 1.5, 2.5)] == [0, 3, 6]
 
 
 def test_few_open_labels_are_searched_instead_of_swept_on() -> None:
