@@ -245,7 +245,7 @@ class Certifier:
         """Certifies one problem that looking, or a cut, left open."""
         shape, (_, values, facts) = problem.structure.compiled, proofs
         whole = whole_plan(shape, self.max_join)
-        if whole is not None and not (is_relaxed(shape) and values[BOUND, 0] > -np.inf):
+        if whole is not None and not is_relaxed(shape, values[BOUND, 0]):
             opened(eliminate_some)(arrays, whole.addresses, ONLY, proofs)
         if facts[OUTCOME, 0] == OPEN and self.max_join is None:
             tally = tally_of(shape)

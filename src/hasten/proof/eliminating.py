@@ -34,13 +34,13 @@ def goes_unseen(compiled: Compiled, max_join: int | None) -> bool:
     return compiled.unseen[max_join]
 
 
-def is_relaxed(compiled: Compiled) -> bool:
-    """Whether looking and mending, where they end, leave open only what rules break: tables do no more than forbid.
+def is_relaxed(compiled: Compiled, bound: float) -> bool:
+    """Whether a bound, after mending or a cut, is the optimum without rules, which elimination would find once more.
 
-    Then elimination without rules finds nothing cheaper.
+    Where tables do no more than forbid, they have a bound only if they found that optimum.
     """
     graph = compiled.graph
-    return bool(graph.row_label.size) and not graph.soft_at.size
+    return bound > -np.inf and bool(graph.row_label.size) and not graph.soft_at.size
 
 
 def look_and_eliminate(batch: Batch, uncut: IntArray, max_join: int | None, proofs: Proofs, n_jobs: int) -> IntArray:
@@ -49,7 +49,7 @@ def look_and_eliminate(batch: Batch, uncut: IntArray, max_join: int | None, proo
     looked_at = uncut
     if len(uncut) < len(batch):
         others = np.setdiff1d(batch.order, uncut)
-        _eliminate(batch, others[proofs.facts[OUTCOME, others] == OPEN], max_join, proofs, n_jobs)
+        _eliminate(batch, _unrelaxed(batch, _open(others, proofs), proofs), max_join, proofs, n_jobs)
     if any(unseen):
         is_unseen = np.array(unseen)[batch.structure[looked_at]]
         _eliminate(batch, looked_at[is_unseen], max_join, proofs, n_jobs)
@@ -62,14 +62,19 @@ def look_and_eliminate(batch: Batch, uncut: IntArray, max_join: int | None, proo
     left = _open(looked_at, proofs)
     if not len(left) and len(looked_at) == len(batch):
         return left
-    relaxed = [is_relaxed(structure.compiled) for structure in batch.structures]
-    known = np.array(relaxed)[batch.structure[left]] & (proofs.values[BOUND, left] > -np.inf)
-    _eliminate(batch, left[~known], max_join, proofs, n_jobs)
+    _eliminate(batch, _unrelaxed(batch, left, proofs), max_join, proofs, n_jobs)
     left = _open(batch.order, proofs)
     if max_join is not None or not len(left):
         return left
     _count(batch, left, proofs, n_jobs)
     return _open(left, proofs)
+
+
+def _unrelaxed(batch: Batch, problems: IntArray, proofs: Proofs) -> IntArray:
+    """Returns those of some open problems whose optimum without rules is not known."""
+    relaxed = np.array([is_relaxed(structure.compiled, 0.0) for structure in batch.structures], dtype=bool)
+    left: IntArray = problems[~(relaxed[batch.structure[problems]] & (proofs.values[BOUND, problems] > -np.inf))]
+    return left
 
 
 def _open(problems: IntArray, proofs: Proofs) -> IntArray:
