@@ -58,13 +58,14 @@ def _plan(graph: Graph) -> Tally | None:
     has_table = graph.table_at >= 0
     if sizes_of(graph.scope_first)[has_table].max(initial=0) > 2:
         return None
-    counters = [counter_of(graph, r) for r in range(len(graph.row_low))]
-    if None in counters or not counters:
-        return None
-    n_counts = [counter.n for counter in counters if counter is not None]
-    if math.prod(n_counts) > MOST_STATES:
-        return None
-    return _tally(graph, [counter for counter in counters if counter is not None])
+    counters, n_states = list[Counter](), 1
+    for r in range(len(graph.row_low)):
+        counter = counter_of(graph, r)
+        if counter is None or n_states * counter.n > MOST_STATES:
+            return None
+        counters.append(counter)
+        n_states *= counter.n
+    return _tally(graph, counters) if counters else None
 
 
 def counter_of(graph: Graph, r: int) -> Counter | None:

@@ -244,8 +244,8 @@ class Certifier:
     def _go_on(self, problem: Problem, arrays: BatchArrays, messages: Messages, proofs: Proofs, opened: Opener) -> None:
         """Certifies one problem that looking, or a cut, left open."""
         shape, (_, values, facts) = problem.structure.compiled, proofs
-        whole = whole_plan(shape, self.max_join)
-        if whole is not None and not is_relaxed(shape, values[BOUND, 0]):
+        whole = None if is_relaxed(shape, values[BOUND, 0]) else whole_plan(shape, self.max_join)
+        if whole is not None:
             opened(eliminate_some)(arrays, whole.addresses, ONLY, proofs)
         if facts[OUTCOME, 0] == OPEN and self.max_join is None:
             tally = tally_of(shape)
