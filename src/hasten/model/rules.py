@@ -155,7 +155,7 @@ class Terms:
         )
         return copy
 
-    def rules(self, kinds: Sequence[VariableKind], label_first: array[int]) -> tuple[Rule, ...]:
+    def rules(self, kinds: Sequence[VariableKind], label_first: Sequence[int]) -> tuple[Rule, ...]:
         """Returns the rules one by one, given the variables' kinds and where the labels of each start."""
         variables = (np.searchsorted(label_first, self.label, side="right") - 1).tolist()
         terms = [
@@ -176,16 +176,16 @@ def read_quickly(
     """Returns the label numbers and weights of terms, or nothing if one of them has to be looked at more closely."""
     if {*map(type, terms)} != TUPLES:
         return None
-    n = len(terms)
-    plain, weights, total = terms, ONES * n, float(n)
+    n, lengths = len(terms), [*map(len, terms)]
+    plain, weights, n_weighted, total = terms, ONES * n, n - lengths.count(2), float(n)
     try:
-        if sum(map(len, terms)) != 2 * n:
-            plain = [*terms]
-            for place, term in enumerate(terms):
-                if len(term) != 2:
-                    variable, label, weights[place] = term
-                    plain[place] = variable, label
-                    total += abs(weights[place])
+        if n_weighted:
+            plain, place = [*terms], -1
+            for _ in range(n_weighted):
+                place = lengths.index(3, place + 1)  # there is none if another has no or too many parts
+                variable, label, weights[place] = terms[place]
+                plain[place] = variable, label
+                total += abs(weights[place])
         labels = [label_first[v] + places[v][label] for v, label in plain if v >= 0]
     except (IndexError, KeyError, TypeError, ValueError, OverflowError):
         return None

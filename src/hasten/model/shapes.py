@@ -65,7 +65,7 @@ def build_shapes(
         scopes = shape._scopes
         scopes.kind = _array("q", numbers[mine])
         scopes.places = [kind.places for kind in shape.kinds]
-        scopes.first = _array("q", label_at[at[s] : at[s + 1] + 1] - label_at[at[s]])
+        scopes.first = (label_at[at[s] : at[s + 1] + 1] - label_at[at[s]]).tolist()
         scopes.factor_kind = _array("q", factor_kind[factor_first[s] : factor_first[s + 1]])
         scopes.scope = _array("q", scope[scope_first[s] : scope_first[s + 1]])
         if terms is not None:

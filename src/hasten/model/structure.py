@@ -51,7 +51,7 @@ class Scopes:
     def __init__(self) -> None:
         self.kind = array("q")  # of each variable
         self.places: list[dict[str, int]] = []  # of its labels, by name
-        self.first = array("q", [0])  # where the labels of each start
+        self.first = [0]  # where the labels of each start
         self.factor_kind = array("q")
         self.scope = array("q")
 
@@ -78,8 +78,6 @@ class Structure(Stating):
         self._compiled_scopes: tuple[Fields, Fields] | None = None  # once structures with more rules share it
         self._terms = Terms()
         self._exact = False  # whether labellings are counted: see `hasten.model.prices`
-        self._opened = Cache[Own, Structure](MAX_OPENED)
-        self._ways: Cache[tuple[str, ...], Way] = Cache(MAX_OPENED)  # of tables by the names of their kinds
 
     def add(self, kind: VariableKind) -> int:
         """Adds a variable and returns its number."""
@@ -100,17 +98,20 @@ class Structure(Stating):
             raise SchemaError(f"{kind!r} is not a factor kind of this schema.")
         if roles.keys() != kind.roles.keys():
             raise SchemaError(f"{kind.name} needs the roles {', '.join(kind.roles)}, got {', '.join(roles) or 'none'}.")
-        scope, kinds = [roles[role] for role in kind.roles], self.kinds
-        for variable, wanted in zip(scope, kind.roles.values(), strict=True):
-            if type(variable) is not int or not 0 <= variable < len(kinds) or kinds[variable] is not wanted:
+        kinds, scopes, scope = self.kinds, self._scopes, []
+        n = len(kinds)
+        for role, wanted in kind.roles.items():
+            variable = roles[role]
+            if type(variable) is not int or not 0 <= variable < n or kinds[variable] is not wanted:
                 scope = self._checked_scope(kind, roles)
                 break
+            scope.append(variable)
         if len({*scope}) < len(scope):
             raise SchemaError(f"{kind.name} joins a variable with itself: {roles}. Its variables must differ.")
         self.__dict__.pop("factors", None)
-        self._scopes.factor_kind.append(kind.index)
-        self._scopes.scope.fromlist(scope)
-        return len(self._scopes.factor_kind) - 1
+        scopes.factor_kind.append(kind.index)
+        scopes.scope.fromlist(scope)
+        return len(scopes.factor_kind) - 1
 
     def _checked_scope(self, kind: FactorKind, roles: Mapping[str, int]) -> list[int]:
         """Returns the variables of a factor as plain numbers, or says what is wrong with them."""
@@ -231,19 +232,19 @@ class Structure(Stating):
             np.array([*(rule.price or 0.0 for rule in rules), *prices]),
             ints([*(rule.per_unit for rule in rules), *self._terms.per_unit]),
         )
-        return put_prices(np.array(self._scopes.first), rows, names, charges, self._exact)
+        return put_prices(ints(self._scopes.first), rows, names, charges, self._exact)
 
     def _with_indicators(self, prices: Prices) -> tuple[Fields, Fields]:
         """Returns what is compiled of all but the rules, with an indicator for each rule that has a price."""
         n = len(self.kinds)
-        first = np.concatenate([np.array(self._scopes.first), prices.label_first[1:]])
+        first = np.concatenate([ints(self._scopes.first), prices.label_first[1:]])
         return self._compile_scopes(first, np.append(self._search_order, np.arange(n, n + len(prices))))
 
     def _variables_and_factors(self) -> tuple[Fields, Fields]:
         """Returns what is compiled of all but the rules."""
         if self._compiled_scopes is not None:
             return self._compiled_scopes
-        return self._compile_scopes(np.array(self._scopes.first), self._search_order)
+        return self._compile_scopes(ints(self._scopes.first), self._search_order)
 
     @property
     def _search_order(self) -> IntArray:
@@ -302,6 +303,16 @@ class Structure(Stating):
             if not self._own:  # copies of copies of copies would be kept otherwise
                 self._opened.put(own, copy)
         return copy
+
+    @cached_property
+    def _opened(self) -> Cache[Own, Structure]:
+        """This structure with slots for tables, by whose they are."""
+        return Cache(MAX_OPENED)
+
+    @cached_property
+    def _ways(self) -> Cache[tuple[str, ...], Way]:
+        """How tables are read, by the names of their kinds."""
+        return Cache(MAX_OPENED)
 
     @cached_property
     def _slots(self) -> dict[int, int]:
