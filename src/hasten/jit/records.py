@@ -48,11 +48,13 @@ class Record:
         parts: list[Any] = [
             np.ascontiguousarray(fields[name], FLOAT if real else INT) for name, real in cls._fields.items()
         ]
-        at, header = 2 * len(parts), growing("q")
+        header: list[int] = []
+        at = 2 * len(parts)
         for part in parts:
-            header.extend((at, part.size))
-            at += part.size
-        return cls(np.frombuffer(bytearray().join((header, *parts)), INT))
+            size = part.size
+            header += at, size
+            at += size
+        return cls(np.frombuffer(bytearray().join((growing("q", header), *parts)), INT))
 
     @classmethod
     def at(cls, address: int) -> Self:

@@ -1,7 +1,8 @@
 """From flat lists of scopes, tables and rows to the fields of a `Graph`.
 
 Nothing here loops over factors, labels or cells: what all factors of a kind have in common is worked out once for
-each schema (`hasten.model.moulds`), and the rest is arithmetic on whole arrays.
+each schema (`hasten.model.moulds`), rows are made of terms by a kernel (`hasten.kernels.cells`), and the rest is
+arithmetic on whole arrays.
 """
 
 from __future__ import annotations
@@ -10,8 +11,9 @@ from typing import NamedTuple
 
 import numpy as np
 
+from hasten.kernels.cells import row_fields
 from hasten.kernels.layout import Graph
-from hasten.kernels.tolerance import EPS, SLACK
+from hasten.kernels.tolerance import SLACK
 from hasten.model.moulds import NO_INTS, Fields
 from hasten.support.arrays import BoolArray, FloatArray, IntArray, all_of, offsets, sizes_of, stable_order
 
@@ -20,7 +22,6 @@ ROW_FIELDS = (
     *("row_counts", "cell_first", "cell_row", "cell_weight", "link_first", "link_row", "link_low", "link_high"),
     *("range_low", "range_high", "row_margin"),
 )
-EXACT = 2.0**53  # sums of whole numbers below this are exact
 NOISE = 1e-9  # how far, relatively, a limit may be from the whole number that it stands for
 
 
@@ -68,45 +69,19 @@ def compile_factors(variables: Fields, scope: IntArray, factors: Fields) -> Fiel
     }
 
 
-class _Cells(NamedTuple):
-    """The cells of all rows: sorted by row and label, each once, without those that add nothing."""
-
-    first: IntArray  # (R + 1,) where those of each row start
-    row: IntArray
-    label: IntArray
-    variable: IntArray
-    weight: FloatArray
-
-
 def compile_rows(variables: Fields, rows: Rows) -> Fields:
     """Returns the fields of some rows, given those of their variables."""
     first, n_rows = variables["first"], len(rows.low)
     n_labels = int(first[-1])
     if not n_rows:
         return no_rows(len(first) - 1, n_labels)
-    cells = _cells(first, rows)
-    by_label = stable_order(cells.label, n_labels)
-    whole = counts = np.ones(n_rows, dtype=bool)
-    one = cells.weight == 1.0
-    if not all_of(one):
-        counts = np.bincount(cells.row[~one], minlength=n_rows) == 0
-        broken = cells.weight != np.rint(cells.weight)
-        if broken.any():
-            whole = np.bincount(cells.row[broken], minlength=n_rows) == 0
-    return {
-        "row_first": cells.first,
-        "row_label": cells.label,
-        "row_variable": cells.variable,
-        "row_weight": cells.weight,
+    fields: Fields = row_fields(first, rows.first, rows.label, rows.weight)
+    whole = fields.pop("row_whole").astype(bool)
+    return fields | {
         "row_low": rows.low,
         "row_high": rows.high,
         "row_least": row_limits(rows.low, whole, -1),
         "row_most": row_limits(rows.high, whole, 1),
-        "row_counts": counts,
-        "cell_first": _starts(cells.label, n_labels),
-        "cell_row": cells.row[by_label],
-        "cell_weight": cells.weight[by_label],
-        **_links(first, cells, whole),
     }
 
 
@@ -119,71 +94,6 @@ def no_rows(n_variables: int, n_labels: int) -> Fields:
 def _starts(group: IntArray, n: int) -> IntArray:
     """Returns where each of `n` groups starts once things are sorted by theirs, and where the last one ends."""
     return offsets(np.bincount(group, minlength=n))
-
-
-def _is_new(number: IntArray) -> BoolArray:
-    """Returns which numbers, of sorted ones, are the first of their kind."""
-    new = np.ones(len(number), dtype=bool)
-    np.not_equal(number[1:], number[:-1], out=new[1:])
-    return new
-
-
-def _cells(first: IntArray, rows: Rows) -> _Cells:
-    n_labels, n_rows, sizes = int(first[-1]), len(rows.low), sizes_of(first)
-    row_first, label, weight = rows.first, rows.label, rows.weight
-    row = np.arange(n_rows).repeat(sizes_of(row_first))
-    number = row * n_labels + label
-    if not all_of(number[1:] > number[:-1]):
-        by_number = stable_order(number, n_rows * n_labels)
-        number, label, weight = number[by_number], label[by_number], weight[by_number]  # each row stays where it is
-        new = _is_new(number)
-        if not all_of(new):
-            terms, weight = weight, np.zeros(np.count_nonzero(new))
-            np.add.at(weight, new.cumsum() - 1, terms)  # in their order
-            row, label = row[new], label[new]
-    if not all_of(weight != 0.0):
-        some = weight.nonzero()[0]
-        row, label, weight = row[some], label[some], weight[some]
-    if len(row) < len(rows.label):
-        row_first = _starts(row, n_rows)
-    return _Cells(row_first, row, label, np.arange(len(sizes)).repeat(sizes)[label], weight)
-
-
-def _links(first: IntArray, cells: _Cells, whole: BoolArray) -> Fields:
-    """Returns the links of variables to rows, and what rows can come to."""
-    n_rows, sizes = len(whole), sizes_of(first)
-    n_variables = len(sizes)
-    row, variable, low, high, n_cells = cells.row, cells.variable, cells.weight, cells.weight, len(cells.row)
-    new = _is_new(row * n_variables + variable)
-    each: IntArray | int = 1  # cells of a variable in a row
-    if not all_of(new):
-        at = new.nonzero()[0]
-        row, variable, each = row[at], variable[at], sizes_of(np.concatenate((at, [n_cells])))
-        low, high = np.minimum.reduceat(low, at), np.maximum.reduceat(high, at)
-    others = each < sizes[variable]  # whether a variable has labels that add nothing
-    if all_of(others):
-        low, high = np.minimum(low, 0.0), np.maximum(high, 0.0)
-    else:
-        low, high = np.where(others & (low > 0.0), 0.0, low), np.where(others & (high < 0.0), 0.0, high)
-    by_variable = stable_order(variable, n_variables)
-    return {
-        "link_first": _starts(variable, n_variables),
-        "link_row": row[by_variable],
-        "link_low": low[by_variable],
-        "link_high": high[by_variable],
-        "range_low": np.bincount(row, low, n_rows),
-        "range_high": np.bincount(row, high, n_rows),
-        "row_margin": _margins(row, low, high, whole),
-    }
-
-
-def _margins(row: IntArray, low: FloatArray, high: FloatArray, whole: BoolArray) -> FloatArray:
-    """Returns how far rounding can put what rows can come to off, given the row and the range of each link."""
-    n_rows, size = len(whole), np.maximum(-low, high)
-    if all_of(whole) and size.max(initial=0.0) * len(size) < EXACT:
-        return np.zeros(n_rows)
-    sizes, n_links = np.bincount(row, size, n_rows), np.bincount(row, minlength=n_rows)
-    return np.where(whole & (sizes < EXACT), 0.0, 8 * EPS * (n_links + 4) * sizes)
 
 
 def row_limits(limits: FloatArray, whole: BoolArray, side: int) -> FloatArray:

@@ -215,7 +215,7 @@ class Structure(Stating):
         key = (self._scopes.key, self._order, self._own, names, terms, self._exact)
         compiled = self.schema._compiled.get(key)
         if compiled is None:
-            rows, names, prices = self._priced(names, self._rows(terms))
+            rows, names, prices = self._priced(names, self._rows())
             variables, factors = self._variables_and_factors() if prices is None else self._with_indicators(prices)
             graph = compile_graph(variables, factors, compile_rows(variables, rows))
             compiled = self.schema._compiled.setdefault(key, Compiled(graph, names, prices))
@@ -259,11 +259,9 @@ class Structure(Stating):
         factors = self.schema._moulds.cast(np.array(scopes.factor_kind), self._own)
         return variables, compile_factors(variables, np.array(scopes.scope), factors)
 
-    def _rows(self, terms: Sequence[bytes]) -> Rows:
-        """Returns the rules of the schema, then those of this structure, given the bytes of their terms."""
-        first, label = (np.frombuffer(each, np.int64) for each in terms[:2])
-        weight, low, high = (np.frombuffer(each, np.float64) for each in terms[2:5])
-        own = Rows(first, label, weight, low, high)
+    def _rows(self) -> Rows:
+        """Returns the rules of the schema, then those of this structure."""
+        own = Rows(*map(np.array, self._terms.arrays[:5]))
         rules = self.schema.rules.values()
         if not rules:
             return own

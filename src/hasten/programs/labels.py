@@ -10,7 +10,8 @@ from functools import cached_property
 
 import numpy as np
 
-from hasten.model.compile import EXACT, row_limits
+from hasten.kernels.tolerance import EXACT
+from hasten.model.compile import row_limits
 from hasten.programs.columns import row_numbers
 from hasten.programs.grouping import Group
 from hasten.programs.statement import Statement
