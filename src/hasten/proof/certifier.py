@@ -18,6 +18,7 @@ from typing import overload
 import numpy as np
 
 from hasten.errors import ProblemError
+from hasten.kernels.cells import lay_rows, row_fields
 from hasten.kernels.layout import BatchArrays
 from hasten.kernels.proof import several
 from hasten.kernels.proof.alike import eliminate_alike
@@ -370,6 +371,7 @@ def _seconds(effort: Effort, reduction: Reduction) -> float:
 def n_loaded() -> int:
     """Returns how many of the drivers that prove were loaded or compiled: where that changed, time tells nothing."""
     drivers = (
+        lay_rows,
         cut_some,
         look_at_some,
         eliminate_some,
@@ -388,6 +390,7 @@ def _load_kernels() -> None:
     if not getattr(certify_some, "overloads", True):
         batch, none = Batch.of([]), np.zeros(0, dtype=np.int64)
         proofs = Proofs(none, np.empty((3, 0)), np.empty((5, 0), dtype=np.int64))
+        row_fields(np.zeros(1, dtype=np.int64), np.zeros(1, dtype=np.int64), none, np.zeros(0))
         cut_some(batch.arrays, none, none, proofs, UNWATCHED)
         look_at_some(batch.arrays, none, proofs)
         messages, reduced = Messages(NOTHING, *NO_SUMS), np.zeros((0, 2), dtype=np.int64)
