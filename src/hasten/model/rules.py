@@ -21,7 +21,6 @@ from hasten.model.kinds import (
 
 Term = tuple[int, str] | tuple[int, str, float]
 Item = TypeVar("Item")
-TUPLES = {tuple}  # what terms usually are
 WITH_OR_WITHOUT = {2, 3}  # how long they may be
 ONES = array("d", [1.0])
 FREE = 0.0, 0  # what breaking a rule costs that must be kept
@@ -174,9 +173,9 @@ def read_quickly(
     terms: Sequence[Any], label_first: Sequence[int], places: Sequence[dict[str, int]]
 ) -> tuple[list[int], array[float]] | None:
     """Returns the label numbers and weights of terms, or nothing if one of them has to be looked at more closely."""
-    if {*map(type, terms)} != TUPLES:
+    n, lengths = len(terms), [len(term) for term in terms if type(term) is tuple]
+    if not n or len(lengths) < n:
         return None
-    n, lengths = len(terms), [*map(len, terms)]
     plain, weights, n_weighted, total = terms, ONES * n, n - lengths.count(2), float(n)
     try:
         if n_weighted:

@@ -41,7 +41,7 @@ class Stating:
     ) -> int:
         """Adds a linear rule over (variable, label) or (variable, label, weight) terms; returns its number."""
         self._check_open()
-        given = terms if isinstance(terms, list | tuple) else listed(terms, f"Rule {name!r}: the terms")
+        given = terms if type(terms) is list else listed(terms, f"Rule {name!r}: the terms")
         read = None if price is not None else read_quickly(given, self._scopes.first, self._scopes.places)
         if read is None or per_unit:
             limits = {"at_most": at_most, "at_least": at_least, "exactly": exactly}
