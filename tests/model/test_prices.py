@@ -283,6 +283,7 @@ def test_losses_and_labels_are_those_of_the_variables_that_users_see() -> None:
         (True, False, "must be above 0"),
         (math.nan, False, "the price must be a finite number"),
         (math.inf, False, "the price must be a finite number"),
+        (10**400, False, "the price must be a finite number"),
         ("dear", False, "the price must be a finite number"),
         (None, True, "has no price for each unit"),
     ],

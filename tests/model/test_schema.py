@@ -209,7 +209,7 @@ def test_patterns_must_name_roles_and_labels_that_exist() -> None:
     assert pair.table is None
 
 
-@pytest.mark.parametrize("value", [INF, -INF, math.nan])
+@pytest.mark.parametrize("value", [INF, -INF, math.nan, 10**400])
 def test_the_cost_of_a_tuple_is_finite(value: float) -> None:
     with refused("pair: a cost must be a finite number"):
         pair_of_pets().cost(value)

@@ -291,3 +291,5 @@ def test_rules_come_back_as_they_were_stated() -> None:
         shape.rule("odd", [(0, "cat", 1j)], at_most=1)
     with refused("Rule 'odd': the weight of 'cat' must be a finite number"):
         shape.rule("odd", [(0, "cat", "1")], at_most=1)
+    with refused("Rule 'odd': the weight of 'cat' must be a finite number"):
+        shape.rule("odd", [(0, "cat", 10**400)], at_most=1)

@@ -205,7 +205,7 @@ def is_finite(value: float) -> bool:
     """Whether something is a number, and finite."""
     try:
         return math.isfinite(value)
-    except TypeError:
+    except (TypeError, OverflowError):  # a whole number may be too large for a float
         return False
 
 
