@@ -25,7 +25,7 @@ class CostMap:
 
     def one(self, objective: FloatArray, sign: float, constant: float) -> FloatArray:
         """Returns the costs of the labels under one objective to minimise or, with the sign -1, to maximise."""
-        cost = objective.take(self._column)
+        cost = objective.take(self._column) if objective.size else np.zeros(len(self._column))
         if not self._all_ones:
             cost *= self._value
         if sign < 0:
@@ -39,7 +39,9 @@ class CostMap:
 
     def many(self, objectives: FloatArray, sign: float, constant: float) -> FloatArray:
         """Returns the costs under many objectives, a row for each."""
-        cost: FloatArray = objectives.take(self._column, axis=1)
+        cost = np.zeros((len(objectives), len(self._column)))
+        if objectives.size:
+            cost = objectives.take(self._column, axis=1)
         if sign < 0 or not self._all_ones:
             cost *= sign * self._value
         if self._has_base:

@@ -18,17 +18,12 @@ from typing import overload
 import numpy as np
 
 from hasten.errors import ProblemError
-from hasten.kernels.cells import lay_rows, row_fields
 from hasten.kernels.layout import BatchArrays
 from hasten.kernels.proof import several
-from hasten.kernels.proof.alike import eliminate_alike
 from hasten.kernels.proof.certify import Effort, Messages, certify_ruled, certify_some, eliminate_some
-from hasten.kernels.proof.cut import cut_some
 from hasten.kernels.proof.look import look_at_some
 from hasten.kernels.proof.outcome import BOUND, GIVEN, OPEN, OUTCOME, Proofs
-from hasten.kernels.proof.roof import fix_some
 from hasten.kernels.proof.tallied import count_some
-from hasten.kernels.proof.thinned import eliminate_thin
 from hasten.kernels.watching import Opener, compiled, uncompiled
 from hasten.model.batch import ONLY, Batch, arrays_of, as_batch
 from hasten.model.elimination import Reduction, reduce
@@ -40,6 +35,7 @@ from hasten.model.tallying import tally_of
 from hasten.model.thinning import thinning
 from hasten.proof.cutting import cut_batch, cut_single, keep_bounds
 from hasten.proof.eliminating import goes_unseen, is_relaxed, look_and_eliminate, structures_of
+from hasten.proof.loading import load_drivers
 from hasten.proof.ranking import MinMarginals, Ranking, min_marginals, statuses
 from hasten.proof.recording import EnoughError
 from hasten.proof.report import SOURCES_BY, STATUS_AFTER, STEPS, Report, given
@@ -279,7 +275,7 @@ class Certifier:
         """Returns a clock for `n` problems, if there are limits; what is planned for the problems counts as well."""
         if self.time_limit is None and self.call_limit is None:
             return None
-        _load_kernels()
+        load_drivers()
         together = math.inf if self.call_limit is None else self.call_limit
         return Clock(self.time_limit, together if self.time_limit is None else min(together, n * self.time_limit))
 
@@ -366,38 +362,3 @@ def _seconds(effort: Effort, reduction: Reduction) -> float:
         work = 1 + reduction.n_labels + graph.cell_row.size
         nodes = min(nodes, max(effort.row_nodes, effort.row_work // work))
     return SPEED * reduction.size * (effort.max_sweeps + nodes)
-
-
-def n_loaded() -> int:
-    """Returns how many of the drivers that prove were loaded or compiled: where that changed, time tells nothing."""
-    drivers = (
-        lay_rows,
-        cut_some,
-        look_at_some,
-        eliminate_some,
-        eliminate_alike,
-        count_some,
-        certify_some,
-        certify_ruled,
-        fix_some,
-        eliminate_thin,
-    )
-    return sum(len(getattr(driver, "overloads", ())) for driver in drivers)
-
-
-def _load_kernels() -> None:
-    """Loads or compiles what a proof needs, so that this does not count as the first problem's time."""
-    if not getattr(certify_some, "overloads", True):
-        batch, none = Batch.of([]), np.zeros(0, dtype=np.int64)
-        proofs = Proofs(none, np.empty((3, 0)), np.empty((5, 0), dtype=np.int64))
-        row_fields(np.zeros(1, dtype=np.int64), np.zeros(1, dtype=np.int64), none, np.zeros(0))
-        cut_some(batch.arrays, none, none, proofs, UNWATCHED)
-        look_at_some(batch.arrays, none, proofs)
-        messages, reduced = Messages(NOTHING, *NO_SUMS), np.zeros((0, 2), dtype=np.int64)
-        eliminate_some(batch.arrays, reduced, none, proofs)
-        eliminate_alike(batch.arrays, reduced, none, proofs)
-        count_some(batch.arrays, none, none, proofs)
-        for certify in (certify_some, certify_ruled):
-            certify(batch.arrays, reduced, messages, Certifier()._effort, none, proofs, UNWATCHED)
-        fix_some(batch.arrays, none, none, proofs, NOTHING_FIXED, UNWATCHED)
-        eliminate_thin(batch.arrays, none, NOTHING_FIXED, none, proofs, UNWATCHED)
