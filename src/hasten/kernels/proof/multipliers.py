@@ -109,6 +109,8 @@ def level(graph: Graph, r: int, belief: FloatArray, multiplier: FloatArray, smal
     """Returns by how much the multiplier of a row that counts best changes: to the middle of the best ones."""
     u = multiplier[r]
     low, high = graph.row_least[r], graph.row_most[r]
+    if low > high:
+        return 0.0  # it never holds: later steps report this
     n_kept, n_cheaper, n_all = 0, 0, 0
     capacity = int((high if high < np.inf else low) + 1.0)
     c, c1 = graph.row_first[r], graph.row_first[r + 1]
