@@ -20,7 +20,8 @@ import numpy as np
 from hasten.errors import ProblemError
 from hasten.kernels.layout import BatchArrays
 from hasten.kernels.proof import several
-from hasten.kernels.proof.certify import Effort, Messages, certify_ruled, certify_some, eliminate_some
+from hasten.kernels.proof.certify import Effort, Messages, certify_ruled, certify_some
+from hasten.kernels.proof.eliminated import eliminate_some
 from hasten.kernels.proof.look import look_at_some
 from hasten.kernels.proof.outcome import BOUND, GIVEN, OPEN, OUTCOME, Proofs
 from hasten.kernels.proof.tallied import count_some

@@ -9,8 +9,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from hasten.kernels.proof.alike import ABREAST, eliminate_alike
-from hasten.kernels.proof.certify import eliminate_some
+from hasten.kernels.proof.eliminated import ABREAST, eliminate_alike, eliminate_some
 from hasten.kernels.proof.look import look_at_some
 from hasten.kernels.proof.outcome import BOUND, OPEN, OUTCOME, Proofs
 from hasten.kernels.proof.tallied import count_some

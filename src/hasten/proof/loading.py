@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 
 from hasten.kernels.cells import lay_rows, row_fields
-from hasten.kernels.proof.alike import eliminate_alike
-from hasten.kernels.proof.certify import Effort, Messages, certify_ruled, certify_some, eliminate_some
+from hasten.kernels.proof.certify import Effort, Messages, certify_ruled, certify_some
 from hasten.kernels.proof.cut import cut_some
+from hasten.kernels.proof.eliminated import eliminate_alike, eliminate_some
 from hasten.kernels.proof.look import look_at_some
 from hasten.kernels.proof.outcome import Proofs
 from hasten.kernels.proof.roof import fix_some

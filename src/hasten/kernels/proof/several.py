@@ -7,8 +7,9 @@ completion knows what that will cost, and none is taken in vain.
 
 What is left out costs at least the k-th labelling less `FINE` of its allowance and rounding, or, while fewer than k
 are known, more than a *ceiling*. That comes from a first labelling and those that differ from it in the choice at one
-variable, which are all different: the costliest of the nearest few. Where a search below it ends with fewer than k, it
-starts again with a higher one. With k found, or without a ceiling, its end proves that no others are among the best.
+variable, which are all different: the costliest of the nearest few. What was found above it is dropped when it falls,
+since others that cost as much are not looked at any more. Where a search below it ends with fewer than k, it starts
+again with a higher one. With k found, or without a ceiling, its end proves that no others are among the best.
 """
 
 from __future__ import annotations
@@ -42,7 +43,7 @@ class Ranking(NamedTuple):
     """The best labellings so far, and what limits the search for others."""
 
     cost: FloatArray  # (k,) the least first
-    slot: IntArray  # (k,) where the labels of each are
+    slot: IntArray  # (k,) where the labels of each are; behind them, places that are free
     labels: IntArray  # (k, V), flat for the driver
     values: FloatArray  # (2,)
     facts: IntArray  # (3,)
@@ -90,10 +91,7 @@ def rank(ranking: Ranking, labels: IntArray, cost: float) -> None:
         if not cost < ranking.cost[k - 1]:
             return
         n -= 1
-        slot = ranking.slot[n]
-    else:
-        slot = n
-    at = n
+    at, slot = n, ranking.slot[n]
     while at > 0 and cost < ranking.cost[at - 1]:
         ranking.cost[at], ranking.slot[at] = ranking.cost[at - 1], ranking.slot[at - 1]
         at -= 1
@@ -156,6 +154,8 @@ def lower_ceiling(
         ceiling = total + way.smallest[k - 1]
         ceiling += FINE * allowance(ceiling, limits.size) + 4.0 * limits.slip
         ranking.values[CEILING] = min(ranking.values[CEILING], ceiling)
+        while ranking.facts[N_FOUND] and ranking.cost[ranking.facts[N_FOUND] - 1] > ranking.values[CEILING]:
+            ranking.facts[N_FOUND] -= 1
 
 
 @kernel
@@ -343,6 +343,8 @@ def rank_labellings(
             near += 1
         while possible:
             limits = Limits(size, slip, max_nodes, min(near, k))
+            for x in range(k):
+                ranking.slot[x] = x
             facts[N_FOUND], values[CEILING] = 0, np.inf
             if small.order.size == 0:
                 facts[RANKED_ALL] = complete_all(instance, left, constant, labels, way, ranking, limits, dual.watch)
