@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import math
+import time
+
 import numpy as np
 
 from hasten.kernels.cells import lay_rows, row_fields
@@ -44,3 +47,11 @@ def load_drivers() -> None:
             certify(batch.arrays, reduced, messages, Effort(*len(Effort._fields) * [0]), none, proofs, UNWATCHED)
         fix_some(batch.arrays, none, none, proofs, NOTHING_FIXED, UNWATCHED)
         eliminate_thin(batch.arrays, none, NOTHING_FIXED, none, proofs, UNWATCHED)
+
+
+def deadline_after(seconds: float | None) -> float:
+    """Returns when a call that has so long must be done, of `time.monotonic`; None: never. Loading does not count."""
+    if seconds is None:
+        return math.inf
+    load_drivers()
+    return time.monotonic() + seconds

@@ -17,6 +17,7 @@ from hasten.model.batch import Batch
 from hasten.model.problem import Problem
 from hasten.model.solution import Solution, Solutions, Status, same_labels
 from hasten.proof.certifier import Certifier
+from hasten.proof.loading import deadline_after
 from hasten.solvers import Progress, Solver, is_ours, solve_all
 from hasten.solvers.auto import AutoSolver
 from hasten.solvers.failures import OnError, warn_of_failures
@@ -147,7 +148,7 @@ class Answering(Settings):
 
     def _exact(self, batch: Batch, progress: Progress | None = None) -> tuple[Solutions, int]:
         """Returns the answers of the black box, and how often that took the solver; says where it failed."""
-        deadline = math.inf if self.call_limit is None else time.monotonic() + self.call_limit
+        deadline = deadline_after(self.call_limit)
         try:
             exact, calls = self._answered(batch, progress)
             if self._compares and self._proves and time.monotonic() < deadline:

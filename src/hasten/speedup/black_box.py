@@ -19,6 +19,7 @@ from hasten.model.batch import Batch
 from hasten.model.problem import Problem
 from hasten.model.solution import Solution, Solutions, Source, Status
 from hasten.proof.certifier import Certifier
+from hasten.proof.loading import deadline_after
 from hasten.solvers import Progress, Solver, UserSolver, solve_within
 from hasten.solvers.failures import OnError, failed
 from hasten.speedup.efforts import KNOWN, Efforts
@@ -56,7 +57,7 @@ def prove_or_solve(
     the problem is kept, with the status `FAILED` and a reason, unless `on_error` says to raise the error.
     """
     batch, half = batch.resolved(), None if time_limit is None else time_limit / 2
-    deadline = math.inf if call_limit is None else time.monotonic() + call_limit
+    deadline = deadline_after(call_limit)
 
     def certify(some: Batch, found: Solutions | None) -> Solutions:
         if time_limit is None and call_limit is None:

@@ -23,6 +23,7 @@ from hasten.model.problem import Problem
 from hasten.model.solution import Solution, Solutions, Source, Status
 from hasten.model.structure import Structure
 from hasten.proof.certifier import Certifier
+from hasten.proof.loading import deadline_after
 from hasten.speedup.amortized import size_of_costs
 from hasten.speedup.predictor import Speedup
 from hasten.support.arrays import FloatArray, IntArray
@@ -74,7 +75,7 @@ class OnDemand:
     def __call__(self, problems: Batch | Sequence[Problem]) -> Solutions: ...
     def __call__(self, problems: Problem | Batch | Sequence[Problem]) -> Solution | Solutions:
         """Answers a problem or a batch of the shape; answers belong to problems with the members stated so far."""
-        deadline = math.inf if self.time_limit is None else time.monotonic() + self.time_limit
+        deadline = deadline_after(self.time_limit)
         costs = self._costs(as_batch(problems).resolved())
         found: list[Solution | None] = [None] * len(costs)  # the best that breaks nothing
         left, ended = np.arange(len(costs)), dict[int, Solution]()
