@@ -7,6 +7,7 @@ import numpy as np
 from hasten.jit import inlined_kernel, kernel, open_kernel
 
 EPS = 2.220446049250313e-16  # of float64: what rounding scales with
+LEAST = 5e-324  # the smallest float64 above 0: what a product that underflows may be off by
 EXACT = 2.0**53  # sums of whole numbers below this are exact
 SLACK = 1e-6  # how far, relatively, a row may be from its limit and still hold: the solvers' own tolerance
 TOLERANCE = 1e-6  # an answer is proved when it costs no more than this share of its scale above the bound

@@ -25,7 +25,7 @@ from hasten.kernels.proof.sweeping import decode
 from hasten.kernels.proof.watch import stopped
 from hasten.kernels.rows import in_reach, next_weight, rows_hold, start_ranges
 from hasten.kernels.score import total_cost
-from hasten.kernels.tolerance import EPS, prune_above
+from hasten.kernels.tolerance import EPS, LEAST, prune_above
 from hasten.support.arrays import FloatArray, IntArray
 
 FINISHED, LIMIT = 0, 1
@@ -287,7 +287,7 @@ def message_rounding(graph: Graph, dual: Dual) -> float:
         elif u < 0.0:
             size -= 2.0 * u * abs(graph.row_least[r])
         n_terms += 2
-    return n_terms * EPS * size
+    return n_terms * EPS * size + 2.0 * LEAST * (graph.row_label.size + graph.row_low.size)
 
 
 @kernel

@@ -23,7 +23,7 @@ from hasten.jit import inlined_kernel, kernel
 from hasten.kernels.layout import Graph
 from hasten.kernels.proof.multipliers import update_rows
 from hasten.kernels.proof.pairs import pair_marginals, pair_minimum
-from hasten.kernels.tolerance import EPS
+from hasten.kernels.tolerance import EPS, LEAST
 from hasten.support.arrays import FloatArray, IntArray
 
 FEW = 8  # variables that are searched faster than better messages are found
@@ -225,7 +225,8 @@ def safe_bound(graph: Graph, cost: FloatArray, table: FloatArray, dual: Dual) ->
 
     Messages and multipliers are taken as the floating-point numbers they are: any will do. All terms are summed
     anew from the original costs, together with the sum S of their magnitudes; n additions are off by less than
-    n * eps * S (twice the usual bound), which is taken off. A sum that overflows gives -inf.
+    n * eps * S (twice the usual bound), which is taken off, and what products lose that underflow. A sum that overflows
+    gives -inf.
     """
     total, size, n_terms = 0.0, 0.0, 0
     for v in range(graph.order.size):
@@ -263,7 +264,7 @@ def safe_bound(graph: Graph, cost: FloatArray, table: FloatArray, dual: Dual) ->
         total += part
         size += abs(part)
         n_terms += 3
-    bound = total - EPS * (n_terms + 4) * size
+    bound = total - EPS * (n_terms + 4) * size - LEAST * (graph.cell_row.size + graph.row_low.size)
     if not abs(bound) < np.inf:
         return -np.inf
     return bound

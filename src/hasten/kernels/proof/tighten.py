@@ -27,7 +27,7 @@ from hasten.kernels.proof.multipliers import update_rows
 from hasten.kernels.proof.watch import stopped
 from hasten.kernels.rows import rows_hold
 from hasten.kernels.score import total_cost
-from hasten.kernels.tolerance import EPS
+from hasten.kernels.tolerance import EPS, LEAST
 from hasten.support.arrays import FloatArray, IntArray
 
 MOST_KEPT = 2**22  # numbers that levels keep
@@ -167,7 +167,7 @@ def sum_anew(graph: Graph, cost: FloatArray, tight: Tight) -> tuple[float, float
             part = -u * graph.row_least[r]
         total += part
         size += abs(part)
-    off = EPS * n_terms * size
+    off = EPS * n_terms * size + LEAST * (graph.cell_row.size + graph.row_low.size)
     if not abs(total - off) < np.inf:
         return -np.inf, np.inf
     return total - off, off
