@@ -249,6 +249,14 @@ def test_an_lp_file_says_the_same_as_an_mps_file(tmp_path: Path) -> None:
     assert program.solve().objective == pytest.approx(random_programs.best(quadratic_and_indicator()))
 
 
+def test_a_negative_upper_bound_leaves_the_lower_one_of_an_lp_file_at_0(tmp_path: Path) -> None:
+    text = "Minimize\n x\nSubject To\n x >= -5\nBounds\n {}\nGenerals\n x\nEnd\n"
+    read = [hasten.read(written(tmp_path, "negative.lp", text.format(each))) for each in ("x <= -1", "-3 <= x <= -1")]
+    assert [program.statement.low.tolist() for program in read] == [[0.0], [-3.0]]
+    assert read[0].solve().status is hasten.Status.INFEASIBLE
+    assert read[1].solve().objective == -3
+
+
 def test_files_that_are_not_there_or_not_text_are_refused(tmp_path: Path) -> None:
     (tmp_path / "folder.mps").mkdir()
     (tmp_path / "image.mps").write_bytes(b"\x89PNG\0\0\0")

@@ -66,7 +66,6 @@ class _Reader:
         self.text = text
         self.build = Builder(name=text.name)
         self.place: dict[str, int] = {}
-        self.bounded: set[int] = set()
         self.pending: list[tuple[tuple[int, int], _Linear, float, float, str]] = []  # indicators, which need bounds
         self.header = ""  # of the section
         self.tokens: list[_Token] = []
@@ -161,9 +160,6 @@ class _Reader:
             self.build.low[column] = low
         if high < math.inf or sense == "<":
             self.build.high[column] = high
-            if high < 0 and self.build.low[column] == 0.0 and sense == "<" and column not in self.bounded:
-                self.build.low[column] = -math.inf
-        self.bounded.add(column)
 
     def _switch(self) -> tuple[int, int] | None:
         """Reads `x = 1 ->`, if that is what comes."""
