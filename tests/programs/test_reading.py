@@ -185,6 +185,14 @@ def test_an_mps_file_may_have_indicators_and_products(tmp_path: Path) -> None:
     assert program.solve().objective == pytest.approx(random_programs.best(quadratic_and_indicator()))
 
 
+def test_an_mps_file_may_say_a_lower_bound_last_products_both_ways_and_exponents_with_a_d(tmp_path: Path) -> None:
+    text = MPS.replace(" LO bnd z -1\n UP bnd z 5", " UP bnd z -1\n LO bnd z -1.5D1").replace("value 3", "value .3d+1")
+    text = text.replace("ENDATA", "QMATRIX\n x x 2\n x y 4\n y x 4\nENDATA")
+    statement = hasten.read(written(tmp_path, "more.mps", text)).statement
+    assert (statement.low[2], statement.high[2], statement.objective[0]) == (-15.0, -1.0, 3.0)
+    assert statement.products.value(np.array([1.0, 1.0, 0.0])) == 5.0
+
+
 def quadratic_and_indicator() -> Statement:
     """Returns what the LP file states."""
     build = Builder(maximize=True, constant=10.0)
@@ -208,6 +216,39 @@ def quadratic_and_indicator() -> Statement:
         ("small.mps", " L limit", " X limit", r"line 7: A row is a letter"),
         ("small.mps", " UP bnd x 2", " SC bnd x 2", r"line 25: Semicontinuous"),
         ("small.mps", " UP bnd x 2", " UP bnd w 2", r"line 25: There is no column 'w'"),
+        ("small.mps", " rhs value", " other value", r"line 21: RHS has several sets, 'rhs' and 'other'. Keep one set"),
+        (
+            "small.mps",
+            " rhs value -10",
+            " rhs limit -10",
+            r"line 21: RHS has two numbers for the row 'limit'. Keep one",
+        ),
+        ("small.mps", " rng limit 3", " rng limit 3\n other least 1", r"line 24: RANGES has several sets"),
+        ("small.mps", " BV bnd y", " BV other y", r"line 26: BOUNDS has several sets, 'bnd' and 'other'"),
+        ("small.mps", " UP bnd z 5", " LO bnd z 0", r"line 28: The column 'z' has two lower bounds. Keep one"),
+        ("small.mps", " BV bnd y", " BV bnd y\n UP bnd y 3", r"line 27: The column 'y' has two upper bounds"),
+        (
+            "small.mps",
+            " UP bnd x 2",
+            " UP bnd x -2",
+            r"line 25: The column 'x' has a negative upper bound and no lower",
+        ),
+        ("small.mps", " z value -1", " x least 1\n z value -1", r"line 17: The column 'x' comes back after others"),
+        ("small.mps", " x unused 9", " x limit 9", r"line 14: The column 'x' has two coefficients in the row 'limit'"),
+        ("small.mps", " x unused 9", " x value 9", r"line 14: The column 'x' has two coefficients in the row 'value'"),
+        (
+            "small.mps",
+            "ENDATA",
+            "QMATRIX\n x y 4\nENDATA",
+            r"line 30: QMATRIX has 4 for 'x' and 'y', but not the other",
+        ),
+        (
+            "small.mps",
+            "ENDATA",
+            "QUADOBJ\n x y 4\n y x 4\nENDATA",
+            r"line 31: The product of 'y' and 'x' is given twice",
+        ),
+        ("small.mps", " L limit", " L the limit", r"line 7: A row .* may not have spaces"),
         ("small.mps", "ENDATA", "SOS1", r"special ordered sets"),
         ("small.mps", "ENDATA", "", r"without ENDATA"),
         ("small.mps", " x value 3 limit 2", " x value 1e300 limit 2", r"must be finite|Give a finite one"),

@@ -1,12 +1,15 @@
 """MPS files, fixed and free, with names without spaces: read here, so that an error can say in which line it is.
 
-Known beyond the classic sections: OBJSENSE, OBJSENSE MAX in one line, QUADOBJ and QMATRIX, INDICATORS, negative bounds
-as solvers read them. Special ordered sets and semicontinuous variables are refused.
+Known beyond the classic sections: OBJSENSE, OBJSENSE MAX in one line, QUADOBJ and QMATRIX, INDICATORS, exponents with
+the letter D. Special ordered sets and semicontinuous variables are refused, and so is what solvers read in different
+ways: several sets of right-hand sides or bounds, what is said twice, a negative upper bound without a lower one.
 """
 
 from __future__ import annotations
 
 import math
+import re
+from collections.abc import Hashable
 
 from hasten.errors import ProgramError
 from hasten.programs.reading.text import Text, as_number, as_whole, shown
@@ -26,12 +29,26 @@ _REFUSED = {
     "USERCUTS": "user cuts",
     "SCENARIOS": "scenarios",
 }
+_FORTRAN = re.compile(r"[-+]?[\d.]+[dD][-+]?\d+")
+# What each kind of bound sets, below and above: the value in its line, a number, or nothing.
+_BOUNDS: dict[str, tuple[str | float | None, str | float | None]] = {
+    "LO": ("value", None),
+    "LI": ("value", None),
+    "UP": (None, "value"),
+    "UI": (None, "value"),
+    "FX": ("value", "value"),
+    "FR": (-math.inf, math.inf),
+    "MI": (-math.inf, None),
+    "PL": (None, math.inf),
+    "BV": (0.0, 1.0),
+}
 
 
 class _Reader:
     """What is known after some lines."""
 
-    def __init__(self) -> None:
+    def __init__(self, text: Text) -> None:
+        self.text = text
         self.build = Builder()
         self.kind: list[str] = []  # of each row: N, E, L or G
         self.row: dict[str, int] = {}
@@ -41,7 +58,10 @@ class _Reader:
         self.terms: list[list[tuple[int, float]]] = []  # of each row
         self.rhs: dict[int, float] = {}
         self.range: dict[int, float] = {}
-        self.bounded: set[int] = set()
+        self.said: dict[str, set[Hashable]] = {"lower": set(), "upper": set()}  # what a section spoke of already
+        self.sets: dict[str, str] = {}  # of each section: the name of its set
+        self.negative: dict[int, int] = {}  # columns with a negative upper bound, and their lines
+        self.products: dict[tuple[int, int], tuple[float, int]] = {}  # of a QMATRIX, with their lines
         self.whole = False
         self.indicators: dict[int, tuple[int, int]] = {}
 
@@ -51,7 +71,7 @@ class _Reader:
         """ROWS: a letter and a name."""
         kind = words[0].upper()
         if len(words) != 2 or kind not in ("N", "E", "L", "G"):
-            raise ProgramError("A row is a letter, N, E, L or G, and a name.")
+            raise ProgramError("A row is a letter, N, E, L or G, and a name, which may not have spaces.")
         name = words[1]
         if name in self.row or name in self.ignored or name == self.objective:
             raise ProgramError(f"There is a row {shown(name)} already. Rows have unique names.")
@@ -81,7 +101,14 @@ class _Reader:
             if len(self.column) >= MAX_COLUMNS:
                 raise ProgramError(f"There are more than {MAX_COLUMNS:,} columns.")
             j = self.column[name] = self.build.column(name, 0.0, 1.0 if self.whole else math.inf, self.whole)
+            self.said["COLUMNS"] = set()
+        elif j < len(self.column) - 1:
+            raise ProgramError(f"The column {shown(name)} comes back after others. Put all its entries together.")
         for row, value in _pairs(words[1:]):
+            if self._again("COLUMNS", row):
+                raise ProgramError(
+                    f"The column {shown(name)} has two coefficients in the row {shown(row)}. Keep one, or their sum."
+                )
             if row == self.objective:
                 self.build.objective[j] += value
             elif row not in self.ignored:
@@ -89,7 +116,7 @@ class _Reader:
 
     def right_sides(self, words: list[str]) -> None:
         """RHS: a name that may be missing, and pairs of a row and a number."""
-        for row, value in _pairs(words[len(words) % 2 :]):
+        for row, value in self._of_one_set("RHS", words):
             if row == self.objective:
                 self.build.constant = -value
             elif row not in self.ignored:
@@ -97,7 +124,7 @@ class _Reader:
 
     def ranges(self, words: list[str]) -> None:
         """RANGES: the same as RHS."""
-        for row, value in _pairs(words[len(words) % 2 :]):
+        for row, value in self._of_one_set("RANGES", words):
             if row != self.objective and row not in self.ignored:
                 self.range[self._row(row)] = value
 
@@ -106,47 +133,44 @@ class _Reader:
         kind, rest = words[0].upper(), words[1:]
         if kind in ("SC", "SI"):
             raise ProgramError("Semicontinuous variables are not read. Say it with a binary variable.")
-        if kind not in ("LO", "UP", "FX", "FR", "MI", "PL", "BV", "LI", "UI"):
+        if kind not in _BOUNDS:
             raise ProgramError(f"A bound is LO, UP, FX, FR, MI, PL, BV, LI or UI, not {shown(words[0])}.")
-        valued = kind in ("LO", "UP", "FX", "LI", "UI")
+        valued = "value" in _BOUNDS[kind]
         if (valued and len(rest) == 2) or (not valued and len(rest) == 1):
             rest = ["", *rest]
         elif not valued and len(rest) == 2 and rest[0] in self.column and rest[1] not in self.column:
             rest = ["", rest[0]]
         if len(rest) < 3 - (not valued):
             raise ProgramError("A bound is a kind, the name of the bounds, a column and a number.")
+        self._one_set("BOUNDS", rest[0])
         j = self._column(rest[1])
-        value = as_number(rest[2], "A bound") if valued else 0.0
+        value = _number(rest[2], "A bound") if valued else 0.0
         build = self.build
-        fresh = j not in self.bounded
-        self.bounded.add(j)
-        if fresh and build.whole[j] and kind in ("LO", "UP", "LI", "UI", "MI", "PL"):
+        fresh = j not in self.said["lower"] and j not in self.said["upper"]
+        if fresh and build.whole[j]:
             build.high[j] = math.inf  # a whole column is binary only while nothing is said of its bounds
-        if kind in ("LO", "LI"):
-            build.low[j] = value
-        elif kind in ("UP", "UI"):
-            if value < 0 and build.low[j] == 0.0 and fresh:
-                build.low[j] = -math.inf
-            build.high[j] = value
-        elif kind == "FX":
-            build.low[j] = build.high[j] = value
-        elif kind == "FR":
-            build.low[j], build.high[j] = -math.inf, math.inf
-        elif kind == "MI":
-            build.low[j] = -math.inf
-        elif kind == "PL":
-            build.high[j] = math.inf
-        else:
-            build.low[j], build.high[j] = 0.0, 1.0
+        low, high = _BOUNDS[kind]
+        for side, given, limits in (("lower", low, build.low), ("upper", high, build.high)):
+            if given is not None:
+                if self._again(side, j):
+                    raise ProgramError(f"The column {shown(rest[1])} has two {side} bounds. Keep one.")
+                limits[j] = value if given == "value" else float(given)
+        if kind in ("UP", "UI") and value < 0:
+            self.negative[j] = self.text.number
         if kind in ("BV", "LI", "UI"):
             build.whole[j] = True
 
-    def quadratic(self, words: list[str], both: bool) -> None:
+    def quadratic(self, words: list[str], section: str) -> None:
         """QUADOBJ (each pair once) and QMATRIX (both ways): two columns and a number, of one half of x'Qx."""
         if len(words) != 3:
             raise ProgramError("A quadratic term is two columns and a number.")
-        i, j, value = self._column(words[0]), self._column(words[1]), as_number(words[2], "A quadratic term")
-        self.build.product(i, j, value / 2 if both or i == j else value)
+        i, j, value = self._column(words[0]), self._column(words[1]), _number(words[2], "A quadratic term")
+        pair = (i, j) if section == "QMATRIX" else (min(i, j), max(i, j))
+        if self._again("products", pair):
+            raise ProgramError(f"The product of {shown(words[0])} and {shown(words[1])} is given twice. Keep one.")
+        if section == "QMATRIX" and i != j:
+            self.products[pair] = value, self.text.number
+        self.build.product(i, j, value / 2 if section == "QMATRIX" or i == j else value)
 
     def indicator(self, words: list[str]) -> None:
         """INDICATORS: IF, a row, a binary column and its value."""
@@ -158,6 +182,9 @@ class _Reader:
         """Puts it all together."""
         if self.objective is None and not self.kind:
             raise ProgramError("There are no rows. Is this an MPS file?")
+        self._check_both_ways()
+        self._check_lower_bounds()
+        self.text.number = 0
         names = list(self.row)
         for r, kind in enumerate(self.kind):
             b = self.rhs.get(r, 0.0)
@@ -171,13 +198,55 @@ class _Reader:
                 else:
                     high = low + abs(width)
             columns, weights = [j for j, _ in self.terms[r]], [w for _, w in self.terms[r]]
-            if len(set(columns)) < len(columns):
-                raise ProgramError(f"The row {shown(names[r])} names a column twice.")
             if r in self.indicators:
                 self.build.indicator([self.indicators[r]], columns, weights, low, high, names[r])
             else:
                 self.build.row(columns, weights, low, high, names[r])
         return self.build.statement()
+
+    def _again(self, section: str, name: Hashable) -> bool:
+        """Whether a section spoke of this before."""
+        said = self.said.setdefault(section, set())
+        before = len(said)
+        said.add(name)
+        return len(said) == before
+
+    def _one_set(self, section: str, name: str) -> None:
+        """Refuses a second set of a section: solvers take the first, or merge them."""
+        first = self.sets.setdefault(section, name)
+        if name != first:
+            raise ProgramError(f"{section} has several sets, {shown(first)} and {shown(name)}. Keep one set.")
+
+    def _of_one_set(self, section: str, words: list[str]) -> list[tuple[str, float]]:
+        """Returns the pairs of a line that may begin with the name of a set; each row has one number."""
+        named = len(words) % 2
+        self._one_set(section, words[0] if named else "")
+        pairs = _pairs(words[named:])
+        for row, _ in pairs:
+            if self._again(section, row):
+                raise ProgramError(f"{section} has two numbers for the row {shown(row)}. Keep one.")
+        return pairs
+
+    def _check_lower_bounds(self) -> None:
+        """Refuses a negative upper bound alone: some solvers then take 0 for the lower one, some minus infinity."""
+        for column, line in self.negative.items():
+            if column not in self.said["lower"]:
+                self.text.number = line
+                raise ProgramError(
+                    f"The column {shown(self.build.columns[column])} has a negative upper bound and no lower one, "
+                    "which solvers read in different ways. Add a lower bound: LO and a number, or MI for none."
+                )
+
+    def _check_both_ways(self) -> None:
+        """Refuses a QMATRIX that is not symmetric."""
+        for (i, j), (value, line) in self.products.items():
+            if self.products.get((j, i), (0.0, 0))[0] != value:
+                self.text.number = line
+                left, right = shown(self.build.columns[i]), shown(self.build.columns[j])
+                raise ProgramError(
+                    f"QMATRIX has {value:g} for {left} and {right}, but not the other way round. Give it both ways, or "
+                    "use QUADOBJ, which has each pair once."
+                )
 
     def _row(self, name: str) -> int:
         try:
@@ -194,7 +263,7 @@ class _Reader:
 
 def read_mps(text: Text) -> Statement:
     """Reads an MPS file."""
-    reader, section = _Reader(), ""
+    reader, section = _Reader(text), ""
     for line in text.lines():
         if line.startswith("*") or not line.strip():
             continue
@@ -210,7 +279,6 @@ def read_mps(text: Text) -> Statement:
         _read_line(reader, section, words)
     else:
         raise ProgramError("The file ends without ENDATA. Is it whole?")
-    text.number = 0
     return reader.statement()
 
 
@@ -246,7 +314,7 @@ def _read_line(reader: _Reader, section: str, words: list[str]) -> None:
     elif section == "BOUNDS":
         reader.bounds(words)
     elif section in ("QUADOBJ", "QMATRIX", "QSECTION"):
-        reader.quadratic(words, section == "QMATRIX")
+        reader.quadratic(words, section)
     elif section == "INDICATORS":
         reader.indicator(words)
     else:
@@ -256,11 +324,18 @@ def _read_line(reader: _Reader, section: str, words: list[str]) -> None:
 def _pairs(words: list[str]) -> list[tuple[str, float]]:
     """Returns pairs of a name and a number."""
     if not words or len(words) % 2:
-        raise ProgramError("Here should be pairs of a row and a number; names with spaces are not read.")
+        raise ProgramError("Here should be pairs of a row and a number. Names may not have spaces.")
     found = []
     for name, word in zip(words[::2], words[1::2], strict=True):
-        value = as_number(word, f"The number for {shown(name)}")
+        value = _number(word, f"The number for {shown(name)}")
         if not abs(value) <= INFINITE * 1e20:
             raise ProgramError(f"The number for {shown(name)} is {word}. Give a finite one.")
         found.append((name, value))
     return found
+
+
+def _number(word: str, what: str) -> float:
+    """Returns a number, whose exponent may begin with Fortran's D."""
+    if _FORTRAN.fullmatch(word):
+        word = word.upper().replace("D", "E")
+    return as_number(word, what)
