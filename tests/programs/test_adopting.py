@@ -14,6 +14,7 @@ import random_programs
 from front_ends import LIBRARIES, as_arrays, as_gurobi, as_pulp, value_of
 
 import hasten
+from hasten.programs.program import Program
 
 TESTS = Path(__file__).parents[1]
 
@@ -127,6 +128,28 @@ def test_a_changed_objective_keeps_the_structure_and_changed_rows_do_not(caplog:
     assert program.structure is not structure
     assert caplog.text.count("other constraints") == 4
     assert [record.levelname for record in caplog.records].count("WARNING") == 1
+
+
+def test_a_model_with_other_variables_is_another_program() -> None:
+    pytest.importorskip("gurobipy")
+    program = hasten.adopt(as_gurobi(slots(3)))
+    answer = program.solve()
+    larger, renamed = as_gurobi(slots(4)), as_gurobi(slots(3))
+    renamed.update()
+    renamed.getVars()[1].VarName = "other"
+    for model, reason in ((larger, "12 variables, the program 9"), (renamed, "a variable 'other' where")):
+        for use in (answer.write_to, program.solve):
+            with pytest.raises(hasten.ProgramError, match=f"{reason}.* Adopt it"):
+                use(model)
+    assert program.solve(as_gurobi(slots(3))).objective == answer.objective
+
+
+def test_answers_to_another_program_have_no_values_here() -> None:
+    program, other = (Program(slots(n)) for n in (3, 4))
+    solutions = hasten.Certifier()(other.batch(np.zeros((2, 12))))
+    for answers in (solutions, solutions[0]):
+        with pytest.raises(hasten.ProgramError, match=r"problems of 4 variables that are not this program's"):
+            program.values(answers)
 
 
 def test_names_that_are_missing_or_repeated_are_told_apart() -> None:

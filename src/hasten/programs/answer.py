@@ -11,7 +11,7 @@ import numpy as np
 
 from hasten.errors import NoAnswerError
 from hasten.model.solution import STATUSES, Status, numbered
-from hasten.programs.libraries import front_end
+from hasten.programs.libraries import check_variables, front_end
 from hasten.support.arrays import BoolArray, FloatArray, IntArray
 
 if TYPE_CHECKING:
@@ -69,8 +69,9 @@ class Answer(Mapping[str, float]):
 
     def write_to(self, model: Any) -> None:
         """Writes the values into a model's own objects: see `hasten.adopt` for what each library can hold."""
-        x = self.x
-        front_end(model).write(model, x)
+        x, end = self.x, front_end(model)
+        check_variables(model, end.state(model).columns, self.program.columns)
+        end.write(model, x)
 
     def _plain(self, at: int) -> float:
         value = float(self.x[at])

@@ -37,6 +37,20 @@ def state(model: Any) -> Statement:
     return front_end(model).state(model)
 
 
+def check_variables(model: Any, given: tuple[str, ...], expected: tuple[str, ...]) -> None:
+    """Refuses a model whose variables are not those of a program."""
+    if len(given) != len(expected):
+        what = f"{len(given):,} variables, the program {len(expected):,}"
+    elif given != expected:
+        at = next(j for j, name in enumerate(given) if name != expected[j])
+        what = f"a variable {given[at]!r} where the program has {expected[at]!r}"
+    else:
+        return
+    raise ProgramError(
+        f"This {type(model).__name__} has {what}: it is not the model of this program. Adopt it: hasten.adopt(model)."
+    )
+
+
 def front_end(model: Any) -> FrontEnd:
     """Returns the front end of the library that a model is of."""
     for kind in type(model).__mro__:

@@ -20,7 +20,7 @@ from hasten.programs.answer import Answer, Answers
 from hasten.programs.costs import CostMap
 from hasten.programs.describe import describe
 from hasten.programs.kinds import Kinds
-from hasten.programs.libraries import state
+from hasten.programs.libraries import check_variables, state
 from hasten.programs.native import NATIVE, Said
 from hasten.programs.recognise import Recognised, recognise
 from hasten.programs.solving import Solving
@@ -129,6 +129,8 @@ class Program:
     def values(self, answers: Solution | Solutions) -> FloatArray:
         """Returns the value of each variable of the model, or a row of them for each problem; nan without an answer."""
         space = self.recognised.space
+        for structure in [answers.problem.structure] if isinstance(answers, Solution) else answers.batch.structures:
+            self._check_own(structure)
         if isinstance(answers, Solution):
             return space.values(answers.labels)
         labels = answers.labels.reshape(len(answers), space.n_variables)
@@ -221,8 +223,9 @@ class Program:
         return Answers(self.statement, found.status, x, value, bound, found.proved, found.reasons)
 
     def renew(self, model: Any) -> None:
-        """Takes what a model says now: another objective, or other constraints, which take a new structure."""
+        """Takes what its model says now: another objective, or other constraints, which take a new structure."""
         new = state(model)
+        check_variables(model, new.columns, self.columns)
         old, self.statement = self.statement, new
         if old.same_constraints(new):
             self._changed = 0
@@ -247,6 +250,15 @@ class Program:
         """Drops what was made of constraints, or kinds, that have changed."""
         for made in ("structure", "_map"):
             self.__dict__.pop(made, None)
+
+    def _check_own(self, structure: Structure) -> None:
+        """Refuses the structure of another program's problems."""
+        own = self.structure
+        if structure is not own and [kind.labels for kind in structure.kinds] != [kind.labels for kind in own.kinds]:
+            raise ProgramError(
+                f"These are answers to problems of {structure.n_variables:,} variables that are not this program's, "
+                f"which has {own.n_variables:,}. Give answers to problems that program.problem or program.batch made."
+            )
 
     def _check(self, solver: str | Solver, time_limit: float | None) -> None:
         """Refuses what is not a solver, each once, and what is not a limit."""
