@@ -106,6 +106,27 @@ def test_an_objective_that_does_not_fit_is_refused(program: Program, wrong: obje
         program.batch([wrong, wrong])
 
 
+@pytest.mark.parametrize("solver", ["highs", "gurobi"])
+@pytest.mark.parametrize("maximize", [False, True])
+def test_an_unbounded_objective_is_infinitely_good(solver: str, maximize: bool) -> None:
+    build = Builder(maximize=maximize)
+    build.column("x", -math.inf, math.inf, True, 1.0)
+    program = Program(build.statement())
+    for answer in (program.solve(solver=solver), program.solve_all([[1.0]], solver=solver)[0]):
+        assert answer.objective == answer.bound == (math.inf if maximize else -math.inf)
+        assert "The objective is unbounded. Bound its variables." in repr(answer)
+        with pytest.raises(hasten.NoAnswerError, match="unbounded"):
+            answer["x"]
+
+
+def test_products_of_variables_with_many_values_are_refused_with_a_way_out() -> None:
+    build = Builder()
+    build.column("x", 0.0, 1e5, True, 1.0)
+    build.product(0, 0, 1.0)
+    with pytest.raises(hasten.ProgramError, match="or solve the model with its own library"):
+        Program(build.statement()).solve()
+
+
 def test_a_time_limit_is_kept_and_told() -> None:
     rng = np.random.default_rng(0)
     build = Builder()

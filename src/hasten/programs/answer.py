@@ -17,12 +17,15 @@ from hasten.support.arrays import BoolArray, FloatArray, IntArray
 if TYPE_CHECKING:
     from hasten.programs.statement import Statement
 
+UNBOUNDED = "The objective is unbounded. Bound its variables."
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Answer(Mapping[str, float]):
     """The best values of a program's variables, by name; `x` is the same as a vector, in the model's order.
 
-    `objective` is the model's own, constant included, in its own sense; `bound` is what it cannot beat.
+    `objective` is the model's own, constant included, in its own sense; `bound` is what it cannot beat. Without values,
+    the objective is infinitely bad or, where it is unbounded, infinitely good; `reason` says which.
     """
 
     program: Statement = field(repr=False)
@@ -79,7 +82,13 @@ class Answer(Mapping[str, float]):
 
     def __repr__(self) -> str:
         found = "no values" if self.values_found is None else f"objective={self.objective:.10g}"
-        return f"Answer({found}, {self.status.value!r})"
+        return f"Answer({found}, {f'{self.status} {self.reason}'.rstrip()!r})"
+
+
+def without_values(maximize: bool, reason: str) -> float:
+    """Returns the objective of an answer without values: the worst there is, the best where it is unbounded."""
+    worst = -math.inf if maximize else math.inf
+    return -worst if reason == UNBOUNDED else worst
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -128,7 +137,7 @@ class Answers(Sequence[Answer]):
             return [self[k] for k in range(*n.indices(len(self)))]
         status, found = STATUSES[self.status[n]], not np.isnan(self.objective[n])
         x = self.x[n] if found else None
-        value = float(self.objective[n]) if found else (-math.inf if self.program.maximize else math.inf)
         reason = self.reasons.get(n % len(self), "")
+        value = float(self.objective[n]) if found else without_values(self.program.maximize, reason)
         proved, bound = bool(self.proved[n]), float(self.bound[n])
         return Answer(self.program, status, x, value, bound, proved, status.value, reason)

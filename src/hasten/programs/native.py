@@ -16,6 +16,7 @@ from hasten.errors import SolverError, SolverTooSmall, SolverWrong
 from hasten.model.compile import row_limits
 from hasten.model.solution import Status
 from hasten.programs import highs_process
+from hasten.programs.answer import UNBOUNDED
 from hasten.programs.highs_process import HighsProgram
 from hasten.programs.statement import Statement
 from hasten.solvers import load
@@ -89,7 +90,7 @@ class NativeHighs:
         if word == "infeasible":
             return Said(Status.INFEASIBLE, bound=math.inf)
         if word == "unbounded":
-            return Said(Status.FAILED, reason="The objective is unbounded. Bound its variables.")
+            return Said(Status.FAILED, reason=UNBOUNDED)
         if word not in ("optimal", "time"):
             return Said(Status.FAILED, reason=f"HiGHS says: {word}.")
         if said["x"] is None:
@@ -179,7 +180,7 @@ class NativeGurobi:
         if said == codes.INFEASIBLE:
             return Said(Status.INFEASIBLE, bound=math.inf)
         if said == codes.UNBOUNDED:
-            return Said(Status.FAILED, reason="The objective is unbounded. Bound its variables.")
+            return Said(Status.FAILED, reason=UNBOUNDED)
         if said == codes.INTERRUPTED:
             raise KeyboardInterrupt
         if said not in (codes.OPTIMAL, codes.SUBOPTIMAL, codes.TIME_LIMIT):

@@ -16,7 +16,7 @@ from hasten.model.problem import Problem
 from hasten.model.schema import Schema
 from hasten.model.solution import Solution, Solutions, Status
 from hasten.model.structure import Structure
-from hasten.programs.answer import Answer, Answers
+from hasten.programs.answer import UNBOUNDED, Answer, Answers, without_values
 from hasten.programs.costs import CostMap
 from hasten.programs.describe import describe
 from hasten.programs.kinds import Kinds
@@ -272,20 +272,24 @@ class Program:
         if not isinstance(solver, str) or solver not in NATIVE:
             raise ProgramError(f"{self.only_solver} That takes one of the solvers {' and '.join(NATIVE)}.")
         if self.statement.tables or len(self.statement.products.left):
-            raise ProgramError(f"{self.only_solver} But no solver here takes tables or products with such variables.")
+            raise ProgramError(
+                f"{self.only_solver} But no solver here takes tables or products with such variables. Make them whole "
+                "and bound them closely, or solve the model with its own library."
+            )
         return self._said(c, self._solving.native(solver).solve(self._sign * c, seconds), f"{self.only_solver} ")
 
     def _said(self, c: FloatArray, said: Said, why: str = "") -> Answer:
         """Returns what a solver says of the program as it is."""
         bound = said.bound + self._sign * self.statement.constant
-        return self._answer(c, said.status, said.x, bound, False, why + said.status.value, said.reason)
+        how = why + (UNBOUNDED if said.reason == UNBOUNDED else said.status.value)
+        return self._answer(c, said.status, said.x, bound, False, how, said.reason)
 
     def _answer(
         self, c: FloatArray, status: Status, x: FloatArray | None, bound: float, proved: bool, how: str, reason: str
     ) -> Answer:
         """Returns an answer, given a bound on what is minimised."""
         program, sign = self.statement, self._sign
-        value = sign * math.inf
+        value = without_values(program.maximize, reason)
         if x is not None:
             value = program.value(x, c)
             bound = sign * value if status is Status.SOLVED else bound
