@@ -184,6 +184,25 @@ def test_the_command_line_answers_files(tmp_path: Path) -> None:
     assert isinstance(bad.exception, hasten.ProgramError)
 
 
+def test_the_command_line_refuses_a_place_for_answers_before_it_solves(tmp_path: Path) -> None:
+    text = "Maximize\n x\nSubject To\n c: x <= 1\nBinaries\n x\nEnd\n"
+    files = [tmp_path / name / "m.lp" for name in "ab"]
+    for file in files:
+        file.parent.mkdir()
+        file.write_text(text)
+    out = tmp_path / "out"
+    for arguments, reason in (
+        ([*files, "--out", out], f"{files[0]} and {files[1]} would both be written to {out / 'm.lp.sol'}"),
+        ([files[0], files[0], "--out", out], "would both be written"),
+        ([files[0], "--out", tmp_path], f"{tmp_path} cannot be written: it is a directory. Name a file."),
+    ):
+        refused = CliRunner().invoke(app, ["solve", *map(str, arguments)])
+        assert isinstance(refused.exception, hasten.HastenError)
+        assert reason in str(refused.exception)
+        assert "objective" not in refused.output
+    assert not out.exists()
+
+
 def test_ctrl_c_gets_through_a_solver_that_is_given_the_program() -> None:
     rng = np.random.default_rng(0)
     build = Builder()

@@ -23,6 +23,12 @@ def test_a_file_is_replaced_whole_and_nothing_is_left_beside_it(tmp_path, monkey
     assert list(tmp_path.iterdir()) == [path]
 
 
+@pytest.mark.skipif(not os.path.isdir("/proc/self"), reason="needs /proc")
+def test_a_directory_that_takes_no_files_is_not_called_missing():
+    with pytest.raises(WriteError, match=r"/proc/x cannot be written: nothing can be made in /proc\. Choose another"):
+        write_whole(Path("/proc/x"), b"new")
+
+
 def test_weights_without_a_directory_say_so(tmp_path):
     path = tmp_path / "missing" / "x.safetensors"
     with pytest.raises(

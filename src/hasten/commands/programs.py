@@ -10,7 +10,6 @@ from rich.markup import escape
 
 import hasten
 from hasten.commands.common import console, errors
-from hasten.support.files import output_directory
 from hasten.support.progress import show_progress
 from hasten.support.terminal import printable
 
@@ -28,13 +27,11 @@ def solve(
     describe: Annotated[bool, typer.Option("--describe", help="Say what was recognised.")] = False,
 ) -> None:
     """Answers programs in files, whatever they state: objective, bound, gap, and how each answer was proved."""
-    from hasten.programs.solution_file import solution_path, write_solution
+    from hasten.programs.solution_file import solution_paths, write_solution
 
     hasten.make_solver(solver)  # one that is not there is refused now
-    if out is not None:
-        with output_directory(out if len(files) > 1 else out.parent):
-            pass
-    for file in files:
+    targets = None if out is None else solution_paths(out, files)
+    for n, file in enumerate(files):
         with show_progress(errors) as tell:
             tell(f"Reading {printable(file)}", None)
             program = hasten.read(file)
@@ -54,7 +51,6 @@ def solve(
             line = f"objective {answer.objective:.12g}, bound {answer.bound:.12g}, gap {gap:.3g}"
             console.print(f"[bold]{place}[/]: {line}", highlight=False, soft_wrap=True)
             console.print(escape(answer.how), highlight=False, soft_wrap=True)
-            if out is not None:
-                target = solution_path(out, file) if len(files) > 1 else out
-                write_solution(target, answer)
-                console.print(f"Wrote [bold]{escape(printable(target))}[/]", soft_wrap=True)
+            if targets is not None:
+                write_solution(targets[n], answer)
+                console.print(f"Wrote [bold]{escape(printable(targets[n]))}[/]", soft_wrap=True)

@@ -133,6 +133,9 @@ def unwritable(path: Path, error: OSError) -> WriteError:
     if isinstance(error, WriteError) and isinstance(error.__cause__, OSError):  # of a part of it
         error = error.__cause__
     if isinstance(error, FileNotFoundError):
+        place = path if path.is_dir() else path.parent
+        if place.is_dir():  # as in /proc
+            return WriteError(f"{path} cannot be written: nothing can be made in {place}. Choose another place.")
         return WriteError(f"{path} cannot be written: there is no directory {path.parent}. Make it first.")
     if isinstance(error, IsADirectoryError):
         return WriteError(f"{path} cannot be written: it is a directory. Name a file.")
