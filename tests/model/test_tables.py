@@ -252,6 +252,16 @@ def test_a_speedup_answers_and_learns_with_tables_that_change() -> None:
         assert cost == pytest.approx(least(learned[p], {"follow": given + follow, "start": start}, {}))
 
 
+@pytest.mark.parametrize("wrong", [[np.zeros((3, 3))], np.zeros((3, 3)), "follow"])
+def test_tables_that_do_not_say_whose_they_are_are_refused(wrong: Any) -> None:
+    shape = sentence(tagging(), 3)
+    problem = shape.problem(np.zeros(9))
+    bring = [lambda: shape.problem(np.zeros(9), tables=wrong), lambda: problem.with_tables(wrong)]
+    for each in (*bring, lambda: problem.batch.with_tables(wrong)):
+        with pytest.raises(SchemaError, match="Tables are given by the number of their factor, or by its kind"):
+            each()
+
+
 def test_tables_that_keep_changing_keep_nothing() -> None:
     shape, rng = sentence(tagging(), 3), np.random.default_rng(5)
     problem = shape.problem(np.zeros(9), tables={"follow": soft(rng)})

@@ -100,6 +100,15 @@ def test_what_is_not_a_model_is_refused() -> None:
             hasten.adopt(thing)
     with pytest.raises(hasten.ProgramError, match="goes with SciPy"):
         hasten.adopt(object(), c=[1])
+    for wrong, reason in (
+        (lambda: hasten.adopt(), "there is neither a model nor c"),
+        (lambda: hasten.adopt(None), "there is neither a model nor c"),
+        (lambda: hasten.adopt(c=[1.0], integralty=1), "c, integrality, .*there is no 'integralty'"),
+        (lambda: hasten.adopt(c=[1.0], like=3), "like is a program, .*got 3"),
+        (lambda: hasten.adopt_all(3), "The models"),
+    ):
+        with pytest.raises(hasten.HastenError, match=reason):
+            wrong()
 
 
 def test_a_changed_objective_keeps_the_structure_and_changed_rows_do_not(caplog: pytest.LogCaptureFixture) -> None:

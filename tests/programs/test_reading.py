@@ -314,6 +314,21 @@ def test_files_that_are_not_there_or_not_text_are_refused(tmp_path: Path) -> Non
             hasten.read(tmp_path / name)
 
 
+def test_what_is_not_a_path_a_limit_or_a_program_is_refused(tmp_path: Path) -> None:
+    path = written(tmp_path, "small.mps", MPS)
+    for wrong, reason in (
+        (lambda: hasten.read(3), "Give the path of a file, got 3"),
+        (lambda: hasten.read(bytes(path)), "Give the path of a file, got b"),
+        (lambda: hasten.read(path, max_bytes="a"), "max_bytes must be a whole number, got 'a'"),
+        (lambda: hasten.read(path, like=3), "like is a program, .* got 3"),
+        (lambda: hasten.read_all(str(path)), "Give a list of paths"),
+        (lambda: hasten.read_all(path), "Give a list of paths"),
+        (lambda: hasten.read_all(3), "The paths of the files"),
+    ):
+        with pytest.raises(hasten.HastenError, match=reason):
+            wrong()
+
+
 def test_a_packed_file_cannot_unpack_to_no_end(tmp_path: Path) -> None:
     path = tmp_path / "bomb.mps.gz"
     with gzip.open(path, "wb") as file:

@@ -17,7 +17,7 @@ from hasten.model import hidden
 from hasten.model.gathering import as_costs, gather_tables, hint, in_short, join, join_scorers, told_apart
 from hasten.model.problem import Problem, Scorer, check_costs, loss_weights
 from hasten.model.structure import Structure
-from hasten.model.tables import Blocks, Brought, Tables, filled, read_by_kind, refilled, widened
+from hasten.model.tables import Blocks, Brought, Tables, check_tables, filled, read_by_kind, refilled, widened
 from hasten.support.arrays import Chosen, FloatArray, IntArray, chosen_numbers, ints, offsets, plain, ranges
 
 ONLY = np.zeros(1, dtype=np.int64)  # the number of the only problem, of its structure, and where its tables start
@@ -328,6 +328,7 @@ class Batch:
 
         Nothing is compiled for tables that come again with other costs, so this is the way to change them in training.
         """
+        check_tables(tables)
         structures, blocks = list(self.structures), Blocks()
         table_at, brought = np.zeros(len(self), dtype=np.int64), dict[int, Brought]()
         for s in np.unique(self.structure).tolist():

@@ -19,7 +19,7 @@ from hasten.errors import ProblemError
 from hasten.kernels.score import total_cost
 from hasten.model.rules import Rule
 from hasten.model.structure import Structure
-from hasten.model.tables import NOTHING, Tables, bring, filled, read_tables, refilled, widened
+from hasten.model.tables import NOTHING, Tables, bring, check_tables, filled, read_tables, refilled, widened
 from hasten.support.arrays import FloatArray, IntArray, all_finite, floats
 
 if TYPE_CHECKING:
@@ -80,6 +80,7 @@ class Problem:
         id: int,
     ) -> Problem:
         """Checks costs, or scores to maximise, tables and rules against their structure."""
+        check_tables(tables)
         if tables and not rules:
             structure, table = bring(structure, tables)
         else:
@@ -117,6 +118,7 @@ class Problem:
 
         Where both are given, a factor's own counts. What the problem brought before stays, unless it is given anew.
         """
+        check_tables(tables)
         brought = read_tables(self.structure, tables)
         structure = widened(self.structure, brought)
         table = refilled(self.structure, self.table, structure, brought)

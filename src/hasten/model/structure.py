@@ -151,7 +151,7 @@ class Structure(Stating):
         from hasten.model.problem import Problem
 
         given = listed(rules, "The rules of a problem") if rules != () else ()
-        return Problem.of(self, costs, maximize=maximize, tables=tables or {}, rules=given, id=id)
+        return Problem.of(self, costs, maximize=maximize, tables={} if tables is None else tables, rules=given, id=id)
 
     def batch(self, costs: FloatArray, *, maximize: bool = False) -> Batch:
         """Returns many problems of this shape at once, from a matrix with a row of flat costs, or scores, for each."""

@@ -19,6 +19,7 @@ from hasten.model.moulds import Own
 from hasten.model.schema import Schema
 from hasten.model.structure import Structure
 from hasten.support.arrays import FloatArray, IntArray
+from hasten.support.forms import short
 
 Tables: TypeAlias = Mapping[Any, FloatArray]  # by a factor's number, or by a factor kind or its name
 
@@ -35,6 +36,15 @@ class Brought(NamedTuple):
 
 
 NOTHING = Brought(Own(), {}, {})
+
+
+def check_tables(tables: object) -> None:
+    """Refuses tables that do not say whose they are."""
+    if not isinstance(tables, Mapping):
+        raise SchemaError(
+            "Tables are given by the number of their factor, or by its kind: tables={'agree': table}; got "
+            f"{short(tables)}."
+        )
 
 
 def read_by_kind(schema: Schema, tables: Tables) -> Brought:

@@ -31,6 +31,7 @@ from hasten.speedup.black_box import prove_or_solve
 from hasten.speedup.pacing import Pace
 from hasten.support.arrays import FloatArray, all_finite, floats
 from hasten.support.checks import check_limit
+from hasten.support.forms import short
 
 log = logging.getLogger(__name__)
 OFTEN = 3  # calls in a row that bring other constraints, after which that is worth a word
@@ -45,6 +46,8 @@ class Program:
     """
 
     def __init__(self, statement: Statement, like: Program | None = None) -> None:
+        if like is not None and not isinstance(like, Program):
+            raise ProgramError(f"like is a program, of hasten.read or hasten.adopt; got {short(like)}.")
         self.statement = statement
         self._like = like
         self._found: Recognised | str | None = None

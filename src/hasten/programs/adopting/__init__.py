@@ -9,7 +9,8 @@ from collections.abc import Iterable
 from typing import Any
 
 from hasten.errors import ProgramError
-from hasten.programs.adopting.arrays import state_arrays
+from hasten.model.rules import listed
+from hasten.programs.adopting.arrays import ARRAYS, state_arrays
 from hasten.programs.family import share_kinds
 from hasten.programs.libraries import state
 from hasten.programs.program import Program
@@ -25,6 +26,10 @@ def adopt(model: Any = None, /, *, like: Program | None = None, **arrays: Any) -
         A program whose kinds to use, if they suffice: then what was learned for it applies to this one.
     """
     if model is None:
+        unknown = [name for name in arrays if name not in ARRAYS]
+        if unknown or "c" not in arrays:
+            what = f"there is no {unknown[0]!r}" if unknown else "there is neither a model nor c"
+            raise ProgramError(f"adopt takes a model, or SciPy's arrays: {', '.join(ARRAYS)}; {what}.")
         return Program(state_arrays(**arrays), like)
     if arrays:
         raise ProgramError(f"A model brings everything with it; {', '.join(arrays)} goes with SciPy's arrays alone.")
@@ -33,4 +38,4 @@ def adopt(model: Any = None, /, *, like: Program | None = None, **arrays: Any) -
 
 def adopt_all(models: Iterable[Any]) -> list[Program]:
     """Returns several models, of any sizes, as programs with one schema: what is learned on some applies to all."""
-    return share_kinds([Program(state(model)) for model in models])
+    return share_kinds([Program(state(model)) for model in listed(models, "The models")])

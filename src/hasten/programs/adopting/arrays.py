@@ -11,6 +11,8 @@ from hasten.errors import ProgramError
 from hasten.programs.statement import Statement, make_statement
 from hasten.support.arrays import FloatArray, IntArray
 
+ARRAYS = ("c", "integrality", "bounds", "constraints", "names")
+
 
 def state_arrays(
     c: Any,

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from hasten.errors import ProgramError
+from hasten.model.rules import listed
 from hasten.programs.family import share_kinds
 from hasten.programs.program import Program
 from hasten.programs.reading.cfn import read_cfn
@@ -22,6 +23,8 @@ from hasten.programs.reading.text import MAX_BYTES, Text, open_text
 from hasten.programs.reading.uai import read_uai
 from hasten.programs.reading.wcsp import read_wcsp
 from hasten.programs.statement import Statement
+from hasten.support.checks import check_whole
+from hasten.support.forms import short
 
 _READERS: dict[str, Callable[[Text], Statement]] = {
     ".mps": read_mps,
@@ -46,6 +49,7 @@ def read(path: str | os.PathLike[str], *, like: Program | None = None, max_bytes
 
 def state_file(path: str | os.PathLike[str], max_bytes: int = MAX_BYTES) -> Statement:
     """Returns what a file states."""
+    check_whole("max_bytes", max_bytes)
     kind = format_of(path)
     text = open_text(path, max_bytes)
     try:
@@ -58,6 +62,8 @@ def state_file(path: str | os.PathLike[str], max_bytes: int = MAX_BYTES) -> Stat
 
 def format_of(path: str | os.PathLike[str]) -> str:
     """Returns the ending that says which format a file has."""
+    if not isinstance(path, str | os.PathLike):
+        raise ProgramError(f"Give the path of a file, got {short(path)}.")
     name = Path(path).name.lower()
     kind = Path(name.removesuffix(".gz")).suffix
     if kind not in _READERS:
@@ -70,4 +76,7 @@ def format_of(path: str | os.PathLike[str]) -> str:
 
 def read_all(paths: Iterable[Any], max_bytes: int = MAX_BYTES) -> list[Program]:
     """Returns the programs in several files, of any sizes, with one schema: what is learned on some applies to all."""
-    return share_kinds([Program(state_file(path, max_bytes)) for path in paths])
+    if isinstance(paths, str | os.PathLike):
+        raise ProgramError(f"Give a list of paths, got {short(paths)}. One file is read by hasten.read.")
+    each = listed(paths, "The paths of the files")
+    return share_kinds([Program(state_file(path, max_bytes)) for path in each])
