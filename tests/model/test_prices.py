@@ -268,6 +268,7 @@ def test_losses_and_labels_are_those_of_the_variables_that_users_see() -> None:
     assert augmented.total([1, 1, 0, 0]) == 2.0 - 4 * 0.5
     batch = shape.batch(np.zeros((2, 8))).augmented(np.array([*labels, *labels]), weight=0.5)
     assert batch[1].total([1, 1, 0, 0]) == 0.0
+    assert np.array_equal(shape.batch(np.zeros((2, 8))).augmented([labels, labels], weight=0.5).cost, batch.cost)
     assert shape.problem(augmented.cost).total([1, 1, 0, 0]) == 0.0  # the costs of a problem make another one
     with pytest.raises(ProblemError, match="9 costs for 8 labels"):
         few_people().problem(np.zeros(9))

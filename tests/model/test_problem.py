@@ -105,6 +105,10 @@ def test_a_cost_is_a_number_or_inf(value: float) -> None:
         shape.problem([[value, 0], [0, 0, 0]])
     with refused(rf"Problem 1: The cost of variable 0 \(pet\) for label dog is {value}"):
         shape.batch(np.array([[0, 0, 0, 0, 0], [0, value, 0, 0, 0]]))
+    with refused(rf"The score of variable 1 \(home\) for label flat is {-value}. Scores are finite, or -inf"):
+        shape.problem(np.array([0, 0, 0, -value, 0]), maximize=True)
+    with refused(rf"Problem 1: The score of variable 0 \(pet\) for label dog is {-value}"):
+        shape.batch(np.array([[0, 0, 0, 0, 0], [0, -value, 0, 0, 0]]), maximize=True)
     assert shape.problem(np.array([0, 0, 0, INF, 0])).cost[3] == INF
 
 

@@ -151,6 +151,16 @@ def test_global_cost_functions_of_small_scopes_are_tables(tmp_path: Path) -> Non
         hasten.read(written(tmp_path, "bad.wcsp", text.replace("salldiff", "sregular")))
 
 
+def test_a_wcsp_file_is_read_as_toulbar2_does_where_it_contradicts_itself(tmp_path: Path) -> None:
+    text = (
+        WCSP.replace("tiny 3 3 4", "tiny 3 1 4")
+        .replace("0 0 10\n", "0 0 10\n0 0 4\n")
+        .replace("2 0 1 0 2", "2 0 1 0 3")
+    )
+    program = hasten.read(written(tmp_path, "twice.wcsp", text))
+    assert program.statement.tables[1].costs.tolist() == [[4, 0, 0], [0, 0, 3]]
+
+
 def test_a_cfn_file_has_names_and_decimals(tmp_path: Path) -> None:
     answer = hasten.read(written(tmp_path, "tiny.cfn.gz", CFN)).solve()
     assert (answer.objective, dict(answer)) == (1.5, {"a": 1, "b": 0})
@@ -262,6 +272,8 @@ def quadratic_and_indicator() -> Statement:
         ("tiny.uai", "0.25 0.75", "0.25 -1", r"A probability must be 0 or more"),
         ("tiny.uai", "6\n", "7\n", r"the number of entries of a factor must be from 6 to 6"),
         ("tiny.cfn", '"costs": [1, 2, 10, 0.5, 3, 4]', '"costs": [1, 2]', r"needs 6 costs, not 2"),
+        ("tiny.cfn", '"a": 2,', '"a": 2, "a": 3,', r"The name 'a' is given twice. Keep one"),
+        ("tiny.cfn", '["p", "q", "r"]', '["p", "q", "q"]', r"The variable 'b' has a value twice"),
         ("tiny.cfn", '"q", 0', '"t", 0', r"names a value that is not there"),
         ("tiny.cfn", '"variables"', '"variables', r"line 1: It is not JSON"),
         ("small.lp", "<= 4", "<= four", r"line 6: Here should be a number, not 'four'"),

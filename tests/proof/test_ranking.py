@@ -182,7 +182,7 @@ def test_misuse_is_refused_in_words() -> None:
     shape = entity_relation(9)
     with pytest.raises(ProblemError, match=r"too many to hold.*Ask for fewer"):
         Certifier().best(shape.problem(np.zeros(shape.n_labels)), 10**9)
-    for temperature in (0.0, INF):
+    for temperature in (-1, 0.0, INF):
         with pytest.raises(ProblemError, match="temperature must be above 0"):
             Certifier().min_marginals(problem).confidence(temperature)
     assert len(Certifier().best(problem, 10**9)) == len(every_labelling(problem))

@@ -14,8 +14,8 @@ import numpy as np
 from hasten.errors import ProblemError
 from hasten.kernels.layout import COST, GRAPH, TABLE, VARIABLE, BatchArrays
 from hasten.model import hidden
-from hasten.model.gathering import as_costs, gather_tables, hint, in_short, join, join_scorers, told_apart
-from hasten.model.problem import Problem, Scorer, check_costs, loss_weights
+from hasten.model.gathering import as_costs, check_each, gather_tables, hint, in_short, join, join_scorers, told_apart
+from hasten.model.problem import Problem, Scorer, loss_weights
 from hasten.model.structure import Structure
 from hasten.model.tables import Blocks, Brought, Tables, check_tables, filled, read_by_kind, refilled, widened
 from hasten.support.arrays import Chosen, FloatArray, IntArray, chosen_numbers, ints, offsets, plain, ranges
@@ -106,7 +106,7 @@ class Batch:
                 f"Got costs of shape {matrix.shape}; this structure needs (problems, {structure.n_labels}): "
                 "a row per problem with one cost per label, in the order of the variables."
             )
-        return cls._build([structure], np.zeros(len(matrix), dtype=np.int64), matrix.ravel(), None)
+        return cls._build([structure], np.zeros(len(matrix), dtype=np.int64), matrix.ravel(), None, maximize)
 
     @classmethod
     def build(
@@ -127,9 +127,14 @@ class Batch:
 
     @classmethod
     def _build(
-        cls, structures: Sequence[Structure], structure: IntArray, costs: FloatArray | Scorer, ids: IntArray | None
+        cls,
+        structures: Sequence[Structure],
+        structure: IntArray,
+        costs: FloatArray | Scorer,
+        ids: IntArray | None,
+        scores: bool = False,
     ) -> Batch:
-        """Does what `build` says with arrays that nobody else holds."""
+        """Does what `build` says with arrays that nobody else holds; `scores` says that minus these were given."""
         structures = [each.opened(()) if each._own else each for each in structures]
         if ids is not None and len(ids) != len(structure):
             raise ProblemError(f"Got {len(ids)} ids for {len(structure)} problems. Give one for each.")
@@ -155,24 +160,24 @@ class Batch:
             np.arange(len(structure)) if ids is None else np.array(ids, dtype=np.int64),
         )
         if not lazy:
-            _check_costs(batch)
+            check_each(batch, scores)
         return batch
 
     def augmented(self, labels: IntArray, weight: float = 1.0) -> Batch:
-        """Returns these problems with a loss in their costs, as `Problem.augmented`: `labels` are flat, by number."""
+        """Returns these problems with a loss in their costs, as `Problem.augmented`; labels are flat, or a row each."""
         batch = self.resolved()
         given, seen = np.asarray(labels), batch.seen_at
+        if given.ndim == 2 and given.shape[0] == len(batch) and (np.diff(seen) == given.shape[1]).all():
+            given = given.ravel()
         if given.shape != (seen[-1],) or given.dtype.kind not in "iu":
-            raise ProblemError(f"Got labels of shape {given.shape} for {seen[-1]} variables. Give a number for each.")
+            raise ProblemError(f"Got labels of shape {given.shape} for {seen[-1]} variables. Give numbers, flat.")
         problems = np.arange(len(batch)).repeat(np.diff(seen))
         starts, sizes = batch.label_ranges(problems, np.arange(len(given)) - seen[problems])
         wrong = np.flatnonzero((given < 0) | (given >= sizes))
         if wrong.size:
             raise ProblemError(f"Problem {problems[wrong[0]]}: there is no label number {given[wrong[0]]}.")
-        cost = batch.cost.copy()
-        cost[ranges(batch.cost_at[problems] + starts, sizes) if batch.priced else slice(None)] -= loss_weights(
-            weight, 1
-        )
+        cost, mine = batch.cost.copy(), ranges(batch.cost_at[problems] + starts, sizes) if batch.priced else slice(None)
+        cost[mine] -= loss_weights(weight, 1)
         right = batch.cost_at[problems] + starts + given
         cost[right] = batch.cost[right]
         return replace(batch, cost=cost)
@@ -383,15 +388,3 @@ def as_batch(problems: Problem | Batch | Iterable[Problem]) -> Batch:
         if not isinstance(problem, Problem):
             raise ProblemError(f"Expected problems; number {p} is {in_short(problem)}.{hint(problem)}")
     return Batch.of(listed)
-
-
-def _check_costs(batch: Batch) -> None:
-    if np.isfinite(batch.cost).all():
-        return
-    wrong = np.isnan(batch.cost) | np.isneginf(batch.cost)
-    if wrong.any():
-        p = int(np.searchsorted(batch.cost_at, np.flatnonzero(wrong)[0], side="right")) - 1
-        try:
-            check_costs(batch.structures[batch.structure[p]], batch.cost[batch.cost_at[p] : batch.cost_at[p + 1]])
-        except ProblemError as error:
-            raise ProblemError(f"Problem {p}: {error}") from None

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from hasten.errors import ProblemError
-from hasten.model.problem import Problem, Scorer
+from hasten.model.problem import Problem, Scorer, check_costs
 from hasten.model.structure import Structure
 from hasten.support.arrays import FloatArray, IntArray, floats
+
+if TYPE_CHECKING:
+    from hasten.model.batch import Batch
 
 
 def told_apart(structures: Iterable[Structure]) -> tuple[list[Structure], IntArray]:
@@ -78,3 +82,17 @@ def as_costs(costs: FloatArray) -> FloatArray:
         return floats(costs, copy=True)
     except (TypeError, ValueError) as error:
         raise ProblemError(f"Costs are numbers, one for each label of each problem ({error}).") from None
+
+
+def check_each(batch: Batch, scores: bool) -> None:
+    """Refuses a batch with costs that are neither finite nor inf, and names the first."""
+    if np.isfinite(batch.cost).all():
+        return
+    wrong = np.isnan(batch.cost) | np.isneginf(batch.cost)
+    if wrong.any():
+        p = int(np.searchsorted(batch.cost_at, np.flatnonzero(wrong)[0], side="right")) - 1
+        try:
+            flat = batch.cost[batch.cost_at[p] : batch.cost_at[p + 1]]
+            check_costs(batch.structures[batch.structure[p]], flat, scores)
+        except ProblemError as error:
+            raise ProblemError(f"Problem {p}: {error}") from None

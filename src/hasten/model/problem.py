@@ -265,7 +265,7 @@ def _flat_costs(structure: Structure, costs: Given, maximize: bool) -> FloatArra
         flat, prices = _joined_costs(structure, costs), structure.compiled.prices
     if maximize:
         np.negative(flat, out=flat)
-    check_costs(structure, flat)
+    check_costs(structure, flat, maximize)
     return flat if prices is None else np.append(flat, prices.cost)
 
 
@@ -303,8 +303,8 @@ def _check_size(structure: Structure, flat: FloatArray) -> None:
         )
 
 
-def check_costs(structure: Structure, flat: FloatArray) -> None:
-    """Refuses costs that are neither finite nor inf, and names the first."""
+def check_costs(structure: Structure, flat: FloatArray, scores: bool = False) -> None:
+    """Refuses costs that are neither finite nor inf, and names the first; `scores` says that minus these were given."""
     if all_finite(flat):
         return
     wrong = np.isnan(flat) | np.isneginf(flat)
@@ -312,7 +312,8 @@ def check_costs(structure: Structure, flat: FloatArray) -> None:
         at = int(np.flatnonzero(wrong)[0])
         v = int(np.searchsorted(structure.graph.first, at, side="right")) - 1
         label = structure.kinds[v].labels[at - structure.graph.first[v]]
+        what, value, forbids = ("score", -flat[at], "-inf") if scores else ("cost", flat[at], "inf")
         raise ProblemError(
-            f"The cost of variable {v} ({structure.kinds[v].name}) for label {label} is {flat[at]}. "
-            "Costs are finite, or inf to forbid a label."
+            f"The {what} of variable {v} ({structure.kinds[v].name}) for label {label} is {value}. "
+            f"{what.title()}s are finite, or {forbids} to forbid a label."
         )

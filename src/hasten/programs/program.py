@@ -331,7 +331,10 @@ class Program:
                 "each problem, with a coefficient for each variable of the model."
             )
         if not all_finite(matrix):
-            raise ProgramError("Some objectives are not finite. Give numbers.")
+            row, at = np.argwhere(~np.isfinite(matrix))[0].tolist()
+            raise ProgramError(
+                f"The objective of {self.columns[at]!r} in row {row} is {matrix[row, at]}. Give finite numbers."
+            )
         return matrix
 
     @cached_property

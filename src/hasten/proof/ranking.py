@@ -91,9 +91,9 @@ class MinMarginals:
         It is 1 where no other label is possible. The temperature, above 0, is in the unit of the costs: choose one on
         held-out data that makes these shares agree with how often answers are right.
         """
-        check_number("temperature", temperature)
-        if not 0.0 < temperature < np.inf:
+        if isinstance(temperature, int | float | np.number) and not 0.0 < temperature < np.inf:
             raise ProblemError(f"temperature must be above 0, and finite; got {temperature}.")
+        check_number("temperature", temperature)
         with np.errstate(over="ignore", under="ignore"):
             weights = np.exp(-self.excess / temperature)
         return np.array([1.0 / each.sum() for each in self._by_variable(weights)])

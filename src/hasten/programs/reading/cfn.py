@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import json
 import math
+from collections import Counter
 from typing import Any
 
 import numpy as np
@@ -26,7 +27,7 @@ from hasten.support.forms import short
 def read_cfn(text: Text) -> Statement:
     """Reads a cost function network."""
     try:
-        data = json.loads(text.text)
+        data = json.loads(text.text, object_pairs_hook=_once)
     except json.JSONDecodeError as error:
         text.number = error.lineno
         raise ProgramError(f"It is not JSON: {error.msg}.") from None
@@ -45,6 +46,8 @@ def read_cfn(text: Text) -> Statement:
         size = len(domain) if isinstance(domain, list) else domain
         if type(size) is not int or not 1 <= abs(size) <= MAX_LABELS:
             raise ProgramError(f"The variable {shown(name)} must have a number of values or a list of them.")
+        if isinstance(domain, list) and len(set(map(str, domain))) < size:
+            raise ProgramError(f"The variable {shown(name)} has a value twice. Keep one.")
         values.append({str(value): i for i, value in enumerate(domain)} if isinstance(domain, list) else {})
         build.column(name, 0.0, abs(size) - 1.0, True)
     place = {name: v for v, name in enumerate(variables)}
@@ -113,6 +116,15 @@ def _part(data: Any, key: str, kind: Any, what: str = "It") -> Any:
     if not isinstance(data, dict) or not isinstance(data.get(key), kind):
         raise ProgramError(f"{what} lacks {key!r}, or that has the wrong form.")
     return data[key]
+
+
+def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """Returns a JSON object, whose names must be there once."""
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        twice = next(name for name, count in Counter(name for name, _ in pairs).items() if count > 1)
+        raise ProgramError(f"The name {shown(twice)} is given twice. Keep one.")
+    return found
 
 
 def _must_be(word: Any) -> tuple[bool, float]:

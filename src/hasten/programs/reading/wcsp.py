@@ -1,7 +1,8 @@
 """`.wcsp` files of toulbar2: variables by their numbers of values, costs that are whole numbers, and an upper bound.
 
 A cost at or above the upper bound is forbidden, and so is an answer that costs as much. Of the global cost functions,
-`salldiff` and `sgcc` with small scopes are read, as tables.
+`salldiff` and `sgcc` with small scopes are read, as tables. As in toulbar2, a tuple that is given twice costs what is
+said last, and variables may have more values than the largest number that the first line names.
 """
 
 from __future__ import annotations
