@@ -310,6 +310,26 @@ def test_a_negative_upper_bound_leaves_the_lower_one_of_an_lp_file_at_0(tmp_path
     assert read[1].solve().objective == -3
 
 
+@pytest.mark.parametrize("ending", ["mps", "lp"])
+def test_a_binary_variable_keeps_the_bounds_that_it_is_given(tmp_path: Path, ending: str) -> None:
+    gurobipy = pytest.importorskip("gurobipy")
+    model = gurobipy.Model(env=gurobipy.Env(params={"OutputFlag": 0}))
+    for low, high in ((1, 1), (0, 0), (0, 1), (-2, 3)):
+        model.addVar(low, high, vtype="B", name=f"x[{low},{high}]", obj=1.0 if low == 1 else -1.0)
+    model.write(str(tmp_path / f"fixed.{ending}"))
+    program = hasten.read(tmp_path / f"fixed.{ending}")
+    assert (program.statement.low.tolist(), program.statement.high.tolist()) == ([1, 0, 0, 0], [1, 0, 1, 1])
+    assert program.solve().objective == hasten.adopt(model).solve().objective == -1
+
+
+@pytest.mark.parametrize("bounds", ["Binaries\n x\nBounds\n {}\n", "Bounds\n {}\nBinaries\n x\n"])
+def test_bounds_of_binaries_count_wherever_an_lp_file_has_them(tmp_path: Path, bounds: str) -> None:
+    for given, limits in (("x = 1", (1, 1)), ("x <= 3", (0, 1)), ("x free", (0, 1)), ("x <= -1", (0, -1))):
+        text = f"Minimize\n x\nSubject To\n x >= -5\n{bounds.format(given)}End\n"
+        statement = state_file(written(tmp_path, "binary.lp", text))
+        assert (statement.low[0], statement.high[0]) == limits
+
+
 def test_files_that_are_not_there_or_not_text_are_refused(tmp_path: Path) -> None:
     (tmp_path / "folder.mps").mkdir()
     (tmp_path / "image.mps").write_bytes(b"\x89PNG\0\0\0")

@@ -66,6 +66,7 @@ class _Reader:
         self.text = text
         self.build = Builder(name=text.name)
         self.place: dict[str, int] = {}
+        self.binary: set[int] = set()
         self.pending: list[tuple[tuple[int, int], _Linear, float, float, str]] = []  # indicators, which need bounds
         self.header = ""  # of the section
         self.tokens: list[_Token] = []
@@ -102,13 +103,16 @@ class _Reader:
             column = self._column(token.text)
             self.build.whole[column] = True
             if binary:
-                self.build.low[column], self.build.high[column] = 0.0, 1.0
+                self.binary.add(column)
 
     def statement(self) -> Statement:
-        """Puts it all together."""
+        """Puts it all together; a binary variable keeps the bounds that it is given, within 0 and 1."""
+        build = self.build
+        for column in self.binary:
+            build.low[column], build.high[column] = max(0.0, build.low[column]), min(1.0, build.high[column])
         for switch, side, low, high, name in self.pending:
-            self.build.indicator([switch], side.columns, side.weights, low, high, name)
-        return self.build.statement()
+            build.indicator([switch], side.columns, side.weights, low, high, name)
+        return build.statement()
 
     def _row(self) -> None:
         name = self._label()

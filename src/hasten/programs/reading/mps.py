@@ -149,6 +149,9 @@ class _Reader:
         fresh = j not in self.said["lower"] and j not in self.said["upper"]
         if fresh and build.whole[j]:
             build.high[j] = math.inf  # a whole column is binary only while nothing is said of its bounds
+        if kind == "BV" and not fresh and build.low[j] >= 0.0 and build.high[j] <= 1.0:
+            build.whole[j] = True  # it was fixed before: so Gurobi writes it
+            return
         low, high = _BOUNDS[kind]
         for side, given, limits in (("lower", low, build.low), ("upper", high, build.high)):
             if given is not None:
