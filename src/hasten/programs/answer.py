@@ -5,17 +5,15 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, overload
+from typing import Any, overload
 
 import numpy as np
 
 from hasten.errors import NoAnswerError
 from hasten.model.solution import STATUSES, Status, numbered
 from hasten.programs.libraries import check_variables, front_end
+from hasten.programs.statement import Statement, unique_names
 from hasten.support.arrays import BoolArray, FloatArray, IntArray
-
-if TYPE_CHECKING:
-    from hasten.programs.statement import Statement
 
 UNBOUNDED = "The objective is unbounded. Bound its variables."
 
@@ -73,7 +71,7 @@ class Answer(Mapping[str, float]):
     def write_to(self, model: Any) -> None:
         """Writes the values into a model's own objects: see `hasten.adopt` for what each library can hold."""
         x, end = self.x, front_end(model)
-        check_variables(model, end.state(model).columns, self.program.columns)
+        check_variables(model, unique_names(end.names(model), "x"), self.program.columns)
         end.write(model, x)
 
     def _plain(self, at: int) -> float:

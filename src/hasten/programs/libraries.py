@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from importlib import import_module
 from typing import Any
@@ -26,9 +26,10 @@ _LIBRARIES = {
 
 @dataclass(frozen=True, slots=True)
 class FrontEnd:
-    """What is known of a library: how its models are read, and how values are written into them."""
+    """What is known of a library: how its models, and their variables' names, are read, and how values are written."""
 
     state: Callable[[Any], Statement]
+    names: Callable[[Any], Sequence[str]]
     write: Callable[[Any, FloatArray], None]
 
 
@@ -57,7 +58,7 @@ def front_end(model: Any) -> FrontEnd:
         module = _LIBRARIES.get((kind.__module__.split(".")[0], kind.__name__))
         if module is not None:
             end = import_module(f"hasten.programs.adopting.{module}")
-            return FrontEnd(end.state, end.write)
+            return FrontEnd(end.state, end.names, end.write)
     raise ProgramError(
         f"{type(model).__module__}.{type(model).__qualname__} is not a model that can be adopted. Give one of "
         "gurobipy, highspy, PuLP, Pyomo, OR-Tools or linopy, or SciPy's arrays: adopt(c=..., constraints=..., ...)."

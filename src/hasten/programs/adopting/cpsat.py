@@ -209,6 +209,11 @@ def _within(values: Any, domain: list[int]) -> BoolArray:
     return found
 
 
+def names(model: Any) -> list[str]:
+    """Returns the names of its variables."""
+    return [str(variable.name) or f"x{n}" for n, variable in enumerate(_proto(model).variables)]
+
+
 def write(model: Any, x: FloatArray) -> None:
     """Gives values to the model as its hint, in place of one that it may have."""
     model.clear_hints()

@@ -80,6 +80,12 @@ def _add_general(build: Builder, model: Any, general: Any, place: dict[int, int]
         )
 
 
+def names(model: Any) -> list[str]:
+    """Returns the names of its variables."""
+    model.update()
+    return list(model.getAttr("VarName", model.getVars()))
+
+
 def write(model: Any, x: FloatArray) -> None:
     """Gives values to the model's variables as their start, which `optimize` takes up: X cannot be set."""
     for column, value in zip(model.getVars(), x.tolist(), strict=True):

@@ -15,6 +15,12 @@ def state(model: Any) -> Statement:
     return from_highs(arrays_of(model), model.getLp().model_name_)
 
 
+def names(model: Any) -> list[str]:
+    """Returns the names of its variables."""
+    lp = model.getLp()
+    return list(lp.col_names_) or [""] * lp.num_col_
+
+
 def write(model: Any, x: FloatArray) -> None:
     """Gives values to the model as its solution, from which its next run starts."""
     import highspy

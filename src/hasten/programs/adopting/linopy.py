@@ -27,7 +27,7 @@ def state(model: Any) -> Statement:
     sense, limit = np.asarray(data.sense, dtype=object), np.asarray(data.b, dtype=np.float64)
     return make_statement(
         name=str(getattr(model, "name", "") or ""),
-        columns=_names(model),
+        columns=names(model),
         low=low,
         high=high,
         whole=kind != "C",
@@ -41,8 +41,8 @@ def state(model: Any) -> Statement:
     )
 
 
-def _names(model: Any) -> list[str]:
-    """Returns a name for each variable: that of its array, with its coordinates."""
+def names(model: Any) -> list[str]:
+    """Returns the names of its variables: each is that of its array, with its coordinates."""
     from itertools import product
 
     found: dict[int, str] = {}

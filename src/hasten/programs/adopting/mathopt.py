@@ -45,6 +45,11 @@ def state(model: Any) -> Statement:
     return build.statement()
 
 
+def names(model: Any) -> list[str]:
+    """Returns the names of its variables."""
+    return [variable.name for variable in model.variables()]
+
+
 def write(model: Any, x: FloatArray) -> None:
     """Refuses: a MathOpt model holds no values."""
     raise ProgramError("A MathOpt model holds no values. Use answer.x or answer[name].")

@@ -31,6 +31,11 @@ def state(model: Any) -> Statement:
     return build.statement()
 
 
+def names(model: Any) -> list[str]:
+    """Returns the names of its variables."""
+    return [variable.name() for variable in model.variables()]
+
+
 def write(model: Any, x: FloatArray) -> None:
     """Gives values to the model as its hint."""
     model.SetHint(model.variables(), x.tolist())

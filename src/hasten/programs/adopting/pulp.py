@@ -37,6 +37,11 @@ def _constraints(model: Any) -> Any:
     return model.constraints() if callable(model.constraints) else model.constraints.values()
 
 
+def names(model: Any) -> list[str]:
+    """Returns the names of its variables."""
+    return [variable.name for variable in model.variables()]
+
+
 def write(model: Any, x: FloatArray) -> None:
     """Sets the variables' values and the model's status, as if PuLP had solved it."""
     import pulp

@@ -61,6 +61,11 @@ def _check_linear(nonlinear: Any, what: str) -> None:
         raise ProgramError(f"{what} is not linear, so that the model cannot be adopted. Use a solver of Pyomo.")
 
 
+def names(model: Any) -> list[str]:
+    """Returns the names of its variables."""
+    return [variable.name for variable in _variables(model)]
+
+
 def write(model: Any, x: FloatArray) -> None:
     """Sets the values of the model's variables."""
     for variable, value in zip(_variables(model), x.tolist(), strict=True):
