@@ -21,7 +21,7 @@ from hasten.solvers.objective import Objective
 from hasten.support.arrays import IntArray
 from hasten.support.clock import LONG, NEVER, Stop
 
-SHORT = 0.02  # seconds: a problem that takes longer may have one after it that takes much longer
+SHORT = 0.05  # seconds: a problem that takes longer may have one after it that takes much longer
 INTEGRAL = 1e-6  # how far from 0 or 1 a column may be
 TIGHT = 1e-9  # tolerance of feasibility and gaps
 # Feasibility jump alone takes 5 ms, also where all else takes one.
@@ -32,11 +32,11 @@ class _Until(Stop):
     """A request to stop at a time of `time.monotonic`."""
 
     def __init__(self, end: float) -> None:
-        self._end = end
+        self.end = end
 
     def is_set(self) -> bool:
         """Whether it is that late."""
-        return time.monotonic() >= self._end
+        return time.monotonic() >= self.end
 
 
 class HighsModel:
@@ -167,9 +167,8 @@ class _Program:
         options |= native or {}
         for option, value in options.items():  # older versions lack some, which are then ignored
             highs.setOptionValue(option, value)
-        if interruptible:
-            for event in (highs.cbSimplexInterrupt, highs.cbMipInterrupt):
-                event.subscribe(self._listen)
+        self._events = [highs.cbSimplexInterrupt, highs.cbMipInterrupt] if interruptible else []
+        self._listens = False
         lp = highspy.HighsLp()
         lp.num_col_, lp.num_row_ = form.n_columns, form.n_rows
         lp.col_cost_ = np.zeros(form.n_columns)
@@ -190,9 +189,25 @@ class _Program:
         """Tells HiGHS, which asks now and then, whether to stop; it would remember that from its last run."""
         event.data_in.user_interrupt = self.stop.is_set()
 
+    def _heed(self) -> float:
+        """Lets HiGHS ask whether to stop, if that is not a matter of time alone; returns when to stop at the latest.
+
+        Being asked takes up to a tenth as long as a small problem.
+        """
+        listens = not isinstance(self.stop, _Until)
+        if listens != self._listens:
+            for event in self._events:
+                if listens:
+                    event.subscribe(self._listen)
+                else:
+                    event.clear()
+            self._listens = listens
+        return self.stop.end if isinstance(self.stop, _Until) else math.inf
+
     def run(self, cost: Any, upper: Any, deadline: float) -> _Found:
         """Optimises for some costs and allowed columns."""
         highs, status = self._highs, self._highspy.HighsModelStatus
+        deadline = min(deadline, self._heed())
         if not np.array_equal(upper, self._upper):
             highs.changeColsBounds(len(cost), self._columns, np.zeros(len(cost)), upper.astype(np.float64))
             self._upper = upper
