@@ -35,7 +35,7 @@ from hasten.model.structure import Structure
 from hasten.model.tallying import tally_of
 from hasten.model.thinning import thinning
 from hasten.proof.cutting import cut_batch, cut_single, keep_bounds
-from hasten.proof.eliminating import goes_unseen, is_relaxed, look_and_eliminate, structures_of
+from hasten.proof.eliminating import bounds_relax, goes_unseen, look_and_eliminate, structures_of
 from hasten.proof.loading import load_drivers
 from hasten.proof.ranking import MinMarginals, Ranking, min_marginals, statuses
 from hasten.proof.recording import EnoughError
@@ -242,7 +242,8 @@ class Certifier:
     def _go_on(self, problem: Problem, arrays: BatchArrays, messages: Messages, proofs: Proofs, opened: Opener) -> None:
         """Certifies one problem that looking, or a cut, left open."""
         shape, (_, values, facts) = problem.structure.compiled, proofs
-        whole = None if is_relaxed(shape, values[BOUND, 0]) else whole_plan(shape, self.max_join)
+        known = values[BOUND, 0] > -np.inf and bounds_relax(shape)
+        whole = None if known else whole_plan(shape, self.max_join)
         if whole is not None:
             opened(eliminate_some)(arrays, whole.addresses, ONLY, proofs)
         if facts[OUTCOME, 0] == OPEN and self.max_join is None:

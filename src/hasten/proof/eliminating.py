@@ -33,13 +33,12 @@ def goes_unseen(compiled: Compiled, max_join: int | None) -> bool:
     return compiled.unseen[max_join]
 
 
-def is_relaxed(compiled: Compiled, bound: float) -> bool:
+def bounds_relax(compiled: Compiled) -> bool:
     """Whether a bound, after mending or a cut, is the optimum without rules, which elimination would find once more.
 
     Where tables do no more than forbid, they have a bound only if they found that optimum.
     """
-    graph = compiled.graph
-    return bound > -np.inf and bool(graph.row_label.size) and not graph.soft_at.size
+    return bool(compiled.graph.row_label.size) and not compiled.graph.soft_at.size
 
 
 def look_and_eliminate(batch: Batch, uncut: IntArray, max_join: int | None, proofs: Proofs, n_jobs: int) -> IntArray:
@@ -71,8 +70,9 @@ def look_and_eliminate(batch: Batch, uncut: IntArray, max_join: int | None, proo
 
 def _unrelaxed(batch: Batch, problems: IntArray, proofs: Proofs) -> IntArray:
     """Returns those of some open problems whose optimum without rules is not known."""
-    relaxed = np.array([is_relaxed(structure.compiled, 0.0) for structure in batch.structures], dtype=bool)
-    left: IntArray = problems[~(relaxed[batch.structure[problems]] & (proofs.values[BOUND, problems] > -np.inf))]
+    relax = np.array([bounds_relax(structure.compiled) for structure in batch.structures], dtype=bool)
+    known = relax[batch.structure[problems]] & (proofs.values[BOUND, problems] > -np.inf)
+    left: IntArray = problems[~known]
     return left
 
 
