@@ -528,9 +528,57 @@ def test_hall_rows_are_as_strong_as_tuple_columns(monkeypatch):
     problems = [problem for problem in problems if problem.n_variables]
     sizes = [formulate(problem.graph).n_columns for problem in problems]
     strong = [relaxed(problem.structure, problem) for problem in problems]
-    monkeypatch.setattr("hasten.solvers.formulation._hall_form", lambda *table: None)
+    for form in ("_hall_form", "_clauses"):
+        monkeypatch.setattr(f"hasten.solvers.formulation.{form}", lambda *table: None)
     assert sum(sizes) < sum(formulate(problem.graph).n_columns for problem in problems)
     assert strong == pytest.approx([relaxed(problem.structure, problem) for problem in problems], abs=1e-6)
+
+
+def scattered(rng: np.random.Generator, sizes: tuple[int, ...]) -> Problem:
+    """Draws a problem whose tables, of three and four variables, forbid tuples that differ in two slots or more."""
+    schema, factors = Schema(), []
+    kinds = [schema.variable(f"kind{v}", [f"label{i}" for i in range(size)]) for v, size in enumerate(sizes)]
+    for f, arity in enumerate((3, 3, 4)):
+        scope = rng.choice(len(sizes), arity, replace=False).tolist()
+        table, forbidden = np.zeros([sizes[v] for v in scope]), list[np.ndarray]()
+        for labels in rng.permutation(np.argwhere(table == 0.0)):
+            if all((labels != other).sum() >= 2 for other in forbidden):
+                forbidden.append(labels)
+                table[tuple(labels)] = np.inf
+        roles = {f"slot{s}": kinds[v] for s, v in enumerate(scope)}
+        factors.append((schema.factor(f"factor{f}", **roles).set_table(table), scope))
+    shape = schema.structure()
+    numbers = [shape.add(kind) for kind in kinds]
+    for factor, scope in factors:
+        shape.connect(factor, **{f"slot{s}": numbers[v] for s, v in enumerate(scope)})
+    return shape.problem(rng.normal(size=shape.n_labels))
+
+
+def test_clauses_are_as_strong_as_tuple_columns(monkeypatch):
+    rng = np.random.default_rng(6)
+    problems = [scattered(rng, tuple(rng.integers(2, 4, 5).tolist())) for _ in range(60)]
+    assert all(formulate(problem.graph).n_columns == problem.structure.n_labels for problem in problems)
+    strong = [relaxed(problem.structure, problem) for problem in problems]
+    assert [make_solver("highs").solve(each).cost for each in problems] == pytest.approx(
+        [naive.solve(each).cost for each in problems]
+    )
+    for form in ("_hall_form", "_clauses"):
+        monkeypatch.setattr(f"hasten.solvers.formulation.{form}", lambda *table: None)
+    assert min(formulate(problem.graph).n_columns - problem.structure.n_labels for problem in problems) > 0
+    assert strong == pytest.approx([relaxed(problem.structure, problem) for problem in problems], abs=1e-6)
+
+
+def test_transitivity_takes_two_clauses_a_triple():
+    schema = Schema()
+    before = schema.variable("before", ["yes", "no"])
+    table = np.zeros((2, 2, 2))
+    table[0, 0, 1] = table[1, 1, 0] = np.inf
+    transitive = schema.factor("transitive", ab=before, bc=before, ac=before).set_table(table)
+    shape = schema.structure()
+    ab, bc, ac = (shape.add(before) for _ in range(3))
+    shape.connect(transitive, ab=ab, bc=bc, ac=ac)
+    form = formulate(shape.graph)
+    assert (form.n_columns, form.n_rows) == (6, 3 + 2)
 
 
 def test_whole_rows():

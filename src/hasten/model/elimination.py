@@ -69,6 +69,12 @@ class Reduction:
         return bool(n_rules and not graph.table_at.size and MANY_RULES * n_rules >= graph.order.size)
 
     @cached_property
+    def leaves_triples(self) -> bool:
+        """Whether it leaves tables, all of three variables or more."""
+        n_variables = sizes_of(self.graph.scope_first)[self.graph.table_at >= 0]
+        return bool(n_variables.size and n_variables.min() > 2)
+
+    @cached_property
     def n_labels(self) -> int:
         """How many labels are left."""
         return int(self.graph.first[-1])

@@ -26,6 +26,7 @@ from hasten.support.parallel import in_parallel
 
 MAX_NODES = 20_000  # of branching, by default
 SMALL, SMALL_NODES = 128, 100_000  # labels left of which nodes are quick, and how many of these are allowed then
+TRIPLE_SWEEPS = 100, 10  # before the first dive and at each split, where no table has fewer than three variables
 NOTHING_FIXED = Fixing(np.zeros(0, dtype=np.int64), np.zeros(0))
 SPEED = 2e-9  # seconds that a sum takes at most
 SWEEP = 16  # nodes that a sweep is worth
@@ -34,7 +35,9 @@ SWEEP = 16  # nodes that a sweep is worth
 def worth(effort: Effort, reduction: Reduction, thin: Thinning | None) -> Effort:
     """Returns the effort that branching is worth: more on few labels, and what eliminating takes on thin graphs."""
     if thin is None:
-        return _with_more_nodes(effort) if reduction.n_labels <= SMALL else effort
+        if reduction.n_labels <= SMALL:
+            return _with_more_nodes(effort)
+        return _with_more_sweeps(effort) if reduction.leaves_triples else effort
     nodes = thin.n_sums // max(reduction.size, 1)  # a node goes through much of what is left
     sweeps = max(effort.first_sweeps, nodes // SWEEP)
     return effort._replace(max_sweeps=min(effort.max_sweeps, sweeps), max_nodes=min(effort.max_nodes, nodes))
@@ -43,6 +46,12 @@ def worth(effort: Effort, reduction: Reduction, thin: Thinning | None) -> Effort
 @lru_cache(maxsize=64)
 def _with_more_nodes(effort: Effort) -> Effort:
     return effort._replace(max_nodes=SMALL_NODES) if effort.max_nodes == MAX_NODES else effort
+
+
+@lru_cache(maxsize=64)
+def _with_more_sweeps(effort: Effort) -> Effort:
+    first, at_split = TRIPLE_SWEEPS
+    return effort._replace(first_sweeps=first, node_sweeps=at_split)
 
 
 def eliminate_one(

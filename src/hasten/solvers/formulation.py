@@ -1,7 +1,7 @@
 """The integer program of a structure, in its strong form, as plain arrays.
 
 A column z for each label says whether it is chosen; those of one variable sum to one. Tables of one variable
-are part of the labels' costs. A larger table becomes rows in one of two ways, equally strong:
+are part of the labels' costs. A larger table becomes rows in one of three ways, equally strong:
 
 - *Hall rows*, for tables that only forbid. Two variables have the marginals x and y of some mixture of
   allowed pairs iff x(S) <= y(N(S)) for every set S of labels, where N(S) are the labels that some member of S
@@ -10,6 +10,9 @@ are part of the labels' costs. A larger table becomes rows in one of two ways, e
   of three variables or more has Hall rows if some slot, the pivot, makes the others independent: its allowed
   tuples are, for each label of the pivot, a product of sets. It is then a star of pairs, and on a tree the
   pairs' conditions together are as strong as the table's own.
+- *Clauses*, for tables without Hall rows that forbid few tuples, no two of which differ in a single slot. A row
+  for each says that its labels are not chosen all at once. The mixtures of all tuples that break it, and no
+  others, need the tuple itself; on its edge they mix tuples that differ from it in one slot, which are allowed.
 - *Tuple columns*, for all others: y >= 0 for each allowed tuple, and for each slot and label the sum of the
   tuples that have it equals z.
 
@@ -90,6 +93,7 @@ def formulate(graph: Graph, cuts: Iterable[Sequence[int]] = ()) -> Formulation:
     dead = np.zeros(n_labels, dtype=bool)
     soft = set(graph.soft_at.tolist())  # whose tuples may cost something, if only in some problems
     hall: dict[int, tuple[list[PairRows], list[tuple[int, int]]] | None] = {}
+    clauses: dict[int, IntArray | None] = {}
     for f in range(len(graph.table_at)):
         slots = slice(graph.scope_first[f], graph.scope_first[f + 1])
         starts = graph.first[graph.scope[slots]]
@@ -98,12 +102,18 @@ def formulate(graph: Graph, cuts: Iterable[Sequence[int]] = ()) -> Formulation:
             continue
         if at not in hall:
             hall[at] = None if at in soft else _hall_form(*_table(graph, f))
+            clauses[at] = None if at in soft or hall[at] is not None else _clauses(*_table(graph, f))
         form = hall[at]
         if form is not None:
             for left, right, pairs in form[0]:
                 for subset, needed in pairs:
                     rows.add(starts[left] + np.array(subset), starts[right] + np.array(needed), -np.inf, 0.0)
             dead[[starts[slot] + label for slot, label in form[1]]] = True
+            continue
+        forbidden = clauses[at]
+        if forbidden is not None:
+            for labels in forbidden:
+                rows.add(starts + labels, (), -np.inf, len(starts) - 1.0)
             continue
         tuples = slice(graph.list_first[listing], graph.list_first[listing + 1])
         labels_at, n_tuples = int(graph.list_label_at[listing]), tuples.stop - tuples.start
@@ -181,6 +191,15 @@ def _hall_form(table: FloatArray, shape: tuple[int, ...]) -> tuple[list[PairRows
         for label in np.flatnonzero(~allowed.any(axis=_others(shape, slot)))
     ]
     return best, dead
+
+
+def _clauses(table: FloatArray, shape: tuple[int, ...]) -> IntArray | None:
+    """Returns the tuples that a table forbids, if no two of them differ in a single slot; None without such a form."""
+    forbidden = np.isinf(table).reshape(shape)
+    if not forbidden.any() or table[np.isfinite(table)].any():
+        return None
+    alone = all((forbidden.sum(axis=slot) <= 1).all() for slot in range(len(shape)))
+    return np.argwhere(forbidden) if alone else None
 
 
 def _star(allowed: BoolArray, pivot: int, limit: int) -> list[PairRows] | None:
