@@ -48,7 +48,7 @@ class Tree(NamedTuple):
     row_high: FloatArray  # (R,) and the most
     base: FloatArray  # (V + 1,) the least that the tables with two free variables or more, and rows, add, by level
     rest: FloatArray  # (V + 1,) what each level must cost at least, but for the variable that it assigns
-    chosen: IntArray  # (V,) the variable assigned at each level
+    chosen: IntArray  # (V,) the variable assigned at each level; those behind the level reached are the free ones
     label: IntArray  # (V,) its label, -1 before the first
     limit: FloatArray  # (V,) the value of the label tried last: the next one costs at least that
     free: IntArray  # (V,) whether
@@ -81,7 +81,7 @@ def prune_from(best_cost: float, known: Known, off: float) -> float:
 def prepare(graph: Graph, cost: FloatArray, table: FloatArray, dual: Dual, tree: Tree) -> bool:
     """Sets up the root of a dive from the messages; false if a row cannot hold."""
     for v in range(graph.order.size):
-        tree.free[v] = True
+        tree.chosen[v], tree.free[v] = v, True
         for at in range(graph.first[v], graph.first[v + 1]):
             value = np.inf
             if dual.belief[at] < np.inf:  # summed anew: sweeps let rounding pile up
@@ -146,11 +146,10 @@ def undo(tree: Tree, level: int, n_changed: int, n_rows_changed: int) -> None:
 
 @inlined_kernel
 def assess(graph: Graph, tree: Tree, level: int) -> tuple[float, int]:
-    """Returns what a level must cost at least, and its most decided free variable (-1: none is free)."""
-    bound, widest, chosen, lowest = tree.base[level], -1.0, -1, 0.0
-    for v in range(graph.order.size):
-        if not tree.free[v]:
-            continue
+    """Returns what a level must cost at least, and its most decided free variable (-1: none is free), now its own."""
+    bound, widest, place, lowest = tree.base[level], -1.0, -1, 0.0
+    for x in range(level, graph.order.size):
+        v = tree.chosen[x]
         least, second = np.inf, np.inf
         for at in range(graph.first[v], graph.first[v + 1]):
             value = tree.vector[at]
@@ -162,8 +161,12 @@ def assess(graph: Graph, tree: Tree, level: int) -> tuple[float, int]:
         if least == np.inf:
             return np.inf, v
         if second - least > widest:
-            widest, chosen, lowest = second - least, v, least
+            widest, place, lowest = second - least, x, least
     tree.rest[level] = bound - lowest
+    if place < 0:
+        return bound, -1
+    chosen = tree.chosen[place]
+    tree.chosen[place], tree.chosen[level] = tree.chosen[level], chosen
     return bound, chosen
 
 
@@ -229,7 +232,7 @@ def dive(
     enough = prune_from(best_cost, known, off)
     if bound >= enough:
         return FINISHED, best_cost, 1
-    tree.chosen[0], tree.label[0] = chosen, -1
+    tree.label[0] = -1
     tree.free[chosen] = False
     n_changed, n_rows_changed = 0, 0
     while level >= 0:
@@ -256,7 +259,7 @@ def dive(
                 continue
             level += 1
             tree.marks[level, 0], tree.marks[level, 1] = n_changed, n_rows_changed
-            tree.chosen[level], tree.label[level] = chosen, -1
+            tree.label[level] = -1
             tree.free[chosen] = False
         elif i >= 0:
             return LIMIT, best_cost, n_nodes

@@ -230,7 +230,7 @@ def dive_for_all(
     bound, chosen = assess(small, tree, 0)
     if too_dear(ranking, bound, limits.size, margin):
         return True
-    tree.chosen[0], tree.label[0] = chosen, -1
+    tree.label[0] = -1
     tree.free[chosen] = False
     n_changed, n_rows_changed = 0, 0
     while level >= 0:
@@ -262,7 +262,7 @@ def dive_for_all(
             continue
         level += 1
         tree.marks[level, 0], tree.marks[level, 1] = n_changed, n_rows_changed
-        tree.chosen[level], tree.label[level] = chosen, -1
+        tree.label[level] = -1
         tree.free[chosen] = False
     return True
 
