@@ -62,6 +62,13 @@ class Compiled:
         return not self.graph.row_label.size and bool((least <= 0.0).all() and (most >= 0.0).all())
 
     @cached_property
+    def may_be_valid(self) -> bool:
+        """Whether no rule that counts nothing, whatever the labels, is broken by that."""
+        first, least, most = self.graph.row_first, self.graph.row_least, self.graph.row_most
+        empty = first[1:] == first[:-1]
+        return bool((least[empty] <= 0.0).all() and (most[empty] >= 0.0).all())
+
+    @cached_property
     def place(self) -> IntArray:
         """(2, 4) where a single problem of this shape has what kernels read (`hasten.kernels.layout.BatchArrays`)."""
         graph = self.graph

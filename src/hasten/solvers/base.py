@@ -47,6 +47,7 @@ class Outcome:
     labels: IntArray | None = None
     value: float = math.inf
     bound: float = -math.inf
+    cost: float | None = None  # of the labels, in the problem's own unit, if they were checked (`checked_cost`)
 
 
 class BreaksRule(SolverWrong):
@@ -88,7 +89,7 @@ class BaseSolver(ABC):
         """
         limit = min(each for each in (self.time_limit, time_limit, math.inf) if each is not None)
         deadline = time.monotonic() + limit
-        if not _constant_rows_hold(problem.graph):
+        if not problem.structure.compiled.may_be_valid:
             return answer(problem, Status.INFEASIBLE)
         if not len(problem.graph.order):
             return answer(problem, Status.SOLVED, np.zeros(0, dtype=np.int64), 0.0, 0.0)
@@ -231,12 +232,10 @@ class ModelSolver(BaseSolver, Generic[Model]):
             bound = outcome.bound if objective.complete else min(outcome.bound, objective.range / objective.unit)
             if outcome.labels is None:
                 return answer(problem, outcome.status, bound=objective.original(bound))
-            value, bound = objective.original(outcome.value), objective.original(bound)
-            _check_rules(problem, outcome.labels, self.name)
-            status = outcome.status
+            value, bound, status = objective.original(outcome.value), objective.original(bound), outcome.status
             if self.native and status is Status.SOLVED and bound < value - TOLERANCE * max(1.0, abs(value)):
                 status = Status.WITHIN_GAP
-            return answer(problem, status, outcome.labels, value, bound, self.name)
+            return answer(problem, status, outcome.labels, value, bound, self.name, outcome.cost)
         return answer(problem, Status.INFEASIBLE)
 
     def prepare(self, problem: Problem) -> None:
@@ -265,53 +264,56 @@ def answer(
     value: float | None = None,
     bound: float = -math.inf,
     name: str = "the solver",
+    cost: float | None = None,
 ) -> Solution:
-    """Returns a solver's answer as a solution, scored and checked; `value` is what it is said to cost."""
+    """Returns a solver's answer as a solution, scored and checked unless its `cost` is known from that already.
+
+    `value` is what it is said to cost.
+    """
     n_costs = len(problem.graph.order)
     if labels is None:
         bound = math.inf if status is Status.INFEASIBLE else bound
         return Solution(problem, status, Source.SOLVER, None, math.inf, bound, False, n_costs)
-    cost = float(total_cost(problem.graph, problem.cost, problem.table, labels))
-    if cost == math.inf or not rows_hold(problem.graph, labels):
-        raise SolverWrong(
-            f"{name} returned a labelling that breaks a constraint: {problem.check(labels[: problem.n_variables])}."
-        )
-    if value is not None and not _is_about(value, cost, problem, labels):
-        raise SolverWrong(f"{name} says that its labelling costs {value!r}, but it costs {cost!r}.")
+    if cost is None:
+        cost = _valid_cost(problem, labels)
+        if cost == math.inf:
+            raise _broken(problem, labels, name)
+        if value is not None and not _is_about(value, cost, problem, labels):
+            raise SolverWrong(f"{name} says that its labelling costs {value!r}, but it costs {cost!r}.")
     bound = cost if status is Status.SOLVED else min(bound, cost)
     return Solution(problem, status, Source.SOLVER, labels, cost, bound, True, n_costs)
 
 
-def stands(problem: Problem, labels: IntArray, value: float) -> bool:
-    """Whether labels break nothing and cost what they are said to cost."""
-    cost = float(total_cost(problem.graph, problem.cost, problem.table, labels))
-    return cost < math.inf and rows_hold(problem.graph, labels) and _is_about(value, cost, problem, labels)
+def checked_cost(problem: Problem, labels: IntArray, value: float) -> float | None:
+    """Returns what labels cost, if they break nothing and cost about what they are said to."""
+    cost = _valid_cost(problem, labels)
+    return cost if cost < math.inf and _is_about(value, cost, problem, labels) else None
 
 
-def _check_rules(problem: Problem, labels: IntArray, name: str) -> None:
-    """Refuses labels that break a rule, and says which of them must not be chosen together."""
+def _valid_cost(problem: Problem, labels: IntArray) -> float:
+    """Returns what labels cost: inf where they break a constraint."""
     graph = problem.graph
-    if rows_hold(graph, labels):
-        return
+    cost = float(total_cost(graph, problem.cost, problem.table, labels))
+    return cost if cost == math.inf or rows_hold(graph, labels) else math.inf
+
+
+def _broken(problem: Problem, labels: IntArray, name: str) -> SolverWrong:
+    """Says what labels break; where that is a rule, which of them must not be chosen together."""
+    graph, broken = problem.graph, problem.check(labels[: problem.n_variables])
+    message = f"{name} returned a labelling that breaks a constraint: {broken}."
     for r in range(len(graph.row_low)):
         if not row_holds(graph, r, labels):
             variables = np.unique(graph.row_variable[graph.row_first[r] : graph.row_first[r + 1]])
-            cut = (graph.first[variables] + labels[variables]).tolist()
-            broken = problem.check(labels[: problem.n_variables])
-            raise BreaksRule(f"{name} returned a labelling that breaks a constraint: {broken}.", cut)
+            return BreaksRule(message, (graph.first[variables] + labels[variables]).tolist())
+    return SolverWrong(message)
 
 
 def _is_about(value: float, cost: float, problem: Problem, labels: IntArray) -> bool:
-    return abs(value - cost) <= TOLERANCE * max(1.0, abs(cost)) + _rounding(problem, labels)
+    off = abs(value - cost) - TOLERANCE * max(1.0, abs(cost))
+    return off <= 0.0 or off <= _rounding(problem, labels)
 
 
 def _rounding(problem: Problem, labels: IntArray) -> float:
     """Returns what adding large costs of both signs may lose."""
     chosen = problem.cost[problem.graph.first[:-1] + labels]
     return 1e-14 * float(np.abs(chosen).sum())
-
-
-def _constant_rows_hold(graph: Graph) -> bool:
-    first = graph.row_first
-    empty = np.flatnonzero(first[1:] == first[:-1])
-    return not empty.size or all(graph.row_least[r] <= 0 <= graph.row_most[r] for r in empty)

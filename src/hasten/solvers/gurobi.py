@@ -41,6 +41,7 @@ class GurobiModel:
         self.n_labels = form.n_labels - len(self.spare)  # that have a column
         self.upper = np.ones(form.n_columns, dtype=bool)
         self.program = gurobipy.Model(env=environment)
+        self.limit = self.longest = float(self.program.Params.TimeLimit)  # seconds; no limit, unless an option says so
         self.columns = list(self.program.addVars(len(self.kept), ub=1.0).values())
         columns = dict(zip(self.kept.tolist(), self.columns, strict=True))
         for column in self.columns[: self.n_labels]:
@@ -112,10 +113,10 @@ class GurobiSolver(ModelSolver[GurobiModel]):
 
         program, columns = model.program, model.columns
         constant = self._give(model, objective)
-        program.setParam(
-            "TimeLimit",
-            max(0.0, deadline - time.monotonic()) if deadline < math.inf else gurobipy.GRB.INFINITY,
-        )
+        limit = min(model.longest, max(0.0, deadline - time.monotonic()))
+        if limit != model.limit:
+            program.setParam("TimeLimit", limit)
+            model.limit = limit
         start = self._start_of(problem)
         if start is not None:
             values = np.zeros(model.first[-1])
@@ -146,8 +147,7 @@ class GurobiSolver(ModelSolver[GurobiModel]):
         z = np.empty(model.first[-1])
         z[model.kept[: model.n_labels]] = program.getAttr("X", columns[: model.n_labels])
         z[model.spare] = 1.0 - z[model.other]
-        highest = np.maximum.reduceat(z, model.first[:-1])
-        chosen = np.flatnonzero(z >= np.repeat(np.maximum(highest, 0.5), np.diff(model.first)))
+        chosen = np.flatnonzero(z > 0.5)
         if len(chosen) != len(problem.graph.order):
             raise SolverError("Gurobi returned a fractional answer to an integer program.")
         outcome = Status.SOLVED if said == status.OPTIMAL else Status.TIME_LIMIT

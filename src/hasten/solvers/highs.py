@@ -15,7 +15,7 @@ from hasten.kernels.layout import Graph
 from hasten.model.problem import Problem
 from hasten.model.solution import Solution, Status
 from hasten.solvers import load
-from hasten.solvers.base import ModelSolver, Outcome, stands
+from hasten.solvers.base import ModelSolver, Outcome, checked_cost
 from hasten.solvers.formulation import Formulation, formulate
 from hasten.solvers.objective import Objective
 from hasten.support.arrays import IntArray
@@ -106,9 +106,10 @@ class HighsSolver(ModelSolver[HighsModel]):
         if found.status is Status.NO_TIME or found.status is Status.INFEASIBLE:
             return Outcome(found.status, bound=0.0)
         labels = _labels(found, model.first)
-        value = objective.original(found.value)
-        if found.status is Status.SOLVED and labels is not None and stands(problem, labels, value):
-            return Outcome(Status.SOLVED, labels, found.value, found.value)
+        if found.status is Status.SOLVED and labels is not None:
+            cost_found = checked_cost(problem, labels, objective.original(found.value))
+            if cost_found is not None:
+                return Outcome(Status.SOLVED, labels, found.value, found.value, cost_found)
         if model.whole is None or deadline < math.inf:  # some versions count a limit from the first run
             model.whole = _Program(form, True, *model.settings)
         model.whole.stop = self._stop
@@ -253,6 +254,7 @@ def _labels(found: _Found, first: IntArray) -> IntArray | None:
         return None
     z = np.array(found.column[: first[-1]])
     chosen = np.flatnonzero(z > 0.5)
-    if len(chosen) != len(first) - 1 or np.abs(z - np.round(z)).max() > INTEGRAL:
+    if len(chosen) != len(first) - 1:
         return None
-    return chosen - first[:-1]
+    z[chosen] -= 1.0
+    return None if np.abs(z).max() > INTEGRAL else chosen - first[:-1]

@@ -13,6 +13,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
@@ -42,6 +43,15 @@ class Objective:
         return self.offset + self.unit * value
 
 
+class Tables(NamedTuple):
+    """A problem's tables, each less its minimum."""
+
+    cost: FloatArray
+    finite: BoolArray
+    span: float  # the largest finite cost
+    offset: float  # the sum of the minima over the factors
+
+
 class Layout:
     """Where a structure keeps the costs of labels and tables; made once for all its problems."""
 
@@ -61,21 +71,24 @@ class Layout:
             uses[at] = size, uses.get(at, (size, 0))[1] + 1
         self.unary: IntArray = np.array(unary, dtype=np.int64).reshape(-1, 2)
         self.blocks = [(at, at + size, count) for at, (size, count) in uses.items()]
+        self.sizes = np.diff(graph.first)
         self._schema_table = graph.table
         self._schema_lowered = self._lowered(graph.table)
 
-    def tables(self, problem: Problem) -> tuple[FloatArray, float]:
-        """Returns a problem's tables, each less its minimum, and the sum of the minima over the factors."""
-        same = np.array_equal(problem.table, self._schema_table)  # it brings none of its own
-        return self._schema_lowered if same else self._lowered(problem.table)
+    def tables(self, problem: Problem) -> Tables:
+        """Returns a problem's tables, each less its minimum."""
+        table, own = problem.table, self._schema_table
+        same = table is own or np.array_equal(table, own)  # it brings none of its own
+        return self._schema_lowered if same else self._lowered(table)
 
-    def _lowered(self, table: FloatArray) -> tuple[FloatArray, float]:
+    def _lowered(self, table: FloatArray) -> Tables:
         lowered, offset = np.zeros_like(table), 0.0
         for at, end, count in self.blocks:
             least = float(table[at:end].min())
             offset += count * least
             lowered[at:end] = table[at:end] - least if np.isfinite(least) else np.inf
-        return lowered, offset
+        finite = lowered < np.inf
+        return Tables(lowered, finite, float(lowered.max(where=finite, initial=0.0)), offset)
 
 
 def lower_bound(layout: Layout, problem: Problem) -> float:
@@ -88,16 +101,16 @@ def objectives(layout: Layout, problem: Problem, range: float) -> Iterator[Objec
 
     None at all if some variable or table allows nothing.
     """
-    label, table, offset = _parts(layout, problem)
+    label, tables, offset = _parts(layout, problem)
     if offset == np.inf:
         return
-    label_finite, table_finite = label < np.inf, table < np.inf
-    span = float(max(label.max(where=label_finite, initial=0.0), table.max(where=table_finite, initial=0.0)))
+    table, label_finite = tables.cost, label < np.inf
+    span = max(float(label.max(where=label_finite, initial=0.0)), tables.span)
     unit = 2.0 ** math.floor(math.log2(span)) if 0.0 < span < TINY else 1.0  # a power of two: nothing is rounded
     while True:
         complete = span <= range
         label_allowed = label_finite if complete else label <= range
-        table_allowed = table_finite if complete else table <= range
+        table_allowed = tables.finite if complete else table <= range
         yield Objective(
             np.where(label_allowed, label / unit, 0.0),
             label_allowed,
@@ -113,14 +126,14 @@ def objectives(layout: Layout, problem: Problem, range: float) -> Iterator[Objec
         range, unit = range * WIDEN, unit * WIDEN
 
 
-def _parts(layout: Layout, problem: Problem) -> tuple[FloatArray, FloatArray, float]:
+def _parts(layout: Layout, problem: Problem) -> tuple[FloatArray, Tables, float]:
     label = problem.cost
     if len(layout.unary):
         label = label.copy()
         np.add.at(label, layout.unary[:, 0], problem.table[layout.unary[:, 1]])
     least = np.minimum.reduceat(label, layout.first[:-1]) if len(layout.first) > 1 else np.zeros(0)
-    table, offset = layout.tables(problem)
-    total = float(least.sum()) + offset
+    tables = layout.tables(problem)
+    total = float(least.sum()) + tables.offset
     if total == np.inf:
-        return label, table, np.inf
-    return label - np.repeat(least, np.diff(layout.first)), table, total
+        return label, tables, np.inf
+    return label - np.repeat(least, layout.sizes), tables, total
