@@ -73,7 +73,7 @@ MAY_IMPORT = {
     "bench": f"{CORE} {SCORING} bench.peers",
     "bench.peers": CORE,
     "demo": f"{CORE} {TASK}",
-    "warm": f"{CORE} {EXPERIMENT} demo",
+    "warm": f"{CORE} {EXPERIMENT} programs demo",
     "commands": f"{CORE} {EDGES} {PROGRAMS} hasten",
     "cli": "errors support commands hasten",
     "hasten": f"{CORE} {PROGRAMS}",

@@ -22,6 +22,8 @@ from hasten.learning.tables import Changing
 from hasten.model.batch import Batch
 from hasten.model.problem import Problem
 from hasten.model.schema import Schema
+from hasten.programs.program import Program
+from hasten.programs.statement import Builder
 from hasten.proof.certifier import Certifier
 from hasten.search.beam import BeamSearch, greedy
 from hasten.search.constrained import ConstrainedSearch
@@ -79,6 +81,7 @@ def compile_kernels(tell: Tell = tell_nobody) -> None:
         "entities and relations": _label_text,
         "gate": _guess,
         "past answers": lambda: _recall(problem),
+        "programs": _adopt,
     }
     for n, (stage, compile_stage) in enumerate(stages.items()):
         tell("compiling", n / len(stages), stage)
@@ -167,6 +170,12 @@ def _recall(problem: Problem) -> None:
     pool.learn(answers)
     amortizer(batch)
     pool.best(batch)
+
+
+def _adopt() -> None:
+    build = Builder()
+    build.column("x", 0.0, 1.0, whole=True, cost=1.0)
+    Program(build.statement()).solve(solver="brute")
 
 
 def _guess() -> None:

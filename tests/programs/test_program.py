@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import copy
+import gc
 import math
 import signal
 import threading
@@ -87,9 +89,42 @@ def test_where_nothing_is_proved_the_solver_is_asked_about_the_program_as_it_is(
         answers = program.solve_all(objectives, solver=solver)
         assert answers.objective == pytest.approx([best(program.statement, c) for c in objectives])
         assert not answers.proved.any()
-        answer = program.solve(objective=objectives[0], solver=solver)
+        answer = program.solve(objective=[-1.0, 0.0, 0.0] * 4, solver=solver)  # looking leaves it open
         assert (answer.status, answer.proved) == (hasten.Status.SOLVED, False)
         assert answer.bound == pytest.approx(answer.objective)
+
+
+def test_what_a_glance_proves_is_best_and_what_it_leaves_costs_what_a_batch_says() -> None:
+    rng, n_proved = np.random.default_rng(0), 0
+    for _ in range(60):
+        program = Program(random_programs.make(rng, 7))
+        statement = program.statement
+        sign = -1.0 if statement.maximize else 1.0
+        for c in (statement.objective, rng.normal(size=statement.n_columns)):
+            seen, batch = program._map.glance(c, sign), program.batch(c[None])
+            cost = batch.cost.copy()
+            cost[: batch.structures[0].graph.first[1]] -= sign * statement.constant
+            assert seen.cost == pytest.approx(cost)
+            if seen.proved:
+                n_proved += 1
+                random_programs.check(statement, seen.x)
+                value = sign * best(statement, c)
+                assert sign * statement.value(seen.x, c) == pytest.approx(value)
+                assert seen.bound + sign * statement.constant == pytest.approx(value)
+            elif seen.looked:
+                assert seen.bound + sign * statement.constant <= sign * best(statement, c) + 1e-9
+    assert n_proved > 20
+
+
+def test_a_program_is_copied_with_what_it_glances_by(objectives: np.ndarray) -> None:
+    program = Program(slots(4))
+    costs, answers = program._map, [program.solve(objective=c).objective for c in objectives]
+    copied = copy.deepcopy(costs)
+    del program, costs
+    gc.collect()
+    for c, value in zip(objectives, answers, strict=True):
+        seen = copied.glance(c, 1.0)
+        assert not seen.proved or seen.x @ c + 2.5 == pytest.approx(value)
 
 
 def test_a_huge_constant_does_not_blur_a_proof() -> None:

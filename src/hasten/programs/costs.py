@@ -1,11 +1,38 @@
-"""From objectives, in the model's order of variables, to what labels cost."""
+"""From objectives, in the model's order of variables, to what labels cost, and to values where a glance proves them."""
 
 from __future__ import annotations
 
+from functools import cached_property
+from typing import NamedTuple
+
 import numpy as np
 
+from hasten.kernels.proof.glance import Words, glance
+from hasten.kernels.proof.outcome import OPEN, PROVED
+from hasten.model.structure import Structure
 from hasten.programs.labels import Space
-from hasten.support.arrays import FloatArray
+from hasten.proof.eliminating import begins_with_looking
+from hasten.support.arrays import FloatArray, plain
+
+
+class Glance(NamedTuple):
+    """What is seen of an objective at a glance."""
+
+    outcome: int
+    bound: float
+    size: float  # of the terms
+    cost: FloatArray  # (labels,)
+    x: FloatArray  # (columns,) the values, where they are proved
+
+    @property
+    def proved(self) -> bool:
+        """Whether that is all there is to do."""
+        return self.outcome == PROVED
+
+    @property
+    def looked(self) -> bool:
+        """Whether a proof goes on after looking."""
+        return self.outcome == OPEN
 
 
 class CostMap:
@@ -14,32 +41,47 @@ class CostMap:
     What no label decides (the constant, and columns with one value) is added to the labels of the first variable.
     """
 
-    def __init__(self, space: Space, base: FloatArray, constant: float) -> None:
+    def __init__(self, space: Space, base: FloatArray, constant: float, structure: Structure) -> None:
         sets = space.column >= 0
+        self._n_labels, self._n_columns = len(space.column), len(space.fixed)
         self._column, self._value = np.where(sets, space.column, 0), np.where(sets, space.value, 0.0)
         self._all_ones = bool((self._value == 1.0).all())
         self._fixed = np.flatnonzero(space.fixed)
         self._fixed_value = space.fixed[self._fixed]
-        self._base, self._has_base = base, bool(base.any())
-        self._constant, self._n_first = constant, int(space.first[1])
+        self._n_first, self._made_of = int(space.first[1]), (space, base, constant, structure)
+        self._base = base.copy()
+        self._base[: self._n_first] += constant
+        self._has_base = bool(self._base.any())
 
-    def one(self, objective: FloatArray, sign: float, constant: float) -> FloatArray:
-        """Returns the costs of the labels under one objective to minimise or, with the sign -1, to maximise."""
-        cost = objective.take(self._column) if objective.size else np.zeros(len(self._column))
-        if not self._all_ones:
-            cost *= self._value
-        if sign < 0:
-            np.negative(cost, out=cost)
-        if self._has_base:
-            cost += self._base
-        shift = constant + (float(objective[self._fixed] @ self._fixed_value) if len(self._fixed) else 0.0)
-        if shift or self._constant:
-            cost[: self._n_first] += self._constant + sign * shift
-        return cost
+    def __reduce__(self) -> tuple[type[CostMap], tuple[Space, FloatArray, float, Structure]]:
+        return CostMap, self._made_of  # what holds addresses is made anew
+
+    @cached_property
+    def _words(self) -> Words:
+        """The same, for kernels."""
+        space, _, _, structure = self._made_of
+        return Words.pack(
+            column=space.column,
+            value=space.value,
+            base=self._base,
+            fixed=space.fixed,
+            graph=[structure.graph.address],
+            looks=[begins_with_looking(structure.compiled)],
+        )
+
+    @cached_property
+    def _address(self) -> int:
+        """Where these words lie."""
+        return self._words.address
+
+    def glance(self, objective: FloatArray, sign: float) -> Glance:
+        """Returns what is seen at once of one objective to minimise or, with the sign -1, to maximise."""
+        cost, x = np.empty(self._n_labels), np.empty(self._n_columns)
+        return Glance(*glance(self._address, plain(objective), sign, cost, x), cost, x)
 
     def many(self, objectives: FloatArray, sign: float, constant: float) -> FloatArray:
         """Returns the costs under many objectives, a row for each."""
-        cost = np.zeros((len(objectives), len(self._column)))
+        cost = np.zeros((len(objectives), self._n_labels))
         if objectives.size:
             cost = objectives.take(self._column, axis=1)
         if sign < 0 or not self._all_ones:
@@ -47,5 +89,5 @@ class CostMap:
         if self._has_base:
             cost += self._base
         shift = constant + objectives[:, self._fixed] @ self._fixed_value
-        cost[:, : self._n_first] += (self._constant + sign * shift)[:, None]
+        cost[:, : self._n_first] += sign * shift[:, None]
         return cost

@@ -34,6 +34,7 @@ from hasten.support.checks import check_limit
 from hasten.support.forms import short
 
 log = logging.getLogger(__name__)
+PROVED = Status.PROVED.value
 OFTEN = 3  # calls in a row that bring other constraints, after which that is worth a word
 
 
@@ -122,7 +123,7 @@ class Program:
     def problem(self, objective: Any = None) -> Problem:
         """Returns the program as a problem, under its own objective or another, in the model's order of variables."""
         c = self._objective(objective)
-        return self.structure.problem(self._map.one(c, self._sign, self.statement.constant))
+        return self.structure.problem(self._map.many(c[None], self._sign, self.statement.constant)[0])
 
     def batch(self, objectives: Any) -> Batch:
         """Returns many problems at once, from a matrix with an objective in each row."""
@@ -181,18 +182,21 @@ class Program:
         if isinstance(found, str):
             return self._solve_as_given(c, solver, seconds)
         structure, sign, space = self.structure, self._sign, found.space
+        seen, constant = self._map.glance(c, sign), sign * self.statement.constant
+        if seen.proved:
+            return self._answer(c, Status.PROVED, seen.x, seen.bound + constant, True, PROVED, "")
         costs = c if sign > 0 else -c
         way = self._solving.way(solver, structure)
         if way.as_given and not way.efforts.proves():
             said = self._solving.alone(way, costs, seconds)
             if said is not None:
                 return self._said(c, said)
-        cost = self._map.one(c, sign, 0.0)  # the constant would blur the proof
-        problem = Problem(structure, cost, None, structure.graph.table, 0)
-        answer = self._solving.prove(way, problem, costs, space, seconds)
+        problem = Problem(structure, seen.cost, None, structure.graph.table, 0)
+        answer = self._solving.prove(way, problem, seen, costs, space, seconds)
         x = None if answer.values is None else space.values(answer.values)
-        bound = answer.bound + sign * self.statement.constant
-        return self._answer(c, answer.status, x, bound, answer.proved, answer.status.value, answer.reason)
+        return self._answer(
+            c, answer.status, x, answer.bound + constant, answer.proved, answer.status.value, answer.reason
+        )
 
     def solve_all(
         self,
@@ -341,7 +345,7 @@ class Program:
     def _map(self) -> CostMap:
         """What labels cost under an objective."""
         found = self.recognised
-        return CostMap(found.space, found.base, found.constant)
+        return CostMap(found.space, found.base, found.constant, self.structure)
 
     def __repr__(self) -> str:
         program = self.statement

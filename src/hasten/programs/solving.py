@@ -15,6 +15,7 @@ from hasten.errors import HastenError, ProgramError, SolverWrong
 from hasten.model.problem import Problem
 from hasten.model.solution import Solution, Source, Status
 from hasten.model.structure import Structure
+from hasten.programs.costs import Glance
 from hasten.programs.labels import Space
 from hasten.programs.native import NATIVE, Native, Said, highs_is_elsewhere, make_native
 from hasten.programs.statement import Statement
@@ -102,10 +103,15 @@ class Solving:
         efforts.answered(False, way.clock() - began)
         return said if said.status.optimal or patience == math.inf else None
 
-    def prove(self, way: Way, problem: Problem, costs: FloatArray, space: Space, seconds: float) -> Solution:
+    def prove(
+        self, way: Way, problem: Problem, seen: Glance, costs: FloatArray, space: Space, seconds: float
+    ) -> Solution:
         """Proves a problem, whose columns have some costs, in half of some seconds, or asks the solver in the rest."""
         deadline = math.inf if seconds == math.inf else time.monotonic() + seconds
-        certify = WITHOUT_LIMIT if seconds == math.inf else Certifier(time_limit=seconds / 2)
+        certifier = WITHOUT_LIMIT if seconds == math.inf else Certifier(time_limit=seconds / 2)
+
+        def certify(problem: Problem) -> Solution:
+            return certifier.after_looking(problem, seen.bound, seen.size) if seen.looked else certifier(problem)
 
         def ask(found: Solution, patience: float, alone: bool) -> Solution:
             asked = self.solver_for(way, costs[None], space)

@@ -39,7 +39,7 @@ from hasten.proof.eliminating import bounds_relax, goes_unseen, look_and_elimina
 from hasten.proof.loading import load_drivers
 from hasten.proof.ranking import MinMarginals, Ranking, min_marginals, statuses
 from hasten.proof.recording import EnoughError
-from hasten.proof.report import SOURCES_BY, STATUS_AFTER, STEPS, Report, given
+from hasten.proof.report import STEPS, Report, given, solution_of
 from hasten.proof.roofing import fix_batch, fix_one, take_loss, without_others
 from hasten.proof.thinning import MAX_NODES, NOTHING_FIXED, eliminate_one, eliminate_open, worth
 from hasten.proof.trace import ProofTrace
@@ -137,6 +137,13 @@ class Certifier:
         answers = self._certify(batch, found, n_jobs).solutions
         return answers.only(problems) if isinstance(problems, Problem) else answers
 
+    def after_looking(self, problem: Problem, bound: float, size: float) -> Solution:
+        """Certifies a problem that looking left open, with the bound and the size of the terms that it returned."""
+        labels = np.empty(problem.graph.order.size, dtype=np.int64)
+        proofs = Proofs(labels, np.array([[math.inf], [bound], [size]]), NO_FACTS.copy())
+        self._go_on(problem, arrays_of(problem), NO_MESSAGES, proofs, compiled)
+        return solution_of(problem, proofs)
+
     def report(self, problems: Problem | Batch | Sequence[Problem], found: Solutions | None = None) -> Report:
         """Certifies a batch and tells what it took."""
         return self._certify(as_batch(problems).resolved(), found, 1)
@@ -225,7 +232,7 @@ class Certifier:
         if self.messages is not None:
             messages = Messages(self._checked_messages((problem.structure,)), *NO_SUMS)
         proofs = Proofs(np.empty(shape.graph.order.size, dtype=np.int64), NO_VALUES.copy(), NO_FACTS.copy())
-        labels, values, facts = proofs
+        facts = proofs.facts
         cut = self.max_join is None and cut_single(problem, proofs, self._clock(1), opened)
         if not cut:
             facts[OUTCOME, 0] = OPEN
@@ -233,11 +240,7 @@ class Certifier:
                 opened(look_at_some)(arrays, ONLY, proofs)
         if facts[OUTCOME, 0] == OPEN:
             self._go_on(problem, arrays, messages, proofs, opened)
-        (cost,), (bound,), _ = values.tolist()
-        (outcome,), _, (labels_by,), _, _ = facts.tolist()
-        answered = cost < math.inf
-        status, source = STATUS_AFTER[outcome][answered], SOURCES_BY[labels_by]
-        return Solution(problem, status, source, labels if answered else None, cost, bound, answered, len(labels))
+        return solution_of(problem, proofs)
 
     def _go_on(self, problem: Problem, arrays: BatchArrays, messages: Messages, proofs: Proofs, opened: Opener) -> None:
         """Certifies one problem that looking, or a cut, left open."""

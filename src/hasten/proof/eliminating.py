@@ -15,6 +15,7 @@ from hasten.kernels.proof.outcome import BOUND, OPEN, OUTCOME, Proofs
 from hasten.kernels.proof.tallied import count_some
 from hasten.model.batch import Batch
 from hasten.model.compiled import Compiled
+from hasten.model.cuts import cutting
 from hasten.model.relaxing import whole_plan
 from hasten.model.tallying import tally_of
 from hasten.support.arrays import IntArray
@@ -31,6 +32,11 @@ def goes_unseen(compiled: Compiled, max_join: int | None) -> bool:
         unlikely = graph.soft_at.size or (len(graph.order) > LARGE and compiled.is_forest)
         compiled.unseen[max_join] = bool(unlikely) and whole_plan(compiled, max_join) is not None
     return compiled.unseen[max_join]
+
+
+def begins_with_looking(compiled: Compiled) -> bool:
+    """Whether the first step of a proof is to look at the cheapest labels."""
+    return cutting(compiled) is None and not goes_unseen(compiled, None)
 
 
 def bounds_relax(compiled: Compiled) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -9,7 +10,8 @@ import numpy as np
 from hasten.errors import ProblemError
 from hasten.kernels.proof.outcome import BEST, LABELS_BY, N_NODES, N_SWEEPS, OUTCOME, STEP, Proofs
 from hasten.model.batch import Batch
-from hasten.model.solution import Solutions, Source, Status, numbered
+from hasten.model.problem import Problem
+from hasten.model.solution import Solution, Solutions, Source, Status, numbered
 from hasten.proof.trace import Step
 from hasten.support.arrays import FloatArray, IntArray
 
@@ -80,3 +82,13 @@ def solutions_of(batch: Batch, proofs: Proofs) -> Solutions:
         labels[np.repeat(~answered, batch.n_variables)] = -1
     status, source = STATUS[facts[OUTCOME], answered.view(np.int8)], SOURCE[facts[LABELS_BY]]
     return Solutions(batch, labels, cost, bound, answered, status, source, batch.n_variables.copy())
+
+
+def solution_of(problem: Problem, proofs: Proofs) -> Solution:
+    """Returns the answer that kernels wrote to the only problem there is."""
+    labels, values, facts = proofs
+    (cost,), (bound,), _ = values.tolist()
+    (outcome,), _, (labels_by,), _, _ = facts.tolist()
+    answered = cost < math.inf
+    status, source = STATUS_AFTER[outcome][answered], SOURCES_BY[labels_by]
+    return Solution(problem, status, source, labels if answered else None, cost, bound, answered, len(labels))
