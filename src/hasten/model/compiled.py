@@ -7,7 +7,7 @@ since.
 from __future__ import annotations
 
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -41,6 +41,7 @@ class Compiled:
         self.cutting: Cutting | None = None  # see hasten.model.cuts
         self.may_cut = True  # false once it is known that there is none
         self.thinned: tuple[Thinning | None, ...] = ()  # the answer, once asked for: see hasten.model.thinning
+        self.branchings: dict[object, Any] = {}  # by effort: see hasten.proof.branching
         self.n_bytes = graph.buffer.nbytes
 
     def __reduce__(self) -> tuple[type[Compiled], tuple[Graph, tuple[str, ...], Prices | None]]:

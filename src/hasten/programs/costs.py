@@ -7,12 +7,12 @@ from typing import NamedTuple
 
 import numpy as np
 
-from hasten.kernels.proof.glance import Words, glance
+from hasten.kernels.proof.glance import Words, glance, write_values
 from hasten.kernels.proof.outcome import OPEN, PROVED
 from hasten.model.structure import Structure
 from hasten.programs.labels import Space
 from hasten.proof.eliminating import begins_with_looking
-from hasten.support.arrays import FloatArray, plain
+from hasten.support.arrays import FloatArray, IntArray, plain
 
 
 class Glance(NamedTuple):
@@ -78,6 +78,12 @@ class CostMap:
         """Returns what is seen at once of one objective to minimise or, with the sign -1, to maximise."""
         cost, x = np.empty(self._n_labels), np.empty(self._n_columns)
         return Glance(*glance(self._address, plain(objective), sign, cost, x), cost, x)
+
+    def values(self, labels: IntArray, n: int) -> FloatArray:
+        """Returns the value of each column, a row for each of `n` labellings, given flat; nan without one."""
+        x = np.empty((n, self._n_columns))
+        write_values(self._address, labels, x)
+        return x
 
     def many(self, objectives: FloatArray, sign: float, constant: float) -> FloatArray:
         """Returns the costs under many objectives, a row for each."""

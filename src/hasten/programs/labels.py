@@ -41,21 +41,6 @@ class Space:
         return np.arange(self.n_variables).repeat(sizes_of(self.first))
 
     @cached_property
-    def _starts(self) -> IntArray:
-        """(V,) the first label of each variable."""
-        return self.first[:-1]
-
-    @cached_property
-    def _sets_ones(self) -> bool:
-        """Whether each label sets its column, if it has one, to 1."""
-        return bool((self.value[self.column >= 0] == 1.0).all())
-
-    @cached_property
-    def _blank(self) -> FloatArray:
-        """(n + 1,) the columns that no label sets; a place more, for labels that set no column."""
-        return np.append(self.fixed, 0.0)
-
-    @cached_property
     def _place(self) -> IntArray:
         """(L,) which label of its variable each is."""
         return np.arange(len(self.column)) - self.first[self.variable]
@@ -67,13 +52,6 @@ class Space:
         found = np.full(self.n_variables, -1, dtype=np.int64)
         found[self.variable[none]] = self._place[none]
         return found
-
-    def values(self, labels: IntArray) -> FloatArray:
-        """Returns the value of each column, given the label of each variable."""
-        chosen = self._starts + labels
-        x = self._blank.copy()
-        x[self.column.take(chosen)] = 1.0 if self._sets_ones else self.value.take(chosen)
-        return x[:-1]
 
     def labels(self, x: FloatArray) -> IntArray:
         """Returns the label of each variable, given the value of each column; -1 where no label says that."""

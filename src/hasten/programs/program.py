@@ -132,19 +132,10 @@ class Program:
 
     def values(self, answers: Solution | Solutions) -> FloatArray:
         """Returns the value of each variable of the model, or a row of them for each problem; nan without an answer."""
-        space = self.recognised.space
         for structure in [answers.problem.structure] if isinstance(answers, Solution) else answers.batch.structures:
             self._check_own(structure)
-        if isinstance(answers, Solution):
-            return space.values(answers.labels)
-        labels = answers.labels.reshape(len(answers), space.n_variables)
-        chosen = space.first[:-1] + np.maximum(labels, 0)
-        x = np.tile(space.fixed, (len(answers), 1))
-        row, at = np.nonzero(space.column[chosen] >= 0)
-        label = chosen[row, at]
-        x[row, space.column[label]] = space.value[label]
-        x[labels.min(axis=1, initial=0) < 0] = np.nan
-        return x
+        x = self._map.values(answers.labels, 1 if isinstance(answers, Solution) else len(answers))
+        return x[0] if isinstance(answers, Solution) else x
 
     def answer(self, solution: Solution, objective: Any = None) -> Answer:
         """Returns a solution in the model's own words; `objective` is that of its problem, if not the model's own."""
@@ -193,7 +184,7 @@ class Program:
                 return self._said(c, said)
         problem = Problem(structure, seen.cost, None, structure.graph.table, 0)
         answer = self._solving.prove(way, problem, seen, costs, space, seconds)
-        x = None if answer.values is None else space.values(answer.values)
+        x = None if answer.values is None else self._map.values(answer.values, 1)[0]
         return self._answer(
             c, answer.status, x, answer.bound + constant, answer.proved, answer.status.value, answer.reason
         )

@@ -20,20 +20,20 @@ import numpy as np
 from hasten.errors import ProblemError
 from hasten.kernels.layout import BatchArrays
 from hasten.kernels.proof import several
-from hasten.kernels.proof.certify import Effort, Messages, certify_ruled, certify_some
+from hasten.kernels.proof.certify import Effort, Messages
 from hasten.kernels.proof.eliminated import eliminate_some
 from hasten.kernels.proof.look import look_at_some
-from hasten.kernels.proof.outcome import BOUND, GIVEN, OPEN, OUTCOME, Proofs
+from hasten.kernels.proof.outcome import BOUND, GIVEN, OPEN, OUTCOME, SIZE, Proofs
 from hasten.kernels.proof.tallied import count_some
-from hasten.kernels.watching import Opener, compiled, uncompiled
+from hasten.kernels.watching import Driver, Opener, compiled, uncompiled
 from hasten.model.batch import ONLY, Batch, arrays_of, as_batch
-from hasten.model.elimination import Reduction, reduce
+from hasten.model.elimination import reduce
 from hasten.model.problem import Problem
 from hasten.model.relaxing import whole_plan
 from hasten.model.solution import Solution, Solutions, Source
 from hasten.model.structure import Structure
 from hasten.model.tallying import tally_of
-from hasten.model.thinning import thinning
+from hasten.proof.branching import SPEED, branching
 from hasten.proof.cutting import cut_batch, cut_single, keep_bounds
 from hasten.proof.eliminating import bounds_relax, goes_unseen, look_and_eliminate, structures_of
 from hasten.proof.loading import load_drivers
@@ -41,7 +41,7 @@ from hasten.proof.ranking import MinMarginals, Ranking, min_marginals, statuses
 from hasten.proof.recording import EnoughError
 from hasten.proof.report import STEPS, Report, given, solution_of
 from hasten.proof.roofing import fix_batch, fix_one, take_loss, without_others
-from hasten.proof.thinning import MAX_NODES, NOTHING_FIXED, eliminate_one, eliminate_open, worth
+from hasten.proof.thinning import MAX_NODES, NOTHING_FIXED, eliminate_one, eliminate_open
 from hasten.proof.trace import ProofTrace
 from hasten.proof.tracing import MOST_WORK, ProofRecorder, n_sums
 from hasten.support.arrays import FloatArray, IntArray
@@ -61,7 +61,6 @@ ROW_NODES = 500  # where rows are left at least
 ROW_WORK = 2_000_000  # labels and cells that nodes may go through where rows are left: a few milliseconds
 RANKED_NODES, RANKED_SWEEPS = 1_000_000, 32  # for the best labellings
 MOST_RANKED = 50_000_000  # labels that are held
-SPEED = 1e-9  # seconds that a node, or a sweep, takes at most for each label, tuple and cell: measured, rounded up
 LARGEST = 1e100  # of the starting messages: any are correct that do not overflow
 
 
@@ -139,8 +138,8 @@ class Certifier:
 
     def after_looking(self, problem: Problem, bound: float, size: float) -> Solution:
         """Certifies a problem that looking left open, with the bound and the size of the terms that it returned."""
-        labels = np.empty(problem.graph.order.size, dtype=np.int64)
-        proofs = Proofs(labels, np.array([[math.inf], [bound], [size]]), NO_FACTS.copy())
+        proofs = _nothing_known(problem)
+        proofs.values[BOUND, 0], proofs.values[SIZE, 0] = bound, size
         self._go_on(problem, arrays_of(problem), NO_MESSAGES, proofs, compiled)
         return solution_of(problem, proofs)
 
@@ -231,7 +230,7 @@ class Certifier:
         messages = NO_MESSAGES
         if self.messages is not None:
             messages = Messages(self._checked_messages((problem.structure,)), *NO_SUMS)
-        proofs = Proofs(np.empty(shape.graph.order.size, dtype=np.int64), NO_VALUES.copy(), NO_FACTS.copy())
+        proofs = _nothing_known(problem)
         facts = proofs.facts
         cut = self.max_join is None and cut_single(problem, proofs, self._clock(1), opened)
         if not cut:
@@ -255,24 +254,20 @@ class Certifier:
                 opened(count_some)(arrays, np.array([tally.address]), ONLY, proofs)
         if facts[OUTCOME, 0] != OPEN:
             return
-        clock, reduction = self._clock(1), reduce(shape, self.max_join)
+        clock, last = self._clock(1), branching(shape, self.max_join, self._effort)
         fixing = fix_one(problem, proofs, clock, opened) if self.max_join is None else NOTHING_FIXED
         floor = float(values[BOUND, 0])
-        if facts[OUTCOME, 0] == OPEN and not reduction.complete:
+        if facts[OUTCOME, 0] == OPEN and not last.reduction.complete:
             arrays = without_others(arrays, [shape], ONLY, fixing)
-            thin = thinning(shape) if self.max_join is None else None
-            effort = worth(self._effort, reduction, thin)
-            seconds, run = _seconds(effort, reduction), certify_ruled if reduction.leaves_rules else certify_some
-            if clock is None and (seconds <= LONG or opened is not compiled):  # the short way
-                opened(run)(arrays, reduction.addresses, messages, effort, ONLY, proofs, UNWATCHED)
+            args = arrays, last.reduction.addresses, messages, last.effort, ONLY, proofs
+            if clock is None and (last.seconds <= LONG or opened is not compiled):  # the short way
+                opened(last.run)(*args, UNWATCHED)
             else:
                 clock = clock or Clock()
-                watch = clock.watch()
-                certify = partial(run, arrays, reduction.addresses, messages, effort, ONLY, proofs, watch)
-                clock.run(certify, seconds)
+                clock.run(partial(last.run, *args, clock.watch()), last.seconds)
             take_loss(proofs, ONLY, fixing)
-            if thin is not None and facts[OUTCOME, 0] == OPEN:
-                eliminate_one(problem, thin, fixing, proofs, clock, opened)
+            if last.thin is not None and facts[OUTCOME, 0] == OPEN:
+                eliminate_one(problem, last.thin, fixing, proofs, clock, opened)
         if values[BOUND, 0] < floor:
             keep_bounds(proofs, ONLY, np.array([floor]))
 
@@ -301,31 +296,29 @@ class Certifier:
             left = left[proofs.facts[OUTCOME, left] == OPEN]
         if left.size:
             used, places = structures_of(batch, left)  # others need no plan
-            reductions = [reduce(batch.structures[s].compiled, self.max_join) for s in used]
-            hard = ~np.array([each.complete for each in reductions])[places]
+            lasts = [branching(batch.structures[s].compiled, self.max_join, self._effort) for s in used]
+            hard = ~np.array([last.reduction.complete for last in lasts])[places]
             left, places = left[hard], places[hard]
-            reduced = np.concatenate([each.addresses for each in reductions])[places]
-            effort, messages = self._effort, Messages(start, *(sums or NO_SUMS))
+            reduced = np.concatenate([last.reduction.addresses for last in lasts])[places]
+            messages, seconds = Messages(start, *(sums or NO_SUMS)), np.array([last.seconds for last in lasts])
             floor, shapes = values[BOUND, left], [batch.structures[s].compiled for s in batch.structure[left].tolist()]
             arrays = without_others(batch.arrays, shapes, left, fixing)
-            thin = [thinning(batch.structures[s].compiled) if self.max_join is None else None for s in used]
-            efforts = [worth(effort, reduction, plan) for reduction, plan in zip(reductions, thin, strict=True)]
-            lasts = np.array([_seconds(each, reduction) for each, reduction in zip(efforts, reductions, strict=True)])
-            ways = [(each, reduction.leaves_rules) for each, reduction in zip(efforts, reductions, strict=True)]
+            ways = [(last.run, last.effort) for last in lasts]
             for way in dict.fromkeys(ways):
                 chosen = np.flatnonzero(np.array([other == way for other in ways])[places])
 
-                def certify(begin_at: int, end_at: int, way: tuple[Effort, bool] = way, of: IntArray = chosen) -> None:
-                    (effort, by_rules), some = way, of[begin_at:end_at]
-                    run = certify_ruled if by_rules else certify_some
+                def certify(
+                    begin_at: int, end_at: int, way: tuple[Driver, Effort] = way, of: IntArray = chosen
+                ) -> None:
+                    (run, effort), some = way, of[begin_at:end_at]
                     run(arrays, reduced[some], messages, effort, left[some], proofs, clock.watch())
 
-                seconds = float(lasts[places[chosen]].sum())
                 if chosen.size:
-                    clock.run(partial(in_parallel, certify, chosen.size, n_jobs), seconds)
+                    clock.run(partial(in_parallel, certify, chosen.size, n_jobs), float(seconds[places[chosen]].sum()))
             take_loss(proofs, left, fixing)
-            if any(thin):
-                eliminate_open(batch, left, [thin[place] for place in places.tolist()], fixing, proofs, clock, n_jobs)
+            if any(last.thin for last in lasts):
+                plans = [lasts[place].thin for place in places.tolist()]
+                eliminate_open(batch, left, plans, fixing, proofs, clock, n_jobs)
             keep_bounds(proofs, left, floor)
         return Report.of(batch, proofs)
 
@@ -340,6 +333,11 @@ class Certifier:
                 )
         start: FloatArray = np.clip(self.messages, -LARGEST, LARGEST, dtype=np.float64)
         return start
+
+
+def _nothing_known(problem: Problem) -> Proofs:
+    """Returns what is known of one problem before anything was tried."""
+    return Proofs(np.empty(problem.graph.order.size, dtype=np.int64), NO_VALUES.copy(), NO_FACTS.copy())
 
 
 def _check_one(problem: object) -> None:
@@ -358,12 +356,3 @@ def _used(batch: Batch) -> list[Structure]:
 def _effort_of(max_sweeps: int, max_nodes: int | None) -> Effort:
     nodes = (MAX_NODES, ROW_NODES, ROW_WORK) if max_nodes is None else (max_nodes, max_nodes, 0)
     return Effort(FIRST_SWEEPS, ROW_SWEEPS, max_sweeps, *nodes, NODE_SWEEPS, DIVE_NODES)
-
-
-def _seconds(effort: Effort, reduction: Reduction) -> float:
-    """Returns how long a problem may take at most; where rows are left, nodes are limited by what they go through."""
-    nodes, graph = effort.max_nodes, reduction.graph
-    if graph.row_low.size:  # as `nodes_with_rows` counts them
-        work = 1 + reduction.n_labels + graph.cell_row.size
-        nodes = min(nodes, max(effort.row_nodes, effort.row_work // work))
-    return SPEED * reduction.size * (effort.max_sweeps + nodes)

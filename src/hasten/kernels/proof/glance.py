@@ -1,13 +1,14 @@
 """Glancing: from the objective of a program to the values of its columns in one call, where looking proves them.
 
-Each step from one to the other, in Python, would take as long as looking does.
+Each step from one to the other, in Python, would take as long as looking does. Values of other answers are written here
+as well.
 """
 
 from __future__ import annotations
 
 import numpy as np
 
-from hasten.jit import Record, driver, keep, kernel, split, viewer
+from hasten.jit import Record, driver, keep, kernel, part, split, viewer
 from hasten.kernels.layout import Graph, graph_at
 from hasten.kernels.proof.dual import n_messages
 from hasten.kernels.proof.look import look
@@ -47,13 +48,27 @@ def label_costs(words: Words, graph: Graph, objective: FloatArray, sign: float, 
 
 @kernel
 def set_columns(words: Words, graph: Graph, labels: IntArray, x: FloatArray) -> None:
-    """Writes the value of each column, given the label of each variable."""
+    """Writes the value of each column, given the label of each variable; nan where one does not exist."""
     for j in range(x.size):
         x[j] = words.fixed[j]
     for v in range(graph.order.size):
         label = graph.first[v] + labels[v]
+        if not graph.first[v] <= label < graph.first[v + 1]:
+            for j in range(x.size):
+                x[j] = np.nan
+            return
         if words.column[label] >= 0:
             x[words.column[label]] = words.value[label]
+
+
+@driver
+def write_values(address: int, labels: IntArray, x: FloatArray) -> None:
+    """Writes the values that each of some labellings, one after the other, stands for, into a row each."""
+    words = words_at(address)
+    graph = graph_at(words.graph[0])
+    for row in range(x.shape[0]):
+        begin = row * graph.order.size
+        set_columns(words, graph, part(labels, begin, begin + graph.order.size), x[row])
 
 
 @driver
