@@ -173,9 +173,14 @@ def _recall(problem: Problem) -> None:
 
 
 def _adopt() -> None:
-    build = Builder()
-    build.column("x", 0.0, 1.0, whole=True, cost=1.0)
-    Program(build.statement()).solve(solver="brute")
+    """Packs items twice: the second time it is known that branching is all there is to do."""
+    build, n = Builder(), 10
+    for item in range(n):
+        build.column(f"x{item}", 0.0, 1.0, whole=True, cost=-1.0)
+    build.row(range(n), np.sqrt(np.arange(2, n + 2)), high=n)
+    program = Program(build.statement())
+    for _ in range(2):
+        program.solve(solver="brute")
 
 
 def _guess() -> None:

@@ -4,12 +4,20 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+import numpy as np
+
 from hasten.kernels.proof.certify import Effort, certify_ruled, certify_some
 from hasten.kernels.watching import Driver
 from hasten.model.compiled import Compiled
 from hasten.model.elimination import Reduction, reduce
+from hasten.model.relaxing import whole_plan
+from hasten.model.tallying import tally_of
 from hasten.model.thinning import Thinning, thinning
+from hasten.proof.eliminating import bounds_relax
+from hasten.proof.roofing import may_fix
 from hasten.proof.thinning import worth
+from hasten.support.arrays import IntArray
+from hasten.support.clock import LONG
 
 SPEED = 1e-9  # seconds that a node, or a sweep, takes at most for each label, tuple and cell: measured, rounded up
 
@@ -22,6 +30,7 @@ class Branching(NamedTuple):
     run: Driver
     effort: Effort
     seconds: float  # that a problem may take at most
+    alone: IntArray | None  # what `certify_one` is given, where nothing else comes after looking
 
 
 def branching(compiled: Compiled, max_join: int | None, effort: Effort) -> Branching:
@@ -31,9 +40,20 @@ def branching(compiled: Compiled, max_join: int | None, effort: Effort) -> Branc
         reduction = reduce(compiled, max_join)
         thin = thinning(compiled) if max_join is None and not reduction.complete else None
         run, effort_here = certify_ruled if reduction.leaves_rules else certify_some, worth(effort, reduction, thin)
-        found = Branching(reduction, thin, run, effort_here, _seconds(effort_here, reduction))
+        found = Branching(reduction, thin, run, effort_here, _seconds(effort_here, reduction), None)
+        if max_join is None and _is_alone(compiled, found):
+            addresses = compiled.graph.address, *reduction.addresses[0]
+            found = found._replace(alone=np.array([*addresses, *effort_here]))
         compiled.branchings[max_join, effort] = found
     return found
+
+
+def _is_alone(compiled: Compiled, found: Branching) -> bool:
+    """Whether problems that are looked at, and then have a bound, go through no other step, and are short."""
+    relaxed = bounds_relax(compiled) or whole_plan(compiled, None) is None
+    others = tally_of(compiled) is not None or may_fix(compiled) or found.thin is not None
+    short = found.run is certify_some and found.seconds <= LONG
+    return short and relaxed and not others and not found.reduction.complete
 
 
 def _seconds(effort: Effort, reduction: Reduction) -> float:

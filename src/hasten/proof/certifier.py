@@ -24,6 +24,7 @@ from hasten.kernels.proof.certify import Effort, Messages
 from hasten.kernels.proof.eliminated import eliminate_some
 from hasten.kernels.proof.look import look_at_some
 from hasten.kernels.proof.outcome import BOUND, GIVEN, OPEN, OUTCOME, SIZE, Proofs
+from hasten.kernels.proof.single import certify_one
 from hasten.kernels.proof.tallied import count_some
 from hasten.kernels.watching import Driver, Opener, compiled, uncompiled
 from hasten.model.batch import ONLY, Batch, arrays_of, as_batch
@@ -44,7 +45,7 @@ from hasten.proof.roofing import fix_batch, fix_one, take_loss, without_others
 from hasten.proof.thinning import MAX_NODES, NOTHING_FIXED, eliminate_one, eliminate_open
 from hasten.proof.trace import ProofTrace
 from hasten.proof.tracing import MOST_WORK, ProofRecorder, n_sums
-from hasten.support.arrays import FloatArray, IntArray
+from hasten.support.arrays import FloatArray, IntArray, plain
 from hasten.support.checks import check_limit, check_vector, check_whole
 from hasten.support.clock import LONG, UNWATCHED, Clock
 from hasten.support.parallel import in_parallel
@@ -140,7 +141,8 @@ class Certifier:
         """Certifies a problem that looking left open, with the bound and the size of the terms that it returned."""
         proofs = _nothing_known(problem)
         proofs.values[BOUND, 0], proofs.values[SIZE, 0] = bound, size
-        self._go_on(problem, arrays_of(problem), NO_MESSAGES, proofs, compiled)
+        if not self._branch_at_once(problem, proofs):
+            self._go_on(problem, arrays_of(problem), NO_MESSAGES, proofs, compiled)
         return solution_of(problem, proofs)
 
     def report(self, problems: Problem | Batch | Sequence[Problem], found: Solutions | None = None) -> Report:
@@ -237,7 +239,7 @@ class Certifier:
             facts[OUTCOME, 0] = OPEN
             if not goes_unseen(shape, self.max_join):
                 opened(look_at_some)(arrays, ONLY, proofs)
-        if facts[OUTCOME, 0] == OPEN:
+        if facts[OUTCOME, 0] == OPEN and not (opened is compiled and self._branch_at_once(problem, proofs)):
             self._go_on(problem, arrays, messages, proofs, opened)
         return solution_of(problem, proofs)
 
@@ -270,6 +272,19 @@ class Certifier:
                 eliminate_one(problem, last.thin, fixing, proofs, clock, opened)
         if values[BOUND, 0] < floor:
             keep_bounds(proofs, ONLY, np.array([floor]))
+
+    def _branch_at_once(self, problem: Problem, proofs: Proofs) -> bool:
+        """Sweeps and branches if it is known that nothing else comes after looking; returns whether that is so."""
+        last, bound = (
+            problem.structure.compiled.branchings.get((self.max_join, self._effort)),
+            proofs.values.item(BOUND),
+        )
+        if last is None or last.alone is None or bound == -math.inf or self._clock(1) is not None:
+            return False
+        certify_one(last.alone, plain(problem.cost), plain(problem.table), *proofs)
+        if proofs.values.item(BOUND) < bound:
+            keep_bounds(proofs, ONLY, np.array([bound]))
+        return True
 
     def _clock(self, n: int) -> Clock | None:
         """Returns a clock for `n` problems, if there are limits; what is planned for the problems counts as well."""

@@ -1,0 +1,111 @@
+"""Branching at once, where it is known that nothing else comes after looking, is going step by step."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from hasten.model.problem import Problem
+from hasten.model.schema import Schema
+from hasten.model.solution import Status
+from hasten.model.structure import Structure
+from hasten.proof.branching import Branching
+from hasten.proof.certifier import Certifier
+from hasten.solvers import make_solver
+
+N, LABELS = 5, ("none", "A0", "A1", "R-A0", "C-A1")
+
+
+def roles(with_tables: bool = True) -> Structure:
+    """Returns candidates for roles: each once, references need what they refer to, neighbours do not both play one."""
+    schema = Schema()
+    role = schema.variable("role", LABELS)
+    apart = schema.factor("apart", one=role, other=role)
+    apart.set_table(np.where(np.minimum.outer(np.arange(5), np.arange(5)) > 0, np.inf, 0.0))
+    shape = schema.structure()
+    for _ in range(N):
+        shape.add(role)
+    if with_tables:
+        shape.connect(apart, one=0, other=1)
+        shape.connect(apart, one=2, other=3)
+    for label in ("A0", "A1"):
+        shape.rule(f"{label} once", [(v, label) for v in range(N)], at_most=1)
+    for v in range(N):
+        others = [(u, "A0", -1.0) for u in range(N) if u != v]
+        shape.rule(f"R-A0 {v}", [(v, "R-A0", 1.0), *others], at_most=0)
+        shape.rule(f"C-A1 {v}", [(v, "C-A1", 1.0), *((u, "A1", -1.0) for u in range(v))], at_most=0)
+    return shape
+
+
+def planned(shape: Structure) -> Branching:
+    (found,) = shape.compiled.branchings.values()
+    assert isinstance(found, Branching)
+    return found
+
+
+def problems(shape: Structure, count: int, seed: int = 0) -> list[Problem]:
+    rng = np.random.default_rng(seed)
+    return [shape.problem(rng.normal(size=shape.n_labels) * 10.0 ** rng.integers(-3, 4)) for _ in range(count)]
+
+
+def best(problem: Problem) -> float:
+    return make_solver("brute").solve(problem).cost
+
+
+@pytest.mark.parametrize("with_tables", [True, False], ids=["tables and rules", "rules alone"])
+def test_at_once_is_step_by_step_and_the_optimum(with_tables: bool) -> None:
+    n_open = 0
+    for problem in problems(roles(with_tables), 80):
+        at_once = Certifier()(problem)
+        assert at_once.status is Status.PROVED
+        assert at_once.cost == pytest.approx(best(problem), rel=1e-6)
+        assert at_once.bound <= at_once.cost
+        stepwise = Certifier()(
+            roles(with_tables).problem(problem.cost)
+        )  # of a structure of its own: nothing is planned
+        assert (at_once.cost, at_once.bound, at_once.source) == (stepwise.cost, stepwise.bound, stepwise.source)
+        assert at_once.labels.tolist() == stepwise.labels.tolist()
+        report = Certifier().report(problem)
+        assert report.solutions.bound[0] == at_once.bound
+        n_open += int(report.step[0]) > 2
+    assert n_open > 20
+
+
+def test_after_looking_goes_on_from_what_was_seen() -> None:
+    shape, least = roles(), 0
+    for problem in problems(shape, 40, seed=1):
+        bound = sum(problem.costs_of(v).min() for v in range(N)) - 1.0
+        size = sum(np.abs(problem.costs_of(v)).max() for v in range(N))
+        found = Certifier().after_looking(problem, bound, size)
+        assert found.cost == pytest.approx(best(problem), rel=1e-6)
+        least += found.bound > bound
+    assert planned(shape).alone is not None
+    assert least > 0
+
+
+def test_what_is_left_open_keeps_the_bound_that_it_had() -> None:
+    shape = roles()
+    certify = Certifier(max_sweeps=1, max_nodes=0)
+    for problem in problems(shape, 40, seed=2):
+        truth = best(problem)
+        size = sum(np.abs(problem.costs_of(v)).max() for v in range(N))
+        found = certify.after_looking(problem, truth - 1e-12 * size, size)
+        assert truth - 1e-9 * size <= found.bound <= truth + 1e-9 * size
+        assert found.status in (Status.PROVED, Status.OPEN, Status.FOUND)
+        if found.status is Status.PROVED:
+            assert found.cost == pytest.approx(truth, rel=1e-6)
+
+
+def test_other_steps_and_limits_keep_a_problem_from_being_branched_on_at_once() -> None:
+    shape = roles()
+    for problem in problems(shape, 20, seed=3):
+        assert Certifier(time_limit=60.0)(problem).cost == Certifier()(problem).cost
+    counted = Schema()
+    tag = counted.variable("tag", ["yes", "no"])
+    chain = counted.structure()
+    for _ in range(4):
+        chain.add(tag)
+    chain.rule("two", [(v, "yes") for v in range(4)], at_least=2)
+    for problem in problems(chain, 20, seed=4):
+        assert Certifier()(problem).cost == pytest.approx(best(problem), rel=1e-6)
+    assert all(found.alone is None for found in chain.compiled.branchings.values())
