@@ -24,7 +24,7 @@ from proofs import FAMILIES, SIZE, Certifier, build_all, draw_trial
 from hasten.kernels.layout import VARIABLE
 from hasten.kernels.proof.outcome import OPEN, OUTCOME, UNTRIED, Proofs
 from hasten.kernels.thin import LOOSE
-from hasten.proof import certifier, cutting, eliminating, roofing, thinning
+from hasten.proof import branching, cutting, eliminating, roofing, thinning
 
 # Where each driver is called from, and the place of the problems among what it is given.
 DRIVERS = {
@@ -34,8 +34,8 @@ DRIVERS = {
     "abreast": (eliminating, "eliminate_alike", 2),
     "count": (eliminating, "count_some", 2),
     "roof": (roofing, "fix_some", 2),
-    "sweep": (certifier, "certify_some", 4),
-    "rules": (certifier, "certify_ruled", 4),
+    "sweep": (branching, "certify_some", 4),
+    "rules": (branching, "certify_ruled", 4),
     "thin": (thinning, "eliminate_thin", 3),
 }
 
