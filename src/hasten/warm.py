@@ -174,9 +174,9 @@ def _recall(problem: Problem) -> None:
 
 def _adopt() -> None:
     """Packs items twice: the second time it is known that branching is all there is to do."""
-    build, n = Builder(), 10
+    build, n = Builder(), 7
     for item in range(n):
-        build.column(f"x{item}", 0.0, 1.0, whole=True, cost=-1.0)
+        build.column(f"x{item}", 0.0, 2.0, whole=True, cost=-1.0)
     build.row(range(n), np.sqrt(np.arange(2, n + 2)), high=n)
     program = Program(build.statement())
     for _ in range(2):

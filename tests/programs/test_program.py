@@ -309,3 +309,24 @@ def test_an_answer_that_the_file_rules_out_is_no_proof_when_time_ran_out() -> No
     assert (over.status, over.values_found, over.bound) == (hasten.Status.NO_TIME, None, 0.0)
     assert program.solve().status is hasten.Status.INFEASIBLE
     assert "rules out" in program.solve().reason
+
+
+def test_what_a_glance_leaves_open_is_settled_at_once_from_the_second_time_on() -> None:
+    build = Builder(constant=3.0)
+    for item in range(7):
+        build.column(f"x{item}", 0, 2, True)
+    build.row(range(7), np.sqrt(np.arange(2, 9)), high=9.0)
+    program, rng = Program(build.statement()), np.random.default_rng(0)
+    n_settled = 0
+    for c in rng.normal(-1.0, 0.5, size=(30, 7)):
+        seen, way = program._map.glance(c, 1.0), program._solving.way("highs", program.structure)
+        settled = program._solving.settle(way, program._map, seen)
+        n_settled += settled.proved and not seen.proved
+        answer = program.solve(objective=c)
+        random_programs.check(program.statement, answer.x)
+        assert answer.proved
+        assert answer.objective == pytest.approx(best(program.statement, c))
+        assert answer.bound == pytest.approx(answer.objective)
+    assert n_settled > 10
+    way.efforts.compared = True
+    assert program._solving.settle(way, program._map, seen) is seen

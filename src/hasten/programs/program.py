@@ -174,10 +174,11 @@ class Program:
             return self._solve_as_given(c, solver, seconds)
         structure, sign, space = self.structure, self._sign, found.space
         seen, constant = self._map.glance(c, sign), sign * self.statement.constant
+        if not seen.proved and seconds == math.inf:
+            seen = self._solving.settle(self._solving.way(solver, structure), self._map, seen)
         if seen.proved:
             return self._answer(c, Status.PROVED, seen.x, seen.bound + constant, True, PROVED, "")
-        costs = c if sign > 0 else -c
-        way = self._solving.way(solver, structure)
+        costs, way = c if sign > 0 else -c, self._solving.way(solver, structure)
         if way.as_given and not way.efforts.proves():
             said = self._solving.alone(way, costs, seconds)
             if said is not None:

@@ -12,10 +12,11 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from hasten.errors import HastenError, ProgramError, SolverWrong
+from hasten.kernels.proof.outcome import PROVED
 from hasten.model.problem import Problem
 from hasten.model.solution import Solution, Source, Status
 from hasten.model.structure import Structure
-from hasten.programs.costs import Glance
+from hasten.programs.costs import CostMap, Glance
 from hasten.programs.labels import Space
 from hasten.programs.native import NATIVE, Native, Said, highs_is_elsewhere, make_native
 from hasten.programs.statement import Statement
@@ -102,6 +103,18 @@ class Solving:
             return None
         efforts.answered(False, way.clock() - began)
         return said if said.status.optimal or patience == math.inf else None
+
+    def settle(self, way: Way, costs: CostMap, seen: Glance) -> Glance:
+        """Sweeps and branches at once on what a glance left open, as long as no proof has failed or taken long."""
+        if way.efforts.compared or not seen.looked:
+            return seen
+        began, structure = time.perf_counter(), way.structure
+        found = WITHOUT_LIMIT.branch_at_once(structure, seen.cost, structure.graph.table, seen.bound, seen.size)
+        if found is None or found.outcome != PROVED:
+            return seen
+        settled = Glance(PROVED, found.bound, seen.size, seen.cost, costs.values(found.labels, 1)[0])
+        way.efforts.answered(True, time.perf_counter() - began)
+        return settled
 
     def prove(
         self, way: Way, problem: Problem, seen: Glance, costs: FloatArray, space: Space, seconds: float

@@ -13,8 +13,7 @@ from hasten.model.elimination import Reduction, reduce
 from hasten.model.relaxing import whole_plan
 from hasten.model.tallying import tally_of
 from hasten.model.thinning import Thinning, thinning
-from hasten.proof.eliminating import bounds_relax
-from hasten.proof.roofing import may_fix
+from hasten.proof.eliminating import begins_with_looking, bounds_relax
 from hasten.proof.thinning import worth
 from hasten.support.arrays import IntArray
 from hasten.support.clock import LONG
@@ -49,11 +48,11 @@ def branching(compiled: Compiled, max_join: int | None, effort: Effort) -> Branc
 
 
 def _is_alone(compiled: Compiled, found: Branching) -> bool:
-    """Whether problems that are looked at, and then have a bound, go through no other step, and are short."""
+    """Whether problems are looked at first, are short, and go through no other step once they have a bound."""
     relaxed = bounds_relax(compiled) or whole_plan(compiled, None) is None
-    others = tally_of(compiled) is not None or may_fix(compiled) or found.thin is not None
+    others = tally_of(compiled) is not None or found.thin is not None or found.reduction.complete
     short = found.run is certify_some and found.seconds <= LONG
-    return short and relaxed and not others and not found.reduction.complete
+    return begins_with_looking(compiled) and short and relaxed and not others
 
 
 def _seconds(effort: Effort, reduction: Reduction) -> float:

@@ -40,7 +40,7 @@ from hasten.proof.eliminating import bounds_relax, goes_unseen, look_and_elimina
 from hasten.proof.loading import load_drivers
 from hasten.proof.ranking import MinMarginals, Ranking, min_marginals, statuses
 from hasten.proof.recording import EnoughError
-from hasten.proof.report import STEPS, Report, given, solution_of
+from hasten.proof.report import STEPS, Found, Report, given, solution_from, solution_of
 from hasten.proof.roofing import fix_batch, fix_one, take_loss, without_others
 from hasten.proof.thinning import MAX_NODES, NOTHING_FIXED, eliminate_one, eliminate_open
 from hasten.proof.trace import ProofTrace
@@ -139,11 +139,24 @@ class Certifier:
 
     def after_looking(self, problem: Problem, bound: float, size: float) -> Solution:
         """Certifies a problem that looking left open, with the bound and the size of the terms that it returned."""
+        found = self.branch_at_once(problem.structure, problem.cost, problem.table, bound, size)
+        if found is not None:
+            return solution_from(problem, *found)
         proofs = _nothing_known(problem)
         proofs.values[BOUND, 0], proofs.values[SIZE, 0] = bound, size
-        if not self._branch_at_once(problem, proofs):
-            self._go_on(problem, arrays_of(problem), NO_MESSAGES, proofs, compiled)
+        self._go_on(problem, arrays_of(problem), NO_MESSAGES, proofs, compiled)
         return solution_of(problem, proofs)
+
+    def branch_at_once(
+        self, structure: Structure, cost: FloatArray, table: FloatArray, bound: float, size: float
+    ) -> Found | None:
+        """Sweeps and branches on what looking left open if it is known that no other step comes after that."""
+        last = structure.compiled.branchings.get((self.max_join, self._effort))
+        limited = self.time_limit is not None or self.call_limit is not None
+        if last is None or last.alone is None or bound == -math.inf or limited:
+            return None
+        labels = np.empty(structure.graph.order.size, dtype=np.int64)
+        return Found(*certify_one(last.alone, plain(cost), plain(table), bound, size, labels), labels)
 
     def report(self, problems: Problem | Batch | Sequence[Problem], found: Solutions | None = None) -> Report:
         """Certifies a batch and tells what it took."""
@@ -239,7 +252,11 @@ class Certifier:
             facts[OUTCOME, 0] = OPEN
             if not goes_unseen(shape, self.max_join):
                 opened(look_at_some)(arrays, ONLY, proofs)
-        if facts[OUTCOME, 0] == OPEN and not (opened is compiled and self._branch_at_once(problem, proofs)):
+        if facts[OUTCOME, 0] == OPEN:
+            (_,), (bound,), (size,) = proofs.values.tolist()
+            found = self.branch_at_once(problem.structure, *arrays[1:], bound, size) if opened is compiled else None
+            if found is not None:
+                return solution_from(problem, *found)
             self._go_on(problem, arrays, messages, proofs, opened)
         return solution_of(problem, proofs)
 
@@ -272,19 +289,6 @@ class Certifier:
                 eliminate_one(problem, last.thin, fixing, proofs, clock, opened)
         if values[BOUND, 0] < floor:
             keep_bounds(proofs, ONLY, np.array([floor]))
-
-    def _branch_at_once(self, problem: Problem, proofs: Proofs) -> bool:
-        """Sweeps and branches if it is known that nothing else comes after looking; returns whether that is so."""
-        last, bound = (
-            problem.structure.compiled.branchings.get((self.max_join, self._effort)),
-            proofs.values.item(BOUND),
-        )
-        if last is None or last.alone is None or bound == -math.inf or self._clock(1) is not None:
-            return False
-        certify_one(last.alone, plain(problem.cost), plain(problem.table), *proofs)
-        if proofs.values.item(BOUND) < bound:
-            keep_bounds(proofs, ONLY, np.array([bound]))
-        return True
 
     def _clock(self, n: int) -> Clock | None:
         """Returns a clock for `n` problems, if there are limits; what is planned for the problems counts as well."""
