@@ -12,7 +12,7 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from hasten.errors import HastenError, ProgramError, SolverWrong
-from hasten.kernels.proof.outcome import PROVED
+from hasten.kernels.proof.outcome import BOUND, OUTCOME, PROVED
 from hasten.model.problem import Problem
 from hasten.model.solution import Solution, Source, Status
 from hasten.model.structure import Structure
@@ -108,11 +108,11 @@ class Solving:
         """Sweeps and branches at once on what a glance left open, as long as no proof has failed or taken long."""
         if way.efforts.compared or not seen.looked:
             return seen
-        began, structure = time.perf_counter(), way.structure
-        found = WITHOUT_LIMIT.branch_at_once(structure, seen.cost, structure.graph.table, seen.bound, seen.size)
-        if found is None or found.outcome != PROVED:
+        began = time.perf_counter()
+        found = WITHOUT_LIMIT.settle(way.structure, seen.cost, seen.bound, seen.size)
+        if found is None or found.facts.item(OUTCOME) != PROVED:
             return seen
-        settled = Glance(PROVED, found.bound, seen.size, seen.cost, costs.values(found.labels, 1)[0])
+        settled = Glance(PROVED, found.values.item(BOUND), seen.size, seen.cost, costs.values(found.labels, 1)[0])
         way.efforts.answered(True, time.perf_counter() - began)
         return settled
 

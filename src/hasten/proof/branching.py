@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-import numpy as np
-
 from hasten.kernels.proof.certify import Effort, certify_ruled, certify_some
 from hasten.kernels.watching import Driver
 from hasten.model.compiled import Compiled
@@ -15,7 +13,6 @@ from hasten.model.tallying import tally_of
 from hasten.model.thinning import Thinning, thinning
 from hasten.proof.eliminating import begins_with_looking, bounds_relax
 from hasten.proof.thinning import worth
-from hasten.support.arrays import IntArray
 from hasten.support.clock import LONG
 
 SPEED = 1e-9  # seconds that a node, or a sweep, takes at most for each label, tuple and cell: measured, rounded up
@@ -26,10 +23,10 @@ class Branching(NamedTuple):
 
     reduction: Reduction
     thin: Thinning | None  # how to eliminate what that leaves open
-    run: Driver
-    effort: Effort
+    run: Driver  # `certify_some` or `certify_ruled`
+    effort: tuple[int, ...]  # an `Effort`
     seconds: float  # that a problem may take at most
-    alone: IntArray | None  # what `certify_one` is given, where nothing else comes after looking
+    alone: bool  # whether nothing else comes after looking
 
 
 def branching(compiled: Compiled, max_join: int | None, effort: Effort) -> Branching:
@@ -39,10 +36,8 @@ def branching(compiled: Compiled, max_join: int | None, effort: Effort) -> Branc
         reduction = reduce(compiled, max_join)
         thin = thinning(compiled) if max_join is None and not reduction.complete else None
         run, effort_here = certify_ruled if reduction.leaves_rules else certify_some, worth(effort, reduction, thin)
-        found = Branching(reduction, thin, run, effort_here, _seconds(effort_here, reduction), None)
-        if max_join is None and _is_alone(compiled, found):
-            addresses = compiled.graph.address, *reduction.addresses[0]
-            found = found._replace(alone=np.array([*addresses, *effort_here]))
+        found = Branching(reduction, thin, run, tuple(effort_here), _seconds(effort_here, reduction), False)
+        found = found._replace(alone=max_join is None and _is_alone(compiled, found))
         compiled.branchings[max_join, effort] = found
     return found
 
@@ -51,8 +46,7 @@ def _is_alone(compiled: Compiled, found: Branching) -> bool:
     """Whether problems are looked at first, are short, and go through no other step once they have a bound."""
     relaxed = bounds_relax(compiled) or whole_plan(compiled, None) is None
     others = tally_of(compiled) is not None or found.thin is not None or found.reduction.complete
-    short = found.run is certify_some and found.seconds <= LONG
-    return begins_with_looking(compiled) and short and relaxed and not others
+    return begins_with_looking(compiled) and found.seconds <= LONG and relaxed and not others
 
 
 def _seconds(effort: Effort, reduction: Reduction) -> float:

@@ -20,11 +20,10 @@ import numpy as np
 from hasten.errors import ProblemError
 from hasten.kernels.layout import BatchArrays
 from hasten.kernels.proof import several
-from hasten.kernels.proof.certify import Effort, Messages
+from hasten.kernels.proof.certify import Effort
 from hasten.kernels.proof.eliminated import eliminate_some
 from hasten.kernels.proof.look import look_at_some
 from hasten.kernels.proof.outcome import BOUND, GIVEN, OPEN, OUTCOME, SIZE, Proofs
-from hasten.kernels.proof.single import certify_one
 from hasten.kernels.proof.tallied import count_some
 from hasten.kernels.watching import Driver, Opener, compiled, uncompiled
 from hasten.model.batch import ONLY, Batch, arrays_of, as_batch
@@ -40,7 +39,7 @@ from hasten.proof.eliminating import bounds_relax, goes_unseen, look_and_elimina
 from hasten.proof.loading import load_drivers
 from hasten.proof.ranking import MinMarginals, Ranking, min_marginals, statuses
 from hasten.proof.recording import EnoughError
-from hasten.proof.report import STEPS, Found, Report, given, solution_from, solution_of
+from hasten.proof.report import STEPS, Report, given, solution_of
 from hasten.proof.roofing import fix_batch, fix_one, take_loss, without_others
 from hasten.proof.thinning import MAX_NODES, NOTHING_FIXED, eliminate_one, eliminate_open
 from hasten.proof.trace import ProofTrace
@@ -51,9 +50,10 @@ from hasten.support.clock import LONG, UNWATCHED, Clock
 from hasten.support.parallel import in_parallel
 
 Sums = tuple[FloatArray, IntArray]
+Messages = tuple[FloatArray, FloatArray, IntArray]  # as those of `hasten.kernels.proof.certify`
 NOTHING = np.zeros(0)
 NO_SUMS: Sums = (NOTHING, np.zeros(0, dtype=np.int64))
-NO_MESSAGES = Messages(NOTHING, *NO_SUMS)
+NO_MESSAGES: Messages = (NOTHING, *NO_SUMS)
 NO_VALUES, NO_FACTS = np.array([[np.inf], [-np.inf], [np.inf]]), np.array([[OPEN], [0], [GIVEN], [0], [0]])
 FIRST_SWEEPS, ROW_SWEEPS = 2, 32  # before the first dive, without and with rows; more where that runs out of nodes
 NODE_SWEEPS = 2  # at each split
@@ -139,24 +139,29 @@ class Certifier:
 
     def after_looking(self, problem: Problem, bound: float, size: float) -> Solution:
         """Certifies a problem that looking left open, with the bound and the size of the terms that it returned."""
-        found = self.branch_at_once(problem.structure, problem.cost, problem.table, bound, size)
-        if found is not None:
-            return solution_from(problem, *found)
-        proofs = _nothing_known(problem)
+        arrays, proofs = arrays_of(problem), _nothing_known(problem.structure)
         proofs.values[BOUND, 0], proofs.values[SIZE, 0] = bound, size
-        self._go_on(problem, arrays_of(problem), NO_MESSAGES, proofs, compiled)
+        if not self._branch_at_once(problem.structure, arrays, proofs):
+            self._go_on(problem, arrays, NO_MESSAGES, proofs, compiled)
         return solution_of(problem, proofs)
 
-    def branch_at_once(
-        self, structure: Structure, cost: FloatArray, table: FloatArray, bound: float, size: float
-    ) -> Found | None:
-        """Sweeps and branches on what looking left open if it is known that no other step comes after that."""
-        last = structure.compiled.branchings.get((self.max_join, self._effort))
+    def settle(self, structure: Structure, cost: FloatArray, bound: float, size: float) -> Proofs | None:
+        """Does the same to costs that are no problem yet, if it is known that branching is all there is to do."""
+        proofs = _nothing_known(structure)
+        proofs.values[BOUND, 0], proofs.values[SIZE, 0] = bound, size
+        arrays = BatchArrays(structure.compiled.place, cost, plain(structure.graph.table))
+        return proofs if self._branch_at_once(structure, arrays, proofs) else None
+
+    def _branch_at_once(self, structure: Structure, arrays: BatchArrays, proofs: Proofs) -> bool:
+        """Sweeps and branches on what looking left open, if it is known that no other step comes after that."""
+        last, bound = structure.compiled.branchings.get((self.max_join, self._effort)), proofs.values.item(BOUND)
         limited = self.time_limit is not None or self.call_limit is not None
-        if last is None or last.alone is None or bound == -math.inf or limited:
-            return None
-        labels = np.empty(structure.graph.order.size, dtype=np.int64)
-        return Found(*certify_one(last.alone, plain(cost), plain(table), bound, size, labels), labels)
+        if last is None or not last.alone or limited or bound == -math.inf or proofs.facts.item(OUTCOME) != OPEN:
+            return False
+        last.run((*arrays,), last.reduction.addresses, NO_MESSAGES, last.effort, ONLY, (*proofs,), UNWATCHED)
+        if proofs.values.item(BOUND) < bound:
+            keep_bounds(proofs, ONLY, np.array([bound]))
+        return True
 
     def report(self, problems: Problem | Batch | Sequence[Problem], found: Solutions | None = None) -> Report:
         """Certifies a batch and tells what it took."""
@@ -244,19 +249,16 @@ class Certifier:
         arrays, shape = arrays_of(problem), problem.structure.compiled
         messages = NO_MESSAGES
         if self.messages is not None:
-            messages = Messages(self._checked_messages((problem.structure,)), *NO_SUMS)
-        proofs = _nothing_known(problem)
+            messages = (self._checked_messages((problem.structure,)), *NO_SUMS)
+        proofs = _nothing_known(problem.structure)
         facts = proofs.facts
         cut = self.max_join is None and cut_single(problem, proofs, self._clock(1), opened)
         if not cut:
             facts[OUTCOME, 0] = OPEN
             if not goes_unseen(shape, self.max_join):
                 opened(look_at_some)(arrays, ONLY, proofs)
-        if facts[OUTCOME, 0] == OPEN:
-            (_,), (bound,), (size,) = proofs.values.tolist()
-            found = self.branch_at_once(problem.structure, *arrays[1:], bound, size) if opened is compiled else None
-            if found is not None:
-                return solution_from(problem, *found)
+        at_once = opened is compiled and self._branch_at_once(problem.structure, arrays, proofs)
+        if facts[OUTCOME, 0] == OPEN and not at_once:
             self._go_on(problem, arrays, messages, proofs, opened)
         return solution_of(problem, proofs)
 
@@ -278,7 +280,7 @@ class Certifier:
         floor = float(values[BOUND, 0])
         if facts[OUTCOME, 0] == OPEN and not last.reduction.complete:
             arrays = without_others(arrays, [shape], ONLY, fixing)
-            args = arrays, last.reduction.addresses, messages, last.effort, ONLY, proofs
+            args = (*arrays,), last.reduction.addresses, messages, last.effort, ONLY, (*proofs,)
             if clock is None and (last.seconds <= LONG or opened is not compiled):  # the short way
                 opened(last.run)(*args, UNWATCHED)
             else:
@@ -319,7 +321,7 @@ class Certifier:
             hard = ~np.array([last.reduction.complete for last in lasts])[places]
             left, places = left[hard], places[hard]
             reduced = np.concatenate([last.reduction.addresses for last in lasts])[places]
-            messages, seconds = Messages(start, *(sums or NO_SUMS)), np.array([last.seconds for last in lasts])
+            messages, seconds = (start, *(sums or NO_SUMS)), np.array([last.seconds for last in lasts])
             floor, shapes = values[BOUND, left], [batch.structures[s].compiled for s in batch.structure[left].tolist()]
             arrays = without_others(batch.arrays, shapes, left, fixing)
             ways = [(last.run, last.effort) for last in lasts]
@@ -327,10 +329,10 @@ class Certifier:
                 chosen = np.flatnonzero(np.array([other == way for other in ways])[places])
 
                 def certify(
-                    begin_at: int, end_at: int, way: tuple[Driver, Effort] = way, of: IntArray = chosen
+                    begin_at: int, end_at: int, way: tuple[Driver, tuple[int, ...]] = way, of: IntArray = chosen
                 ) -> None:
                     (run, effort), some = way, of[begin_at:end_at]
-                    run(arrays, reduced[some], messages, effort, left[some], proofs, clock.watch())
+                    run((*arrays,), reduced[some], messages, effort, left[some], (*proofs,), clock.watch())
 
                 if chosen.size:
                     clock.run(partial(in_parallel, certify, chosen.size, n_jobs), float(seconds[places[chosen]].sum()))
@@ -354,9 +356,9 @@ class Certifier:
         return start
 
 
-def _nothing_known(problem: Problem) -> Proofs:
+def _nothing_known(structure: Structure) -> Proofs:
     """Returns what is known of one problem before anything was tried."""
-    return Proofs(np.empty(problem.graph.order.size, dtype=np.int64), NO_VALUES.copy(), NO_FACTS.copy())
+    return Proofs(np.empty(structure.graph.order.size, dtype=np.int64), NO_VALUES.copy(), NO_FACTS.copy())
 
 
 def _check_one(problem: object) -> None:

@@ -8,7 +8,7 @@ import time
 import numpy as np
 
 from hasten.kernels.cells import lay_rows, row_fields
-from hasten.kernels.proof.certify import Effort, Messages, certify_ruled, certify_some
+from hasten.kernels.proof.certify import Effort, certify_ruled, certify_some
 from hasten.kernels.proof.cut import cut_some
 from hasten.kernels.proof.eliminated import eliminate_alike, eliminate_some
 from hasten.kernels.proof.look import look_at_some
@@ -39,12 +39,13 @@ def load_drivers() -> None:
         row_fields(zero, zero, none, np.zeros(0))
         cut_some(batch.arrays, none, none, proofs, UNWATCHED)
         look_at_some(batch.arrays, none, proofs)
-        messages, reduced = Messages(np.zeros(0), np.zeros(0), none), np.zeros((0, 2), dtype=np.int64)
+        messages, reduced = (np.zeros(0), np.zeros(0), none), np.zeros((0, 2), dtype=np.int64)
         eliminate_some(batch.arrays, reduced, none, proofs)
         eliminate_alike(batch.arrays, reduced, none, proofs)
         count_some(batch.arrays, none, none, proofs)
         for certify in (certify_some, certify_ruled):
-            certify(batch.arrays, reduced, messages, Effort(*len(Effort._fields) * [0]), none, proofs, UNWATCHED)
+            effort = len(Effort._fields) * (0,)
+            certify((*batch.arrays,), reduced, messages, effort, none, (*proofs,), UNWATCHED)
         fix_some(batch.arrays, none, none, proofs, NOTHING_FIXED, UNWATCHED)
         eliminate_thin(batch.arrays, none, NOTHING_FIXED, none, proofs, UNWATCHED)
 

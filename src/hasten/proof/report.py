@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import NamedTuple
 
 import numpy as np
 
@@ -85,27 +84,10 @@ def solutions_of(batch: Batch, proofs: Proofs) -> Solutions:
     return Solutions(batch, labels, cost, bound, answered, status, source, batch.n_variables.copy())
 
 
-class Found(NamedTuple):
-    """What a kernel says of a single problem."""
-
-    outcome: int
-    cost: float
-    bound: float
-    labels_by: int  # the step that found the labels
-    labels: IntArray
-
-
 def solution_of(problem: Problem, proofs: Proofs) -> Solution:
     """Returns the answer that kernels wrote to the only problem there is."""
     (cost,), (bound,), _ = proofs.values.tolist()
     (outcome,), _, (labels_by,), _, _ = proofs.facts.tolist()
-    return solution_from(problem, outcome, cost, bound, labels_by, proofs.labels)
-
-
-def solution_from(
-    problem: Problem, outcome: int, cost: float, bound: float, labels_by: int, labels: IntArray
-) -> Solution:
-    """Returns what a kernel says of a single problem as an answer to it."""
-    answered = cost < math.inf
+    labels, answered = proofs.labels, cost < math.inf
     status, source = STATUS_AFTER[outcome][answered], SOURCES_BY[labels_by]
     return Solution(problem, status, source, labels if answered else None, cost, bound, answered, len(labels))

@@ -343,31 +343,34 @@ def certify_each(
 
 @driver
 def certify_some(
-    batch: BatchArrays,
+    batch: tuple[IntArray, FloatArray, FloatArray],
     reduced: IntArray,
-    messages: Messages,
-    effort: Effort,
+    messages: tuple[FloatArray, FloatArray, IntArray],
+    effort: tuple[int, ...],
     problems: IntArray,
-    proofs: Proofs,
+    proofs: tuple[IntArray, FloatArray, IntArray],
     watch: IntArray,
 ) -> None:
     """Certifies some problems of which elimination leaves something, but for those of `certify_ruled`.
 
-    `reduced` has, for each, the addresses of its plan and of the graph that it leaves. `watch` tells whoever waits
-    which problem is worked on, counted from 1, and whether to stop.
+    `batch` is `BatchArrays`, and so on, as plain tuples: Numba tells much sooner what these hold. `reduced` has, for
+    each problem, the addresses of its plan and of the graph that it leaves. `watch` tells whoever waits which problem
+    is worked on, counted from 1, and whether to stop.
     """
-    certify_each(batch, reduced, messages, effort, problems, proofs, watch, False, search_nothing)
+    arrays, kept, answers = BatchArrays(*batch), Messages(*messages), Proofs(*proofs)
+    certify_each(arrays, reduced, kept, Effort(*effort), problems, answers, watch, False, search_nothing)
 
 
 @driver
 def certify_ruled(
-    batch: BatchArrays,
+    batch: tuple[IntArray, FloatArray, FloatArray],
     reduced: IntArray,
-    messages: Messages,
-    effort: Effort,
+    messages: tuple[FloatArray, FloatArray, IntArray],
+    effort: tuple[int, ...],
     problems: IntArray,
-    proofs: Proofs,
+    proofs: tuple[IntArray, FloatArray, IntArray],
     watch: IntArray,
 ) -> None:
     """Certifies some problems of which elimination leaves rules alone, and many."""
-    certify_each(batch, reduced, messages, effort, problems, proofs, watch, True, search_rows)
+    arrays, kept, answers = BatchArrays(*batch), Messages(*messages), Proofs(*proofs)
+    certify_each(arrays, reduced, kept, Effort(*effort), problems, answers, watch, True, search_rows)
