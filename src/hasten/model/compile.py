@@ -14,7 +14,7 @@ import numpy as np
 from hasten.kernels.cells import row_fields
 from hasten.kernels.layout import Graph
 from hasten.kernels.tolerance import SLACK
-from hasten.model.moulds import NO_INTS, Fields
+from hasten.model.moulds import NO_FLOATS, NO_INTS, Fields
 from hasten.support.arrays import BoolArray, FloatArray, IntArray, all_of, offsets, sizes_of, stable_order
 
 ROW_FIELDS = (
@@ -33,6 +33,21 @@ class Rows(NamedTuple):
     weight: FloatArray  # (terms,)
     low: FloatArray  # (R,)
     high: FloatArray  # (R,)
+
+    def then(self, other: Rows) -> Rows:
+        """Returns these, then others."""
+        if not len(self.low):
+            return other
+        return Rows(
+            np.concatenate([self.first, self.first[-1] + other.first[1:]]),
+            np.concatenate([self.label, other.label]),
+            np.concatenate([self.weight, other.weight]),
+            np.concatenate([self.low, other.low]),
+            np.concatenate([self.high, other.high]),
+        )
+
+
+NO_ROWS = Rows(offsets(()), NO_INTS, NO_FLOATS, NO_FLOATS, NO_FLOATS)
 
 
 def compile_graph(variables: Fields, factors: Fields, rows: Fields) -> Graph:

@@ -13,7 +13,7 @@ the others determine them (`Prices.complete`).
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -27,13 +27,7 @@ MAX_UNITS = 1024  # by which a rule with a price for each can be missed
 MAX_AT_ONCE = 10_000_000  # terms times labellings whose indicators are looked up together
 KEPT = np.zeros(1)
 Row = tuple[IntArray, FloatArray, float, float]  # labels, weights and limits
-
-
-class Charges(NamedTuple):
-    """What breaking each of some rules costs."""
-
-    price: FloatArray  # (R,) 0 for those that must be kept
-    per_unit: IntArray  # (R,) 1 if the price is for each unit
+Charges = Mapping[int, tuple[float, bool]]  # by row: the price of breaking a rule, and whether it is for each unit
 
 
 class Indicator(NamedTuple):
@@ -149,19 +143,14 @@ def put_prices(first: IntArray, rows: Rows, names: tuple[str, ...], charges: Cha
     `exact` adds rows under which each labelling has one labelling of the indicators: no optimum needs them, but who
     counts labellings does.
     """
-    (chosen,) = charges.price.nonzero()
-    if not len(chosen):
-        return Priced(rows, names, None)
     compiled = compile_rows(compile_variables(first, np.arange(len(first) - 1)), rows)
     reach = list(zip(compiled["range_low"].tolist(), compiled["range_high"].tolist(), strict=True))
     cell_first, limits = compiled["row_first"], (compiled["row_least"], compiled["row_most"])
     found = []
-    for r in chosen.tolist():
+    for r, (price, per_unit) in charges.items():
         cells, low, high = slice(cell_first[r], cell_first[r + 1]), float(limits[0][r]), float(limits[1][r])
-        per_unit = bool(charges.per_unit[r])
         above, below = (_amounts(by, per_unit, names[r]) for by in (reach[r][1] - high, low - reach[r][0]))
         label, weight = compiled["row_label"][cells], compiled["row_weight"][cells]
-        price = float(charges.price[r])
         if len(above) or len(below):  # others cannot be broken
             found.append(Indicator(r, names[r], label, weight, low, high, above, below, reach[r], price, per_unit))
     if not found:

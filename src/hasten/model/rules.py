@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from array import array
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
 from hasten.errors import SchemaError
+from hasten.model.compile import NO_ROWS, Rows
 from hasten.model.kinds import (
     MAX_WEIGHT,
     VariableKind,
@@ -18,12 +18,13 @@ from hasten.model.kinds import (
     check_whole_weight,
     read_limits,
 )
+from hasten.support.arrays import packed
 
 Term = tuple[int, str] | tuple[int, str, float]
+Read = tuple[list[int], dict[int, float]]  # terms: their label numbers, and weights by place, where they are not 1
 Item = TypeVar("Item")
 WITH_OR_WITHOUT = {2, 3}  # how long they may be
-ONES = array("d", [1.0])
-FREE = 0.0, 0  # what breaking a rule costs that must be kept
+Charge = tuple[float, bool]  # the price of breaking a rule, and whether it is for each unit
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,82 +111,98 @@ def listed(given: Iterable[Item], what: str) -> tuple[Item, ...]:
         raise SchemaError(f"{what} must be a list, got {given!r}.") from None
 
 
+class Stated(NamedTuple):
+    """Rules as they are stated, in lists, which grow sooner than arrays."""
+
+    label: list[int]  # of each term
+    weight: dict[int, float]  # by the number of the term; of others it is 1
+    limits: list[tuple[int, float, float]]  # where the terms of each rule end, and its limits
+
+    @property
+    def rows(self) -> Rows:
+        """The same, as arrays."""
+        end, low, high = zip(*self.limits, strict=True)
+        weight = np.ones(len(self.label))
+        weight[packed("q", [*self.weight])] = packed("d", [*self.weight.values()])
+        return Rows(packed("q", [0, *end]), packed("q", self.label), weight, packed("d", low), packed("d", high))
+
+
 class Terms:
-    """The rules of a structure, as flat arrays that grow; labels are numbered through all variables."""
+    """The rules of a structure; labels are numbered through all variables."""
 
-    def __init__(self) -> None:
-        self.names: list[str] = []
-        self.first = array("q", [0])
-        self.label = array("q")
-        self.weight = array("d")
-        self.low, self.high = array("d"), array("d")
-        self.price = array("d")  # 0 for rules that must be kept
-        self.per_unit = array("q")
-
-    def add(
-        self,
-        name: str,
-        terms: tuple[list[int], array[float]],
-        limits: tuple[float, float],
-        charge: tuple[float, int] = FREE,
+    def __init__(
+        self, names: Iterable[str] = (), charges: Mapping[int, Charge] | None = None, rows: Rows = NO_ROWS
     ) -> None:
-        """Adds a rule, given the label numbers and the weights of its terms, and what breaking it costs."""
-        labels, weights = terms
-        self.weight.extend(weights)
-        self.label.fromlist(labels)
-        self.first.append(len(self.label))
-        self.low.append(limits[0])
-        self.high.append(limits[1])
-        self.price.append(charge[0])
-        self.per_unit.append(charge[1])
+        self.names = [*names]
+        self.charges = {**(charges or {})}  # of rules that may be broken
+        self._parts = rows, Stated([], {}, [])
+
+    def add(self, name: str, read: Read, limits: tuple[float, float], charge: Charge | None = None) -> None:
+        """Adds a rule, given its terms, and what breaking it costs."""
+        labels, weights = read
+        label, weight, all_limits = self._parts[1]
+        for place in weights:
+            weight[len(label) + place] = weights[place]
+        label += labels
+        all_limits.append((len(label), *limits))
+        if charge is not None:
+            self.charges[len(self.names)] = charge
         self.names.append(name)
 
     @property
-    def arrays(self) -> tuple[array[Any], ...]:
-        """All of them."""
-        return self.first, self.label, self.weight, self.low, self.high, self.price, self.per_unit
+    def rows(self) -> Rows:
+        """All of them, as arrays."""
+        rows, stated = self._parts
+        if stated.limits:
+            rows = rows.then(stated.rows)
+            self._parts = rows, Stated([], {}, [])  # at once, for several threads may ask
+        return rows
 
     def copy(self) -> Terms:
         """Returns one that grows by itself."""
-        copy = Terms()
-        copy.names = self.names[:]
-        copy.first, copy.label, copy.weight, copy.low, copy.high, copy.price, copy.per_unit = (
-            each[:] for each in self.arrays
-        )
-        return copy
+        return Terms(self.names, self.charges, self.rows)
 
     def rules(self, kinds: Sequence[VariableKind], label_first: Sequence[int]) -> tuple[Rule, ...]:
         """Returns the rules one by one, given the variables' kinds and where the labels of each start."""
-        variables = (np.searchsorted(label_first, self.label, side="right") - 1).tolist()
+        rows = self.rows
+        variables = (np.searchsorted(label_first, rows.label, side="right") - 1).tolist()
         terms = [
             (v, kinds[v].labels[label - label_first[v]], weight)
-            for v, label, weight in zip(variables, self.label, self.weight, strict=True)
+            for v, label, weight in zip(variables, rows.label.tolist(), rows.weight.tolist(), strict=True)
         ]
+        first = rows.first.tolist()
+        limits = zip(self.names, first[:-1], first[1:], rows.low.tolist(), rows.high.tolist(), strict=True)
         return tuple(
-            Rule(name, tuple(terms[begin:end]), low, high, price or None, bool(per_unit))
-            for name, begin, end, low, high, price, per_unit in zip(
-                self.names, self.first[:-1], self.first[1:], *self.arrays[3:], strict=True
-            )
+            Rule(name, tuple(terms[begin:end]), low, high, *self.charges.get(r, (None, False)))
+            for r, (name, begin, end, low, high) in enumerate(limits)
         )
 
 
-def read_quickly(
-    terms: Sequence[Any], label_first: Sequence[int], places: Sequence[dict[str, int]]
-) -> tuple[list[int], array[float]] | None:
-    """Returns the label numbers and weights of terms, or nothing if one of them has to be looked at more closely."""
-    n, lengths = len(terms), [len(term) for term in terms if type(term) is tuple]
-    if not n or len(lengths) < n:
-        return None
-    plain, weights, n_weighted, total = terms, ONES * n, n - lengths.count(2), float(n)
+def read_quickly(terms: Sequence[Any], label_first: Sequence[int], places: Sequence[dict[str, int]]) -> Read | None:
+    """Reads terms, unless one of them has to be looked at more closely."""
+    n = plain = len(terms)
+    weights: dict[int, float] = {}
+    total = float(n)
     try:
-        if n_weighted:
-            plain, place = [*terms], -1
-            for _ in range(n_weighted):
-                place = lengths.index(3, place + 1)  # there is none if another has no or too many parts
-                variable, label, weights[place] = terms[place]
-                plain[place] = variable, label
-                total += abs(weights[place])
-        labels = [label_first[v] + places[v][label] for v, label in plain if v >= 0]
+        while plain and len(terms[plain - 1]) == 3:  # terms with a weight mostly come last
+            plain -= 1
+        try:
+            labels = [
+                label_first[v] + places[v][label]
+                for term in terms[:plain]
+                if type(term) is tuple
+                for v, label in (term,)
+                if v >= 0
+            ]
+        except ValueError:  # or they do not
+            labels, plain = [], 0
+        for place in range(plain, n):
+            term = terms[place]
+            v, label, weight = term if len(term) == 3 else (*term, 1.0)
+            if type(term) is tuple and v >= 0:
+                labels.append(label_first[v] + places[v][label])
+                weights[place] = float(weight)
+                total += abs(weight)
     except (IndexError, KeyError, TypeError, ValueError, OverflowError):
         return None
-    return (labels, weights) if len(labels) == n and total <= MAX_WEIGHT else None  # nor is a weight nan
+    return (labels, weights) if 0 < n == len(labels) and total <= MAX_WEIGHT else None  # nor is a weight nan

@@ -14,7 +14,9 @@ from typing import Any
 import numpy as np
 
 from hasten.errors import SchemaError
+from hasten.model.compile import Rows
 from hasten.model.kinds import MAX_WEIGHT, FactorKind, VariableKind
+from hasten.model.rules import Terms
 from hasten.model.schema import Schema
 from hasten.model.structure import Structure
 from hasten.support.arrays import FloatArray, IntArray, floats, offsets, ranges
@@ -106,13 +108,12 @@ class _Terms:
         """Gives a shape its rules."""
         begin, end = int(self.rule_at[s]), int(self.rule_at[s + 1])
         first = self.first[begin : end + 1]
-        cells, terms = slice(int(first[0]), int(first[-1])), shape._terms
-        terms.first = _array("q", first - first[0])
-        terms.label, terms.weight = _array("q", self.label[cells]), _array("d", self.weight[cells])
-        terms.low, terms.high = _array("d", self.low[begin:end]), _array("d", self.high[begin:end])
-        terms.price = _array("d", self.price[begin:end])
-        terms.per_unit = array("q", [int(self.per_unit)]) * (end - begin)
-        terms.names = [self.name] * (end - begin)
+        cells, limits = slice(int(first[0]), int(first[-1])), slice(begin, end)
+        label, weight = self.label[cells].copy(), self.weight[cells].copy()  # not a view: the others may go
+        rows = Rows(first - first[0], label, weight, self.low[limits].copy(), self.high[limits].copy())
+        prices = self.price[limits]
+        charges = {r: (float(prices[r]), self.per_unit) for r in prices.nonzero()[0].tolist()}
+        shape._terms = Terms([self.name] * (end - begin), charges, rows)
 
 
 def _terms(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from array import array
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
@@ -42,13 +41,14 @@ class Stating:
         """Adds a linear rule over (variable, label) or (variable, label, weight) terms; returns its number."""
         self._check_open()
         given = terms if type(terms) is list else listed(terms, f"Rule {name!r}: the terms")
-        read = None if price is not None else read_quickly(given, self._scopes.first, self._scopes.places)
+        scopes, stated = self._scopes, self._terms
+        read = None if price is not None else read_quickly(given, scopes.first, scopes.places)
         if read is None or per_unit:
             limits = {"at_most": at_most, "at_least": at_least, "exactly": exactly}
             self._add_rule(Rule.of(name, given, **limits, price=price, per_unit=per_unit))
         else:
-            self._terms.add(name, read, read_limits(name, at_most, at_least, exactly))
-        return len(self._terms.names) - 1
+            stated.add(name, read, read_limits(name, at_most, at_least, exactly))
+        return len(stated.names) - 1
 
     def exactly_one(
         self, name: str, terms: Iterable[Term], *, price: float | None = None, per_unit: bool = False
@@ -134,5 +134,6 @@ class Stating:
             for variable, label, _ in rule.terms:
                 v = self._check_variable(variable, f"Rule {rule.name!r}")
                 labels.append(self._scopes.first[v] + self.kinds[v].label(label))
-            read = labels, array("d", [weight for _, _, weight in rule.terms])
-        self._terms.add(rule.name, read, (rule.low, rule.high), (rule.price or 0.0, int(rule.per_unit)))
+            read = labels, {place: weight for place, (_, _, weight) in enumerate(rule.terms)}
+        charge = None if rule.price is None else (float(rule.price), bool(rule.per_unit))
+        self._terms.add(rule.name, read, (rule.low, rule.high), charge)

@@ -22,7 +22,7 @@ from hasten.model.compile import Rows, compile_factors, compile_graph, compile_r
 from hasten.model.compiled import Compiled
 from hasten.model.kinds import FactorKind, VariableKind
 from hasten.model.moulds import NONE_OWN, Fields, Own
-from hasten.model.prices import Charges, Priced, Prices, put_prices
+from hasten.model.prices import Priced, Prices, put_prices
 from hasten.model.rules import Rule, Terms, listed
 from hasten.model.schema import Schema
 from hasten.model.stating import Stating
@@ -96,18 +96,15 @@ class Structure(Stating):
         self._check_open()
         if self.schema.factors.get(getattr(kind, "name", "")) is not kind:
             raise SchemaError(f"{kind!r} is not a factor kind of this schema.")
-        if roles.keys() != kind.roles.keys():
-            raise SchemaError(f"{kind.name} needs the roles {', '.join(kind.roles)}, got {', '.join(roles) or 'none'}.")
         kinds, scopes, scope = self.kinds, self._scopes, []
         n = len(kinds)
         for role, wanted in kind.roles.items():
-            variable = roles[role]
-            if type(variable) is not int or not 0 <= variable < n or kinds[variable] is not wanted:
-                scope = self._checked_scope(kind, roles)
+            v = roles.get(role)
+            if type(v) is not int or not 0 <= v < n or kinds[v] is not wanted or v in scope:
                 break
-            scope.append(variable)
-        if len({*scope}) < len(scope):
-            raise SchemaError(f"{kind.name} joins a variable with itself: {roles}. Its variables must differ.")
+            scope.append(v)
+        if not len(scope) == len(roles) == len(kind.roles):
+            scope = self._checked_scope(kind, roles)
         self.__dict__.pop("factors", None)
         scopes.factor_kind.append(kind.index)
         scopes.scope.fromlist(scope)
@@ -115,6 +112,8 @@ class Structure(Stating):
 
     def _checked_scope(self, kind: FactorKind, roles: Mapping[str, int]) -> list[int]:
         """Returns the variables of a factor as plain numbers, or says what is wrong with them."""
+        if roles.keys() != kind.roles.keys():
+            raise SchemaError(f"{kind.name} needs the roles {', '.join(kind.roles)}, got {', '.join(roles) or 'none'}.")
         scope = [self._check_variable(roles[role], kind.name, role) for role in kind.roles]
         for (role, wanted), variable in zip(kind.roles.items(), scope, strict=True):
             if self.kinds[variable] is not wanted:
@@ -122,6 +121,8 @@ class Structure(Stating):
                     f"{kind.name}: {role} must be of kind {wanted.name}, "
                     f"but variable {variable} is of kind {self.kinds[variable].name}."
                 )
+        if len({*scope}) < len(scope):
+            raise SchemaError(f"{kind.name} joins a variable with itself: {dict(roles)}. Its variables must differ.")
         return scope
 
     def search_order(self, variables: Sequence[int]) -> None:
@@ -210,9 +211,10 @@ class Structure(Stating):
     def compiled(self) -> Compiled:
         """The flat arrays and what belongs to them, shared by all structures of this shape."""
         self._closed = True
-        names = (*self.schema.rules, *self._terms.names)
-        terms = tuple([each.tobytes() for each in self._terms.arrays])
-        key = (self._scopes.key, self._order, self._own, names, terms, self._exact)
+        terms = self._terms
+        names = (*self.schema.rules, *terms.names)
+        stated = (*[each.tobytes() for each in terms.rows], *terms.charges.items())
+        key = (self._scopes.key, self._order, self._own, names, stated, self._exact)
         compiled = self.schema._compiled.get(key)
         if compiled is None:
             rows, names, prices = self._priced(names, self._rows())
@@ -224,14 +226,11 @@ class Structure(Stating):
 
     def _priced(self, names: tuple[str, ...], rows: Rows) -> Priced:
         """Returns the rows of all rules, which are named, and what breaking them costs."""
-        prices = self._terms.price
-        if not any(prices) and all(rule.price is None for rule in self.schema.rules.values()):
-            return Priced(rows, names, None)
         rules = self.schema.rules.values()
-        charges = Charges(
-            np.array([*(rule.price or 0.0 for rule in rules), *prices]),
-            ints([*(rule.per_unit for rule in rules), *self._terms.per_unit]),
-        )
+        charges = {r: (float(rule.price), rule.per_unit) for r, rule in enumerate(rules) if rule.price is not None}
+        charges |= {len(rules) + r: charge for r, charge in self._terms.charges.items()}
+        if not charges:
+            return Priced(rows, names, None)
         return put_prices(ints(self._scopes.first), rows, names, charges, self._exact)
 
     def _with_indicators(self, prices: Prices) -> tuple[Fields, Fields]:
@@ -261,10 +260,9 @@ class Structure(Stating):
 
     def _rows(self) -> Rows:
         """Returns the rules of the schema, then those of this structure."""
-        own = Rows(*map(np.array, self._terms.arrays[:5]))
         rules = self.schema.rules.values()
         if not rules:
-            return own
+            return self._terms.rows
         kind_first = offsets(len(kind) for kind in self.schema.variables.values())
         kinds = np.array(self._scopes.kind)
         of_kind = ranges(kind_first[kinds], sizes_of(kind_first)[kinds])  # of each label, its place among all kinds'
@@ -274,13 +272,8 @@ class Structure(Stating):
                 weights[r, kind_first[k] : kind_first[k + 1]] = weight
         row, label = np.nonzero(weights[:, of_kind])
         first = offsets(np.bincount(row, minlength=len(rules)))
-        return Rows(
-            np.concatenate([first, first[-1] + own.first[1:]]),
-            np.concatenate([label, own.label]),
-            np.concatenate([weights[row, of_kind[label]], own.weight]),
-            np.concatenate([[rule.low for rule in rules], own.low]),
-            np.concatenate([[rule.high for rule in rules], own.high]),
-        )
+        low, high = np.array([(rule.low, rule.high) for rule in rules]).T.copy()
+        return Rows(first, label, weights[row, of_kind[label]], low, high).then(self._terms.rows)
 
     def opened(self, factors: Iterable[int]) -> Structure:
         """Returns this structure with a table slot of its own for each of some factors."""

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import TypeAlias
+from struct import pack
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -58,6 +59,11 @@ def ints(values: Iterable[int]) -> IntArray:
     if isinstance(values, np.ndarray):
         return np.ascontiguousarray(values, dtype=np.int64)
     return np.fromiter(values, dtype=np.int64)
+
+
+def packed(kind: str, values: Sequence[float]) -> NDArray[Any]:
+    """Returns numbers as an array, "q" for whole ones, "d" for floats: sooner than NumPy, which asks what each is."""
+    return np.frombuffer(bytearray(pack(f"{len(values)}{kind}", *values)), kind)
 
 
 def chosen_numbers(chosen: Chosen, n: int) -> IntArray:
