@@ -5,8 +5,9 @@ from __future__ import annotations
 import naive
 import numpy as np
 
+from hasten.kernels.cells import Rows, with_rows
+from hasten.kernels.layout import ROWS, Graph
 from hasten.kernels.tolerance import EPS
-from hasten.model.compile import Rows, compile_rows
 
 
 def slow_rows(first: np.ndarray, rows: Rows) -> dict[str, list[float]]:
@@ -75,8 +76,7 @@ def test_rows_are_what_their_terms_come_to() -> None:
     rng = np.random.default_rng(0)
     for _ in range(500):
         first, rows = random_rows(rng)
-        compiled = compile_rows({"first": first}, rows)
-        slow = slow_rows(first, rows)
-        assert compiled.keys() == slow.keys()
-        for name, values in compiled.items():
-            assert values.tolist() == slow[name], (name, first, rows)
+        graph, slow = with_rows(Graph.start(first=first), rows), slow_rows(first, rows)
+        assert slow.keys() == {name for name, place in Graph._places.items() if place >= ROWS}
+        for name, values in slow.items():
+            assert getattr(graph, name).tolist() == values, (name, first, rows)

@@ -45,16 +45,19 @@ class Record:
         """Returns a record of these fields, copied one after the other."""
         if fields.keys() != cls._fields.keys():
             raise TypeError(f"{cls.__name__} has other fields: {sorted(fields.keys() ^ cls._fields.keys())}")
-        parts: list[Any] = [
-            np.ascontiguousarray(fields[name], FLOAT if real else INT) for name, real in cls._fields.items()
-        ]
-        header: list[int] = []
-        at = 2 * len(parts)
-        for part in parts:
-            size = part.size
-            header += at, size
-            at += size
-        return cls(np.frombuffer(bytearray().join((growing("q", header), *parts)), INT))
+        return cls.start(**fields)
+
+    @classmethod
+    def start(cls, **fields: Any) -> Self:
+        """Returns a record of some fields, to which others will be added; until then these are empty."""
+        header, parts = growing("q", 2 * len(cls._fields) * [0]), list[Any]()
+        at = len(header)
+        for name, values in fields.items():
+            part, place = np.ascontiguousarray(values, FLOAT if cls._fields[name] else INT), cls._places[name]
+            header[place], header[place + 1] = at, part.size
+            at += part.size
+            parts.append(part)
+        return cls(np.frombuffer(bytearray().join((header, *parts)), INT))
 
     @classmethod
     def at(cls, address: int) -> Self:

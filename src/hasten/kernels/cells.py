@@ -7,8 +7,11 @@ from typing import NamedTuple
 import numpy as np
 
 from hasten.jit import driver, keep, kernel, part, split
-from hasten.kernels.tolerance import EPS, EXACT
-from hasten.support.arrays import FloatArray, IntArray
+from hasten.kernels.layout import ROWS, Graph, put_sizes
+from hasten.kernels.tolerance import EPS, EXACT, SLACK
+from hasten.support.arrays import BoolArray, FloatArray, IntArray
+
+NOISE = 1e-9  # how far, relatively, a limit may be from the whole number that it stands for
 
 
 class Cells(NamedTuple):
@@ -39,90 +42,140 @@ class Ranges(NamedTuple):
     whole: IntArray
 
 
-def row_fields(
-    first: IntArray, row_first: IntArray, label: IntArray, weight: FloatArray
-) -> dict[str, IntArray | FloatArray]:
-    """Returns what a graph holds of some rows, but for their limits, and as `row_whole` which have whole weights only.
+class Rows(NamedTuple):
+    """The rows to compile: the terms of row `r` are `first[r]:first[r + 1]`, in any order, some perhaps twice."""
 
-    Variables own the labels `first`; row `r` has the terms `row_first[r]:row_first[r + 1]`, in any order, some perhaps
-    twice.
-    """
-    n_rows, n_terms, n_labels, n_variables = len(row_first) - 1, len(label), int(first[-1]), len(first) - 1
-    ints = np.zeros(8 * n_terms + n_labels + n_variables + 3 * n_rows + 3, dtype=np.int64)
-    floats = np.empty(6 * n_terms + 3 * n_rows)
-    n_cells, n_links = lay_rows(first, row_first, label, weight, ints, floats)
-    fields: dict[str, IntArray | FloatArray] = {}
-    at = 0
-    for name, room, size in (
-        ("row_first", n_rows + 1, n_rows + 1),
-        ("cell_first", n_labels + 1, n_labels + 1),
-        ("link_first", n_variables + 1, n_variables + 1),
-        ("row_counts", n_rows, n_rows),
-        ("row_whole", n_rows, n_rows),
-        ("row_label", n_terms, n_cells),
-        ("row_variable", n_terms, n_cells),
-        ("cell_row", n_terms, n_cells),
-        ("link_row", n_terms, n_links),
-    ):
-        fields[name] = ints[at : at + size]
-        at += room
-    at = 0
-    for name, room, size in (
-        ("range_low", n_rows, n_rows),
-        ("range_high", n_rows, n_rows),
-        ("row_margin", n_rows, n_rows),
-        ("row_weight", n_terms, n_cells),
-        ("cell_weight", n_terms, n_cells),
-        ("link_low", n_terms, n_links),
-        ("link_high", n_terms, n_links),
-    ):
-        fields[name] = floats[at : at + size]
-        at += room
-    return fields
+    first: IntArray  # (R + 1,)
+    label: IntArray  # (terms,) label numbers
+    weight: FloatArray  # (terms,)
+    low: FloatArray  # (R,)
+    high: FloatArray  # (R,)
+
+    def then(self, more: Rows) -> Rows:
+        """Returns these rows, then others."""
+        if not len(self.low):
+            return more
+        label, weight = np.concatenate([self.label, more.label]), np.concatenate([self.weight, more.weight])
+        first = np.concatenate([self.first, self.first[-1] + more.first[1:]])
+        return Rows(first, label, weight, np.concatenate([self.low, more.low]), np.concatenate([self.high, more.high]))
+
+
+NO_ROWS = Rows(np.zeros(1, dtype=np.int64), np.zeros(0, dtype=np.int64), *np.zeros((3, 0)))
+
+
+def with_rows(graph: Graph, rows: Rows) -> Graph:
+    """Returns a graph with some rows, in place of its own if it has any."""
+    buffer, first, n_rows, n_terms = graph.buffer, graph.first, len(rows.low), len(rows.label)
+    at = buffer.item(ROWS) or len(buffer)  # where its other layers end
+    if not n_rows:
+        return _without_rows(buffer[:at], (1, int(first[-1]) + 1, len(first)))
+    ints = np.empty(at + int(first[-1]) + len(first) + 2 + 10 * n_rows + 14 * n_terms, dtype=np.int64)
+    ints[:at] = buffer[:at]
+    end = lay_rows(first, *rows, at, ints, ints.view(np.float64))
+    return Graph(ints[:end].copy())
+
+
+def _without_rows(others: IntArray, starts: tuple[int, ...]) -> Graph:
+    """Returns a graph without rows, given its other layers, and how many numbers say where the rows of each start."""
+    at, end = len(others), len(others) + sum(starts)
+    ints = np.concatenate([others, np.zeros(sum(starts), dtype=np.int64)])
+    header = ints[ROWS : 2 * len(Graph._fields)].reshape(-1, 2)
+    header[:] = end, 0
+    header[:3] = [(at, starts[0]), (at + starts[0], starts[1]), (end - starts[2], starts[2])]
+    return Graph(ints)
 
 
 @driver
 def lay_rows(
-    first: IntArray, row_first: IntArray, label: IntArray, weight: FloatArray, ints: IntArray, floats: FloatArray
-) -> tuple[int, int]:
-    """Writes the fields that `row_fields` names into arrays, `ints` of zeros; returns how many cells and links.
+    first: IntArray,
+    row_first: IntArray,
+    label: IntArray,
+    weight: FloatArray,
+    low: FloatArray,
+    high: FloatArray,
+    at: int,
+    ints: IntArray,
+    floats: FloatArray,
+) -> int:
+    """Lays out rows behind the `at` numbers of a graph's other layers; returns where they end.
 
-    Behind the fields there is scratch space.
+    `ints` and `floats` are the same memory: a field is of one or the other. Behind them there is scratch space.
     """
-    n_rows, n_terms, n_labels, n_variables = row_first.size - 1, label.size, first[first.size - 1], first.size - 1
-    row_at, cell_first, link_first, counts, whole, row_label, variable, cell_row, link_row, order, row, at, of = split(
-        ints,
-        (
-            *(n_rows + 1, n_labels + 1, n_variables + 1, n_rows, n_rows, n_terms, n_terms, n_terms, n_terms),
-            *(n_terms, n_terms, n_terms, n_terms),
-        ),
-    )
-    low, high, margin, row_weight, cell_weight, link_low, link_high, least, most = split(
-        floats, (n_rows, n_rows, n_rows, n_terms, n_terms, n_terms, n_terms, n_terms, n_terms)
-    )
+    n_rows, n_terms, n_labels, n_variables = low.size, label.size, first[first.size - 1], first.size - 1
+    of_rows = (n_rows, n_rows, n_rows, n_rows, n_rows, n_rows, n_rows, n_rows)
+    fixed = (n_rows + 1, n_labels + 1, n_variables + 1, *of_rows)
+    _, row_at, cell_first, link_first, counts, _, _, _, _, _, _, _ = split(ints, (at, *fixed))
+    _, _, _, _, _, range_low, range_high, margin, row_low, row_high, row_least, row_most = split(floats, (at, *fixed))
+    begin = at + 9 * n_rows + n_labels + n_variables + 3
+    scratch = (begin + 8 * n_terms, n_rows, n_terms, n_terms, n_terms, n_terms, n_terms, n_terms)
+    _, whole, row, order, of, which, in_row, _ = split(ints, scratch)
+    _, _, _, _, _, least, most, total = split(floats, scratch)  # by then, `which` and `in_row` are no longer needed
     starts = part(first, 0, first.size)
     for r in range(n_rows):
         for t in range(row_first[r], row_first[r + 1]):
             row[t] = r
     sort_groups(part(label, 0, n_terms), n_terms, cell_first, order)
-    by_label = Cells(cell_row, at, of, cell_weight)
-    n_cells = add_up(starts, row, part(weight, 0, n_terms), order, cell_first, by_label)
-    sort_groups(cell_row, n_cells, row_at, order)
+    n_cells = add_up(starts, row, part(weight, 0, n_terms), order, cell_first, Cells(in_row, which, of, total))
+    of_cells = (n_cells, n_cells, n_cells, n_cells, n_cells)
+    _, row_label, variable, _, cell_row, _ = split(ints, (begin, *of_cells))
+    _, _, _, row_weight, _, cell_weight = split(floats, (begin, *of_cells))
+    sort_groups(in_row, n_cells, row_at, order)
     for x in range(n_cells):
         c = order[x]
-        row_label[x], variable[x], row_weight[x] = at[c], of[c], cell_weight[c]
-    links = Links(row, of, least, most)
-    n_links = link(starts, row_at, variable, row_weight, links, Ranges(low, high, margin, counts, whole))
+        row_label[x], variable[x], row_weight[x] = which[c], of[c], total[c]
+        cell_row[x], cell_weight[x] = in_row[x], total[x]
+    links, ranges = Links(row, of, least, most), Ranges(range_low, range_high, margin, counts, whole)
+    n_links = link(starts, row_at, variable, row_weight, links, ranges)
+    for r in range(n_rows):
+        row_low[r], row_high[r] = low[r], high[r]
+        row_least[r], row_most[r] = row_limit(low[r], whole[r], -1), row_limit(high[r], whole[r], 1)
+    of_links = (n_links, n_links, n_links)
+    _, link_row, _, _ = split(ints, (begin + 5 * n_cells, *of_links))
+    _, _, link_low, link_high = split(floats, (begin + 5 * n_cells, *of_links))
     sort_groups(of, n_links, link_first, order)
     for x in range(n_links):
         link_row[x], link_low[x], link_high[x] = row[order[x]], least[order[x]], most[order[x]]
+    put_sizes(part(ints, 0, at), ROWS, at, (*fixed, *of_cells, *of_links))
     keep((first, label, weight, ints, floats))
-    return n_cells, n_links
+    end: int = begin + 5 * n_cells + 3 * n_links
+    return end
+
+
+def row_limits(low: FloatArray, high: FloatArray, whole: BoolArray) -> tuple[FloatArray, FloatArray]:
+    """Returns how far rows may go below and above their limits, given which of them have whole weights only."""
+    least, most = low.copy(), high.copy()
+    widen_limits(least, most, whole)
+    return least, most
+
+
+@driver
+def widen_limits(low: FloatArray, high: FloatArray, whole: BoolArray) -> None:
+    """Puts how far rows may go in place of their limits, given which of them have whole weights only."""
+    for r in range(low.size):
+        low[r], high[r] = row_limit(low[r], whole[r], -1), row_limit(high[r], whole[r], 1)
+
+
+@kernel
+def row_limit(limit: float, whole: int, side: int) -> float:
+    """Returns how far a row may go to one side of its limit.
+
+    A sum of whole weights stops at the last whole number within the limit, which may be off by what writing it as a
+    float takes; others have the slack of a solver.
+    """
+    size = max(1.0, abs(limit))
+    if not whole:
+        return limit + side * SLACK * size + 0.0  # no negative zero
+    stop: float = np.rint(limit)
+    if not abs(limit - stop) <= min(SLACK, NOISE * size):  # or it is infinite
+        stop = np.floor(limit) if side > 0 else np.ceil(limit)
+    return stop + 0.0
 
 
 @kernel
 def sort_groups(group: IntArray, n: int, first: IntArray, order: IntArray) -> None:
-    """Sorts `n` things by group, equal ones as they come: sets where each group starts (0 before) and the order."""
+    """Sorts `n` things by group, equal ones as they come: sets where each group starts, and the order."""
+    for g in range(first.size):
+        first[g] = 0
     for x in range(n):
         first[group[x] + 1] += 1
     for g in range(1, first.size):

@@ -16,60 +16,77 @@ class Graph(Record):
 
     A *slot* is one place of one factor's scope. The entry of a table (or weight block) for labels `l` is
     found at `sum(l[slot] * stride[slot])` from where the table starts.
+
+    Fields stand in three layers, each laid out behind the one before: of factors whatever variables they join
+    (`hasten.model.moulds`), of variables and scopes (`hasten.kernels.scopes`), and of rows (`hasten.kernels.cells`).
     """
 
-    first: IntArray  # (V + 1,) variable v owns the labels first[v]:first[v + 1]
-    order: IntArray  # (V,) the search assigns order[0], then order[1], ...
-    position: IntArray  # (V,) the step that assigns each variable
     # factors
     scope_first: IntArray  # (F + 1,) factor f owns the slots scope_first[f]:scope_first[f + 1]
-    scope: IntArray  # (slots,) the variable in each slot
+    factor_of: IntArray  # (slots,) the factor that owns each slot
     stride: IntArray  # (slots,)
     message_at: IntArray  # (slots,) where the slot's messages start: one for each label of its variable
     start_at: IntArray  # (slots,) where the starting messages of its kind and role start (`Schema.n_messages` in all)
     table_at: IntArray  # (F,) where the factor's table starts; -1 if it has none
     weight_at: IntArray  # (F,) where the weights of its kind start; -1 if it has none
     listing: IntArray  # (F,) which tuple list its table has; -1 if it has none
-    done_first: IntArray  # (V + 1,) the search's step t completes the factors done[done_first[t]:done_first[t + 1]]
-    done: IntArray  # (F,)
-    open_first: IntArray  # (V + 1,) step t leaves the factors open[open_first[t]:open_first[t + 1]] one variable short
-    open: IntArray  # tables of two variables or more
-    last: IntArray  # (F,) the variable that completes each factor
-    touch_first: IntArray  # (V + 1,) variable v is in the slots touch[touch_first[v]:touch_first[v + 1]]
-    touch: IntArray  # (slots,) slot ids
-    factor_of: IntArray  # (slots,) the factor that owns each slot
+    # tables that do more than forbid, each once
+    soft_count: IntArray  # (soft tables,) how many factors share it
+    soft_at: IntArray  # (soft tables,) where it starts
+    soft_size: IntArray  # (soft tables,) how many entries it has
     # tuple lists: the tuples of a table that are not forbidden by the schema
     list_first: IntArray  # (T + 1,) list t owns the tuples list_first[t]:list_first[t + 1]
     list_entry: IntArray  # (tuples,) the tuple's place in the table
     list_label_at: IntArray  # (T,) where the labels of the list's first tuple start
     list_label: IntArray  # (tuples * arity,) the labels, slot by slot
-    # tables that do more than forbid, each once
-    soft_at: IntArray  # (soft tables,) where it starts
-    soft_size: IntArray  # (soft tables,) how many entries it has
-    soft_count: IntArray  # (soft tables,) how many factors share it
-    # rows
+    table: FloatArray  # the schema's tables, one after the other
+
+    # variables
+    first: IntArray  # (V + 1,) variable v owns the labels first[v]:first[v + 1]
+    order: IntArray  # (V,) the search assigns order[0], then order[1], ...
+    position: IntArray  # (V,) the step that assigns each variable
+    # scopes
+    scope: IntArray  # (slots,) the variable in each slot
+    done_first: IntArray  # (V + 1,) the search's step t completes the factors done[done_first[t]:done_first[t + 1]]
+    done: IntArray  # (F,)
+    last: IntArray  # (F,) the variable that completes each factor
+    touch_first: IntArray  # (V + 1,) variable v is in the slots touch[touch_first[v]:touch_first[v + 1]]
+    touch: IntArray  # (slots,) slot ids
+    open_first: IntArray  # (V + 1,) step t leaves the factors open[open_first[t]:open_first[t + 1]] one variable short
+    open: IntArray  # tables of two variables or more
+
+    # rows, rows by label, and rows by variable
     row_first: IntArray  # (R + 1,) row r owns the cells row_first[r]:row_first[r + 1]
-    row_label: IntArray  # (cells,) label number, first[v] + i, sorted by variable
-    row_variable: IntArray  # (cells,)
-    row_weight: FloatArray  # (cells,)
+    cell_first: IntArray  # (L + 1,) label l is in the cells cell_first[l]:cell_first[l + 1] by label
+    link_first: IntArray  # (V + 1,) variable v has the links link_first[v]:link_first[v + 1], one to each row it is in
+    row_counts: IntArray  # (R,) 1 where all weights are 1: the row counts its variables that have one of its labels
+    range_low: FloatArray  # (R,) the least that all variables together can add
+    range_high: FloatArray  # (R,) and the most
+    row_margin: FloatArray  # (R,) how far rounding can put such a range off; 0 if all its weights are whole
     row_low: FloatArray  # (R,)
     row_high: FloatArray  # (R,)
     row_least: FloatArray  # (R,) the limits as kernels take them: with their tolerance, or, of whole weights, whole
     row_most: FloatArray  # (R,)
-    row_counts: IntArray  # (R,) 1 where all weights are 1: the row counts its variables that have one of its labels
-    # rows by label
-    cell_first: IntArray  # (L + 1,) label l is in the cells cell_first[l]:cell_first[l + 1] of:
-    cell_row: IntArray  # (cells,)
-    cell_weight: FloatArray  # (cells,)
-    # rows by variable
-    link_first: IntArray  # (V + 1,) variable v has the links link_first[v]:link_first[v + 1], one to each row it is in:
+    row_label: IntArray  # (cells,) label number, first[v] + i, sorted by variable
+    row_variable: IntArray  # (cells,)
+    row_weight: FloatArray  # (cells,)
+    cell_row: IntArray  # (cells,) by label
+    cell_weight: FloatArray  # (cells,) by label
     link_row: IntArray  # (links,)
     link_low: FloatArray  # (links,) the least that its labels can add to the row
     link_high: FloatArray  # (links,) and the most
-    range_low: FloatArray  # (R,) the least that all variables together can add
-    range_high: FloatArray  # (R,) and the most
-    row_margin: FloatArray  # (R,) how far rounding can put such a range off; 0 if all its weights are whole
-    table: FloatArray  # the schema's tables, one after the other
+
+
+SCOPES, ROWS = Graph._places["first"], Graph._places["row_first"]  # where the header speaks of the later layers
+
+
+@kernel
+def put_sizes(ints: IntArray, place: int, at: int, sizes: tuple[int, ...]) -> None:
+    """Writes into a header, from `place` on, that fields of some sizes stand one after the other from `at` on."""
+    for size in sizes:
+        ints[place], ints[place + 1] = at, size
+        place += 2
+        at += size
 
 
 class BatchArrays(NamedTuple):

@@ -1,6 +1,6 @@
 """Linear rows: what a labelling counts, and whether a row holds or still can.
 
-A row holds if its sum lies between `row_least` and `row_most` (`hasten.model.compile` says how these follow from the
+A row holds if its sum lies between `row_least` and `row_most` (`hasten.kernels.cells` says how these follow from the
 limits). Sums of whole weights are exact. Others are summed together with what each addition rounds away, so that a
 decision is right to twice the precision of a float.
 

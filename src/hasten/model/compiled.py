@@ -12,9 +12,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from hasten.kernels.layout import Graph
-from hasten.model.compile import is_forest
 from hasten.model.prices import Prices
-from hasten.support.arrays import IntArray, offsets
+from hasten.support.arrays import IntArray, offsets, sizes_of
 from hasten.support.cache import Cache
 
 if TYPE_CHECKING:
@@ -54,7 +53,7 @@ class Compiled:
     @cached_property
     def is_forest(self) -> bool:
         """Whether its tables join variables without ever going round in a circle."""
-        return is_forest(self.graph)
+        return _is_forest(self.graph)
 
     @cached_property
     def is_free(self) -> bool:
@@ -92,3 +91,22 @@ class Compiled:
 
 
 _KEPT = Cache[Compiled, Compiled](MAX_KEPT)
+
+
+def _is_forest(graph: Graph) -> bool:
+    """Whether the tables join variables without ever going round in a circle."""
+    if not graph.table_at.size or int((sizes_of(graph.scope_first) - 1).sum()) >= len(graph.order):
+        return False
+    above = list(range(len(graph.order)))  # of each variable, one of its tree; itself at the top
+    scopes, firsts = graph.scope.tolist(), graph.scope_first.tolist()
+    for f, at in enumerate(graph.table_at.tolist()):
+        tops = []
+        for v in scopes[firsts[f] : firsts[f + 1]] if at >= 0 else ():
+            while above[v] != v:
+                above[v] = v = above[above[v]]
+            tops.append(v)
+        if len(set(tops)) < len(tops):
+            return False
+        for v in tops:
+            above[v] = tops[0]
+    return True

@@ -21,15 +21,16 @@ from typing import NamedTuple
 
 import numpy as np
 
+from hasten.kernels.cells import Rows, with_rows
 from hasten.kernels.eliminate import Plan
 from hasten.kernels.layout import Graph
-from hasten.model.compile import ROW_FIELDS, compile_factors, compile_graph, compile_variables
+from hasten.kernels.scopes import with_scopes
 from hasten.model.compiled import Compiled
 from hasten.model.exclusions import with_cliques
 from hasten.model.joins import DERIVED, SILENT, STATIC, FactorTable, Join, Pattern, Signature, join_of, pattern_of
 from hasten.model.moulds import NO_INTS, Fields, Form, TableLayout, cast
 from hasten.model.structure import Structure
-from hasten.support.arrays import IntArray, all_of, ints, offsets, ranges, sizes_of
+from hasten.support.arrays import BoolArray, IntArray, all_of, ints, offsets, ranges, sizes_of
 
 FEW_SUMS = 768  # that eliminating a variable may always take, unless a limit is given
 FEW_LEFT = 192  # the same, where that leaves variables: what is left would be joined more densely
@@ -296,19 +297,20 @@ class _Elimination:
         keep = is_kept.nonzero()[0]
         order = graph.order[is_kept[graph.order]]
         number = is_kept.cumsum() - 1
-        variables = compile_variables(offsets(sizes[keep]), number[order])
+        first = offsets(sizes[keep])
         left = [table for _, table in sorted(self.tables.items())]
         folds = [table for table in left if table.role == DERIVED and len(table.scope) == 1]
         tables = [table for table in left if table.role != DERIVED or len(table.scope) > 1]
         fold_to = number[ints(table.scope[0] for table in folds)]
-        small = compile_graph(variables, self._kept_factors(variables, number, tables), self._kept_rows(number, order))
+        factors, scope = self._kept_factors(tables)
+        small = with_rows(with_scopes(factors, first, number[order], number[scope]), self._kept_rows(is_kept))
         plan = Plan.pack(
             **(self._step_fields() if self.steps else NO_STEPS),
             constant=ints(self.constants),
             keep=keep,
             keep_label=ranges(graph.first[keep], sizes[keep]),
             fold_from=_spans_of(folds),
-            fold_to=ranges(variables["first"][fold_to], sizes[keep[fold_to]]),
+            fold_to=ranges(first[fold_to], sizes[keep[fold_to]]),
             copy_from=_spans_of([table for table in tables if table.role != DERIVED]),
             priced=_priced(graph),
         )
@@ -352,41 +354,29 @@ class _Elimination:
             "n_labels": ints(join.shape[-1] for join in forms),
         }
 
-    def _kept_factors(self, variables: Fields, number: IntArray, tables: Sequence[FactorTable]) -> Fields:
-        """Returns the compiled tables that are left, each by itself, as they stand in scratch space.
+    def _kept_factors(self, tables: Sequence[FactorTable]) -> tuple[Graph, IntArray]:
+        """Returns the tables that are left, each by itself, as they stand in scratch space, and their variables.
 
         Derived ones come first, then copies of the original ones.
         """
         patterns, each = [table.pattern for table in tables], np.arange(len(tables))
         layout = TableLayout.of([pattern.table for pattern in patterns], each.tolist())
         arity = ints(len(table.scope) for table in tables)
-        scope = number[ints(v for table in tables for v in table.scope)]
+        scope = ints(v for table in tables for v in table.scope)
         start_at = ints(table.start_at for table in tables).repeat(arity)
         start_at += _chained([pattern.label_first for pattern in patterns])
         stride = _chained([pattern.stride for pattern in patterns])
-        form = Form(arity, sizes_of(variables["first"])[scope], stride, start_at, np.full(len(tables), -1))
-        fields = compile_factors(variables, scope, cast(form, each, layout))
+        form = Form(arity, sizes_of(self.graph.first)[scope], stride, start_at, np.full(len(tables), -1))
         derived = np.fromiter((table.role == DERIVED for table in tables), dtype=bool, count=len(tables))
         copied = self.n_entries + offsets(np.where(derived, 0, ints(pattern.size for pattern in patterns)))[:-1]
-        fields["table_at"] = np.where(derived, ints(table.at for table in tables), copied)
-        return fields
+        table_at = np.where(derived, ints(table.at for table in tables), copied)
+        return Graph.start(**cast(form, each, layout) | {"table_at": table_at}), scope
 
-    def _kept_rows(self, number: IntArray, order: IntArray) -> Fields:
-        """Returns the compiled rows: as they were, for their variables all stay, with other numbers."""
+    def _kept_rows(self, is_kept: BoolArray) -> Rows:
+        """Returns the rows: as they were, for their variables all stay, with other label numbers."""
         graph = self.graph
-        rows: Fields = {name: getattr(graph, name) for name in ROW_FIELDS}
-        if len(order) == len(graph.order):
-            return rows
-        is_kept = np.zeros(len(number), dtype=bool)
-        is_kept[order] = True
-        is_kept = is_kept.repeat(sizes_of(graph.first))
-        keep = np.sort(order)
-        return rows | {
-            "row_variable": number[graph.row_variable],
-            "row_label": is_kept.cumsum()[graph.row_label] - 1,
-            "cell_first": np.concatenate([graph.cell_first[:-1][is_kept], graph.cell_first[-1:]]),
-            "link_first": np.append(graph.link_first[keep], graph.link_first[-1]),
-        }
+        number = is_kept.repeat(sizes_of(graph.first)).cumsum() - 1
+        return Rows(graph.row_first, number[graph.row_label], graph.row_weight, graph.row_low, graph.row_high)
 
 
 def _priced(graph: Graph) -> IntArray:

@@ -11,14 +11,13 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from hasten.kernels.cells import Rows, with_rows
 from hasten.kernels.layout import Graph
-from hasten.model.compile import Rows, compile_rows
 from hasten.support.arrays import BoolArray, IntArray, ints, offsets, ranges, sizes_of
 
 MAX_PAIRS = 20_000  # rows to look for cliques in, of a program that is recognised once
 MOST = 5_000  # and of a structure, which should not take a second
 Node = tuple[int, ...]  # labels of one variable, by number
-FIELDS = ("first", "order", "position")  # of a graph, that its rows are compiled with
 
 
 @dataclass(slots=True, eq=False)
@@ -75,9 +74,7 @@ def with_cliques(graph: Graph) -> Graph:
         np.concatenate([graph.row_low[kept], np.full(n, -np.inf)]),
         np.concatenate([graph.row_high[kept], np.ones(n)]),
     )
-    compiled = compile_rows({name: getattr(graph, name) for name in FIELDS}, merged)
-    others = {name: getattr(graph, name) for name in Graph.__annotations__ if name not in compiled}
-    return Graph.pack(**others, **compiled)
+    return with_rows(graph, merged)
 
 
 def _pairs(graph: Graph) -> tuple[IntArray, IntArray]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from array import array
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -9,6 +10,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from hasten.kernels.layout import Graph
 from hasten.model.kinds import FactorKind
 from hasten.support.arrays import FloatArray, IntArray, ints, offsets, ranges, strides
 from hasten.support.cache import Cache
@@ -95,30 +97,30 @@ class Moulds:
         self.weight_at = ints(kind.weight_at for kind in self.kinds)
         self.tables = [_table_of(kind) for kind in self.kinds]
         self.layouts = Cache[tuple[int, ...], TableLayout](MAX_LAYOUTS)  # by the kinds in the order of their first use
-        self.casts = Cache[bytes, Fields](MAX_CASTS)  # by the kinds of all factors
+        self.casts = Cache[bytes, Graph](MAX_CASTS)  # by the kinds of all factors
 
-    def cast(self, kind_of: IntArray, own: Own = NONE_OWN) -> Fields:
+    def cast(self, kinds: array[int], own: Own = NONE_OWN) -> Graph:
         """Returns what graphs hold of factors of some kinds, whatever variables these join.
 
         Problems bring the tables that `own` lists.
         """
         if own:
-            return self._cast_own(kind_of, own)
-        key = kind_of.tobytes()
-        fields = self.casts.get(key)
-        if fields is None:
+            return self._cast_own(np.array(kinds), own)
+        key = kinds.tobytes()
+        graph = self.casts.get(key)
+        if graph is None:
+            kind_of = np.array(kinds)
             used = tuple(dict.fromkeys(kind_of.tolist()))
             layout = self.layouts.get(used)
             if layout is None:
                 layout = TableLayout.of(self.tables, used)
                 self.layouts.put(used, layout)
-            fields = self._cast(kind_of, kind_of, layout)
-            n_bytes = 8 * (3 * len(kind_of) + 4 * len(fields["stride"]))
-            if n_bytes <= MAX_CASTS:
-                self.casts.put(key, fields, n_bytes)
-        return fields
+            graph = self._cast(kind_of, kind_of, layout)
+            if graph.buffer.nbytes <= MAX_CASTS:
+                self.casts.put(key, graph, graph.buffer.nbytes)
+        return graph
 
-    def _cast_own(self, kind_of: IntArray, own: Own) -> Fields:
+    def _cast_own(self, kind_of: IntArray, own: Own) -> Graph:
         table_of, tables = kind_of.copy(), list(self.tables)
         for k in own.kinds:
             tables[k] = self._changing(k)
@@ -129,11 +131,11 @@ class Moulds:
             tables.append(self._free(int(kind_of[f])))
         return self._cast(kind_of, table_of, TableLayout.of(tables, tuple(dict.fromkeys(table_of.tolist()))))
 
-    def _cast(self, kind_of: IntArray, table_of: IntArray, layout: TableLayout) -> Fields:
+    def _cast(self, kind_of: IntArray, table_of: IntArray, layout: TableLayout) -> Graph:
         arity = self.arity[kind_of]
         slots = ranges(self.slot_first[kind_of], arity)
         form = Form(arity, self.n_labels[slots], self.stride[slots], self.start_at[slots], self.weight_at[kind_of])
-        return cast(form, table_of, layout)
+        return Graph.start(**cast(form, table_of, layout))
 
     def _changing(self, k: int) -> Table:
         """Returns the table of a kind in whose place problems bring others, which forbid at least the same."""

@@ -19,7 +19,8 @@ from typing import NamedTuple
 import numpy as np
 
 from hasten.errors import SchemaError
-from hasten.model.compile import Rows, compile_rows, compile_variables
+from hasten.kernels.cells import Rows, with_rows
+from hasten.kernels.layout import Graph
 from hasten.model.kinds import VariableKind
 from hasten.support.arrays import FloatArray, IntArray, ints, offsets, sizes_of
 
@@ -143,14 +144,13 @@ def put_prices(first: IntArray, rows: Rows, names: tuple[str, ...], charges: Cha
     `exact` adds rows under which each labelling has one labelling of the indicators: no optimum needs them, but who
     counts labellings does.
     """
-    compiled = compile_rows(compile_variables(first, np.arange(len(first) - 1)), rows)
-    reach = list(zip(compiled["range_low"].tolist(), compiled["range_high"].tolist(), strict=True))
-    cell_first, limits = compiled["row_first"], (compiled["row_least"], compiled["row_most"])
+    graph = with_rows(Graph.start(first=first), rows)
+    reach = list(zip(graph.range_low.tolist(), graph.range_high.tolist(), strict=True))
     found = []
     for r, (price, per_unit) in charges.items():
-        cells, low, high = slice(cell_first[r], cell_first[r + 1]), float(limits[0][r]), float(limits[1][r])
+        cells, low, high = slice(*graph.row_first[r : r + 2]), float(graph.row_least[r]), float(graph.row_most[r])
         above, below = (_amounts(by, per_unit, names[r]) for by in (reach[r][1] - high, low - reach[r][0]))
-        label, weight = compiled["row_label"][cells], compiled["row_weight"][cells]
+        label, weight = graph.row_label[cells], graph.row_weight[cells]
         if len(above) or len(below):  # others cannot be broken
             found.append(Indicator(r, names[r], label, weight, low, high, above, below, reach[r], price, per_unit))
     if not found:

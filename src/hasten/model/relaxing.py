@@ -5,11 +5,9 @@ Where that keeps the rules, it is the optimum.
 
 from __future__ import annotations
 
-from hasten.kernels.layout import Graph
-from hasten.model.compile import no_rows
+from hasten.kernels.cells import NO_ROWS, with_rows
 from hasten.model.compiled import Compiled
 from hasten.model.elimination import Reduction, plan_reduction, reduce
-from hasten.model.moulds import Fields
 
 
 def whole_plan(compiled: Compiled, max_join: int | None) -> Reduction | None:
@@ -24,15 +22,9 @@ def relax(compiled: Compiled) -> Reduction | None:
     """Plans the elimination of every variable as if there were no rules, if factors form chains or trees; made once."""
     graph = compiled.graph
     if compiled.relaxed is None and graph.row_label.size and compiled.is_forest:
-        reduction = plan_reduction(_without_rows(graph), None)
+        reduction = plan_reduction(with_rows(graph, NO_ROWS), None)
         if reduction.complete:
             compiled.relaxed = reduction
             compiled.n_bytes += reduction.plan.buffer.nbytes + reduction.graph.buffer.nbytes
             compiled.keep()
     return compiled.relaxed
-
-
-def _without_rows(graph: Graph) -> Graph:
-    """Returns the graph without rows, for planning."""
-    fields: Fields = {name: getattr(graph, name) for name in Graph.__annotations__}
-    return Graph.pack(**fields | no_rows(len(graph.order), int(graph.first[-1])))

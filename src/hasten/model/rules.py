@@ -9,7 +9,7 @@ from typing import Any, NamedTuple, TypeVar
 import numpy as np
 
 from hasten.errors import SchemaError
-from hasten.model.compile import NO_ROWS, Rows
+from hasten.kernels.cells import NO_ROWS, Rows
 from hasten.model.kinds import (
     MAX_WEIGHT,
     VariableKind,
@@ -122,9 +122,11 @@ class Stated(NamedTuple):
     def rows(self) -> Rows:
         """The same, as arrays."""
         end, low, high = zip(*self.limits, strict=True)
-        weight = np.ones(len(self.label))
-        weight[packed("q", [*self.weight])] = packed("d", [*self.weight.values()])
-        return Rows(packed("q", [0, *end]), packed("q", self.label), weight, packed("d", low), packed("d", high))
+        n, weight = len(end), np.empty(len(self.label))
+        ends, limits = packed("q", (0, *end, *self.weight)), packed("d", (*low, *high, *self.weight.values()))
+        weight.fill(1.0)
+        weight[ends[n + 1 :]] = limits[2 * n :]
+        return Rows(ends[: n + 1], packed("q", self.label), weight, limits[:n], limits[n : 2 * n])
 
 
 class Terms:

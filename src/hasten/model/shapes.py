@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from hasten.errors import SchemaError
-from hasten.model.compile import Rows
+from hasten.kernels.cells import Rows
 from hasten.model.kinds import MAX_WEIGHT, FactorKind, VariableKind
 from hasten.model.rules import Terms
 from hasten.model.schema import Schema

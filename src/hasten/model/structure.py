@@ -17,16 +17,17 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from hasten.errors import SchemaError
+from hasten.kernels.cells import Rows, with_rows
 from hasten.kernels.layout import Graph
-from hasten.model.compile import Rows, compile_factors, compile_graph, compile_rows, compile_variables
+from hasten.kernels.scopes import with_scopes
 from hasten.model.compiled import Compiled
 from hasten.model.kinds import FactorKind, VariableKind
-from hasten.model.moulds import NONE_OWN, Fields, Own
+from hasten.model.moulds import NONE_OWN, Own
 from hasten.model.prices import Priced, Prices, put_prices
 from hasten.model.rules import Rule, Terms, listed
 from hasten.model.schema import Schema
 from hasten.model.stating import Stating
-from hasten.support.arrays import FloatArray, IntArray, ints, offsets, ranges, sizes_of
+from hasten.support.arrays import FloatArray, IntArray, ints, offsets, packed, ranges, sizes_of
 from hasten.support.cache import Cache
 
 if TYPE_CHECKING:
@@ -75,7 +76,7 @@ class Structure(Stating):
         self._own = NONE_OWN  # the tables that each problem brings
         self._closed = False
         self._scopes = Scopes()
-        self._compiled_scopes: tuple[Fields, Fields] | None = None  # once structures with more rules share it
+        self._shared: Graph | None = None  # the graph without rows, once structures with more rules share it
         self._terms = Terms()
         self._exact = False  # whether labellings are counted: see `hasten.model.prices`
 
@@ -218,8 +219,7 @@ class Structure(Stating):
         compiled = self.schema._compiled.get(key)
         if compiled is None:
             rows, names, prices = self._priced(names, self._rows())
-            variables, factors = self._variables_and_factors() if prices is None else self._with_indicators(prices)
-            graph = compile_graph(variables, factors, compile_rows(variables, rows))
+            graph = with_rows(self._without_rows(prices), rows)
             compiled = self.schema._compiled.setdefault(key, Compiled(graph, names, prices))
         compiled.keep()
         return compiled
@@ -233,17 +233,18 @@ class Structure(Stating):
             return Priced(rows, names, None)
         return put_prices(ints(self._scopes.first), rows, names, charges, self._exact)
 
-    def _with_indicators(self, prices: Prices) -> tuple[Fields, Fields]:
-        """Returns what is compiled of all but the rules, with an indicator for each rule that has a price."""
-        n = len(self.kinds)
-        first = np.concatenate([ints(self._scopes.first), prices.label_first[1:]])
-        return self._compile_scopes(first, np.append(self._search_order, np.arange(n, n + len(prices))))
-
-    def _variables_and_factors(self) -> tuple[Fields, Fields]:
-        """Returns what is compiled of all but the rules."""
-        if self._compiled_scopes is not None:
-            return self._compiled_scopes
-        return self._compile_scopes(ints(self._scopes.first), self._search_order)
+    def _without_rows(self, prices: Prices | None = None) -> Graph:
+        """Returns the graph without rows, in which each rule with a price has an indicator."""
+        if prices is None and self._shared is not None:
+            return self._shared
+        scopes, order = self._scopes, self._search_order
+        first = packed("q", scopes.first)
+        if prices is not None:
+            n = len(order)
+            first = np.concatenate([first, prices.label_first[1:]])
+            order = np.append(order, np.arange(n, n + len(prices)))
+        factors = self.schema._moulds.cast(scopes.factor_kind, self._own)
+        return with_scopes(factors, first, order, np.array(scopes.scope))
 
     @property
     def _search_order(self) -> IntArray:
@@ -252,11 +253,6 @@ class Structure(Stating):
         if len(self._order) != len(self.kinds):
             raise SchemaError("Variables were added after search_order. Call it last.")
         return ints(self._order)
-
-    def _compile_scopes(self, first: IntArray, order: IntArray) -> tuple[Fields, Fields]:
-        scopes, variables = self._scopes, compile_variables(first, order)
-        factors = self.schema._moulds.cast(np.array(scopes.factor_kind), self._own)
-        return variables, compile_factors(variables, np.array(scopes.scope), factors)
 
     def _rows(self) -> Rows:
         """Returns the rules of the schema, then those of this structure."""
@@ -319,7 +315,7 @@ class Structure(Stating):
         self._closed = True
         copy = self._copy()
         copy._own = self._own
-        self._compiled_scopes = copy._compiled_scopes = self._variables_and_factors()
+        self._shared = copy._shared = self._without_rows()
         for rule in rules:
             if not isinstance(rule, Rule):
                 raise SchemaError(f"{rule!r} is not a rule. Make one: Rule.of(name, terms, at_most=...).")

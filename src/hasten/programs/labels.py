@@ -10,8 +10,8 @@ from functools import cached_property
 
 import numpy as np
 
+from hasten.kernels.cells import row_limits
 from hasten.kernels.tolerance import EXACT
-from hasten.model.compile import row_limits
 from hasten.programs.columns import row_numbers
 from hasten.programs.grouping import Group
 from hasten.programs.statement import Statement
@@ -121,7 +121,7 @@ def make_cells(program: Statement, space: Space) -> Cells:
     m = program.n_rows
     whole = np.bincount(row[weight != np.rint(weight)], minlength=m) == 0
     whole &= np.bincount(row, np.abs(weight), m) < EXACT
-    least, most = row_limits(low, whole, -1), row_limits(high, whole, 1)
+    least, most = row_limits(low, high, whole)
     return Cells(row, label, weight, least, most, whole, np.arange(m))
 
 

@@ -13,7 +13,7 @@ from weakref import finalize
 import numpy as np
 
 from hasten.errors import SolverError, SolverTooSmall, SolverWrong
-from hasten.model.compile import row_limits
+from hasten.kernels.cells import row_limits
 from hasten.model.solution import Status
 from hasten.programs import highs_process
 from hasten.programs.answer import UNBOUNDED
@@ -207,7 +207,7 @@ class Checker:
         self._row = np.arange(program.n_rows).repeat(np.diff(program.row_first))
         odd = (program.row_weight != np.rint(program.row_weight)) | ~program.whole[program.row_column]
         whole = np.bincount(self._row[odd], minlength=program.n_rows) == 0
-        self._least, self._most = row_limits(program.row_low, whole, -1), row_limits(program.row_high, whole, 1)
+        self._least, self._most = row_limits(program.row_low, program.row_high, whole)
         self._all_whole = bool(program.whole.all())
         self._dense: FloatArray | None = None
         if program.n_rows * program.n_columns <= MAX_DENSE:  # one product is faster than three steps

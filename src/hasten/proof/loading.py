@@ -7,7 +7,8 @@ import time
 
 import numpy as np
 
-from hasten.kernels.cells import lay_rows, row_fields
+from hasten.kernels.cells import Rows, lay_rows, with_rows
+from hasten.kernels.layout import Graph
 from hasten.kernels.proof.certify import Effort, certify_ruled, certify_some
 from hasten.kernels.proof.cut import cut_some
 from hasten.kernels.proof.eliminated import eliminate_alike, eliminate_some
@@ -16,12 +17,13 @@ from hasten.kernels.proof.outcome import Proofs
 from hasten.kernels.proof.roof import fix_some
 from hasten.kernels.proof.tallied import count_some
 from hasten.kernels.proof.thinned import eliminate_thin
+from hasten.kernels.scopes import lay_scopes, with_scopes
 from hasten.model.batch import Batch
 from hasten.proof.thinning import NOTHING_FIXED
 from hasten.support.clock import UNWATCHED
 
 DRIVERS = (
-    *(lay_rows, cut_some, look_at_some, eliminate_some, eliminate_alike, count_some),
+    *(lay_scopes, lay_rows, cut_some, look_at_some, eliminate_some, eliminate_alike, count_some),
     *(certify_some, certify_ruled, fix_some, eliminate_thin),
 )
 
@@ -34,9 +36,11 @@ def n_loaded() -> int:
 def load_drivers() -> None:
     """Loads or compiles what a proof needs, so that this does not count as the first problem's time."""
     if not all(getattr(driver, "overloads", True) for driver in DRIVERS):
-        batch, none, zero = Batch.of([]), np.zeros(0, dtype=np.int64), np.zeros(1, dtype=np.int64)
+        batch, none = Batch.of([]), np.zeros(0, dtype=np.int64)
         proofs = Proofs(none, np.empty((3, 0)), np.empty((5, 0), dtype=np.int64))
-        row_fields(zero, zero, none, np.zeros(0))
+        zero, row = np.zeros(1, dtype=np.int64), np.zeros(1)
+        graph = with_scopes(Graph.start(scope_first=zero, table_at=none), zero, none, none)
+        with_rows(graph, Rows(np.zeros(2, dtype=np.int64), none, np.zeros(0), row, row))
         cut_some(batch.arrays, none, none, proofs, UNWATCHED)
         look_at_some(batch.arrays, none, proofs)
         messages, reduced = (np.zeros(0), np.zeros(0), none), np.zeros((0, 2), dtype=np.int64)
