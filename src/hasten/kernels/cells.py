@@ -72,7 +72,8 @@ def with_rows(graph: Graph, rows: Rows) -> Graph:
     ints = np.empty(at + int(first[-1]) + len(first) + 2 + 10 * n_rows + 14 * n_terms, dtype=np.int64)
     ints[:at] = buffer[:at]
     end = lay_rows(first, *rows, at, ints, ints.view(np.float64))
-    return Graph(ints[:end].copy())
+    ints.resize(end, refcheck=False)  # scratch space goes
+    return Graph(ints)
 
 
 def _without_rows(others: IntArray, starts: tuple[int, ...]) -> Graph:

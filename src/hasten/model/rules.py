@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from struct import pack
 from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
@@ -18,7 +19,6 @@ from hasten.model.kinds import (
     check_whole_weight,
     read_limits,
 )
-from hasten.support.arrays import packed
 
 Term = tuple[int, str] | tuple[int, str, float]
 Read = tuple[list[int], dict[int, float]]  # terms: their label numbers, and weights by place, where they are not 1
@@ -111,33 +111,61 @@ def listed(given: Iterable[Item], what: str) -> tuple[Item, ...]:
         raise SchemaError(f"{what} must be a list, got {given!r}.") from None
 
 
-class Stated(NamedTuple):
-    """Rules as they are stated, in lists, which grow sooner than arrays."""
+class Packed(NamedTuple):
+    """Rules as bytes, by which they are told apart: where terms end, which have weights, labels, limits, weights."""
 
-    label: list[int]  # of each term
-    weight: dict[int, float]  # by the number of the term; of others it is 1
-    limits: list[tuple[int, float, float]]  # where the terms of each rule end, and its limits
+    data: bytes
+    n_rules: int
+    n_weights: int  # that are not 1
+
+    @staticmethod
+    def of(rows: Rows) -> Packed:
+        """Packs rules that are arrays."""
+        places = (rows.weight != 1.0).nonzero()[0]
+        ints = np.concatenate([rows.first, places, rows.label])
+        floats = np.concatenate([rows.low, rows.high, rows.weight[places]])
+        return Packed(ints.tobytes() + floats.tobytes(), len(rows.low), len(places))
 
     @property
     def rows(self) -> Rows:
         """The same, as arrays."""
-        end, low, high = zip(*self.limits, strict=True)
-        n, weight = len(end), np.empty(len(self.label))
-        ends, limits = packed("q", (0, *end, *self.weight)), packed("d", (*low, *high, *self.weight.values()))
+        n, ints = self.n_rules, np.frombuffer(bytearray(self.data), np.int64)
+        floats = ints[len(ints) - 2 * n - self.n_weights :].view(np.float64)
+        label = ints[n + 1 + self.n_weights : len(ints) - len(floats)]
+        weight = np.empty(len(label))
         weight.fill(1.0)
-        weight[ends[n + 1 :]] = limits[2 * n :]
-        return Rows(ends[: n + 1], packed("q", self.label), weight, limits[:n], limits[n : 2 * n])
+        weight[ints[n + 1 : n + 1 + self.n_weights]] = floats[2 * n :]
+        return Rows(ints[: n + 1], label, weight, floats[:n], floats[n : 2 * n])
+
+
+class Stated(NamedTuple):
+    """Rules as they are stated, in lists, which grow sooner than arrays."""
+
+    label: list[int]  # of each term
+    weight: dict[int, float]  # by the number of the term, where it is not 1
+    limits: list[tuple[int, float, float]]  # where the terms of each rule end, and its limits
+
+    def packed(self) -> Packed:
+        """Returns the same, packed."""
+        (end, low, high), weight = zip(*self.limits, strict=True), self.weight
+        n, m = len(end), len(weight)
+        form = f"{n + 1 + m + len(self.label)}q{2 * n + m}d"
+        data = pack(form, 0, *end, *weight, *self.label, *low, *high, *weight.values())
+        return Packed(data, n, m)
+
+
+NO_RULES = Packed.of(NO_ROWS)
 
 
 class Terms:
     """The rules of a structure; labels are numbered through all variables."""
 
     def __init__(
-        self, names: Iterable[str] = (), charges: Mapping[int, Charge] | None = None, rows: Rows = NO_ROWS
+        self, names: Iterable[str] = (), charges: Mapping[int, Charge] | None = None, packed: Packed = NO_RULES
     ) -> None:
         self.names = [*names]
         self.charges = {**(charges or {})}  # of rules that may be broken
-        self._parts = rows, Stated([], {}, [])
+        self._parts = packed, Stated([], {}, [])
 
     def add(self, name: str, read: Read, limits: tuple[float, float], charge: Charge | None = None) -> None:
         """Adds a rule, given its terms, and what breaking it costs."""
@@ -152,21 +180,22 @@ class Terms:
         self.names.append(name)
 
     @property
-    def rows(self) -> Rows:
-        """All of them, as arrays."""
-        rows, stated = self._parts
+    def packed(self) -> Packed:
+        """All of them, packed."""
+        packed, stated = self._parts
         if stated.limits:
-            rows = rows.then(stated.rows)
-            self._parts = rows, Stated([], {}, [])  # at once, for several threads may ask
-        return rows
+            more = stated.packed()
+            packed = Packed.of(packed.rows.then(more.rows)) if packed.n_rules else more
+            self._parts = packed, Stated([], {}, [])  # at once, for several threads may ask
+        return packed
 
     def copy(self) -> Terms:
         """Returns one that grows by itself."""
-        return Terms(self.names, self.charges, self.rows)
+        return Terms(self.names, self.charges, self.packed)
 
     def rules(self, kinds: Sequence[VariableKind], label_first: Sequence[int]) -> tuple[Rule, ...]:
         """Returns the rules one by one, given the variables' kinds and where the labels of each start."""
-        rows = self.rows
+        rows = self.packed.rows
         variables = (np.searchsorted(label_first, rows.label, side="right") - 1).tolist()
         terms = [
             (v, kinds[v].labels[label - label_first[v]], weight)
@@ -203,8 +232,9 @@ def read_quickly(terms: Sequence[Any], label_first: Sequence[int], places: Seque
             v, label, weight = term if len(term) == 3 else (*term, 1.0)
             if type(term) is tuple and v >= 0:
                 labels.append(label_first[v] + places[v][label])
-                weights[place] = float(weight)
                 total += abs(weight)
+                if weight != 1.0:
+                    weights[place] = float(weight)
     except (IndexError, KeyError, TypeError, ValueError, OverflowError):
         return None
     return (labels, weights) if 0 < n == len(labels) and total <= MAX_WEIGHT else None  # nor is a weight nan

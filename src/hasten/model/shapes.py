@@ -16,7 +16,7 @@ import numpy as np
 from hasten.errors import SchemaError
 from hasten.kernels.cells import Rows
 from hasten.model.kinds import MAX_WEIGHT, FactorKind, VariableKind
-from hasten.model.rules import Terms
+from hasten.model.rules import Packed, Terms
 from hasten.model.schema import Schema
 from hasten.model.structure import Structure
 from hasten.support.arrays import FloatArray, IntArray, floats, offsets, ranges
@@ -109,11 +109,10 @@ class _Terms:
         begin, end = int(self.rule_at[s]), int(self.rule_at[s + 1])
         first = self.first[begin : end + 1]
         cells, limits = slice(int(first[0]), int(first[-1])), slice(begin, end)
-        label, weight = self.label[cells].copy(), self.weight[cells].copy()  # not a view: the others may go
-        rows = Rows(first - first[0], label, weight, self.low[limits].copy(), self.high[limits].copy())
+        rows = Rows(first - first[0], self.label[cells], self.weight[cells], self.low[limits], self.high[limits])
         prices = self.price[limits]
         charges = {r: (float(prices[r]), self.per_unit) for r in prices.nonzero()[0].tolist()}
-        shape._terms = Terms([self.name] * (end - begin), charges, rows)
+        shape._terms = Terms([self.name] * (end - begin), charges, Packed.of(rows))
 
 
 def _terms(

@@ -134,6 +134,6 @@ class Stating:
             for variable, label, _ in rule.terms:
                 v = self._check_variable(variable, f"Rule {rule.name!r}")
                 labels.append(self._scopes.first[v] + self.kinds[v].label(label))
-            read = labels, {place: weight for place, (_, _, weight) in enumerate(rule.terms)}
+            read = labels, {place: weight for place, (_, _, weight) in enumerate(rule.terms) if weight != 1.0}
         charge = None if rule.price is None else (float(rule.price), bool(rule.per_unit))
         self._terms.add(rule.name, read, (rule.low, rule.high), charge)

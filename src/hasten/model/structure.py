@@ -214,8 +214,7 @@ class Structure(Stating):
         self._closed = True
         terms = self._terms
         names = (*self.schema.rules, *terms.names)
-        stated = (*[each.tobytes() for each in terms.rows], *terms.charges.items())
-        key = (self._scopes.key, self._order, self._own, names, stated, self._exact)
+        key = (self._scopes.key, self._order, self._own, names, terms.packed, *terms.charges.items(), self._exact)
         compiled = self.schema._compiled.get(key)
         if compiled is None:
             rows, names, prices = self._priced(names, self._rows())
@@ -258,7 +257,7 @@ class Structure(Stating):
         """Returns the rules of the schema, then those of this structure."""
         rules = self.schema.rules.values()
         if not rules:
-            return self._terms.rows
+            return self._terms.packed.rows
         kind_first = offsets(len(kind) for kind in self.schema.variables.values())
         kinds = np.array(self._scopes.kind)
         of_kind = ranges(kind_first[kinds], sizes_of(kind_first)[kinds])  # of each label, its place among all kinds'
@@ -269,7 +268,7 @@ class Structure(Stating):
         row, label = np.nonzero(weights[:, of_kind])
         first = offsets(np.bincount(row, minlength=len(rules)))
         low, high = np.array([(rule.low, rule.high) for rule in rules]).T.copy()
-        return Rows(first, label, weights[row, of_kind[label]], low, high).then(self._terms.rows)
+        return Rows(first, label, weights[row, of_kind[label]], low, high).then(self._terms.packed.rows)
 
     def opened(self, factors: Iterable[int]) -> Structure:
         """Returns this structure with a table slot of its own for each of some factors."""
