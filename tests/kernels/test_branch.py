@@ -56,6 +56,15 @@ def run_branch(
     return outcome, cost, n_nodes, labels
 
 
+def test_where_all_is_decided_and_no_node_is_left_there_is_nothing_to_split_on() -> None:
+    schema = Schema()
+    only = schema.variable("only", ["label"])
+    shape = schema.structure()
+    shape.add(only)
+    outcome, cost, n_nodes, _ = run_branch(shape.problem([1.0]), 0, 0, 1, 1)
+    assert (outcome, cost, n_nodes) == (b.LIMIT, INF, 1)
+
+
 limits = st.tuples(
     st.integers(0, 2), st.integers(0, 2), st.sampled_from([1, 2, 7, 30]), st.sampled_from([1, 3, 20, 10**6])
 )

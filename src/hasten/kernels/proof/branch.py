@@ -336,7 +336,7 @@ def branch(
     graph, cost, table = instance
     enough = graph.order.size + 1  # for a dive where all is decided: what it leaves open has a choice to split on
     outcome, best_cost, n_nodes = dive(instance, dual, tree, min(max(dive_nodes, enough), max_nodes), best_cost, known)
-    if outcome == FINISHED or stopped(dual.watch):  # a dive that was stopped may leave nothing to split on
+    if outcome == FINISHED or n_nodes >= max_nodes or stopped(dual.watch):  # there may be nothing to split on
         return outcome, best_cost, n_nodes
     level = 0
     open_level(graph, dual, tree, 0)
