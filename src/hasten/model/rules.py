@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from operator import countOf
 from struct import pack
-from typing import Any, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import numpy as np
 
@@ -20,8 +21,10 @@ from hasten.model.kinds import (
     read_limits,
 )
 
+if TYPE_CHECKING:
+    from hasten.model.structure import Scopes
+
 Term = tuple[int, str] | tuple[int, str, float]
-Read = tuple[list[int], dict[int, float]]  # terms: their label numbers, and weights by place, where they are not 1
 Item = TypeVar("Item")
 WITH_OR_WITHOUT = {2, 3}  # how long they may be
 Charge = tuple[float, bool]  # the price of breaking a rule, and whether it is for each unit
@@ -167,17 +170,45 @@ class Terms:
         self.charges = {**(charges or {})}  # of rules that may be broken
         self._parts = packed, Stated([], {}, [])
 
-    def add(self, name: str, read: Read, limits: tuple[float, float], charge: Charge | None = None) -> None:
-        """Adds a rule, given its terms, and what breaking it costs."""
-        labels, weights = read
-        label, weight, all_limits = self._parts[1]
-        for place in weights:
-            weight[len(label) + place] = weights[place]
+    def add(self, rule: Rule, labels: Sequence[int]) -> None:
+        """Adds a rule, given the label numbers of its terms."""
+        label, weight, limits = self._parts[1]
+        weight |= {n: each for n, (_, _, each) in enumerate(rule.terms, len(label)) if each != 1.0}
         label += labels
+        limits.append((len(label), rule.low, rule.high))
+        if rule.price is not None:
+            self.charges[len(self.names)] = float(rule.price), bool(rule.per_unit)
+        self.names.append(rule.name)
+
+    def take(self, name: str, terms: Sequence[Any], limits: tuple[float, float], scopes: Scopes) -> bool:
+        """Adds a rule that must be kept, unless one of its terms has to be looked at more closely."""
+        first, places, n = scopes.first, scopes.places, len(terms)
+        label, weight, all_limits = self._parts[1]
+        plain, total, weights = n, 0.0, {}
+        if countOf(map(type, terms), tuple) < n:
+            return False
+        try:
+            while plain and len(terms[plain - 1]) == 3:  # terms with a weight mostly come last
+                plain -= 1
+            try:
+                labels = [first[v] + places[v][named] for v, named in terms[:plain]]
+            except ValueError:  # or they do not
+                labels, plain = [], 0
+            for number, term in enumerate(terms[plain:], len(label) + plain):
+                v, named, each = term if len(term) == 3 else (*term, 1.0)
+                labels.append(first[v] + places[v][named])
+                total += abs(each)
+                if each != 1.0:
+                    weights[number] = float(each)
+        except (IndexError, KeyError, TypeError, ValueError, OverflowError):
+            return False
+        if not n or not n + total <= MAX_WEIGHT:  # or a weight is nan
+            return False
+        label += labels
+        weight |= weights
         all_limits.append((len(label), *limits))
-        if charge is not None:
-            self.charges[len(self.names)] = charge
         self.names.append(name)
+        return True
 
     @property
     def packed(self) -> Packed:
@@ -207,34 +238,3 @@ class Terms:
             Rule(name, tuple(terms[begin:end]), low, high, *self.charges.get(r, (None, False)))
             for r, (name, begin, end, low, high) in enumerate(limits)
         )
-
-
-def read_quickly(terms: Sequence[Any], label_first: Sequence[int], places: Sequence[dict[str, int]]) -> Read | None:
-    """Reads terms, unless one of them has to be looked at more closely."""
-    n = plain = len(terms)
-    weights: dict[int, float] = {}
-    total = float(n)
-    try:
-        while plain and len(terms[plain - 1]) == 3:  # terms with a weight mostly come last
-            plain -= 1
-        try:
-            labels = [
-                label_first[v] + places[v][label]
-                for term in terms[:plain]
-                if type(term) is tuple
-                for v, label in (term,)
-                if v >= 0
-            ]
-        except ValueError:  # or they do not
-            labels, plain = [], 0
-        for place in range(plain, n):
-            term = terms[place]
-            v, label, weight = term if len(term) == 3 else (*term, 1.0)
-            if type(term) is tuple and v >= 0:
-                labels.append(label_first[v] + places[v][label])
-                total += abs(weight)
-                if weight != 1.0:
-                    weights[place] = float(weight)
-    except (IndexError, KeyError, TypeError, ValueError, OverflowError):
-        return None
-    return (labels, weights) if 0 < n == len(labels) and total <= MAX_WEIGHT else None  # nor is a weight nan

@@ -66,7 +66,7 @@ def build_shapes(
         shape.kinds = [known[k] for k in numbers[mine].tolist()]
         scopes = shape._scopes
         scopes.kind = _array("q", numbers[mine])
-        scopes.places = [kind.places for kind in shape.kinds]
+        scopes.places = {v: kind.places for v, kind in enumerate(shape.kinds)}
         scopes.first = (label_at[at[s] : at[s + 1] + 1] - label_at[at[s]]).tolist()
         scopes.factor_kind = _array("q", factor_kind[factor_first[s] : factor_first[s + 1]])
         scopes.scope = _array("q", scope[scope_first[s] : scope_first[s + 1]])

@@ -9,7 +9,7 @@ import numpy as np
 
 from hasten.errors import SchemaError
 from hasten.model.kinds import Pattern, VariableKind, label_names, read_limits
-from hasten.model.rules import Rule, Term, Terms, as_terms, listed, read_quickly
+from hasten.model.rules import Rule, Term, Terms, as_terms, listed
 
 if TYPE_CHECKING:
     from hasten.model.structure import Scopes
@@ -41,14 +41,11 @@ class Stating:
         """Adds a linear rule over (variable, label) or (variable, label, weight) terms; returns its number."""
         self._check_open()
         given = terms if type(terms) is list else listed(terms, f"Rule {name!r}: the terms")
-        scopes, stated = self._scopes, self._terms
-        read = None if price is not None else read_quickly(given, scopes.first, scopes.places)
-        if read is None or per_unit:
-            limits = {"at_most": at_most, "at_least": at_least, "exactly": exactly}
-            self._add_rule(Rule.of(name, given, **limits, price=price, per_unit=per_unit))
-        else:
-            stated.add(name, read, read_limits(name, at_most, at_least, exactly))
-        return len(stated.names) - 1
+        limits = read_limits(name, at_most, at_least, exactly)
+        if price is not None or per_unit or not self._terms.take(name, given, limits, self._scopes):
+            bounds = {"at_most": at_most, "at_least": at_least, "exactly": exactly}
+            self._add_rule(Rule.of(name, given, **bounds, price=price, per_unit=per_unit))
+        return len(self._terms.names) - 1
 
     def exactly_one(
         self, name: str, terms: Iterable[Term], *, price: float | None = None, per_unit: bool = False
@@ -128,12 +125,9 @@ class Stating:
 
     def _add_rule(self, rule: Rule) -> None:
         """Adds a rule, or says which of its terms names no variable or label."""
-        read = read_quickly(rule.terms, self._scopes.first, self._scopes.places)
-        if read is None:
+        if rule.price is not None or not self._terms.take(rule.name, rule.terms, (rule.low, rule.high), self._scopes):
             labels = []
             for variable, label, _ in rule.terms:
                 v = self._check_variable(variable, f"Rule {rule.name!r}")
                 labels.append(self._scopes.first[v] + self.kinds[v].label(label))
-            read = labels, {place: weight for place, (_, _, weight) in enumerate(rule.terms) if weight != 1.0}
-        charge = None if rule.price is None else (float(rule.price), bool(rule.per_unit))
-        self._terms.add(rule.name, read, (rule.low, rule.high), charge)
+            self._terms.add(rule, labels)

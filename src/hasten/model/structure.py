@@ -51,7 +51,7 @@ class Scopes:
 
     def __init__(self) -> None:
         self.kind = array("q")  # of each variable
-        self.places: list[dict[str, int]] = []  # of its labels, by name
+        self.places: dict[int, dict[str, int]] = {}  # of its labels, by name
         self.first = [0]  # where the labels of each start
         self.factor_kind = array("q")
         self.scope = array("q")
@@ -77,6 +77,7 @@ class Structure(Stating):
         self._closed = False
         self._scopes = Scopes()
         self._shared: Graph | None = None  # the graph without rows, once structures with more rules share it
+        self._factors: list[Factor] = []  # those that were asked for
         self._terms = Terms()
         self._exact = False  # whether labellings are counted: see `hasten.model.prices`
 
@@ -86,11 +87,11 @@ class Structure(Stating):
         if self.schema.variables.get(getattr(kind, "name", "")) is not kind:
             raise SchemaError(f"{kind!r} is not a variable kind of this schema.")
         self.kinds.append(kind)
-        scopes = self._scopes
+        scopes, v = self._scopes, len(self.kinds) - 1
         scopes.kind.append(kind.index)
-        scopes.places.append(kind.places)
-        scopes.first.append(scopes.first[-1] + len(kind.labels))
-        return len(self.kinds) - 1
+        scopes.places[v] = kind.places
+        scopes.first.append(scopes.first[v] + len(kind.labels))
+        return v
 
     def connect(self, kind: FactorKind, **roles: int) -> int:
         """Adds a factor over some variables, by role, and returns its number."""
@@ -106,7 +107,6 @@ class Structure(Stating):
             scope.append(v)
         if not len(scope) == len(roles) == len(kind.roles):
             scope = self._checked_scope(kind, roles)
-        self.__dict__.pop("factors", None)
         scopes.factor_kind.append(kind.index)
         scopes.scope.fromlist(scope)
         return len(scopes.factor_kind) - 1
@@ -171,12 +171,14 @@ class Structure(Stating):
         """The number of factors."""
         return len(self._scopes.factor_kind)
 
-    @cached_property
+    @property
     def factors(self) -> list[Factor]:
         """The factors, by number."""
-        kinds, scope = list(self.schema.factors.values()), iter(self._scopes.scope)
-        chosen = [kinds[k] for k in self._scopes.factor_kind]
-        return [Factor(kind, tuple(islice(scope, len(kind.roles)))) for kind in chosen]
+        if len(self._factors) < self.n_factors:
+            kinds, scope = list(self.schema.factors.values()), iter(self._scopes.scope)
+            chosen = [kinds[k] for k in self._scopes.factor_kind]
+            self._factors = [Factor(kind, tuple(islice(scope, len(kind.roles)))) for kind in chosen]
+        return self._factors
 
     @property
     def prices(self) -> Prices | None:
