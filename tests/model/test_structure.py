@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from itertools import permutations
 
 import naive
 import numpy as np
@@ -109,7 +110,11 @@ def test_rules_name_variables_and_labels_that_exist() -> None:
         shape.rule("few", [(0, "house")], at_most=1)
     with refused("the weight of 'cat' must be a finite number, got nan"):
         shape.rule("few", [(0, "cat", math.nan)], at_most=1)
-    for term in (1, "cat", (0,), (0, "cat", 1.0, 2)):
+    for variable in (-1, 0.0, "0", None):
+        for term in ((variable, "cat"), (variable, "cat", 2.0)):
+            with refused(f"Rule 'few': there is no variable {variable!r}"):
+                shape.rule("few", [(0, "cat"), term], at_most=1)
+    for term in (1, "cat", (0,), (0, "cat", 1.0, 2), {0, "cat"}, {0: "cat", "cat": 0}):
         with refused("Rule 'few': a term is"):
             shape.rule("few", [term], at_most=1)
     with refused("Rule 'few': the terms must be a list, got 3"):
@@ -184,6 +189,16 @@ def test_equal_shapes_share_what_is_compiled() -> None:
     one, other = pets.structure(), pets.structure()
     assert one.compiled is other.compiled
     assert entity_relation(3).compiled is not entity_relation(3).compiled  # two schemas
+
+
+def test_shapes_are_equal_however_their_rules_were_added() -> None:
+    pets = Pets()
+    one, other = pets.structure(), pets.structure()
+    for shape in (one, other):
+        shape.rule("few", [(0, "cat"), (1, "cat", 1)], at_most=1)
+    one.rule("more", [(0, "cat", 2), (1, "dog")], at_least=1)
+    added = other.with_rules([Rule.of("more", [(0, "cat", 2), (1, "dog")], at_least=1)])
+    assert added.compiled is one.compiled
 
 
 def test_different_shapes_share_nothing() -> None:
@@ -274,6 +289,15 @@ def test_terms_of_one_label_cannot_add_up_to_more_than_a_weight_may_be() -> None
         Rule("sum", ((1, "cat", math.nan),), 0.0, 1.0)
     shape.rule("enough", [(0, "cat", 1e10), (1, "cat", 1e10), (0, "dog", 6e9), (0, "dog", -6e9)], at_most=1e10)
     assert shape.graph.row_weight.tolist() == [1e10, 1e10]
+
+
+def test_terms_are_read_alike_wherever_their_weights_stand() -> None:
+    terms = [(0, "cat"), (1, "dog"), (0, "dog", 2), (1, "cat", 1.0), (2, "farm", -0.5)]
+    for order in permutations(terms):
+        shape = Pets().structure()
+        shape.rule("before", [(1, "cat", 3)], at_most=3)
+        shape.rule("mixed", list(order), at_most=2)
+        assert shape.rules[1] == Rule.of("mixed", order, at_most=2)
 
 
 def test_rules_come_back_as_they_were_stated() -> None:

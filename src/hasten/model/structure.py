@@ -227,11 +227,11 @@ class Structure(Stating):
 
     def _priced(self, names: tuple[str, ...], rows: Rows) -> Priced:
         """Returns the rows of all rules, which are named, and what breaking them costs."""
-        rules = self.schema.rules.values()
-        charges = {r: (float(rule.price), rule.per_unit) for r, rule in enumerate(rules) if rule.price is not None}
-        charges |= {len(rules) + r: charge for r, charge in self._terms.charges.items()}
-        if not charges:
+        rules, own = self.schema.rules.values(), self._terms.charges
+        if not own and not any(rule.price for rule in rules):
             return Priced(rows, names, None)
+        charges = {r: (float(rule.price), rule.per_unit) for r, rule in enumerate(rules) if rule.price is not None}
+        charges |= {len(rules) + r: charge for r, charge in own.items()}
         return put_prices(ints(self._scopes.first), rows, names, charges, self._exact)
 
     def _without_rows(self, prices: Prices | None = None) -> Graph:

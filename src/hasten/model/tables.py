@@ -40,7 +40,7 @@ NOTHING = Brought(Own(), {}, {})
 
 def check_tables(tables: object) -> None:
     """Refuses tables that do not say whose they are."""
-    if not isinstance(tables, Mapping):
+    if type(tables) is not dict and not isinstance(tables, Mapping):
         raise SchemaError(
             "Tables are given by the number of their factor, or by its kind: tables={'agree': table}; got "
             f"{short(tables)}."
