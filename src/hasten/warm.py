@@ -181,6 +181,7 @@ def _adopt() -> None:
     program = Program(build.statement())
     for _ in range(2):
         program.solve(solver="brute")
+    program.solve_all([program.statement.objective], solver="brute")
 
 
 def _guess() -> None:

@@ -9,6 +9,7 @@ import signal
 import threading
 import time
 from pathlib import Path
+from unittest.mock import Mock
 
 import numpy as np
 import pytest
@@ -84,12 +85,13 @@ def test_where_nothing_is_proved_the_solver_is_asked_about_the_program_as_it_is(
     monkeypatch: pytest.MonkeyPatch, objectives: np.ndarray
 ) -> None:
     monkeypatch.setattr(Efforts, "proves", lambda self: False)
+    clashing = [-1.0, 0.0, 0.0] * 4 + 0.01 * objectives  # looking leaves these open
     for solver in ("highs", "gurobi", "brute"):
         program = Program(slots(4))
-        answers = program.solve_all(objectives, solver=solver)
-        assert answers.objective == pytest.approx([best(program.statement, c) for c in objectives])
+        answers = program.solve_all(clashing, solver=solver)
+        assert answers.objective == pytest.approx([best(program.statement, c) for c in clashing])
         assert not answers.proved.any()
-        answer = program.solve(objective=[-1.0, 0.0, 0.0] * 4, solver=solver)  # looking leaves it open
+        answer = program.solve(objective=clashing[0], solver=solver)
         assert (answer.status, answer.proved) == (hasten.Status.SOLVED, False)
         assert answer.bound == pytest.approx(answer.objective)
 
@@ -309,6 +311,30 @@ def test_an_answer_that_the_file_rules_out_is_no_proof_when_time_ran_out() -> No
     assert (over.status, over.values_found, over.bound) == (hasten.Status.NO_TIME, None, 0.0)
     assert program.solve().status is hasten.Status.INFEASIBLE
     assert "rules out" in program.solve().reason
+
+
+@pytest.mark.parametrize("few", [0, 3, 32])
+def test_few_that_a_glance_leaves_open_are_settled_one_by_one_and_others_together(
+    few: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("hasten.programs.solving.FEW", few)
+    rng = np.random.default_rng(1)
+    for _ in range(12):
+        program = Program(random_programs.make(rng, 7))
+        matrix = rng.normal(size=(8, program.statement.n_columns))
+        for _ in range(2):  # the second time it is known how to branch
+            told = Mock()
+            answers = program.solve_all(matrix, progress=told)
+            assert told.call_args.args == (8, 8)
+            assert {of for (_, of), _ in told.call_args_list} == {8}
+            for answer, c in zip(answers, matrix, strict=True):
+                truth = best(program.statement, c)
+                assert answer.objective == pytest.approx(truth)
+                assert answer.optimal
+                if math.isfinite(truth):
+                    random_programs.check(program.statement, answer.x)
+                    assert answer.bound == pytest.approx(truth, abs=1e-5)
+    assert len(program.solve_all(np.zeros((0, program.statement.n_columns)))) == 0
 
 
 def test_what_a_glance_leaves_open_is_settled_at_once_from_the_second_time_on() -> None:

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from hasten.kernels.proof.glance import Words, glance, write_values
+from hasten.kernels.proof.glance import Words, glance, glance_at_all, write_values
 from hasten.kernels.proof.outcome import OPEN, PROVED
 from hasten.model.structure import Structure
 from hasten.programs.labels import Space
@@ -33,6 +33,20 @@ class Glance(NamedTuple):
     def looked(self) -> bool:
         """Whether a proof goes on after looking."""
         return self.outcome == OPEN
+
+
+class Glances(NamedTuple):
+    """The same for many objectives."""
+
+    outcome: FloatArray  # (n,)
+    bound: FloatArray  # (n,)
+    size: FloatArray  # (n,)
+    cost: FloatArray  # (n, labels)
+    x: FloatArray  # (n, columns)
+
+    def one(self, p: int) -> Glance:
+        """Returns what is seen of one of them."""
+        return Glance(int(self.outcome[p]), float(self.bound[p]), float(self.size[p]), self.cost[p], self.x[p])
 
 
 class CostMap:
@@ -78,6 +92,13 @@ class CostMap:
         """Returns what is seen at once of one objective to minimise or, with the sign -1, to maximise."""
         cost, x = np.empty(self._n_labels), np.empty(self._n_columns)
         return Glance(*glance(self._address, plain(objective), sign, cost, x), cost, x)
+
+    def glance_at_all(self, objectives: FloatArray, sign: float) -> Glances:
+        """Returns what is seen at once of many objectives."""
+        n = len(objectives)
+        seen, cost, x = np.empty((3, n)), np.empty((n, self._n_labels)), np.empty((n, self._n_columns))
+        glance_at_all(self._address, plain(objectives), sign, cost, x, seen)
+        return Glances(seen[0], seen[1], seen[2], cost, x)
 
     def values(self, labels: IntArray, n: int) -> FloatArray:
         """Returns the value of each column, a row for each of `n` labellings, given flat; nan without one."""

@@ -11,10 +11,11 @@ from typing import Any
 import numpy as np
 
 from hasten.errors import ProgramError
+from hasten.kernels.proof import outcome as kernels
 from hasten.model.batch import Batch
 from hasten.model.problem import Problem
 from hasten.model.schema import Schema
-from hasten.model.solution import Solution, Solutions, Status
+from hasten.model.solution import Solution, Solutions, Status, numbered
 from hasten.model.structure import Structure
 from hasten.programs.answer import UNBOUNDED, Answer, Answers, without_values
 from hasten.programs.costs import CostMap
@@ -207,19 +208,35 @@ class Program:
         if isinstance(self._recognised, str) or math.isfinite(self.statement.cutoff):
             answers = [self.solve(objective=c, solver=solver, time_limit=time_limit) for c in matrix]
             return Answers.of(self.statement, answers)
-        batch, way = (
-            self.structure.batch(self._map.many(matrix, self._sign, 0.0)),
-            self._solving.way(solver, self.structure),
-        )
+        n, seen = len(matrix), self._map.glance_at_all(matrix, self._sign)
+        if time_limit is None:
+            self._solving.settle_few(self._solving.way(solver, self.structure), self._map, seen)
+        (left,) = (seen.outcome != kernels.PROVED).nonzero()
+
+        def tell(done: int, of: int) -> None:
+            if progress is not None and n:
+                progress(n - of + done, n)
+
+        tell(0, len(left))
+        status, proved, reasons = np.full(n, numbered(Status.PROVED)), np.ones(n, dtype=bool), dict[int, str]()
+        if left.size:
+            found = self._solve_rest(matrix[left], seen.cost[left], solver, time_limit, tell if progress else None)
+            status[left], proved[left], seen.bound[left] = found.status, found.proved, found.bound
+            seen.x[left], reasons = self.values(found), {int(left[p]): why for p, why in found.reasons.items()}
+        value, bound = self.statement.values_of(seen.x, matrix), self._sign * seen.bound + self.statement.constant
+        return Answers(self.statement, status, seen.x, value, bound, proved, reasons)
+
+    def _solve_rest(
+        self, matrix: FloatArray, cost: FloatArray, solver: str | Solver, limit: float | None, progress: Progress | None
+    ) -> Solutions:
+        """Answers what a glance left open, given objectives and what labels cost."""
+        way = self._solving.way(solver, self.structure)
         asked = self._solving.solver_for(way, self._sign * matrix, self.recognised.space)
-        pace = Pace(self.structure, asked, time_limit is not None, way.clock)
-        found, _ = prove_or_solve(
-            batch, lambda: asked, time_limit=time_limit, progress=progress, on_error=OnError.RAISE, pace=pace
-        )
-        x = self.values(found)
-        value = self.statement.values_of(x, matrix)
-        bound = self._sign * found.bound + self.statement.constant
-        return Answers(self.statement, found.status, x, value, bound, found.proved, found.reasons)
+        pace = Pace(self.structure, asked, limit is not None, way.clock)
+        batch = self.structure.batch(cost)
+        return prove_or_solve(
+            batch, lambda: asked, time_limit=limit, progress=progress, on_error=OnError.RAISE, pace=pace
+        )[0]
 
     def renew(self, model: Any) -> None:
         """Takes what its model says now: another objective, or other constraints, which take a new structure."""

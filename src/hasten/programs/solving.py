@@ -12,11 +12,11 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from hasten.errors import HastenError, ProgramError, SolverWrong
-from hasten.kernels.proof.outcome import BOUND, OUTCOME, PROVED
+from hasten.kernels.proof.outcome import BOUND, OPEN, OUTCOME, PROVED
 from hasten.model.problem import Problem
 from hasten.model.solution import Solution, Source, Status
 from hasten.model.structure import Structure
-from hasten.programs.costs import CostMap, Glance
+from hasten.programs.costs import CostMap, Glance, Glances
 from hasten.programs.labels import Space
 from hasten.programs.native import NATIVE, Native, Said, highs_is_elsewhere, make_native
 from hasten.programs.statement import Statement
@@ -29,6 +29,7 @@ from hasten.speedup.efforts import KNOWN, Efforts
 from hasten.support.arrays import FloatArray, IntArray
 
 WITHOUT_LIMIT = Certifier()
+FEW = 32  # objectives that are settled one by one: more are faster as a batch
 _SHARED: dict[str, Solver] = {}  # by name, for all programs: some take long to load, and "auto" learns from all of them
 
 
@@ -115,6 +116,13 @@ class Solving:
         settled = Glance(PROVED, found.values.item(BOUND), seen.size, seen.cost, costs.values(found.labels, 1)[0])
         way.efforts.answered(True, time.perf_counter() - began)
         return settled
+
+    def settle_few(self, way: Way, costs: CostMap, seen: Glances) -> None:
+        """Settles many objectives where a glance left few of them open: a batch takes as long as some of those."""
+        (left,) = (seen.outcome == OPEN).nonzero()
+        for p in left.tolist() if left.size <= FEW else ():
+            settled = self.settle(way, costs, seen.one(p))
+            seen.outcome[p], seen.bound[p], seen.x[p] = settled.outcome, settled.bound, settled.x
 
     def prove(
         self, way: Way, problem: Problem, seen: Glance, costs: FloatArray, space: Space, seconds: float

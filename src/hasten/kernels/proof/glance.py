@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from hasten.jit import Record, driver, keep, kernel, part, split, viewer
+from hasten.jit import Record, driver, inlined_kernel, keep, kernel, part, split, viewer
 from hasten.kernels.layout import Graph, graph_at
 from hasten.kernels.proof.dual import n_messages
 from hasten.kernels.proof.look import look
@@ -71,30 +71,74 @@ def write_values(address: int, labels: IntArray, x: FloatArray) -> None:
         set_columns(words, graph, part(labels, begin, begin + graph.order.size), x[row])
 
 
+@kernel
+def n_scratch(graph: Graph) -> tuple[int, int]:
+    """Returns how many floats and whole numbers looking needs as scratch space, and for labels."""
+    n_floats = 2 * graph.first[graph.order.size] + n_messages(graph) + n_tuples(graph)
+    return n_floats, 4 * graph.table_at.size + graph.order.size
+
+
+@inlined_kernel
+def split_scratch(graph: Graph, floats: FloatArray, ints: IntArray) -> tuple[Scratch, IntArray]:
+    """Returns the scratch space, and that for labels, as spans."""
+    n_labels, n_factors, n_variables = graph.first[graph.order.size], graph.table_at.size, graph.order.size
+    belief, message, value, marginal = split(floats, (n_labels, n_messages(graph), n_tuples(graph), n_labels))
+    touched, has, waiting, waits, labels = split(ints, (n_factors, n_factors, n_factors, n_factors, n_variables))
+    return Scratch(belief, message, value, marginal, touched, has, waiting, waits), labels
+
+
+@inlined_kernel
+def look_at_one(
+    words: Words,
+    objective: FloatArray,
+    sign: float,
+    cost: FloatArray,
+    scratch: Scratch,
+    labels: IntArray,
+    x: FloatArray,
+) -> tuple[int, float, float]:
+    """Writes what labels cost and, where looking proves an answer, its values.
+
+    `sign` is -1 where the objective is maximised. Returns the outcome, a bound, and the size of the terms.
+    """
+    graph = graph_at(words.graph[0])
+    label_costs(words, graph, objective, sign, cost)
+    outcome, bound, size = UNTRIED, -np.inf, np.inf
+    if words.looks[0]:
+        _, found, bound, size = look(graph, cost, graph.table, scratch, labels)
+        outcome = OPEN
+        if is_proved(found, bound, size):
+            outcome, bound = PROVED, min(bound, found)
+            set_columns(words, graph, labels, x)
+    return outcome, bound, size
+
+
 @driver
 def glance(
     address: int, objective: FloatArray, sign: float, cost: FloatArray, x: FloatArray
 ) -> tuple[int, float, float]:
-    """Writes what labels cost and, where looking proves an answer, its values.
-
-    `address` is that of the words, `sign` -1 where the objective is maximised. Returns the outcome, a bound, and the
-    size of the terms.
-    """
+    """Looks at one objective of the program whose words are at an address."""
     words = words_at(address)
     graph = graph_at(words.graph[0])
-    label_costs(words, graph, objective, sign, cost)
-    if not words.looks[0]:
-        return UNTRIED, -np.inf, np.inf
-    n_labels, n_factors, n_variables = cost.size, graph.table_at.size, graph.order.size
-    floats = np.empty(2 * n_labels + n_messages(graph) + n_tuples(graph))
-    ints = np.zeros(4 * n_factors + n_variables, dtype=np.int64)
-    belief, message, value, marginal = split(floats, (n_labels, n_messages(graph), n_tuples(graph), n_labels))
-    touched, has, waiting, waits, labels = split(ints, (n_factors, n_factors, n_factors, n_factors, n_variables))
-    scratch = Scratch(belief, message, value, marginal, touched, has, waiting, waits)
-    _, found, bound, size = look(graph, cost, graph.table, scratch, labels)
-    outcome = OPEN
-    if is_proved(found, bound, size):
-        outcome, bound = PROVED, min(bound, found)
-        set_columns(words, graph, labels, x)
+    n_floats, n_ints = n_scratch(graph)
+    floats, ints = np.empty(n_floats), np.zeros(n_ints, dtype=np.int64)
+    scratch, labels = split_scratch(graph, floats, ints)
+    seen = look_at_one(words, objective, sign, cost, scratch, labels, x)
     keep((floats, ints))
-    return outcome, bound, size
+    return seen
+
+
+@driver
+def glance_at_all(
+    address: int, objectives: FloatArray, sign: float, cost: FloatArray, x: FloatArray, seen: FloatArray
+) -> None:
+    """Looks at one objective after the other; each has a row of costs and values, and a column of what is seen."""
+    words = words_at(address)
+    graph = graph_at(words.graph[0])
+    n_floats, n_ints = n_scratch(graph)
+    floats, ints = np.empty(n_floats), np.zeros(n_ints, dtype=np.int64)
+    scratch, labels = split_scratch(graph, floats, ints)
+    for p in range(objectives.shape[0]):
+        found = look_at_one(words, objectives[p], sign, cost[p], scratch, labels, x[p])
+        seen[0, p], seen[1, p], seen[2, p] = found
+    keep((floats, ints))
