@@ -57,7 +57,7 @@ class CostMap:
 
     def __init__(self, space: Space, base: FloatArray, constant: float, structure: Structure) -> None:
         sets = space.column >= 0
-        self._n_labels, self._n_columns = len(space.column), len(space.fixed)
+        self._n_variables, self._n_labels, self._n_columns = space.n_variables, len(space.column), len(space.fixed)
         self._column, self._value = np.where(sets, space.column, 0), np.where(sets, space.value, 0.0)
         self._all_ones = bool((self._value == 1.0).all())
         self._fixed = np.flatnonzero(space.fixed)
@@ -103,7 +103,7 @@ class CostMap:
     def values(self, labels: IntArray, n: int) -> FloatArray:
         """Returns the value of each column, a row for each of `n` labellings, given flat; nan without one."""
         x = np.empty((n, self._n_columns))
-        write_values(self._address, labels, x)
+        write_values(self._address, labels.reshape(n, self._n_variables), x)
         return x
 
     def many(self, objectives: FloatArray, sign: float, constant: float) -> FloatArray:

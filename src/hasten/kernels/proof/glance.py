@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from hasten.jit import Record, driver, inlined_kernel, keep, kernel, part, split, viewer
+from hasten.jit import Record, driver, inlined_kernel, keep, kernel, split, viewer
 from hasten.kernels.layout import Graph, graph_at
 from hasten.kernels.proof.dual import n_messages
 from hasten.kernels.proof.look import look
@@ -63,12 +63,11 @@ def set_columns(words: Words, graph: Graph, labels: IntArray, x: FloatArray) -> 
 
 @driver
 def write_values(address: int, labels: IntArray, x: FloatArray) -> None:
-    """Writes the values that each of some labellings, one after the other, stands for, into a row each."""
+    """Writes the values that each of some labellings stands for, row by row."""
     words = words_at(address)
     graph = graph_at(words.graph[0])
     for row in range(x.shape[0]):
-        begin = row * graph.order.size
-        set_columns(words, graph, part(labels, begin, begin + graph.order.size), x[row])
+        set_columns(words, graph, labels[row], x[row])
 
 
 @kernel
