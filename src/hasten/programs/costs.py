@@ -14,6 +14,8 @@ from hasten.programs.labels import Space
 from hasten.proof.eliminating import begins_with_looking
 from hasten.support.arrays import FloatArray, IntArray, plain
 
+AT_ONCE = 4096  # objectives that are looked at in one call
+
 
 class Glance(NamedTuple):
     """What is seen of an objective at a glance."""
@@ -96,9 +98,11 @@ class CostMap:
     def glance_at_all(self, objectives: FloatArray, sign: float) -> Glances:
         """Returns what is seen at once of many objectives."""
         n = len(objectives)
-        seen, cost, x = np.empty((3, n)), np.empty((n, self._n_labels)), np.empty((n, self._n_columns))
-        glance_at_all(self._address, plain(objectives), sign, cost, x, seen)
-        return Glances(seen[0], seen[1], seen[2], cost, x)
+        seen, cost, x = np.empty((n, 3)), np.empty((n, self._n_labels)), np.empty((n, self._n_columns))
+        for begin in range(0, n, AT_ONCE):  # Ctrl-C is heard in between
+            some = slice(begin, begin + AT_ONCE)
+            glance_at_all(self._address, plain(objectives[some]), sign, cost[some], x[some], seen[some])
+        return Glances(seen[:, 0], seen[:, 1], seen[:, 2], cost, x)
 
     def values(self, labels: IntArray, n: int) -> FloatArray:
         """Returns the value of each column, a row for each of `n` labellings, given flat; nan without one."""

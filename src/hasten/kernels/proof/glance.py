@@ -131,7 +131,7 @@ def glance(
 def glance_at_all(
     address: int, objectives: FloatArray, sign: float, cost: FloatArray, x: FloatArray, seen: FloatArray
 ) -> None:
-    """Looks at one objective after the other; each has a row of costs and values, and a column of what is seen."""
+    """Looks at one objective after the other; each has a row of costs, of values, and of what is seen."""
     words = words_at(address)
     graph = graph_at(words.graph[0])
     n_floats, n_ints = n_scratch(graph)
@@ -139,5 +139,5 @@ def glance_at_all(
     scratch, labels = split_scratch(graph, floats, ints)
     for p in range(objectives.shape[0]):
         found = look_at_one(words, objectives[p], sign, cost[p], scratch, labels, x[p])
-        seen[0, p], seen[1, p], seen[2, p] = found
+        seen[p, 0], seen[p, 1], seen[p, 2] = found
     keep((floats, ints))
