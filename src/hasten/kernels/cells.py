@@ -163,11 +163,13 @@ def row_limit(limit: float, whole: int, side: int) -> float:
     A sum of whole weights stops at the last whole number within the limit, which may be off by what writing it as a
     float takes; others have the slack of a solver.
     """
+    if np.isinf(limit):
+        return limit
     size = max(1.0, abs(limit))
     if not whole:
         return limit + side * SLACK * size + 0.0  # no negative zero
     stop: float = np.rint(limit)
-    if not abs(limit - stop) <= min(SLACK, NOISE * size):  # or it is infinite
+    if abs(limit - stop) > min(SLACK, NOISE * size):
         stop = np.floor(limit) if side > 0 else np.ceil(limit)
     return stop + 0.0
 

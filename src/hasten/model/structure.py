@@ -239,13 +239,13 @@ class Structure(Stating):
         if prices is None and self._shared is not None:
             return self._shared
         scopes, order = self._scopes, self._search_order
-        first = packed("q", scopes.first)
+        first = packed(scopes.first)
         if prices is not None:
             n = len(order)
             first = np.concatenate([first, prices.label_first[1:]])
             order = np.append(order, np.arange(n, n + len(prices)))
         factors = self.schema._moulds.cast(scopes.factor_kind, self._own)
-        return with_scopes(factors, first, order, np.array(scopes.scope))
+        return with_scopes(factors, first, order, np.array(scopes.scope, dtype=np.int64))
 
     @property
     def _search_order(self) -> IntArray:

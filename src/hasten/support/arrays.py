@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from struct import pack
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -61,9 +61,9 @@ def ints(values: Iterable[int]) -> IntArray:
     return np.fromiter(values, dtype=np.int64)
 
 
-def packed(kind: str, values: Sequence[float]) -> NDArray[Any]:
-    """Returns numbers as an array, "q" for whole ones, "d" for floats: sooner than NumPy, which asks what each is."""
-    return np.frombuffer(bytearray(pack(f"{len(values)}{kind}", *values)), kind)
+def packed(values: Sequence[int]) -> IntArray:
+    """Returns a list of whole numbers as an array: sooner than NumPy, which asks what each is."""
+    return np.frombuffer(bytearray(pack(f"{len(values)}q", *values)), np.int64)
 
 
 def chosen_numbers(chosen: Chosen, n: int) -> IntArray:
