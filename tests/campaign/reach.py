@@ -45,8 +45,7 @@ def watched(counts: Counter[str]) -> Iterator[None]:
     """Counts what steps do to the problems of batches while it lasts: `cut` and `cut settled`."""
 
     def watch(name: str, run: Callable[..., None], place: int, *given: Any) -> None:
-        problems = given[place]
-        (proofs,) = (each for each in given if isinstance(each, Proofs))
+        problems, proofs = given[place], Proofs(*given[place + 1])  # as a plain tuple or a named one
         run(*given)
         counts[name] += len(problems)
         counts[f"{name} settled"] += int(np.sum(~np.isin(proofs.facts[OUTCOME, problems], (OPEN, UNTRIED))))
