@@ -170,6 +170,8 @@ def cuts(rounds: int) -> None:
 
 # -- orders -----------------------------------------------------------------------------------------------------
 
+FIRST = 50  # problems that are not timed
+
 
 def order(n: int) -> tuple[hasten.Structure, np.ndarray]:
     """Returns the relations of all pairs of events, transitive over all triples, and which relations a triple has."""
@@ -226,18 +228,19 @@ def by_gurobi(cost: np.ndarray, triples: np.ndarray, environment: object) -> flo
 def orders(rounds: int) -> None:
     """Temporal orders of 8, 12 and 20 events, at two levels of noise; what we cannot prove, HiGHS answers.
 
-    Each problem is answered once, by both in turns, after 20 others in which we find out what pays.
+    Each problem is answered once, by both in turns, after `FIRST` others in which we load the solver and find out what
+    pays.
     """
     import gurobipy
 
     environment = gurobipy.Env(params={"OutputFlag": 0, "Threads": 1, "LazyConstraints": 1, "MIPGap": 0})
     for n, noise in product((8, 12, 20), (0.7, 1.2)):
         shape, triples = order(n)
-        fast, costs = hasten.Speedup(shape.schema), draw_orders(n, noise, 20 + 20 * rounds)
-        for each in costs[:20]:
+        fast, costs = hasten.Speedup(shape.schema), draw_orders(n, noise, FIRST + 20 * rounds)
+        for each in costs[:FIRST]:
             fast.predict(shape.problem(each))
-        seconds, n_proved = np.zeros((2, len(costs) - 20)), 0
-        for p, each in enumerate(costs[20:]):
+        seconds, n_proved = np.zeros((2, len(costs) - FIRST)), 0
+        for p, each in enumerate(costs[FIRST:]):
             problem, started = shape.problem(each), time.process_time()
             answer = fast.predict(problem)
             ended = time.process_time()

@@ -23,7 +23,7 @@ from hasten.support.locks import renew_after_fork
 
 ALONE, AIDED = 0, 1  # the ways that race: the solver alone, and what we try before it
 FEW = 2  # times that each way is tried first: once may be by chance, or load something
-NEARLY = 1.25  # how many times as slow as the solver alone a first try may be to be repeated at once
+NEARLY = 4.0  # how many times as slow as the solver alone a first try may be to be repeated at once: it may be bad luck
 SHARE = 0.01  # of all time may be lost by trying the slower way again
 CLEARLY = 2.5  # how many times as slow the solver alone must be not to be tried again but for that share
 RECENT = 0.02  # weight of the latest problem, at least
@@ -127,8 +127,8 @@ class Efforts:
         alone, least = self.rest.seconds[ALONE], 4 * ROW_NODES if with_rows else MAX_NODES
         if alone < FURTHER * self.proof_seconds:
             return 0
-        if not self.node_seconds:
-            return least
+        if not self.node_seconds:  # a proof went through the least of them, about
+            return int(min(least * alone / max(FURTHER * self.proof_seconds, FASTEST), MAX_TRIED))
         n_nodes = int(min(alone / (2.0 * max(self.node_seconds, FASTEST)), MAX_TRIED))
         return n_nodes if n_nodes >= least else 0
 
