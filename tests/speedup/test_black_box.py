@@ -21,7 +21,8 @@ from hasten.solvers import Solver, make_solver
 from hasten.solvers.base import answer
 from hasten.solvers.failures import OnError
 from hasten.speedup import black_box
-from hasten.speedup.black_box import prove_or_solve, solve_open
+from hasten.speedup.black_box import prove_or_solve, solve_one, solve_open
+from hasten.speedup.efforts import Efforts
 
 
 def some_problems(n: int = 150, seed: int = 1) -> Batch:
@@ -143,3 +144,25 @@ def test_a_solver_that_is_refuted_is_an_error():
     assert kept.reason.startswith("wrong says that nothing is better than")
     assert kept.cost == best.cost[p[0]]  # what was found is still the best that is known
     assert (kept.labels == best[int(p[0])].labels).all()
+
+
+def test_branching_further_takes_of_the_solvers_time(monkeypatch):
+    """Both together have what one problem may take."""
+    now, seconds = [100.0], list[float]()
+    found = unproved(some_problems(1))[0]
+
+    def branch(found: Solution, n_nodes: int, left: float, *_: object) -> Solution:
+        seconds.append(left)
+        now[0] += 2.0
+        return found
+
+    def ask(found: Solution, solver: Solver, left: float) -> Solution:
+        seconds.append(left)
+        return found
+
+    monkeypatch.setattr(black_box.time, "monotonic", lambda: now[0])
+    monkeypatch.setattr(black_box, "branch_further", branch)
+    monkeypatch.setattr(black_box, "better", ask)
+    monkeypatch.setattr(Efforts, "n_further", lambda self, with_rows: 10)
+    solve_one(replace(found, status=Status.OPEN), lambda: make_solver("brute"), limits=(3.0, math.inf), harder=True)
+    assert seconds == [3.0, 1.0]

@@ -184,15 +184,15 @@ def solve_one(
     clock: Callable[[], float] = time.perf_counter,
 ) -> tuple[Solution, bool]:
     """Asks the solver about one answer that is not optimal; returns the better one, and whether it was asked."""
-    seconds = min(limits[0], limits[1] - time.monotonic())
-    if seconds <= 0:
+    until = min(time.monotonic() + limits[0], limits[1])
+    if until <= time.monotonic():
         return out_of_time(found), False
     asked, started = solver(), clock()
     efforts = KNOWN.of(found.problem.structure.compiled, asked.name)
     n_nodes = efforts.n_further(len(found.problem.graph.row_low) > 0) if harder else 0
     if n_nodes:
-        found = branch_further(found, n_nodes, seconds, efforts, clock)
-        seconds = min(limits[0], limits[1] - time.monotonic())
+        found = branch_further(found, n_nodes, max(0.0, until - time.monotonic()), efforts, clock)
+    seconds = until - time.monotonic()
     called = not found.status.optimal and seconds > 0
     try:
         answer = better(found, asked, seconds) if called else found if found.status.optimal else out_of_time(found)
