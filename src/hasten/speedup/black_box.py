@@ -60,10 +60,13 @@ def prove_or_solve(
     deadline = deadline_after(call_limit)
 
     def certify(some: Batch, found: Solutions | None) -> Solutions:
-        if time_limit is None and call_limit is None:
-            return _unlimited(max_nodes)(some, found, n_jobs=n_jobs)
-        left = None if call_limit is None else max(0.0, deadline - time.monotonic())
-        return Certifier(max_nodes=max_nodes, time_limit=half, call_limit=left)(some, found, n_jobs=n_jobs)
+        prove = _unlimited(max_nodes)
+        if time_limit is not None or call_limit is not None:
+            left = None if call_limit is None else max(0.0, deadline - time.monotonic())
+            prove = Certifier(max_nodes=max_nodes, time_limit=half, call_limit=left)
+        if len(some) == 1 and found is None:  # a problem alone takes less
+            return Solutions.of(some, [prove(some[0])])
+        return prove(some, found, n_jobs=n_jobs)
 
     limits = math.inf if half is None else half, deadline
     clock = time.perf_counter if pace is None else pace.clock
