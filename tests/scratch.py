@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from hasten.kernels.layout import Graph
-from hasten.kernels.proof.branch import Tree
+from hasten.kernels.proof.dive import Tree
 from hasten.kernels.proof.dual import Dual
 from hasten.kernels.proof.mend import Scratch
 from hasten.kernels.proof.multipliers import NOTED, SPACE

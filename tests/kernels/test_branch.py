@@ -16,7 +16,7 @@ from scratch import tree_for
 from strategies import entity_relation, random_problem, small_problems
 
 from hasten.kernels.layout import Instance
-from hasten.kernels.proof import branch, dual
+from hasten.kernels.proof import branch, dive, dual
 from hasten.kernels.proof import look as looking
 from hasten.model.batch import Batch
 from hasten.model.problem import Problem
@@ -48,7 +48,7 @@ def run_branch(
     for n in range(root_sweeps):
         if not d.sweep(graph, problem.table, n % 2 == 0, dual):
             return b.FINISHED, INF, 0, labels
-    known = branch.Known(labels, size, opened(looking.rounding)(graph, size))
+    known = dive.Known(labels, size, opened(looking.rounding)(graph, size))
     instance = Instance(graph, problem.cost, problem.table)
     outcome, cost, n_nodes = b.branch(
         instance, dual, tree_for(graph), node_sweeps, dive_nodes, max_nodes, given_cost, known

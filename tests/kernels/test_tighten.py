@@ -19,7 +19,7 @@ from scratch import zeros
 from hasten.kernels.layout import Graph, Instance
 from hasten.kernels.proof import look as looking
 from hasten.kernels.proof import tighten as tightening
-from hasten.kernels.proof.branch import FINISHED, LIMIT, Known
+from hasten.kernels.proof.dive import FINISHED, LIMIT, Known
 from hasten.kernels.watching import uncompiled
 from hasten.model.elimination import reduce
 from hasten.model.problem import Problem

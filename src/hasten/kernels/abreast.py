@@ -110,21 +110,18 @@ def add_own(plan: Plan, table: FloatArray, scratch: Abreast, n: int, m: int) -> 
 def minimise_shared(plan: Plan, table: FloatArray, scratch: Abreast, n: int, m: int) -> None:
     """Carries out step `n`, of one variable with one neighbour or none, and keeps what was chosen."""
     add_own(plan, table, scratch, n, m)
-    shared, first, out, entry, sums = (
-        plan.shared[m],
-        plan.label_at[n],
-        plan.out_first[n],
-        plan.entry_at[m],
-        plan.sum_at[m],
-    )
+    first, out, entry, sums = plan.label_at[n], plan.out_first[n], plan.entry_at[m], plan.sum_at[m]
+    shared, step_out, step_in = plan.shared[m], plan.joint_out[m], plan.joint_in[m]
     start = plan.base[plan.base_first[n] + shared] if shared >= 0 else 0
     for e in range(plan.out_first[n + 1] - out):
         least, chosen = spread(np.inf), spread(0.0)
         for c in range(sums + plan.sum_first[entry + e], sums + plan.sum_first[entry + e + 1]):
             i = plan.sum_label[c]
             value = load(scratch.sums, first + i)
-            if shared >= 0:
-                value = value + spread(table[start + e * plan.joint_out[m] + i * plan.joint_in[m]])
+            if shared >= plan.n_static[m]:
+                value = value + load(scratch.work, start + e * step_out + i * step_in)
+            elif shared >= 0:
+                value = value + spread(table[start + e * step_out + i * step_in])
             chosen = where_less(value, least, spread(float(i)), chosen)
             least = lesser(value, least)
         store(scratch.work, out + e, least)
@@ -170,7 +167,7 @@ def eliminate_abreast(plan: Plan, table: FloatArray, scratch: Abreast) -> None:
         m = plan.form[n]
         if has_many_sums(plan, n, m):
             minimise_joint_abreast(plan, table, scratch, n, m)
-        elif plan.shared[m] == -1 or -1 < plan.joint[m] < plan.n_static[m]:  # in these it adds in the same order
+        elif plan.shared[m] == -1 or plan.joint[m] >= 0:  # where `eliminate` too adds what is shared last
             minimise_shared(plan, table, scratch, n, m)
         else:
             minimise_abreast(plan, table, scratch, n, m)

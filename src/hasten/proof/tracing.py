@@ -15,8 +15,9 @@ from hasten.kernels.proof import certify as c
 from hasten.kernels.proof import dual as d
 from hasten.kernels.proof import look as k
 from hasten.kernels.proof import mend as m
-from hasten.kernels.proof.branch import FINISHED, cheapest_untried, dive
+from hasten.kernels.proof.branch import cheapest_untried
 from hasten.kernels.proof.cut import cut_one
+from hasten.kernels.proof.dive import FINISHED, dive
 from hasten.kernels.proof.outcome import INFEASIBLE
 from hasten.kernels.proof.roof import take_sides
 from hasten.kernels.proof.sweeping import prove

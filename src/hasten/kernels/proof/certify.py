@@ -13,7 +13,8 @@ from hasten.jit import driver, grid, inlined_kernel, keep, kernel, part, split
 from hasten.kernels.eliminate import Plan, eliminate, plan_at, restore
 from hasten.kernels.layout import BatchArrays, Graph, Instance, graph_at, graph_of, instance_of, labels_of
 from hasten.kernels.proof import dual as d
-from hasten.kernels.proof.branch import FINISHED, LIMIT, Known, Tree, branch, dive
+from hasten.kernels.proof.branch import branch
+from hasten.kernels.proof.dive import FINISHED, LIMIT, Known, Tree, dive
 from hasten.kernels.proof.look import rounding
 from hasten.kernels.proof.multipliers import NOTED, SPACE
 from hasten.kernels.proof.outcome import (

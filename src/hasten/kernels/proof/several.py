@@ -22,8 +22,8 @@ from hasten.jit import driver, grid, inlined_kernel, keep, kernel, part, split
 from hasten.kernels.eliminate import Plan, combine, eliminate, plan_at
 from hasten.kernels.layout import BatchArrays, Instance, graph_at, instance_of
 from hasten.kernels.proof import dual as d
-from hasten.kernels.proof.branch import Tree, assess, assign, message_rounding, next_label, prepare, undo
 from hasten.kernels.proof.certify import largest, numbers
+from hasten.kernels.proof.dive import Tree, assess, assign, message_rounding, next_label, prepare, undo
 from hasten.kernels.proof.look import OVERFLOW, cheapest, rounding
 from hasten.kernels.proof.multipliers import NOTED, SPACE
 from hasten.kernels.proof.outcome import INFEASIBLE

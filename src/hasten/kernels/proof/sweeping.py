@@ -3,7 +3,7 @@
 Beliefs decode greedily, one variable after the other. Where rows are all there is to keep, but for few tables, the
 cheapest labels of all variables often keep them, and need no decoding. Sweeps end once few labels are *open*: those
 that cost less, above their variable's cheapest, than lies between the bound and the best labelling. No others are in a
-better one, and a dive (`hasten.kernels.proof.branch`) is done with few of them sooner than the next sweep.
+better one, and a dive (`hasten.kernels.proof.dive`) is done with few of them sooner than the next sweep.
 """
 
 from __future__ import annotations

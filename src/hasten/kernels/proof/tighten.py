@@ -1,6 +1,6 @@
 """Branch and bound where rules are all that is left: each node rules out labels and raises its own bound.
 
-A dive (`hasten.kernels.proof.branch`) keeps the multipliers of its root, and takes a fraction of a microsecond for a
+A dive (`hasten.kernels.proof.dive`) keeps the multipliers of its root, and takes a fraction of a microsecond for a
 node. Where many rules bind, its bound is soon far from what is left. So here a node is *tightened*: labels that a row
 leaves no room for are ruled out, and so are those that cost too much, given the bound; multipliers follow, which raises
 the bound; and again, as long as that gains something. A node takes some microseconds, and there are few of them.
@@ -21,7 +21,7 @@ import numpy as np
 
 from hasten.jit import inlined_kernel, kernel
 from hasten.kernels.layout import Graph, Instance
-from hasten.kernels.proof.branch import FINISHED, LIMIT, Known, prune_from
+from hasten.kernels.proof.dive import FINISHED, LIMIT, Known, prune_from
 from hasten.kernels.proof.dual import Dual, copy_labels
 from hasten.kernels.proof.multipliers import update_rows
 from hasten.kernels.proof.watch import stopped
