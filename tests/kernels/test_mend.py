@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from itertools import combinations
 from typing import Any
 
 import exact
@@ -14,14 +15,17 @@ from opened import OpenedModule, opened
 from scratch import scratch_for
 from strategies import entity_relation, small_problems
 
+from hasten.bench.families import FAMILIES
 from hasten.kernels.proof import look as looking
 from hasten.kernels.proof import mend
 from hasten.model.problem import Problem
 from hasten.model.schema import Schema
 from hasten.model.solution import Solutions, Status
+from hasten.model.structure import Structure
 from hasten.proof.certifier import Certifier
 from hasten.proof.trace import Step
 from hasten.solvers import make_solver
+from hasten.tasks.entity_relation.task import EntityRelationTask
 
 INF = math.inf
 m = OpenedModule(mend)
@@ -113,6 +117,33 @@ def test_few_broken_constraints_are_mended(n_entities: int) -> None:
             assert cost == pytest.approx(solver.solve(problem).cost)
     assert n_broken > 10
     assert n_mended > 0.8 * n_broken
+
+
+def sentence(n_entities: int, pairs_first: bool) -> Structure:
+    """Returns entities that all pairs of relations are between, those of a pair joined before or after they are."""
+    task = EntityRelationTask()
+    shape, factors = task.schema.structure(), task.schema.factors
+    entities = [shape.add(task.schema.variables["entity"]) for _ in range(n_entities)]
+    relation = task.schema.variables["relation"]
+    between = {pair: (shape.add(relation), shape.add(relation)) for pair in combinations(entities, 2)}
+    for turn in (pairs_first, not pairs_first):
+        for (left, right), (forward, backward) in between.items():
+            if turn:
+                shape.connect(factors["both"], forward=forward, backward=backward)
+                continue
+            for source, there, target in ((left, forward, right), (right, backward, left)):
+                shape.connect(factors["args"], source=source, relation=there, target=target)
+    return shape
+
+
+def test_wide_factors_are_mended_first_in_whatever_order_factors_were_connected() -> None:
+    shapes = [sentence(8, pairs_first) for pairs_first in (True, False)]
+    n_mended = 0
+    for problem in FAMILIES["peaked"].problems(8, 40, seed=3):
+        one, other = (run(shape.problem(problem.cost)) for shape in shapes)
+        assert one[0] == other[0]
+        n_mended += one[0] < INF
+    assert n_mended > 32
 
 
 def test_too_many_broken_constraints_are_left_alone() -> None:

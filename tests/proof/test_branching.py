@@ -12,6 +12,7 @@ from hasten.model.structure import Structure
 from hasten.proof.branching import Branching
 from hasten.proof.certifier import Certifier
 from hasten.solvers import make_solver
+from hasten.tasks.entity_relation.task import EntityRelationTask
 
 N, LABELS = 5, ("none", "A0", "A1", "R-A0", "C-A1")
 
@@ -69,6 +70,28 @@ def test_at_once_is_step_by_step_and_the_optimum(with_tables: bool) -> None:
         assert report.solutions.bound[0] == at_once.bound
         n_open += int(report.step[0]) > 2
     assert n_open > 20
+
+
+@pytest.mark.parametrize("kind", ["tables and rules", "rules alone", "sentences"])
+def test_a_batch_is_branched_on_as_each_of_its_problems_is(kind: str) -> None:
+    if kind == "sentences":  # where mending gives up, and so leaves no bound
+        shape, scale = EntityRelationTask().structure(6), 1.0
+    else:
+        shape, scale = roles(kind == "tables and rules"), 10.0
+    drawn = [shape.problem(cost * scale) for cost in np.random.default_rng(5).normal(size=(24, shape.n_labels))]
+    report = Certifier().report(drawn)
+    for problem, among in zip(drawn, report.solutions, strict=True):
+        alone = Certifier()(problem)
+        assert (alone.status, alone.source, alone.cost, alone.bound) == (
+            among.status,
+            among.source,
+            among.cost,
+            among.bound,
+        )
+        assert alone.labels.tolist() == among.labels.tolist()
+    assert planned(shape).alone
+    assert planned(shape).takes_any == (kind != "tables and rules")
+    assert (report.step > 2).sum() > 5
 
 
 def test_after_looking_goes_on_from_what_was_seen() -> None:

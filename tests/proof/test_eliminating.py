@@ -52,6 +52,27 @@ def test_eight_at_a_time_are_answered_as_one_at_a_time(problem: Problem, seed: i
         assert_sound(among, exact.optimum(batch[p]))
 
 
+@pytest.mark.parametrize("seed", range(6))
+def test_a_derived_table_over_two_variables_is_added_as_alone(seed: int) -> None:
+    """Two tables of three variables meet in one, so that what is left of the first is read beside the second."""
+    rng = np.random.default_rng(seed)
+    schema = Schema()
+    switch = schema.variable("switch", ["off", "on"])
+    triple = schema.factor("triple", one=switch, two=switch, three=switch)
+    triple.set_table(rng.normal(size=(2, 2, 2)))
+    shape = schema.structure()
+    for _ in range(7):
+        shape.add(switch)
+    for one, two, three in ((6, 1, 2), (4, 3, 5), (3, 6, 0)):
+        shape.connect(triple, one=one, two=two, three=three)
+    batch = shape.batch(rng.normal(size=(40, shape.n_labels)))
+    together = Certifier(max_join=8)(batch)
+    for p in range(len(batch)):
+        alone = Certifier(max_join=8)(batch[p])
+        assert (alone.cost, alone.bound) == (together.cost[p], together.bound[p])
+        assert_sound(alone, exact.optimum(batch[p]))
+
+
 def chain(n: int, n_labels: int, table: np.ndarray | None = None) -> Structure:
     schema = Schema()
     tag = schema.variable("tag", [f"tag{i}" for i in range(n_labels)])

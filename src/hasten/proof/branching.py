@@ -2,18 +2,28 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import NamedTuple
 
+import numpy as np
+
 from hasten.kernels.proof.certify import Effort, certify_ruled, certify_some
+from hasten.kernels.proof.outcome import BOUND, Fixing, Proofs
 from hasten.kernels.watching import Driver
+from hasten.model.batch import Batch
 from hasten.model.compiled import Compiled
 from hasten.model.elimination import Reduction, reduce
 from hasten.model.relaxing import whole_plan
-from hasten.model.tallying import tally_of
 from hasten.model.thinning import Thinning, thinning
-from hasten.proof.eliminating import begins_with_looking, bounds_relax
-from hasten.proof.thinning import worth
-from hasten.support.clock import LONG
+from hasten.proof.cutting import keep_bounds
+from hasten.proof.eliminating import begins_with_looking, is_last, structures_of
+from hasten.proof.roofing import take_loss, without_others
+from hasten.proof.thinning import eliminate_open, worth
+from hasten.support.arrays import FloatArray, IntArray
+from hasten.support.clock import LONG, Clock
+from hasten.support.parallel import in_parallel
+
+Messages = tuple[FloatArray, FloatArray, IntArray]  # as those of `hasten.kernels.proof.certify`
 
 SPEED = 1e-9  # seconds that a node, or a sweep, takes at most for each label, tuple and cell: measured, rounded up
 
@@ -26,7 +36,8 @@ class Branching(NamedTuple):
     run: Driver  # `certify_some` or `certify_ruled`
     effort: tuple[int, ...]  # an `Effort`
     seconds: float  # that a problem may take at most
-    alone: bool  # whether nothing else comes after looking
+    alone: bool  # whether nothing else comes after looking, and it is short
+    takes_any: bool  # whether that is so without a bound as well
 
 
 def branching(compiled: Compiled, max_join: int | None, effort: Effort) -> Branching:
@@ -36,17 +47,56 @@ def branching(compiled: Compiled, max_join: int | None, effort: Effort) -> Branc
         reduction = reduce(compiled, max_join)
         thin = thinning(compiled) if max_join is None and not reduction.complete else None
         run, effort_here = certify_ruled if reduction.leaves_rules else certify_some, worth(effort, reduction, thin)
-        found = Branching(reduction, thin, run, tuple(effort_here), _seconds(effort_here, reduction), False)
-        found = found._replace(alone=max_join is None and _is_alone(compiled, found))
+        seconds, takes_any = _seconds(effort_here, reduction), whole_plan(compiled, max_join) is None
+        alone = max_join is None and begins_with_looking(compiled) and is_last(compiled) and seconds <= LONG
+        found = Branching(reduction, thin, run, tuple(effort_here), seconds, alone, takes_any)
         compiled.branchings[max_join, effort] = found
     return found
 
 
-def _is_alone(compiled: Compiled, found: Branching) -> bool:
-    """Whether problems are looked at first, are short, and go through no other step once they have a bound."""
-    relaxed = bounds_relax(compiled) or whole_plan(compiled, None) is None
-    others = tally_of(compiled) is not None or found.thin is not None or found.reduction.complete
-    return begins_with_looking(compiled) and found.seconds <= LONG and relaxed and not others
+def branch_open(
+    batch: Batch,
+    problems: IntArray,
+    how: tuple[int | None, Effort],
+    messages: Messages,
+    fixing: Fixing,
+    proofs: Proofs,
+    clock: Clock,
+    n_jobs: int,
+) -> None:
+    """Sweeps and branches on open problems, and eliminates the thin ones that this leaves open.
+
+    `how` is what elimination may take, and the effort that any problem is worth.
+    """
+    used, places = structures_of(batch, problems)  # others need no plan
+    lasts = [branching(batch.structures[s].compiled, *how) for s in used]
+    if any(last.reduction.complete for last in lasts):
+        hard = ~np.array([last.reduction.complete for last in lasts])[places]
+        problems, places = problems[hard], places[hard]
+    reduced = np.concatenate([last.reduction.addresses for last in lasts])[places]
+    floor, arrays = proofs.values[BOUND].take(problems), batch.arrays
+    if fixing.labels.size:
+        shapes = [batch.structures[s].compiled for s in batch.structure[problems].tolist()]
+        arrays = without_others(arrays, shapes, problems, fixing)
+    ways = [(last.run, last.effort) for last in lasts]
+    for way in dict.fromkeys(ways):
+        alike = [other == way for other in ways]
+        chosen = np.arange(len(problems)) if all(alike) else np.flatnonzero(np.array(alike)[places])
+        seconds = sum(lasts[place].seconds for place in places[chosen].tolist())
+
+        def certify(
+            begin_at: int, end_at: int, way: tuple[Driver, tuple[int, ...]] = way, of: IntArray = chosen
+        ) -> None:
+            (run, effort), some = way, of[begin_at:end_at]
+            run((*arrays,), reduced[some], messages, effort, problems[some], (*proofs,), clock.watch())
+
+        if chosen.size:
+            clock.run(partial(in_parallel, certify, chosen.size, n_jobs), seconds)
+    take_loss(proofs, problems, fixing)
+    if any(last.thin for last in lasts):
+        plans = [lasts[place].thin for place in places.tolist()]
+        eliminate_open(batch, problems, plans, fixing, proofs, clock, n_jobs)
+    keep_bounds(proofs, problems, floor)
 
 
 def _seconds(effort: Effort, reduction: Reduction) -> float:

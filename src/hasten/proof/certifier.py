@@ -25,7 +25,7 @@ from hasten.kernels.proof.eliminated import eliminate_some
 from hasten.kernels.proof.look import look_at_some
 from hasten.kernels.proof.outcome import BOUND, GIVEN, OPEN, OUTCOME, SIZE, Proofs
 from hasten.kernels.proof.tallied import count_some
-from hasten.kernels.watching import Driver, Opener, compiled, uncompiled
+from hasten.kernels.watching import Opener, compiled, uncompiled
 from hasten.model.batch import ONLY, Batch, arrays_of, as_batch
 from hasten.model.elimination import reduce
 from hasten.model.problem import Problem
@@ -33,24 +33,22 @@ from hasten.model.relaxing import whole_plan
 from hasten.model.solution import Solution, Solutions, Source
 from hasten.model.structure import Structure
 from hasten.model.tallying import tally_of
-from hasten.proof.branching import SPEED, branching
+from hasten.proof.branching import SPEED, Messages, branch_open, branching
 from hasten.proof.cutting import cut_batch, cut_single, keep_bounds
-from hasten.proof.eliminating import bounds_relax, goes_unseen, look_and_eliminate, structures_of
+from hasten.proof.eliminating import bounds_relax, goes_unseen, look_and_eliminate
 from hasten.proof.loading import load_drivers
 from hasten.proof.ranking import MinMarginals, Ranking, min_marginals, statuses
 from hasten.proof.recording import EnoughError
 from hasten.proof.report import STEPS, Report, given, solution_of
 from hasten.proof.roofing import fix_batch, fix_one, take_loss, without_others
-from hasten.proof.thinning import MAX_NODES, NOTHING_FIXED, eliminate_one, eliminate_open
+from hasten.proof.thinning import MAX_NODES, NOTHING_FIXED, eliminate_one
 from hasten.proof.trace import ProofTrace
 from hasten.proof.tracing import MOST_WORK, ProofRecorder, n_sums
 from hasten.support.arrays import FloatArray, IntArray, plain
 from hasten.support.checks import check_limit, check_vector, check_whole
 from hasten.support.clock import LONG, UNWATCHED, Clock
-from hasten.support.parallel import in_parallel
 
 Sums = tuple[FloatArray, IntArray]
-Messages = tuple[FloatArray, FloatArray, IntArray]  # as those of `hasten.kernels.proof.certify`
 NOTHING = np.zeros(0)
 NO_SUMS: Sums = (NOTHING, np.zeros(0, dtype=np.int64))
 NO_MESSAGES: Messages = (NOTHING, *NO_SUMS)
@@ -156,7 +154,9 @@ class Certifier:
         """Sweeps and branches on what looking left open, if it is known that no other step comes after that."""
         last, bound = structure.compiled.branchings.get((self.max_join, self._effort)), proofs.values.item(BOUND)
         limited = self.time_limit is not None or self.call_limit is not None
-        if last is None or not last.alone or limited or bound == -math.inf or proofs.facts.item(OUTCOME) != OPEN:
+        if last is None or not last.alone or limited or proofs.facts.item(OUTCOME) != OPEN:
+            return False
+        if bound == -math.inf and not last.takes_any:
             return False
         last.run((*arrays,), last.reduction.addresses, NO_MESSAGES, last.effort, ONLY, (*proofs,), UNWATCHED)
         if proofs.values.item(BOUND) < bound:
@@ -316,31 +316,8 @@ class Certifier:
             fixing = fix_batch(batch, left, proofs, clock, n_jobs)
             left = left[proofs.facts[OUTCOME, left] == OPEN]
         if left.size:
-            used, places = structures_of(batch, left)  # others need no plan
-            lasts = [branching(batch.structures[s].compiled, self.max_join, self._effort) for s in used]
-            hard = ~np.array([last.reduction.complete for last in lasts])[places]
-            left, places = left[hard], places[hard]
-            reduced = np.concatenate([last.reduction.addresses for last in lasts])[places]
-            messages, seconds = (start, *(sums or NO_SUMS)), np.array([last.seconds for last in lasts])
-            floor, shapes = values[BOUND, left], [batch.structures[s].compiled for s in batch.structure[left].tolist()]
-            arrays = without_others(batch.arrays, shapes, left, fixing)
-            ways = [(last.run, last.effort) for last in lasts]
-            for way in dict.fromkeys(ways):
-                chosen = np.flatnonzero(np.array([other == way for other in ways])[places])
-
-                def certify(
-                    begin_at: int, end_at: int, way: tuple[Driver, tuple[int, ...]] = way, of: IntArray = chosen
-                ) -> None:
-                    (run, effort), some = way, of[begin_at:end_at]
-                    run((*arrays,), reduced[some], messages, effort, left[some], (*proofs,), clock.watch())
-
-                if chosen.size:
-                    clock.run(partial(in_parallel, certify, chosen.size, n_jobs), float(seconds[places[chosen]].sum()))
-            take_loss(proofs, left, fixing)
-            if any(last.thin for last in lasts):
-                plans = [lasts[place].thin for place in places.tolist()]
-                eliminate_open(batch, left, plans, fixing, proofs, clock, n_jobs)
-            keep_bounds(proofs, left, floor)
+            messages, how = (start, *(sums or NO_SUMS)), (self.max_join, self._effort)
+            branch_open(batch, left, how, messages, fixing, proofs, clock, n_jobs)
         return Report.of(batch, proofs)
 
     def _checked_messages(self, structures: Iterable[Structure]) -> FloatArray:

@@ -57,7 +57,7 @@ def cut_batch(batch: Batch, proofs: Proofs, clock: Clock, n_jobs: int) -> IntArr
 def keep_bounds(proofs: Proofs, problems: IntArray, before: FloatArray) -> None:
     """Gives problems the bounds that they had before where later steps ended with lower ones."""
     values, facts = proofs.values, proofs.facts
-    lower = values[BOUND, problems] < before
+    lower = values[BOUND].take(problems) < before
     if not lower.any():
         return
     problems, before = problems[lower], before[lower]

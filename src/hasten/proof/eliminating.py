@@ -16,9 +16,11 @@ from hasten.kernels.proof.tallied import count_some
 from hasten.model.batch import Batch
 from hasten.model.compiled import Compiled
 from hasten.model.cuts import cutting
+from hasten.model.elimination import reduce
 from hasten.model.relaxing import whole_plan
 from hasten.model.tallying import tally_of
-from hasten.support.arrays import IntArray
+from hasten.model.thinning import thinning
+from hasten.support.arrays import IntArray, all_of
 from hasten.support.parallel import in_parallel
 
 LARGE = 64  # variables from which on something is always broken
@@ -47,6 +49,15 @@ def bounds_relax(compiled: Compiled) -> bool:
     return bool(compiled.graph.row_label.size) and not compiled.graph.soft_at.size
 
 
+def is_last(compiled: Compiled) -> bool:
+    """Whether problems of a structure go through no step but sweeps and branching once they have a bound.
+
+    Where no plan eliminates everything, they need no bound for that.
+    """
+    relaxed = bounds_relax(compiled) or whole_plan(compiled, None) is None
+    return relaxed and tally_of(compiled) is None and thinning(compiled) is None and not reduce(compiled).complete
+
+
 def look_and_eliminate(batch: Batch, uncut: IntArray, max_join: int | None, proofs: Proofs, n_jobs: int) -> IntArray:
     """Proves what looking, mending and elimination can; returns what is open. Only what is uncut is looked at."""
     unseen = [goes_unseen(structure.compiled, max_join) for structure in batch.structures]
@@ -64,7 +75,7 @@ def look_and_eliminate(batch: Batch, uncut: IntArray, max_join: int | None, proo
 
     in_parallel(look, len(looked_at), n_jobs)
     left = _open(looked_at, proofs)
-    if not len(left) and len(looked_at) == len(batch):
+    if len(looked_at) == len(batch) and (not len(left) or (max_join is None and _are_last(batch, left, proofs))):
         return left
     _eliminate(batch, _unrelaxed(batch, left, proofs), max_join, proofs, n_jobs)
     left = _open(batch.order, proofs)
@@ -72,6 +83,14 @@ def look_and_eliminate(batch: Batch, uncut: IntArray, max_join: int | None, proo
         return left
     _count(batch, left, proofs, n_jobs)
     return _open(left, proofs)
+
+
+def _are_last(batch: Batch, problems: IntArray, proofs: Proofs) -> bool:
+    """Whether open problems of one structure, looked at, are up to sweeps and branching."""
+    if len(batch.structures) > 1 or not is_last(batch.structures[0].compiled):
+        return False
+    no_plan = whole_plan(batch.structures[0].compiled, None) is None
+    return no_plan or all_of(proofs.values[BOUND].take(problems) > -np.inf)
 
 
 def _unrelaxed(batch: Batch, problems: IntArray, proofs: Proofs) -> IntArray:
@@ -84,7 +103,7 @@ def _unrelaxed(batch: Batch, problems: IntArray, proofs: Proofs) -> IntArray:
 
 def _open(problems: IntArray, proofs: Proofs) -> IntArray:
     """Returns those of some problems that are open."""
-    left: IntArray = problems[proofs.facts[OUTCOME, problems] == OPEN]
+    left: IntArray = problems[proofs.facts[OUTCOME].take(problems) == OPEN]
     return left
 
 

@@ -59,7 +59,8 @@ def fix_one(problem: Problem, proofs: Proofs, clock: Clock | None, opened: Opene
 def fix_batch(batch: Batch, problems: IntArray, proofs: Proofs, clock: Clock, n_jobs: int) -> Fixing:
     """Does the same to those of some problems whose labels may be fixed."""
     shapes = [structure.compiled for structure in batch.structures]
-    may = np.array([may_fix(shape) for shape in shapes], dtype=bool)[batch.structure[problems]]
+    fixable = [may_fix(shape) for shape in shapes]
+    may = np.array(fixable)[batch.structure[problems]] if any(fixable) else ONLY
     if not may.any():
         return NOTHING_FIXED
     some = problems[may]

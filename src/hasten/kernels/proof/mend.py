@@ -2,7 +2,8 @@
 
 A model that was trained well leaves few of these. Each broken factor takes the beliefs of its variables, finds the
 cheapest of its tuples, moves the variables there, and gives back whatever it does not need to show that no other tuple
-is cheaper: first to the variables in the most factors, where it may be needed most. That is one step of block
+is cheaper: first to the variables in the most factors, where it may be needed most. Of the broken factors the last
+one found is mended first, and of those found together the ones over many variables. That is one step of block
 coordinate ascent on the same dual as in `dual`, with messages that are zero elsewhere. If no factor is broken in the
 end, the labelling costs exactly the bound.
 
@@ -19,13 +20,14 @@ from typing import NamedTuple
 
 import numpy as np
 
-from hasten.jit import kernel
+from hasten.jit import inlined_kernel, kernel
 from hasten.kernels.layout import Graph
 from hasten.kernels.score import entry, total_cost
 from hasten.kernels.tolerance import EPS
 from hasten.support.arrays import FloatArray, IntArray
 
 TIGHT = 1e-10  # a factor whose own part is larger than this, relatively, is broken
+WIDE = 2  # factors of more variables know more of what each label costs: they are mended before others
 
 
 class Scratch(NamedTuple):
@@ -60,14 +62,13 @@ def mend(
     `max_broken` factors are broken, one has no tuple left, or mending does not end.
     """
     n_waiting = 0
-    for f in range(graph.table_at.size):
-        if graph.table_at[f] >= 0 and table[graph.table_at[f] + entry(graph, f, labels)] == np.inf:
-            if n_waiting == max_broken:
-                clear(scratch, 0, n_waiting)
-                return np.inf, -np.inf
-            scratch.waiting[n_waiting] = f
-            scratch.waits[f] = True
-            n_waiting += 1
+    for wide in (False, True):
+        for f in range(graph.table_at.size):
+            if is_one(graph, f, wide) and table[graph.table_at[f] + entry(graph, f, labels)] == np.inf:
+                if n_waiting == max_broken:
+                    clear(scratch, 0, n_waiting)
+                    return np.inf, -np.inf
+                n_waiting = wait(scratch, f, n_waiting)
     left = 4 * n_waiting
     for at in range(graph.first[graph.order.size]):
         scratch.belief[at] = cost[at]
@@ -92,16 +93,29 @@ def mend(
         while changed:
             if changed & 1:
                 v = graph.scope[a0]
-                for x in range(graph.touch_first[v], graph.touch_first[v + 1]):
-                    g = graph.factor_of[graph.touch[x]]
-                    if graph.table_at[g] >= 0 and not scratch.waits[g] and g != f:
-                        scratch.waits[g] = True
-                        scratch.waiting[n_waiting] = g
-                        n_waiting += 1
+                for wide in (False, True):
+                    for x in range(graph.touch_first[v], graph.touch_first[v + 1]):
+                        g = graph.factor_of[graph.touch[x]]
+                        if is_one(graph, g, wide) and not scratch.waits[g] and g != f:
+                            n_waiting = wait(scratch, g, n_waiting)
             changed >>= 1
             a0 += 1
     clear(scratch, n_touched, 0)
     return total_cost(graph, cost, table, labels), lower_bound(graph, scratch, error)
+
+
+@inlined_kernel
+def is_one(graph: Graph, f: int, wide: bool) -> bool:
+    """Whether factor `f` has a table, over more than two variables where it should be `wide`, else over two or one."""
+    return bool(graph.table_at[f] >= 0 and (graph.scope_first[f + 1] - graph.scope_first[f] > WIDE) == wide)
+
+
+@inlined_kernel
+def wait(scratch: Scratch, f: int, n_waiting: int) -> int:
+    """Lets factor `f` wait; returns how many do then."""
+    scratch.waiting[n_waiting] = f
+    scratch.waits[f] = True
+    return n_waiting + 1
 
 
 @kernel
