@@ -20,9 +20,10 @@ from hasten.errors import SolverMissing
 from hasten.model.batch import Batch
 from hasten.model.problem import Problem
 from hasten.model.solution import Solution, Solutions
+from hasten.proof.certifier import Certifier
 from hasten.solvers import Solver, make_solver
 from hasten.solvers.failures import OnError
-from hasten.speedup.black_box import prove_or_solve
+from hasten.speedup.black_box import prove_or_solve, solve_one
 from hasten.support.environment import package_version
 
 
@@ -67,11 +68,13 @@ class Alone:
     name = "hasten"
 
     def __init__(self, time_limit: float) -> None:
+        self._certify = Certifier()
         self._solver = cache(partial(make_solver, "highs", time_limit=time_limit, interruptible=False))
 
     def solve(self, problem: Problem) -> Solution:
         """Answers a problem."""
-        return prove_or_solve(problem.batch, self._solver, on_error=OnError.RAISE)[0].only(problem)
+        found = self._certify(problem)
+        return found if found.status.optimal else solve_one(found, self._solver, OnError.RAISE, harder=True)[0]
 
 
 class Together(Alone):
