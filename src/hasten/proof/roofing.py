@@ -60,10 +60,9 @@ def fix_batch(batch: Batch, problems: IntArray, proofs: Proofs, clock: Clock, n_
     """Does the same to those of some problems whose labels may be fixed."""
     shapes = [structure.compiled for structure in batch.structures]
     fixable = [may_fix(shape) for shape in shapes]
-    may = np.array(fixable)[batch.structure[problems]] if any(fixable) else ONLY
-    if not may.any():
+    some = problems[np.array(fixable)[batch.structure[problems]]] if any(fixable) else problems[:0]
+    if not some.size:
         return NOTHING_FIXED
-    some = problems[may]
     networks = [cutting(shapes[s]) for s in batch.structure[some].tolist()]
     places = np.array([0 if each is None else int(each.address[0]) for each in networks])
     fixing = Fixing(np.full(len(proofs.labels), LOOSE), np.zeros(len(batch)))
