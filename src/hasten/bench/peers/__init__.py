@@ -9,6 +9,7 @@ Imports the core, nothing else of `hasten.bench`.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cache, partial
@@ -23,7 +24,8 @@ from hasten.model.solution import Solution, Solutions
 from hasten.proof.certifier import Certifier
 from hasten.solvers import Solver, make_solver
 from hasten.solvers.failures import OnError
-from hasten.speedup.black_box import prove_or_solve, solve_one
+from hasten.speedup.black_box import prove_one, prove_or_solve, solve_one
+from hasten.speedup.efforts import KNOWN
 from hasten.support.environment import package_version
 
 
@@ -73,8 +75,11 @@ class Alone:
 
     def solve(self, problem: Problem) -> Solution:
         """Answers a problem."""
-        found = self._certify(problem)
-        return found if found.status.optimal else solve_one(found, self._solver, OnError.RAISE, harder=True)[0]
+        efforts = KNOWN.of(problem.structure.compiled, "highs")
+        return prove_one(problem, self._certify, self._ask, efforts)
+
+    def _ask(self, found: Solution, seconds: float, alone: bool) -> Solution:
+        return solve_one(found, self._solver, OnError.RAISE, (seconds, math.inf), harder=not alone)[0]
 
 
 class Together(Alone):
