@@ -105,6 +105,43 @@ def test_every_solver_search_and_proof_agrees_with_enumeration() -> None:
                 assert tuple(found.labels.tolist()) not in costs
 
 
+@pytest.mark.parametrize(
+    ("certifier", "scale"),
+    [(Certifier(max_sweeps=1, max_nodes=0), 1.0), (Certifier(), 1e6)],
+    ids=["little effort", "costs far above the prices"],
+)
+def test_an_answer_costs_what_its_labels_cost_and_no_more(certifier: Certifier, scale: float) -> None:
+    schema = Schema()
+    letter = schema.variable("letter", LABELS)
+    schema.rule("few a", at_most=1, letter="a", price=0.5, per_unit=True)
+    schema.rule("a b", at_least=1, letter="b", price=0.5)
+    shape = schema.structure()
+    for _ in range(4):
+        shape.add(letter)
+    shape.rule("some", [(0, "a", 3), (1, "a", 2), (2, "a", 2), (3, "b", 1)], at_least=3, price=0.3, per_unit=True)
+    batch = shape.batch(scale * np.random.default_rng(7).normal(size=(200, shape.n_labels)))
+    for problem, among in zip(batch, certifier(batch), strict=True):
+        alone = certifier(problem)
+        assert (alone.status, alone.cost, alone.bound) == (among.status, among.cost, among.bound)
+        assert alone.labels.tolist() == among.labels.tolist()
+        assert alone.cost == problem.total(alone.labels)
+        assert alone.bound <= alone.cost
+
+
+def test_an_answer_that_meets_its_bound_once_its_price_is_told_is_proved() -> None:
+    schema = Schema()
+    letter = schema.variable("letter", ["a", "b"])
+    schema.rule("no a", at_most=0, letter="a", price=0.5, per_unit=True)
+    shape = schema.structure()
+    for _ in range(3):
+        shape.add(letter)
+    shape.rule("some a", [(0, "a", 3), (1, "a", 2), (2, "a", 2)], at_least=3, price=0.3, per_unit=True)
+    batch = shape.batch(np.random.default_rng(0).normal(size=(8, 6)))
+    answer = Certifier(max_sweeps=1, max_nodes=0)(batch[7])
+    assert answer.proved
+    assert answer.cost == pytest.approx(make_solver("brute").solve(batch[7]).cost)
+
+
 def test_a_beam_that_never_prunes_finds_the_optimum() -> None:
     rng = np.random.default_rng(1)
     for _ in range(20):

@@ -5,13 +5,13 @@ from __future__ import annotations
 import numpy as np
 
 from hasten.kernels.proof.cut import cut_some
-from hasten.kernels.proof.outcome import BEST, BOUND, OPEN, OUTCOME, PROVED, SIZE, UNTRIED, Proofs
-from hasten.kernels.tolerance import TOLERANCE
+from hasten.kernels.proof.outcome import BEST, BOUND, OUTCOME, UNTRIED, Proofs
 from hasten.kernels.watching import Opener, compiled
 from hasten.model.batch import ONLY, Batch, arrays_of
 from hasten.model.cuts import cutting
 from hasten.model.problem import Problem
 from hasten.proof.eliminating import structures_of
+from hasten.proof.report import prove_met
 from hasten.support.arrays import FloatArray, IntArray
 from hasten.support.clock import LONG, UNWATCHED, Clock
 from hasten.support.parallel import in_parallel
@@ -56,14 +56,10 @@ def cut_batch(batch: Batch, proofs: Proofs, clock: Clock, n_jobs: int) -> IntArr
 
 def keep_bounds(proofs: Proofs, problems: IntArray, before: FloatArray) -> None:
     """Gives problems the bounds that they had before where later steps ended with lower ones."""
-    values, facts = proofs.values, proofs.facts
+    values = proofs.values
     lower = values[BOUND].take(problems) < before
     if not lower.any():
         return
     problems, before = problems[lower], before[lower]
-    best, size = values[BEST, problems], values[SIZE, problems]
-    bound = np.minimum(before, best)
-    values[BOUND, problems] = bound
-    with np.errstate(invalid="ignore"):  # inf - inf
-        met = best - bound <= TOLERANCE * np.maximum(np.abs(best), np.minimum(1.0, size))  # as `is_proved` says
-    facts[OUTCOME, problems[np.isfinite(best) & met & (facts[OUTCOME, problems] == OPEN)]] = PROVED
+    values[BOUND, problems] = np.minimum(before, values[BEST, problems])
+    prove_met(proofs, problems)

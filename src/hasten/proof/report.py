@@ -8,10 +8,26 @@ from dataclasses import dataclass
 import numpy as np
 
 from hasten.errors import ProblemError
-from hasten.kernels.proof.outcome import BEST, LABELS_BY, N_NODES, N_SWEEPS, OUTCOME, STEP, Proofs
+from hasten.kernels.proof.outcome import (
+    BEST,
+    BOUND,
+    LABELS_BY,
+    N_NODES,
+    N_SWEEPS,
+    OPEN,
+    OUTCOME,
+    PROVED,
+    SIZE,
+    STEP,
+    STOPPED,
+    Proofs,
+)
+from hasten.kernels.score import score_batch
+from hasten.kernels.tolerance import TOLERANCE
 from hasten.model.batch import Batch
+from hasten.model.hidden import complete
 from hasten.model.problem import Problem
-from hasten.model.solution import Solution, Solutions, Source, Status, numbered
+from hasten.model.solution import Solution, Solutions, Source, Status, numbered, same_labels
 from hasten.proof.trace import Step
 from hasten.support.arrays import FloatArray, IntArray
 
@@ -63,6 +79,34 @@ def given(batch: Batch, found: Solutions | None) -> tuple[IntArray, FloatArray]:
     return scored.values, values
 
 
+def prove_met(proofs: Proofs, problems: IntArray) -> None:
+    """Calls those of some problems proved whose best labellings cost no more than their bounds, as `is_proved` says."""
+    best, bound, size = (proofs.values[row, problems] for row in (BEST, BOUND, SIZE))
+    outcome = proofs.facts[OUTCOME, problems]
+    with np.errstate(invalid="ignore"):  # inf - inf
+        met = best - bound <= TOLERANCE * np.maximum(np.abs(best), np.minimum(1.0, size))
+    proofs.facts[OUTCOME, problems[np.isfinite(best) & met & ((outcome == OPEN) | (outcome == STOPPED))]] = PROVED
+
+
+def complete_indicators(batch: Batch, proofs: Proofs) -> None:
+    """Sets indicators as the labels of the other variables say: kernels may leave them dearer than that.
+
+    It makes labellings cheaper by a price at least, so those that are closer to their bounds have the right ones. What
+    becomes cheaper may meet its bound.
+    """
+    least = min(prices.least for structure in batch.structures if (prices := structure.compiled.prices) is not None)
+    best, bound, _ = proofs.values
+    finite = np.isfinite(best)
+    if not (best[finite] - bound[finite] >= least).any():
+        return
+    before = proofs.labels.copy()
+    changed = ~same_labels(batch, before, complete(batch, proofs.labels)) & finite
+    total, valid = np.empty(len(batch)), np.empty(len(batch), dtype=bool)
+    score_batch(batch.arrays, proofs.labels, total, valid)
+    best[changed], bound[changed] = total[changed], np.minimum(bound, total)[changed]
+    prove_met(proofs, changed.nonzero()[0])
+
+
 # By outcome (proved, open, infeasible, stopped), and by whether there is an answer.
 STATUS_AFTER = (
     (Status.OPEN, Status.PROVED),
@@ -76,6 +120,8 @@ STATUS, SOURCE = np.array([numbered(*words) for words in STATUS_AFTER]), numbere
 
 def solutions_of(batch: Batch, proofs: Proofs) -> Solutions:
     """Returns the answers that kernels wrote."""
+    if batch.priced:
+        complete_indicators(batch, proofs)
     labels, (cost, bound, _), facts = proofs
     answered = np.isfinite(cost)
     if not answered.all():
@@ -87,6 +133,10 @@ def solutions_of(batch: Batch, proofs: Proofs) -> Solutions:
 def solution_of(problem: Problem, proofs: Proofs) -> Solution:
     """Returns the answer that kernels wrote to the only problem there is."""
     (cost,), (bound,), _ = proofs.values.tolist()
+    prices = problem.structure.compiled.prices
+    if prices is not None and cost < math.inf and cost - bound >= prices.least:
+        complete_indicators(problem.batch, proofs)
+        (cost,), (bound,), _ = proofs.values.tolist()
     (outcome,), _, (labels_by,), _, _ = proofs.facts.tolist()
     labels, answered = proofs.labels, cost < math.inf
     status, source = STATUS_AFTER[outcome][answered], SOURCES_BY[labels_by]
