@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import runpy
+from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
 from pkgutil import resolve_name
@@ -56,6 +57,12 @@ def test_what_a_page_calls_by_its_full_name_is_there(page: Path) -> None:
     for name in set(re.findall(r"\bhasten(?:\.[A-Za-z_]\w*)+", page.read_text())):
         if not name.startswith("hasten.ray") or find_spec("ray") is not None:
             assert resolve_name(name) is not None
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_what_a_page_imports_from_us_is_there(page: Path) -> None:
+    for module, names in re.findall(r"^(?:>>> )?from (hasten[\w.]*) import ([\w, ]+)$", page.read_text(), re.MULTILINE):
+        assert [name for name in names.split(", ") if not hasattr(import_module(module), name)] == []
 
 
 ROOMS = {file.parent.relative_to(PACKAGE).as_posix().replace("/", ".") for file in PACKAGE.rglob("__init__.py")} - {"."}
