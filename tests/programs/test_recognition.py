@@ -334,6 +334,33 @@ def test_a_program_without_answers_is_proved_to_have_none() -> None:
         _ = answer.x
 
 
+@pytest.mark.parametrize(
+    ("weight", "low", "high"), [(1.0, 0.5, 0.5), (1.0, 4.0, 3.0), (1.5, 4.0, 3.0), (1.1, 2.0, 2.0 - 1e-8)]
+)
+def test_a_row_over_many_variables_whose_limits_exclude_each_other_has_no_answer(
+    weight: float, low: float, high: float
+) -> None:
+    build = Builder()
+    for j in range(12):
+        build.column(f"x[{j}]", -1, 2, True, 1.0)
+    build.row(range(12), [weight] * 12, low, high)
+    program = Program(build.statement())
+    assert program.solve().status is hasten.Status.INFEASIBLE
+    assert "No answer is possible" in program.describe()
+
+
+@pytest.mark.parametrize("solver", ["highs", "gurobi"])
+def test_bounds_of_whole_variables_need_not_be_whole(solver: str) -> None:
+    build = Builder()
+    build.column("whole", -0.917, 2.5, True, 1.0)
+    build.column("share", 0.25, 1.0, False, 1.0)
+    build.row([0], [3.0], high=1.0)
+    for signs, x in (((1.0, 1.0), (0.0, 0.25)), ((-1.0, -1.0), (0.0, 1.0))):
+        answer = Program(build.statement()).solve(objective=signs, solver=solver)
+        assert answer.optimal
+        assert answer.x.tolist() == list(x)
+
+
 def slot_program(n: int, slots: int, seed: int = 0) -> Statement:
     """Courses in slots, some of which exclude each other."""
     rng, build = np.random.default_rng(seed), Builder(name="slots")

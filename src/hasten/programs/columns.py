@@ -6,11 +6,10 @@ from dataclasses import replace
 
 import numpy as np
 
-from hasten.programs.statement import Statement
+from hasten.programs.statement import Statement, round_inwards
 from hasten.support.arrays import BoolArray, FloatArray, IntArray
 
 ROUNDS = 8  # of tightening: each may make the next one possible
-NOISE = 1e-9  # how far, relatively, a bound may be from the whole number that it stands for
 
 
 def row_numbers(program: Statement) -> IntArray:
@@ -57,7 +56,6 @@ def tighten(program: Statement) -> Statement:
     """Returns the program with the bounds that its rows imply for whole columns, each a whole number."""
     low, high = program.low.copy(), program.high.copy()
     row, column, weight = row_numbers(program), program.row_column, program.row_weight
-    _round(low, high, program.whole)
     wide = program.whole & ~((low >= 0) & (high <= 1))  # binaries are left to recognition
     some = np.isin(row, row[wide[column]])
     row, column, weight = row[some], column[some], weight[some]
@@ -67,7 +65,7 @@ def tighten(program: Statement) -> Statement:
         at = wide[column]
         np.maximum.at(low, column[at], least[at])
         np.minimum.at(high, column[at], most[at])
-        _round(low, high, program.whole)
+        round_inwards(low, high, program.whole)
         if (np.array_equal(before[0], low) and np.array_equal(before[1], high)) or (low > high).any():
             break
     return replace(program, low=low, high=high)
@@ -97,14 +95,6 @@ def _implied(
         over = (program.row_high[row] - rest_least + margin) / weight
         under = (program.row_low[row] - rest_most - margin) / weight
     return np.where(up, under, over), np.where(up, over, under)
-
-
-def _round(low: FloatArray, high: FloatArray, whole: BoolArray) -> None:
-    """Moves the bounds of whole columns to whole numbers, inwards."""
-    size = NOISE * np.maximum(1.0, np.abs(np.where(np.isinf(low), 0.0, low)))
-    low[whole] = np.ceil(low - size)[whole] + 0.0
-    size = NOISE * np.maximum(1.0, np.abs(np.where(np.isinf(high), 0.0, high)))
-    high[whole] = np.floor(high + size)[whole] + 0.0
 
 
 def _are_whole(values: FloatArray) -> BoolArray:

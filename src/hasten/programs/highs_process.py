@@ -86,8 +86,9 @@ class HighsProgram:
         word = words.get(said, highs.modelStatusToString(said))
         value = info.objective_function_value
         bound = value if word == "optimal" else (info.mip_dual_bound if self._whole else -math.inf)
-        x = list(highs.getSolution().col_value) if found and word in ("optimal", "time") else None
-        if word == "optimal" and x is None and not len(cost):
+        says = word == "optimal" or (found and word == "time")  # whether an optimum holds, the caller checks
+        x = list(highs.getSolution().col_value) if says else None
+        if word == "optimal" and not len(cost):
             x, value, bound = [], 0.0, 0.0
         return {"status": word, "x": x, "value": value, "bound": bound}
 

@@ -93,6 +93,9 @@ def recognise(program: Statement) -> Recognised | str:
     base, tables = np.zeros(len(space.column)), Tables()
     cells, cliques, n_merged = merge_pairs(space, cells, small_rows(space, cells))
     left = join_rows(rows_to_tables(space, cells, program.rows, tables), cliques)
+    least, most = _before_slack(left)
+    if (least > most).any():  # such as whole numbers that add up to a half
+        return nothing_left(program)
     constant = products_to_tables(program, space, base, tables) + given_tables(program, space, origin, base, tables)
     why = too_large(program, space, left, tables)
     if why:

@@ -25,6 +25,7 @@ from hasten.support.arrays import BoolArray, FloatArray, IntArray, floats, offse
 MAX_COLUMNS = MAX_ROWS = 5_000_000
 MAX_ENTRIES = 50_000_000  # of all tables together
 INFINITE = 1e20  # what solvers take for infinity, in bounds and limits
+NOISE = 1e-9  # how far, relatively, a bound may be from the whole number that it stands for
 HUGE = 1e15  # of a coefficient: beyond, no solver takes it
 
 
@@ -295,7 +296,10 @@ def make_statement(
     tables: Sequence[CostTable] = (),
     cutoff: float = math.inf,
 ) -> Statement:
-    """Checks arrays, makes names unique, adds up what a row says twice of a column, and takes 1e20 for infinity."""
+    """Checks arrays, makes names unique, adds up what a row says twice of a column, and takes 1e20 for infinity.
+
+    The bounds of whole columns become whole: HiGHS may miss the optimum, or find none, where they are not.
+    """
     low, high = _limits(low, "lower bounds"), _limits(high, "upper bounds")
     row_low, row_high = _limits(row_low, "lower limits"), _limits(row_high, "upper limits")
     objective, n = _finite(objective, "The objective"), len(low)
@@ -310,13 +314,14 @@ def make_statement(
         raise ProgramError(f"A row names a column that is not there; there are {n:,}, from 0.")
     first, column, row_weight = _summed(first, column, row_weight, n)
     left, right = (np.asarray(each, dtype=np.int64) for each in products[:2])
-    names = unique_names(columns, "x")
+    names, whole = unique_names(columns, "x"), np.array(whole, dtype=bool)
+    round_inwards(low, high, whole)
     return Statement(
         str(name),
         names,
         low,
         high,
-        np.array(whole, dtype=bool),
+        whole,
         objective,
         float(constant),
         bool(maximize),
@@ -330,6 +335,14 @@ def make_statement(
         tuple(tables),
         float(cutoff),
     )
+
+
+def round_inwards(low: FloatArray, high: FloatArray, whole: BoolArray) -> None:
+    """Moves the bounds of whole columns to whole numbers."""
+    size = NOISE * np.maximum(1.0, np.abs(np.where(np.isinf(low), 0.0, low)))
+    low[whole] = np.ceil(low - size)[whole] + 0.0
+    size = NOISE * np.maximum(1.0, np.abs(np.where(np.isinf(high), 0.0, high)))
+    high[whole] = np.floor(high + size)[whole] + 0.0
 
 
 def unique_names(names: Sequence[str], letter: str) -> tuple[str, ...]:
