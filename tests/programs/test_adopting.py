@@ -43,6 +43,31 @@ def test_an_adopted_model_has_the_optimum_of_trying_everything(library: str) -> 
     assert feasible >= 3
 
 
+@pytest.mark.parametrize(
+    ("arrays", "words"),
+    [
+        ({"c": [[1.0, -1.0]]}, r"c must be one row .* its shape is \(1, 2\)"),
+        ({"c": ["a", "b"]}, "c must be numbers"),
+        ({"integrality": [1, 1, 1]}, r"integrality: the shape is \(3,\). Give one for each variable, 2 in all"),
+        ({"bounds": (0,)}, "the pair"),
+        ({"bounds": 5}, "the pair"),
+        ({"bounds": ([0, 0, 0], 1)}, r"The lower bounds: the shape is \(3,\)"),
+        ({"bounds": (0, "b")}, "The upper bounds must be numbers"),
+        ({"constraints": 5}, "constraints must be a list"),
+        ({"constraints": [5]}, "LinearConstraint, .* not int"),
+        ({"constraints": ([[1, 1]], 0, [1, 2])}, r"The upper limits: the shape is \(2,\). Give one for each row, 1"),
+        ({"constraints": ([["a", 1]], 0, 1)}, "The matrix of a constraint must be numbers"),
+        ({"constraints": ([[[1, 1]]], 0, 1)}, "rows and columns"),
+        ({"names": 5}, "names must be a list"),
+    ],
+)
+def test_arrays_that_do_not_fit_are_refused_by_name(arrays: dict[str, Any], words: str) -> None:
+    fitting = {"c": [1.0, -1.0], "integrality": 1, "bounds": (0, 1), "constraints": ([[1, 1]], -np.inf, 1)}
+    assert hasten.adopt(**fitting).solve().objective == -1.0
+    with pytest.raises(hasten.HastenError, match=words):
+        hasten.adopt(**fitting | arrays)
+
+
 def test_scipys_arrays_are_adopted_as_milp_reads_them() -> None:
     pytest.importorskip("scipy")
     from scipy.optimize import milp

@@ -8,9 +8,11 @@ from typing import Any
 import numpy as np
 
 from hasten.errors import ProgramError
+from hasten.model.rules import listed
 from hasten.programs.statement import Statement, make_statement
-from hasten.support.arrays import FloatArray, IntArray
+from hasten.support.arrays import FloatArray, IntArray, floats
 
+ANYTHING = -np.inf, np.inf  # the limits of a row without limits
 ARRAYS = ("c", "integrality", "bounds", "constraints", "names")
 
 
@@ -23,22 +25,21 @@ def state_arrays(
     names: Sequence[str] | None = None,
 ) -> Statement:
     """Returns the program that `milp` would solve; `names` are for answers."""
-    cost = np.atleast_1d(np.asarray(c, dtype=np.float64))
+    cost = np.atleast_1d(_array(c, "c", "the cost of each variable"))
+    if cost.ndim > 1:
+        raise ProgramError(f"c must be one row of costs, one for each variable; its shape is {cost.shape}.")
     n = len(cost)
-    kind = np.broadcast_to(np.asarray(0 if integrality is None else integrality), n)
+    kind = _one_each(0 if integrality is None else integrality, n, "integrality", "variable")
     if not np.isin(kind, (0, 1)).all():
         raise ProgramError("integrality must be 0 or 1: semicontinuous variables are not read.")
-    if bounds is None:
-        low, high = np.zeros(n), np.full(n, np.inf)
-    else:
-        low, high = (bounds.lb, bounds.ub) if hasattr(bounds, "lb") else bounds
+    low, high = _ends(bounds)
     parts = [_rows(part, n) for part in _listed(constraints)]
     first = np.concatenate([[0], *[part[0] for part in parts]]).astype(np.int64)
     none = np.zeros(0)
     return make_statement(
-        columns=list(names) if names is not None else [f"x{j}" for j in range(n)],
-        low=np.broadcast_to(low, n),
-        high=np.broadcast_to(high, n),
+        columns=listed(names, "names") if names is not None else [f"x{j}" for j in range(n)],
+        low=_one_each(low, n, "The lower bounds", "variable"),
+        high=_one_each(high, n, "The upper bounds", "variable"),
         whole=kind == 1,
         objective=cost,
         row_first=np.cumsum(first),
@@ -49,7 +50,38 @@ def state_arrays(
     )
 
 
-def _listed(constraints: Any) -> list[Any]:
+def _array(values: Any, what: str, meaning: str) -> FloatArray:
+    """Returns numbers as an array."""
+    try:
+        return floats(values)
+    except (TypeError, ValueError) as error:
+        raise ProgramError(f"{what} must be numbers, {meaning} ({error}).") from None
+
+
+def _one_each(values: Any, n: int, what: str, each: str) -> FloatArray:
+    """Returns a number for each of `n`; one alone counts for all."""
+    found = _array(values, what, f"one for each {each}, or one for all")
+    if found.size != 1 and found.shape != (n,):
+        raise ProgramError(
+            f"{what}: the shape is {found.shape}. Give one for each {each}, {n:,} in all, or one for all."
+        )
+    return np.broadcast_to(found.reshape(-1), n)
+
+
+def _ends(bounds: Any) -> tuple[Any, Any]:
+    """Returns lower and upper bounds: milp takes `Bounds`, or a pair."""
+    if bounds is None:
+        return 0.0, np.inf
+    if hasattr(bounds, "lb"):
+        return bounds.lb, bounds.ub
+    try:
+        low, high = bounds
+    except (TypeError, ValueError):
+        raise ProgramError("bounds must be scipy.optimize.Bounds, or the pair (lower bounds, upper bounds).") from None
+    return low, high
+
+
+def _listed(constraints: Any) -> Sequence[Any]:
     """Returns constraints one by one: milp takes one, several, and plain tuples of (A, low, high)."""
     if constraints is None:
         return []
@@ -58,16 +90,22 @@ def _listed(constraints: Any) -> list[Any]:
     if isinstance(constraints, tuple) and not any(
         hasattr(each, "A") or isinstance(each, tuple) for each in constraints
     ):
-        return [constraints]
-    return list(constraints)
+        return [constraints] if constraints else []
+    return listed(constraints, "constraints")
 
 
 def _rows(part: Any, n: int) -> tuple[IntArray, IntArray, FloatArray, FloatArray, FloatArray]:
     """Returns the sizes, columns, weights and limits of some rows."""
-    matrix, low, high = (part.A, part.lb, part.ub) if hasattr(part, "A") else (*part, np.inf)[:3]
+    if not hasattr(part, "A") and not (isinstance(part, (tuple, list)) and 1 <= len(part) <= 3):
+        kind = type(part).__name__
+        raise ProgramError(
+            f"A constraint must be scipy.optimize.LinearConstraint, or (A, lower limits, upper limits), not {kind}."
+        )
+    matrix, low, high = (part.A, part.lb, part.ub) if hasattr(part, "A") else (*part, *ANYTHING[len(part) - 1 :])
     sizes, column, weight = rows_of(matrix, n)
     m = len(sizes)
-    return sizes, column, weight, np.broadcast_to(low, m), np.broadcast_to(high, m)
+    least, most = _one_each(low, m, "The lower limits", "row"), _one_each(high, m, "The upper limits", "row")
+    return sizes, column, weight, least, most
 
 
 def rows_of(matrix: Any, n: int) -> tuple[IntArray, IntArray, FloatArray]:
@@ -77,8 +115,10 @@ def rows_of(matrix: Any, n: int) -> tuple[IntArray, IntArray, FloatArray]:
         shape, sizes = sparse.shape, np.diff(sparse.indptr).astype(np.int64)
         column, weight = sparse.indices.astype(np.int64), np.asarray(sparse.data, dtype=np.float64)
     else:
-        dense = np.atleast_2d(np.asarray(matrix, dtype=np.float64))
+        dense = np.atleast_2d(_array(matrix, "The matrix of a constraint", "a row for each of its rows"))
         shape = dense.shape
+        if len(shape) > 2:
+            raise ProgramError(f"The matrix of a constraint has rows and columns; its shape is {shape}.")
         row, column = np.nonzero(dense)
         sizes, weight = np.bincount(row, minlength=len(dense)), dense[row, column]
     if shape[1] != n:
