@@ -43,6 +43,38 @@ def test_an_adopted_model_has_the_optimum_of_trying_everything(library: str) -> 
     assert feasible >= 3
 
 
+def test_what_pyomo_says_beyond_constraints_is_refused_by_name() -> None:
+    pe = pytest.importorskip("pyomo.environ")
+    gdp = pytest.importorskip("pyomo.gdp")
+
+    def model() -> Any:
+        made = pe.ConcreteModel()
+        made.x = pe.Var(bounds=(0, 5), domain=pe.Integers)
+        made.cost = pe.Objective(expr=(made.x - 2) ** 2)
+        return made
+
+    either, logical, outside, fixed, abstract = model(), model(), model(), model(), pe.AbstractModel()
+    either.choice = gdp.Disjunction(expr=[[either.x <= 1], [either.x >= 4]])
+    logical.on = pe.BooleanVar()
+    logical.must = pe.LogicalConstraint(expr=logical.on)
+    outside.part = pe.Block()
+    outside.part.y = pe.Var(domain=pe.Binary)
+    outside.row = pe.Constraint(expr=outside.x + outside.part.y >= 1)
+    outside.part.deactivate()
+    fixed.x.fix()
+    for made, words in (
+        (either, "a Disjunct,"),
+        (logical, "a LogicalConstraint"),
+        (outside, "'row' has the variable 'part.y', which is in no active block"),
+        (fixed, "'x' is fixed, but has no value"),
+        (abstract, "create_instance"),
+    ):
+        with pytest.raises(hasten.ProgramError, match=words):
+            hasten.adopt(made)
+    pe.TransformationFactory("gdp.bigm").apply_to(either)
+    assert hasten.adopt(either).solve().objective == 1.0
+
+
 @pytest.mark.parametrize(
     ("arrays", "words"),
     [
