@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -41,6 +42,34 @@ def test_an_adopted_model_has_the_optimum_of_trying_everything(library: str) -> 
             answer.write_to(model)
             assert [value_of(model, j) for j in range(program.n_columns)] == answer.x.tolist()
     assert feasible >= 3
+
+
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")  # PuLP's
+def test_an_answer_that_is_not_proved_is_not_written_as_optimal() -> None:
+    pulp, linopy = pytest.importorskip("pulp"), pytest.importorskip("linopy")
+    ours, theirs = pulp.LpProblem("ours", pulp.LpMaximize), linopy.Model()
+    ours += pulp.lpSum(pulp.LpVariable(name, cat="Binary") for name in "abc")
+    theirs.add_objective(theirs.add_variables(binary=True, coords=[range(3)], name="x").sum())
+    for optimal in (True, False):
+        for model in (ours, theirs):
+            answer = hasten.adopt(model).solve()
+            given = answer if optimal else replace(answer, status=hasten.Status.TIME_LIMIT)
+            given.write_to(model)
+        assert (ours.sol_status == pulp.LpSolutionOptimal) == optimal
+        assert (theirs.termination_condition == "optimal") == optimal
+        assert ours.sol_status in (pulp.LpSolutionOptimal, pulp.LpSolutionIntegerFeasible)
+
+
+def test_special_ordered_sets_of_linopy_are_refused() -> None:
+    linopy = pytest.importorskip("linopy")
+    model = linopy.Model()
+    if not hasattr(model, "add_sos_constraints"):
+        pytest.skip("this version has none")
+    x = model.add_variables(0, 5, coords=[range(3)], name="x")
+    model.add_sos_constraints(x, sos_type=1, sos_dim="dim_0")
+    model.add_objective(-1 * x.sum())
+    with pytest.raises(hasten.ProgramError, match="special ordered sets"):
+        hasten.adopt(model)
 
 
 def test_what_pyomo_says_beyond_constraints_is_refused_by_name() -> None:

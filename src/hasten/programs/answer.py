@@ -72,7 +72,7 @@ class Answer(Mapping[str, float]):
         """Writes the values into a model's own objects: see `hasten.adopt` for what each library can hold."""
         x, end = self.x, front_end(model)
         check_variables(model, unique_names(end.names(model), "x"), self.program.columns)
-        end.write(model, x)
+        end.write(model, x, self.optimal)
 
     def _plain(self, at: int) -> float:
         value = float(self.x[at])

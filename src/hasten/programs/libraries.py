@@ -30,7 +30,7 @@ class FrontEnd:
 
     state: Callable[[Any], Statement]
     names: Callable[[Any], Sequence[str]]
-    write: Callable[[Any, FloatArray], None]
+    write: Callable[[Any, FloatArray, bool], None]  # the values, and whether they are optimal
 
 
 def state(model: Any) -> Statement:

@@ -214,7 +214,7 @@ def names(model: Any) -> list[str]:
     return [str(variable.name) or f"x{n}" for n, variable in enumerate(_proto(model).variables)]
 
 
-def write(model: Any, x: FloatArray) -> None:
+def write(model: Any, x: FloatArray, optimal: bool) -> None:
     """Gives values to the model as its hint, in place of one that it may have."""
     model.clear_hints()
     for n, value in enumerate(x.tolist()):

@@ -86,7 +86,7 @@ def names(model: Any) -> list[str]:
     return list(model.getAttr("VarName", model.getVars()))
 
 
-def write(model: Any, x: FloatArray) -> None:
+def write(model: Any, x: FloatArray, optimal: bool) -> None:
     """Gives values to the model's variables as their start, which `optimize` takes up: X cannot be set."""
     for column, value in zip(model.getVars(), x.tolist(), strict=True):
         column.Start = value

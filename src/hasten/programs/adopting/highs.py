@@ -21,7 +21,7 @@ def names(model: Any) -> list[str]:
     return list(lp.col_names_) or [""] * lp.num_col_
 
 
-def write(model: Any, x: FloatArray) -> None:
+def write(model: Any, x: FloatArray, optimal: bool) -> None:
     """Gives values to the model as its solution, from which its next run starts."""
     import highspy
 

@@ -16,6 +16,8 @@ def state(model: Any) -> Statement:
     """Returns what a model states."""
     if model.is_quadratic:
         raise ProgramError("The model has a quadratic objective, which is not read from linopy. Use model.solve().")
+    if getattr(model.variables, "sos", None):
+        raise ProgramError("The model has special ordered sets, which cannot be adopted. Use model.solve().")
     data = model.matrices
     kind = np.asarray(data.vtypes, dtype=object)
     if not np.isin(kind, ("C", "I", "B")).all():
@@ -56,7 +58,7 @@ def names(model: Any) -> list[str]:
     return [found[number] for number in np.asarray(model.matrices.vlabels).tolist()]
 
 
-def write(model: Any, x: FloatArray) -> None:
+def write(model: Any, x: FloatArray, optimal: bool) -> None:
     """Sets the solution of the model's variables, as if linopy had solved it."""
     import xarray
 
@@ -67,4 +69,4 @@ def write(model: Any, x: FloatArray) -> None:
         variable.solution = xarray.DataArray(np.array(values).reshape(labels.shape), labels.coords, dims=labels.dims)
     objective = np.asarray(model.matrices.c, dtype=np.float64)
     model.objective.set_value(float(objective @ x))
-    model.status, model.termination_condition = "ok", "optimal"
+    model.status, model.termination_condition = "ok", "optimal" if optimal else "suboptimal"

@@ -50,6 +50,6 @@ def names(model: Any) -> list[str]:
     return [variable.name for variable in model.variables()]
 
 
-def write(model: Any, x: FloatArray) -> None:
+def write(model: Any, x: FloatArray, optimal: bool) -> None:
     """Refuses: a MathOpt model holds no values."""
     raise ProgramError("A MathOpt model holds no values. Use answer.x or answer[name].")

@@ -36,6 +36,6 @@ def names(model: Any) -> list[str]:
     return [variable.name() for variable in model.variables()]
 
 
-def write(model: Any, x: FloatArray) -> None:
+def write(model: Any, x: FloatArray, optimal: bool) -> None:
     """Gives values to the model as its hint."""
     model.SetHint(model.variables(), x.tolist())

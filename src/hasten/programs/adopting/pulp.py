@@ -42,10 +42,10 @@ def names(model: Any) -> list[str]:
     return [variable.name for variable in model.variables()]
 
 
-def write(model: Any, x: FloatArray) -> None:
+def write(model: Any, x: FloatArray, optimal: bool) -> None:
     """Sets the variables' values and the model's status, as if PuLP had solved it."""
     import pulp
 
     for variable, value in zip(model.variables(), x.tolist(), strict=True):
         variable.varValue = value
-    model.assignStatus(pulp.LpStatusOptimal)
+    model.assignStatus(pulp.LpStatusOptimal, pulp.LpSolutionOptimal if optimal else pulp.LpSolutionIntegerFeasible)

@@ -91,7 +91,7 @@ def names(model: Any) -> list[str]:
     return [variable.name for variable in _variables(model)]
 
 
-def write(model: Any, x: FloatArray) -> None:
+def write(model: Any, x: FloatArray, optimal: bool) -> None:
     """Sets the values of the model's variables."""
     for variable, value in zip(_variables(model), x.tolist(), strict=True):
         if not variable.fixed:
