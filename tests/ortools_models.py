@@ -104,7 +104,7 @@ def logic() -> None:
     rng, values, feasible = np.random.default_rng(0), [0, 2, 3], 0
     points = np.array(list(product(*[(0, 1)] * 5, *[values] * 3))).T
     b, v = points[:5], points[5:]
-    for kind in [*range(6)] * 7:
+    for kind in [*range(7)] * 6:
         model = cp_model.CpModel()
         x = [model.new_bool_var(f"x{i}") for i in range(5)]
         y = [model.new_int_var_from_domain(cp_model.Domain.from_values(values), f"y{i}") for i in range(3)]
@@ -135,6 +135,9 @@ def logic() -> None:
         elif kind == 4:
             model.add_multiplication_equality(y[2], [x[0], y[0]])
             fits &= v[2] == b[0] * v[0]
+        elif kind == 5:
+            model.add_assumptions([l1, l2])
+            fits &= t1 & t2
         else:
             model.add_exactly_one(x)
             model.add_at_most_one(x[:3])

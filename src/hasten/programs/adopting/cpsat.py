@@ -36,6 +36,7 @@ def state(model: Any) -> Statement:
         reader.variable(variable, n)
     for n, constraint in enumerate(proto.constraints):
         reader.constraint(constraint, str(constraint.name) or f"constraint {n}")
+    reader.assume(proto.assumptions)
     reader.objective(proto)
     return reader.build.statement()
 
@@ -88,6 +89,11 @@ class _Reader:
             self._xor(constraint.bool_xor.literals, name)
         elif not _has(constraint, "dummy_constraint"):
             raise ProgramError(f"{name} is of a kind that cannot be adopted. Use a CpSolver.")
+
+    def assume(self, literals: Any) -> None:
+        """Adds what is assumed: it holds, as a constraint does."""
+        for literal in literals:
+            self._count([literal], 1, math.inf, [], "an assumption")
 
     def objective(self, proto: Any) -> None:
         """Adds the objective; where it is scaled by a negative number, it is maximised."""
