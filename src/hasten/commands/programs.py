@@ -41,7 +41,8 @@ def solve(
             answer = program.solve(solver=solver, time_limit=time_limit)
         place = escape(printable(file))
         if describe:
-            console.print(escape(printable(about)), highlight=False, soft_wrap=True)
+            for line in about.split("\n"):
+                console.print(escape(printable(line)), highlight=False, soft_wrap=True)
         if answer.values_found is None:
             console.print(
                 f"[bold]{place}[/]: {escape(str(answer.reason or answer.status))}", highlight=False, soft_wrap=True
