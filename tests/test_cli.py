@@ -134,6 +134,25 @@ def test_what_goes_wrong_is_one_line_on_the_error_stream(arguments, words, tmp_p
     assert not list(tmp_path.iterdir())
 
 
+def test_a_file_that_a_task_of_ones_own_cannot_open_is_named(tmp_path):
+    lines = [
+        "from pathlib import Path",
+        "from hasten.tasks.task import Task",
+        "class Mine(Task):",
+        "    title = 'Mine'",
+        "    def read(self, path):",
+        "        return Path(path).read_text().splitlines()",
+        "    def train(self, texts, *, seed, tell):",
+        "        raise NotImplementedError",
+    ]
+    (tmp_path / "mine.py").write_text("\n".join(lines))
+    command = [sys.executable, "-m", "hasten.cli", "compare", "mine:Mine", "nowhere.txt", "--out", "out"]
+    done = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path, check=False)
+    assert done.returncode == 1
+    assert done.stderr.splitlines()[-1] == "Error: nowhere.txt: No such file or directory. Check the path."
+    assert "Traceback" not in done.stderr
+
+
 @pytest.mark.parametrize(
     "arguments",
     [["demo", "--seed", "-1"], ["demo", "--sentences", "0"], ["bench", "--problems", "0"], ["bench", "--size", "0"]],

@@ -74,6 +74,12 @@ def main() -> None:
         sys.exit(1)
     except BrokenPipeError:  # nobody reads any more, as behind `| head`
         sys.exit(1)
+    except OSError as error:  # of a file that a task of one's own opens
+        if error.filename is None:
+            raise
+        told = f"{error.filename}: {error.strerror}. Check the path."
+        errors.print(f"[red]Error:[/] {escape(printable(told))}", highlight=False, soft_wrap=True)
+        sys.exit(1)
     except Interrupted:
         errors.print("Interrupted. Nothing half-done was left behind.")
         sys.exit(130)

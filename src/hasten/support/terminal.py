@@ -46,6 +46,8 @@ def all_printed() -> Iterator[None]:
     except WriteError:
         raise
     except OSError as error:
+        if error.filename is not None:  # of a file, not of what is printed
+            raise
         _forget_output()
         if isinstance(error, BrokenPipeError):
             raise
