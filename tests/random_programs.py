@@ -102,14 +102,22 @@ def best(program: Statement) -> float:
     matrix = np.zeros((program.n_rows, program.n_columns))
     row = np.arange(program.n_rows).repeat(np.diff(program.row_first))
     matrix[row, program.row_column] = program.row_weight
-    activity = points @ matrix.T
-    with np.errstate(invalid="ignore"):
-        slack_low, slack_high = (1e-6 * np.maximum(1, np.abs(each)) for each in (program.row_low, program.row_high))
-        fits = (activity >= program.row_low - slack_low) | np.isneginf(program.row_low)
-        fits &= (activity <= program.row_high + slack_high) | np.isposinf(program.row_high)
-    points = points[fits.all(axis=1)]
+    points = points[held(program, points @ matrix.T).all(axis=1)]
     values = [sign * program.value(x) for x in points]
     return sign * min(values, default=math.inf)
+
+
+def keeps(program: Statement, x: np.ndarray) -> bool:
+    """Whether values keep every row."""
+    row = np.arange(program.n_rows).repeat(np.diff(program.row_first))
+    sums = np.bincount(row, program.row_weight * x[program.row_column], program.n_rows)
+    return bool(held(program, sums).all())
+
+
+def held(program: Statement, sums: np.ndarray) -> np.ndarray:
+    """Tells of each row whether its sum is within its limits, with a solver's slack."""
+    slack_low, slack_high = (1e-6 * np.maximum(1, np.abs(each)) for each in (program.row_low, program.row_high))
+    return (sums >= program.row_low - slack_low) & (sums <= program.row_high + slack_high)
 
 
 def check(program: Statement, x: np.ndarray) -> None:
@@ -117,4 +125,4 @@ def check(program: Statement, x: np.ndarray) -> None:
     assert (x >= program.low).all()
     assert (x <= program.high).all()
     assert (x[program.whole] == np.rint(x[program.whole])).all()
-    assert program.broken_rows(x).size == 0
+    assert keeps(program, x)

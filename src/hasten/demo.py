@@ -31,12 +31,12 @@ def running_example() -> Problem:
     )
 
 
-def show_running_example(console: Console, solver: str = "highs") -> None:
+def show_running_example(console: Console) -> None:
     """Prints what greedy search, the solver and the proof make of the running example."""
     problem = running_example()
     answers = {
         "greedy": greedy()(problem),
-        solver: make_solver(solver).solve(problem),
+        "highs": make_solver("highs").solve(problem),
         "certified": Certifier()(problem),
     }
     table = Table(title="“Colin went back home in Ordon Village.”  (the paper's running example)")

@@ -8,6 +8,7 @@ import math
 import signal
 import threading
 import time
+from dataclasses import replace
 from pathlib import Path
 from unittest.mock import Mock
 
@@ -38,7 +39,7 @@ def slots(n: int = 5, maximize: bool = False, constant: float = 2.5) -> Statemen
 
 
 def best(statement: Statement, c: np.ndarray) -> float:
-    return random_programs.best(statement.with_objective(c, statement.constant, statement.maximize))
+    return random_programs.best(replace(statement, objective=c))
 
 
 @pytest.fixture(scope="module", params=[False, True], ids=["minimise", "maximise"])

@@ -44,13 +44,13 @@ class Separation(NamedTuple):
         return (radii.phi**2 + 2 * radii.g / step) / self.margin**2
 
 
-def radii(batch: Batch, enforce: bool = False) -> Radii:
+def radii(batch: Batch) -> Radii:
     """Returns radii that hold for every pair of nodes of one level of one problem, without enumerating them.
 
     Of each factor kind with m factors, two nodes differ by at most m counts down and m counts up, at worst
     each on one tuple: 2 m² in squares. Path costs differ by at most the range of each variable's and each
-    table's finite costs. A label of infinite cost makes R_g infinite, unless the search never takes it
-    (`enforce`). What look-ahead adds to path costs is not counted.
+    table's finite costs. A label of infinite cost makes R_g infinite. What look-ahead adds to path costs is not
+    counted.
     """
     batch = batch.resolved()
     far, squares = 0.0, 0
@@ -63,17 +63,13 @@ def radii(batch: Batch, enforce: bool = False) -> Radii:
     for problem in (batch[p] for p in range(len(batch))):
         graph = problem.graph
         blocks = [problem.costs_of(v) for v in range(len(problem.graph.order))]
-        if not enforce and any(np.isinf(block).any() for block in blocks):
+        if any(np.isinf(block).any() for block in blocks):
             return Radii(math.sqrt(squares), math.inf)
         for f in np.flatnonzero(graph.table_at >= 0):
             size = structure_size(graph, int(f))
             blocks.append(problem.table[graph.table_at[f] : graph.table_at[f] + size])
-        total = 0.0
-        for block in blocks:
-            # Without `enforce` a forbidden tuple adds nothing, as if it cost 0.
-            finite = block[np.isfinite(block)] if enforce else np.where(np.isfinite(block), block, 0.0)
-            total += float(np.ptp(finite)) if finite.size else 0.0
-        far = max(far, total)
+        # A forbidden tuple adds nothing to a path cost, as if it cost 0.
+        far = max(far, sum(float(np.ptp(np.where(np.isfinite(block), block, 0.0))) for block in blocks))
     return Radii(math.sqrt(squares), far)
 
 
@@ -168,9 +164,9 @@ class DualHeuristic(NamedTuple):
         """The labels that greedy search with p = g + h* chooses; a tie goes to the earlier label."""
         return np.array([int(np.argmin(part)) for part in self._parts()], dtype=np.int64)
 
-    def ties(self, tolerance: float = 1e-7) -> list[IntArray]:
+    def ties(self) -> list[IntArray]:
         """Returns, variable by variable, the labels that are as good as the best."""
-        scale = tolerance * max(1.0, float(np.abs(self.priority[np.isfinite(self.priority)]).max(initial=0.0)))
+        scale = 1e-7 * max(1.0, float(np.abs(self.priority[np.isfinite(self.priority)]).max(initial=0.0)))
         return [np.flatnonzero(part <= part.min() + scale) for part in self._parts()]
 
     def _parts(self) -> list[FloatArray]:

@@ -101,7 +101,7 @@ def recognise(program: Statement) -> Recognised | str:
     if why:
         return why
     if not space.n_variables:
-        return constant_program(program, space, constant)
+        return constant_program(space, constant)
     parts = find_parts(space, program.columns, tables)
     return Recognised(space, groups, left, tables, base, constant, parts, n_merged, cliques.n_rows)
 
@@ -158,12 +158,11 @@ def without_forbidden(program: Statement, space: Space, origin: FloatArray) -> S
 
 def nothing_left(program: Statement) -> Recognised:
     """Returns a structure that no labelling satisfies."""
-    return constant_program(
-        program, Space(np.zeros(1, dtype=np.int64), _NO, np.zeros(0), np.zeros(program.n_columns)), 0.0, True
-    )
+    space = Space(np.zeros(1, dtype=np.int64), _NO, np.zeros(0), np.zeros(program.n_columns))
+    return constant_program(space, 0.0, infeasible=True)
 
 
-def constant_program(program: Statement, space: Space, constant: float, infeasible: bool = False) -> Recognised:
+def constant_program(space: Space, constant: float, infeasible: bool = False) -> Recognised:
     """Returns a structure of one variable with one label: nothing is left to choose."""
     space = Space(np.array([0, 1]), np.array([-1]), np.zeros(1), space.fixed)
     none = np.zeros(0)

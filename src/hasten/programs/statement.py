@@ -13,13 +13,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
 from hasten.errors import ProgramError
-from hasten.kernels.tolerance import SLACK
 from hasten.support.arrays import BoolArray, FloatArray, IntArray, floats, offsets
 
 MAX_COLUMNS = MAX_ROWS = 5_000_000
@@ -113,13 +112,6 @@ class Statement:
                 value += sign * table.costs[tuple([at[j] for j in table.scope])]
         return np.asarray(value)
 
-    def broken_rows(self, x: FloatArray) -> IntArray:
-        """Returns the rows that some values break by more than a solver's slack."""
-        terms = self.row_weight * x[self.row_column]
-        activity = np.bincount(np.arange(self.n_rows).repeat(np.diff(self.row_first)), terms, self.n_rows)
-        least, most = slackened(self.row_low, self.row_high)
-        return np.flatnonzero((activity < least) | (activity > most))
-
     def same_constraints(self, other: Statement) -> bool:
         """Whether another statement differs in its objective, constant and sense at most."""
         names = ("low", "high", "whole", "row_first", "row_column", "row_weight", "row_low", "row_high")
@@ -136,17 +128,8 @@ class Statement:
             and all(map(CostTable.equals, self.tables, other.tables))
         )
 
-    def with_objective(self, objective: FloatArray, constant: float, maximize: bool) -> Statement:
-        """Returns the same constraints under another objective."""
-        return replace(self, objective=objective, constant=constant, maximize=maximize)
-
     def __repr__(self) -> str:
         return f"Statement({self.name!r}, {self.n_columns} columns, {self.n_rows} rows)"
-
-
-def slackened(low: FloatArray, high: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Returns the limits of rows with a solver's slack."""
-    return low - SLACK * np.maximum(1.0, np.abs(low)), high + SLACK * np.maximum(1.0, np.abs(high))
 
 
 @dataclass

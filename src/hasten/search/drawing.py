@@ -192,7 +192,7 @@ def draw_step(trace: SearchTrace, t: int) -> Picture:
     y += 6
     parts += [text(x, y, words, "t-small t-soft end") for words, x in columns.items()]
     y += 16
-    top, parents = y, _parents(trace, t, shown)
+    top, parents = y, _parents(shown)
     ahead = trace.reference is not None and not any(each.good for each in step.kept)
     edged = False
     for each in shown:
@@ -307,7 +307,7 @@ def _row(
     return parts
 
 
-def _parents(trace: SearchTrace, t: int, shown: Sequence[Candidate]) -> dict[int, int]:
+def _parents(shown: Sequence[Candidate]) -> dict[int, int]:
     """Returns the nodes of the beam that are drawn, and their places from the top."""
     nodes = sorted({each.node for each in shown})[:MOST_PARENTS]
     return {node: place for place, node in enumerate(nodes)}

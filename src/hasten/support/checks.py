@@ -37,14 +37,14 @@ def check_width(width: object) -> None:
         raise ProblemError(f"A beam has a width of at most {MAX_WIDTH:,}, got {width}. Use a solver instead.")
 
 
-def check_number(name: str, value: object, least: float = 0.0) -> None:
-    """Refuses what is not a number, inf included, or is too small."""
-    if type(value) is float and value >= least:
+def check_number(name: str, value: object) -> None:
+    """Refuses what is not a number or is negative; inf is a number here."""
+    if type(value) is float and value >= 0:
         return
     if isinstance(value, bool) or not isinstance(value, int | float | np.integer | np.floating):
         raise ProblemError(f"{name} must be a number, got {value!r}.")
-    if not value >= least:
-        raise ProblemError(f"{name} must be at least {least:g}, got {value}.")
+    if not value >= 0:
+        raise ProblemError(f"{name} must be at least 0, got {value}.")
     if isinstance(value, int) and value > sys.float_info.max:
         raise ProblemError(f"{name} must be at most {sys.float_info.max:g}, or inf; got one of more than 300 digits.")
 

@@ -93,8 +93,9 @@ def on_a_page(*parts: str) -> str:
     return f'<div class="hasten-seen"><style>{STYLE}</style>{"".join(parts)}</div>'
 
 
-def one_below_the_other(pictures: Sequence[Picture], title: str, *, columns: int = 2, gap: float = 16.0) -> str:
+def one_below_the_other(pictures: Sequence[Picture], title: str) -> str:
     """Returns pictures as one SVG file: wide ones in rows of their own, others side by side."""
+    gap = 16.0
     widest = max((each.width for each in pictures), default=0.0)
     body, x, y, row = [], gap, gap, 0.0
     for each in pictures:
@@ -190,7 +191,6 @@ def lines_picture(title: str, sentences: Iterable[str], width: float) -> Picture
     return Picture("".join(body), width, y + 8, title)
 
 
-def paragraphs(sentences: Iterable[str], style: str = "") -> str:
+def paragraphs(sentences: Iterable[str]) -> str:
     """Returns sentences as paragraphs."""
-    named = f' class="{style}"' if style else ""
-    return "".join(f"<p{named}>{escape(sentence)}</p>" for sentence in sentences)
+    return "".join(f"<p>{escape(sentence)}</p>" for sentence in sentences)

@@ -21,7 +21,6 @@ from hasten.support.arrays import IntArray
 from hasten.tasks.entity_relation.scoring.black_box import LinearScorer
 from hasten.tasks.entity_relation.scoring.cheap import relation_features
 from hasten.tasks.entity_relation.scoring.text import Text
-from hasten.tasks.entity_relation.task import EntityRelationTask
 
 PAYS = 0.9  # of the time that computing every cost takes: what a gate may take at most
 TURNS = 5  # in which both are timed, alternating
@@ -52,7 +51,6 @@ class TrainedGate:
 
 
 def train_gate(
-    task: EntityRelationTask,
     scorer: LinearScorer,
     text: Text,
     batch: Batch,

@@ -160,7 +160,7 @@ class Tagger:
         if len(batch) - cut < gate_needs(risk):
             return tagger
         tell("Training a gate", None)
-        trained = train_gate(task, scorer, text, batch, answers, held, risk=risk, seed=seed)
+        trained = train_gate(scorer, text, batch, answers, held, risk=risk, seed=seed)
         if trained.pays:
             tagger = replace(tagger, gate=trained.gate, max_doubt=trained.chosen.max_doubt)
         return replace(tagger, about_gate=str(trained))

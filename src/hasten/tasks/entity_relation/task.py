@@ -112,9 +112,7 @@ class EntityRelationTask:
         self._structures: Cache[int, Structure] = Cache(MAX_VARIABLES)
 
     @classmethod
-    def induced(
-        cls, sentences: Iterable[Sentence], *, features: str = "paper", no_relation: str | None = None
-    ) -> EntityRelationTask:
+    def induced(cls, sentences: Iterable[Sentence], *, no_relation: str | None = None) -> EntityRelationTask:
         """Returns the task that an annotated corpus shows: its types, its relations, and what they join, which ways.
 
         `no_relation` is what unrelated pairs are called; by default NoRel, or another name if a relation has that one.
@@ -126,7 +124,7 @@ class EntityRelationTask:
         arguments = dict(sorted(induce_arguments(sentences).items()))
         taken = {part for name in arguments for part in name.split(JOINT)}
         nothing = no_relation or next(name for name in _names_for_none() if name not in taken)
-        return cls(types, arguments, no_relation=nothing, features=features, both_ways=induce_both(sentences))
+        return cls(types, arguments, no_relation=nothing, both_ways=induce_both(sentences))
 
     @classmethod
     def fitting(

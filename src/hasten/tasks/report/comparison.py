@@ -54,7 +54,7 @@ def render(results: Entry) -> str:
     scores = [str(name) for name in results.get("scores") or ()]
     sections = (
         ("Table", table(rows, scores, about)),
-        ("Figures", figures(results, rows, scores)),
+        ("Figures", figures(results, rows)),
         ("Texts", texts(results.get("examples") or ())),
         ("What was run", what_was_run(about, KNOWN)),
     )
@@ -149,7 +149,7 @@ def how_sure(about: Entry) -> str:
     )
 
 
-def figures(results: Entry, rows: Sequence[Entry], scores: Sequence[str]) -> str:
+def figures(results: Entry, rows: Sequence[Entry]) -> str:
     """Time against accuracy, time against size, and how answers were proved."""
     shown = [time_against_exactness(rows), time_by_size(results.get("by_size") or ())]
     proofs: Mapping[str, Any] = results.get("proofs") or {}
