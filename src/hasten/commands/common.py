@@ -1,4 +1,4 @@
-"""What commands share: where they print, the options that several of them take, and words for counts."""
+"""What commands share: where they print, and the options that several of them take."""
 
 from __future__ import annotations
 
@@ -83,11 +83,6 @@ Box = Annotated[Training, typer.Option("--black-box", help="Trained with inferen
 Runs = Annotated[int, typer.Option(min=1, help="How often each time is measured.")]
 Seeds = Annotated[int, typer.Option(min=1, help="Do all of it so often, with other splits and training.")]
 IlpSolver = Annotated[str, typer.Option(help="The ILP solver: highs, gurobi, toulbar2 or cpsat.")]
-
-
-def count(n: int, name: str) -> str:
-    """Returns `2 sentences`, or `1 sentence`."""
-    return f"{n:,} {name}{'' if n == 1 else 's'}"
 
 
 def name_of(path: str) -> str:

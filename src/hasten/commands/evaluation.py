@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING, Any
 from rich.markup import escape
 from rich.table import Table
 
-from hasten.commands.common import console, count
+from hasten.commands.common import console
 from hasten.support.files import write_whole
 from hasten.support.terminal import printable
+from hasten.support.words import count
 
 if TYPE_CHECKING:
     from hasten.tasks.evaluation.result import Evaluation

@@ -20,7 +20,6 @@ from hasten.commands.common import (
     MaxLine,
     SkipBad,
     TimeLimit,
-    count,
     errors,
     passing_over,
     seconds,
@@ -28,6 +27,7 @@ from hasten.commands.common import (
 from hasten.speedup.mode import TextMode
 from hasten.support.progress import show_progress
 from hasten.support.terminal import printable
+from hasten.support.words import count
 
 if TYPE_CHECKING:
     from hasten.scale.run import Run

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import hasten
-from hasten.commands.common import console, count, errors
+from hasten.commands.common import console, errors
 from hasten.support.progress import show_progress
+from hasten.support.words import count
 
 
 def compile_all() -> None:

@@ -10,7 +10,7 @@ import typer
 from rich.markup import escape
 
 import hasten
-from hasten.commands.common import IlpSolver, Runs, Seed, Seeds, console, count, errors, name_of
+from hasten.commands.common import IlpSolver, Runs, Seed, Seeds, console, errors, name_of
 from hasten.commands.compare import run_comparison
 from hasten.commands.evaluation import show_evaluation, write_evaluation
 from hasten.errors import ProblemError
@@ -18,6 +18,7 @@ from hasten.speedup.mode import TextMode
 from hasten.support.files import output_directory
 from hasten.support.progress import show_progress
 from hasten.support.terminal import printable
+from hasten.support.words import count
 
 if TYPE_CHECKING:
     from hasten.tasks.tagging.tagger import SequenceTagger

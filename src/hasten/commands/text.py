@@ -1,4 +1,4 @@
-"""`hasten train`, `explain` and `convert`: labelling text."""
+"""`hasten train`, `evaluate`, `explain` and `convert`: labelling text."""
 
 from __future__ import annotations
 
@@ -25,7 +25,6 @@ from hasten.commands.common import (
     TimeLimit,
     Unlabeled,
     console,
-    count,
     errors,
     passing_over,
     seconds,
@@ -39,6 +38,7 @@ from hasten.speedup.mode import TextMode
 from hasten.support.files import output_directory
 from hasten.support.progress import show_progress
 from hasten.support.terminal import printable
+from hasten.support.words import count
 from hasten.tasks.entity_relation.names import Training
 
 

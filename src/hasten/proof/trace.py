@@ -9,7 +9,7 @@ from enum import StrEnum
 from typing import Any
 
 from hasten.model.solution import Solution, Status
-from hasten.support.words import amount, count, paired, plain_number
+from hasten.support.words import amount, count, paired, plain_fields, plain_number
 
 MOST_STEPS = 24  # that are printed; all that were watched are kept
 
@@ -83,10 +83,10 @@ class ProofTrace:
             "variables": list(self.names),
             "eliminated": list(self.eliminated),
             "steps": [
-                _plain(asdict(each)) | {"messages": [_plain(asdict(message)) for message in each.messages]}
+                plain_fields(asdict(each)) | {"messages": [plain_fields(asdict(message)) for message in each.messages]}
                 for each in self.steps
             ],
-            "beliefs": [_plain(asdict(belief)) for belief in self.beliefs],
+            "beliefs": [plain_fields(asdict(belief)) for belief in self.beliefs],
             "watched": self.watched,
             "labels": None if self.labels is None else list(self.labels),
             "cost": plain_number(self.cost),
@@ -147,14 +147,6 @@ def some_steps(n: int, most: int) -> set[int]:
     if n <= most:
         return set(range(n))
     return {*range(most - most // 2), *range(n - most // 2, n)}
-
-
-def _plain(found: dict[str, Any]) -> dict[str, Any]:
-    """Returns fields as JSON can hold them."""
-    return {
-        key: list(value) if isinstance(value, tuple) else plain_number(value) if isinstance(value, float) else value
-        for key, value in found.items()
-    }
 
 
 def _step_of(found: Mapping[str, Any]) -> ProofStep:

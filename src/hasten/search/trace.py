@@ -9,7 +9,7 @@ from functools import cached_property
 from typing import Any
 
 from hasten.model.solution import Solution, Status
-from hasten.support.words import amount, count, ordinal, paired, plain_number
+from hasten.support.words import amount, count, ordinal, paired, plain_fields, plain_number
 
 MOST_STEPS, MOST_CANDIDATES, MOST_RULED_OUT = 16, 8, 3  # that are printed; all are kept
 ROUNDING = 1e-12  # a part of a sum that is smaller than this, relatively, is rounding
@@ -134,7 +134,7 @@ class SearchTrace:
             "reference": None if self.reference is None else list(self.reference),
             "eliminated": list(self.eliminated),
             "steps": [_step(step) for step in self.steps],
-            "choice": None if self.choice is None else _plain(asdict(self.choice)),
+            "choice": None if self.choice is None else plain_fields(asdict(self.choice)),
             "lost": None if self.lost is None else asdict(self.lost),
             "skipped": list(self.skipped),
             "labels": None if self.labels is None else list(self.labels),
@@ -308,17 +308,9 @@ def in_numbers(step: SearchStep, each: Candidate) -> str:
     return " + ".join(parts) + (f" = {amount(each.priority)}" if len(parts) > 1 else "")
 
 
-def _plain(found: dict[str, Any]) -> dict[str, Any]:
-    """Returns fields as JSON can hold them."""
-    return {
-        key: list(value) if isinstance(value, tuple) else plain_number(value) if isinstance(value, float) else value
-        for key, value in found.items()
-    }
-
-
 def _step(step: SearchStep) -> dict[str, Any]:
     fields = {key: value for key, value in asdict(step).items() if key != "candidates"}
-    return _plain(fields) | {"candidates": [_plain(asdict(each)) for each in step.candidates]}
+    return plain_fields(fields) | {"candidates": [plain_fields(asdict(each)) for each in step.candidates]}
 
 
 def _step_of(found: Mapping[str, Any]) -> SearchStep:
