@@ -1,4 +1,4 @@
-"""Gathering problems into a batch: what several share is there once; what is no problem is told what it is."""
+"""Gathering problems into a batch: what several share is there once; what is not a problem is refused, with a hint."""
 
 from __future__ import annotations
 

@@ -144,7 +144,7 @@ class Certifier:
         return solution_of(problem, proofs)
 
     def settle(self, structure: Structure, cost: FloatArray, bound: float, size: float) -> Proofs | None:
-        """Does the same to costs that are no problem yet, if it is known that branching is all there is to do."""
+        """Does the same to costs without a problem around them, if it is known that only branching is left to do."""
         proofs = _nothing_known(structure)
         proofs.values[BOUND, 0], proofs.values[SIZE, 0] = bound, size
         arrays = BatchArrays(structure.compiled.place, cost, plain(structure.graph.table))

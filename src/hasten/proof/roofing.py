@@ -1,7 +1,7 @@
 """Fixing labels by roof duality as a step of a proof, and what becomes of the rest.
 
-Where a problem of two labels a variable is no cut, some variables are fixed (`hasten.kernels.proof.roof`). What is left
-mostly falls to pieces, which are eliminated by a plan of their own. Where that takes too many sums, sweeps and
+Where a problem of two labels a variable is not a cut, some variables are fixed (`hasten.kernels.proof.roof`). What is
+left mostly falls to pieces, which are eliminated by a plan of their own. Where that takes too many sums, sweeps and
 branching go on with the labels that are left.
 """
 

@@ -32,7 +32,7 @@ class OnDisagreement(Choices):
 def compare(
     answers: Solutions, proved: IntArray, solver: Solver, on_error: OnError, call_limit: float | None = None
 ) -> tuple[BoolArray, SolverDisagrees | None]:
-    """Asks the solver about some answers that were proved: whether it agreed, where it can tell; the first dispute."""
+    """Asks the solver about some proved answers; returns where it can tell whether it agreed, and the first dispute."""
     said = solve_all(solver, answers.batch.select(proved), on_error=on_error, call_limit=call_limit)
     warn_of_failures(said)
     agreed, first = [], None

@@ -2,5 +2,5 @@
 
 A task says what is labelled, as places with labels; nothing here knows what a place is.
 
-Imports `hasten.support` and the page of the reports.
+Imports the core, `tasks.task`, `tasks.experiment` and the page of the reports, never a task.
 """

@@ -1,4 +1,5 @@
 """Sequence labelling: parts of speech, entities in BIO, any tag a word, with rules for the whole sentence.
 
-Imports the core, what tasks share, and how words are hashed and lines are read in `tasks.entity_relation`.
+Imports the core, what tasks share (words and lines of `tasks.text` among it), and the made-up news of
+`tasks.entity_relation.data`.
 """

@@ -1,4 +1,4 @@
 """Sentences with entities and relations: read, written, made up.
 
-Imports `hasten.support` and `hasten.errors`.
+Imports `hasten.support`, `hasten.errors` and `tasks.text`.
 """

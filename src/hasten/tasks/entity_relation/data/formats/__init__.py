@@ -1,9 +1,9 @@
 """The files that sentences come in, one format a module; `read_corpus` reads them all.
 
-Every reader is a generator and holds one sentence at a time. `lines` opens files, packed or not, and adds to every
-error the file and the line it is about.
+Every reader is a generator and holds one sentence at a time. `tasks.text.lines` opens files, packed or not, and adds to
+every error the file and the line it is about.
 
-Imports the sentences of the room around it, `hasten.support` and `hasten.errors`.
+Imports the sentences of the room around it, `tasks.text`, `hasten.support` and `hasten.errors`.
 """
 
 from __future__ import annotations
