@@ -31,7 +31,7 @@ errors = Console(stderr=True)
 
 
 Out = Annotated[Path, typer.Option("--out", "-o", help="Directory for results.json and report.html.")]
-Seed = Annotated[int, typer.Option(min=0, help="Fixes the split, the training and everything else that is drawn.")]
+Seed = Annotated[int, typer.Option(min=0, help="Fixes all that is drawn, such as splits and the order of training.")]
 Corpus = Annotated[Path, typer.Option(help="Labelled corpus, in any format that `convert` reads.")]
 Unlabeled = Annotated[
     list[Path] | None,

@@ -9,6 +9,7 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from hasten.errors import ProgramError
 from hasten.kernels.proof import outcome as kernels
@@ -121,12 +122,12 @@ class Program:
         """The variables, tables and rules that were recognised."""
         return self.recognised.structure(self.kinds, self.statement.rows)
 
-    def problem(self, objective: Any = None) -> Problem:
+    def problem(self, objective: npt.ArrayLike | None = None) -> Problem:
         """Returns the program as a problem, under its own objective or another, in the model's order of variables."""
         c = self._objective(objective)
         return self.structure.problem(self._map.many(c[None], self._sign, self.statement.constant)[0])
 
-    def batch(self, objectives: Any) -> Batch:
+    def batch(self, objectives: npt.ArrayLike) -> Batch:
         """Returns many problems at once, from a matrix with an objective in each row."""
         matrix = self._matrix(objectives)
         return self.structure.batch(self._map.many(matrix, self._sign, self.statement.constant))
@@ -138,7 +139,7 @@ class Program:
         x = self._map.values(answers.labels, 1 if isinstance(answers, Solution) else len(answers))
         return x[0] if isinstance(answers, Solution) else x
 
-    def answer(self, solution: Solution, objective: Any = None) -> Answer:
+    def answer(self, solution: Solution, objective: npt.ArrayLike | None = None) -> Answer:
         """Returns a solution in the model's own words; `objective` is that of its problem, if not the model's own."""
         c = self._objective(objective)
         x = None if solution.values is None else self.values(solution)
@@ -149,7 +150,7 @@ class Program:
         self,
         model: Any = None,
         *,
-        objective: Any = None,
+        objective: npt.ArrayLike | None = None,
         solver: str | Solver = "highs",
         time_limit: float | None = None,
     ) -> Answer:
@@ -193,7 +194,7 @@ class Program:
 
     def solve_all(
         self,
-        objectives: Any,
+        objectives: npt.ArrayLike,
         *,
         solver: str | Solver = "highs",
         time_limit: float | None = None,
@@ -316,7 +317,7 @@ class Program:
                 reason = _CUT.format(sign * program.cutoff, "less" if program.maximize else "more")
         return Answer(program, status, x, value, sign * bound, proved, how, reason)
 
-    def _objective(self, objective: Any) -> FloatArray:
+    def _objective(self, objective: npt.ArrayLike | None) -> FloatArray:
         if objective is None:
             return self.statement.objective
         try:
@@ -333,7 +334,7 @@ class Program:
             raise ProgramError(f"The objective of {self.columns[at]!r} is {c[at]}. Give finite numbers.")
         return c
 
-    def _matrix(self, objectives: Any) -> FloatArray:
+    def _matrix(self, objectives: npt.ArrayLike) -> FloatArray:
         try:
             matrix = floats(objectives)
         except (TypeError, ValueError) as error:

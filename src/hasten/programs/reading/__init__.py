@@ -10,7 +10,6 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterable
 from pathlib import Path
-from typing import Any
 
 from hasten.errors import ProgramError
 from hasten.model.rules import listed
@@ -74,7 +73,7 @@ def format_of(path: str | os.PathLike[str]) -> str:
     return kind
 
 
-def read_all(paths: Iterable[Any], max_bytes: int = MAX_BYTES) -> list[Program]:
+def read_all(paths: Iterable[str | os.PathLike[str]], max_bytes: int = MAX_BYTES) -> list[Program]:
     """Returns the programs in several files, of any sizes, with one schema: what is learned on some applies to all."""
     if isinstance(paths, str | os.PathLike):
         raise ProgramError(f"Give a list of paths, got {short(paths)}. One file is read by hasten.read.")
