@@ -21,7 +21,7 @@ SPEED = 1e-6  # seconds that a flow takes at most, most of the time, for each ar
 
 
 def cut_single(problem: Problem, proofs: Proofs, clock: Clock | None, opened: Opener = compiled) -> bool:
-    """Cuts one problem, if it has a network; returns whether it is one."""
+    """Cuts one problem, if it has a network; returns whether it is a cut."""
     plan = cutting(problem.structure.compiled)
     if plan is None:
         return False

@@ -9,6 +9,7 @@ from dataclasses import replace
 
 import numpy as np
 from rich.console import Console
+from rich.progress import Progress as Bar
 
 from hasten.errors import NotFittedError, SolverDisagrees
 from hasten.learning.learner import Learner
@@ -243,9 +244,6 @@ class Answering(Settings):
             return answers, 0
         if not self.progress:
             return self._exact(batch)
-        from rich.console import Console
-        from rich.progress import Progress as Bar
-
         with Bar(console=Console(stderr=True)) as bar:
             labelling = bar.add_task("labelling", total=len(batch))
             return self._exact(batch, lambda done, of: bar.update(labelling, completed=done))
