@@ -16,7 +16,7 @@ import hasten
 PACKAGE = Path(hasten.__file__).parent
 
 # A module belongs to the room with the longest name that its own name begins with. A room imports from itself and
-# from the rooms listed behind it; one that is not listed, though it be within a listed one, is closed to it.
+# from the rooms listed behind it; one that is not listed, even within a listed one, is closed to it.
 MODEL = "errors support kernels model"
 CORE = f"{MODEL} jit kernels.proof kernels.search kernels.learning search proof solvers learning speedup"
 DATA = "tasks.text tasks.entity_relation.data tasks.entity_relation.data.corpus tasks.entity_relation.data.formats"

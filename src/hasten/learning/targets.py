@@ -20,7 +20,7 @@ def read_answers(batch: Batch, answers: Answers) -> tuple[IntArray, IntArray]:
     """Returns flat labels, which are the caller's own, and the problems that can be learned from.
 
     Left out: problems without a labelling (None, or a label of -1), answers that are invalid, those that a
-    time limit cut short, for they would differ from run to run, and those on which the solver failed.
+    time limit cut short, which would differ from run to run, and those on which the solver failed.
     """
     usable = np.ones(len(batch), dtype=bool)
     if isinstance(answers, np.ndarray) and answers.ndim == 1 and answers.dtype.kind in "iu":

@@ -373,7 +373,7 @@ class _Elimination:
         return Graph.start(**cast(form, each, layout) | {"table_at": table_at}), scope
 
     def _kept_rows(self, is_kept: BoolArray) -> Rows:
-        """Returns the rows: as they were, for their variables all stay, with other label numbers."""
+        """Returns the rows as they were, with other label numbers: all of their variables stay."""
         graph = self.graph
         number = is_kept.repeat(sizes_of(graph.first)).cumsum() - 1
         return Rows(graph.row_first, number[graph.row_label], graph.row_weight, graph.row_low, graph.row_high)

@@ -217,7 +217,7 @@ class Terms:
         if stated.limits:
             more = stated.packed()
             packed = Packed.of(packed.rows.then(more.rows)) if packed.n_rules else more
-            self._parts = packed, Stated([], {}, [])  # at once, for several threads may ask
+            self._parts = packed, Stated([], {}, [])  # at once, since several threads may ask
         return packed
 
     def copy(self) -> Terms:

@@ -2,7 +2,7 @@
 
 A file is safetensors with a digest of all it holds (settings, weights, tables, counters, audits, random state),
 written whole or not at all (`hasten.support.files`). One that was cut short, changed, or made for
-another schema is refused; so is one that holds what no speedup ever was, though its digest be right.
+another schema is refused; so is one that holds what no speedup ever was, even if its digest is right.
 """
 
 from __future__ import annotations

@@ -74,7 +74,7 @@ class Memory:
         self.counted += more
 
     def count_one(self, answer: Solution) -> None:
-        """Counts one answer, all of whose costs were computed: quickly, for it takes longer than some proofs."""
+        """Counts one answer, all of whose costs were computed, the quick way: `count` takes longer than some proofs."""
         kept = self.single.get((answer.status, answer.source))
         if kept is None:
             kept = self.single[answer.status, answer.source] = [0, 0]
@@ -82,7 +82,7 @@ class Memory:
         kept[1] += answer.n_costs
 
     def count_all(self, answers: Solutions, solver_calls: int) -> None:
-        """Counts answers; those whose costs were all computed quickly, for a few take as long as counting them."""
+        """Counts answers; where all of their costs were computed, the quick way, which matters where they are few."""
         if answers.n_costs.tobytes() != answers.batch.n_variables.tobytes():
             self.count(Counters.of(answers, solver_calls))
             return
