@@ -108,7 +108,7 @@ def test_a_dataset_is_answered_by_a_dataset(tagger, text, tmp_path):
     assert "does not fit" in found[7]["failed"]
     assert found[7]["types"] is None
     assert all(each["proved"] and each["failed"] is None for n, each in enumerate(found) if n != 7)
-    with pytest.raises(ProblemError, match="leave `out` away"):
+    with pytest.raises(ProblemError, match="leave out `out`"):
         hasten.ray.predict(ray.data.from_items(records), tagger, tmp_path / "out")
     with pytest.raises(ProblemError, match="Say where the answers to files go"):
         hasten.ray.predict(text, tagger)

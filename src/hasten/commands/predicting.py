@@ -89,7 +89,7 @@ def predict(
     hasten.make_solver(solver)  # one that is not there is refused now
     tagger = replace(Tagger.load(model), mode=mode, solver=solver, time_limit=seconds(time_limit))
     if address is not None and engine is not Engine.RAY:
-        raise hasten.ProblemError("An address is for --engine ray. Add that, or leave the address away.")
+        raise hasten.ProblemError("An address is for --engine ray. Add that, or leave out the address.")
     if engine is Engine.RAY or target.endswith("/"):
         how = Sharded(jobs, engine, address, shard_size, max_bad, max_line * MILLION)
         _tell_of(_predict_shards(tagger, source, target, how))
@@ -117,7 +117,7 @@ def _predict_shards(tagger: Tagger, source: str, target: str, how: Sharded) -> R
     from hasten.scale.text import TextWork
 
     if "-" in (source, target):
-        raise hasten.CorpusError("A stream has no shards: name files, or leave --engine ray away.")
+        raise hasten.CorpusError("A stream has no shards: name files, or leave out --engine ray.")
     out = target if target.endswith("/") else f"{target}.shards"
     format = "parquet" if target.endswith(".parquet") else "jsonl"
     engine, connection = here(how.jobs), None

@@ -80,7 +80,7 @@ def predict(
     work = work_of(model, structures)
     if isinstance(source, Dataset):
         if out is not None:
-            raise ProblemError("A dataset is answered by a dataset: leave `out` away, and write what comes back.")
+            raise ProblemError("A dataset is answered by a dataset: leave out `out`, and write what comes back.")
         return _predict_dataset(source, work, n_workers(workers), ordered)
     if out is None:
         raise ProblemError("Say where the answers to files go: out=, a directory or URL that every node can write.")

@@ -115,7 +115,7 @@ def _arrow() -> Any:
     try:
         import pyarrow
     except ImportError:
-        raise CorpusError("Parquet files need pyarrow, which is not installed: pip install hasten[ray]") from None
+        raise CorpusError("Parquet files need pyarrow, which is not installed: pip install hasten[parquet]") from None
     return pyarrow
 
 

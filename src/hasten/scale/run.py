@@ -150,7 +150,7 @@ class Run:
         place = places.plain(target)
         suffix = Path(place).suffix
         if not self.files or suffix != Path(self.files[0]).suffix:
-            raise WriteError(f"{place} does not end like the answers in {self.out}. Name it so.")
+            raise WriteError(f"{place} does not end like the answers in {self.out}. Give it the same ending.")
         with places.writing(place) as part:
             if suffix == ".parquet":
                 parquet.merge(part, self.files)

@@ -99,7 +99,7 @@ class _Reader:
         while self.at < len(self.tokens):
             token = self._next()
             if token.kind != "name":
-                raise ProgramError(f"Here should be names of variables, not {shown(token.text)}.")
+                raise ProgramError(f"Expected names of variables, not {shown(token.text)}.")
             column = self._column(token.text)
             self.build.whole[column] = True
             if binary:
@@ -152,7 +152,7 @@ class _Reader:
         sense = _turned(self._comparison())
         token = self._next()
         if token.kind != "name":
-            raise ProgramError(f"Here should be a variable, not {shown(token.text)}.")
+            raise ProgramError(f"Expected a variable, not {shown(token.text)}.")
         column = self._column(token.text)
         self._set(column, sense, value)
         if self._peek() == "compare":
@@ -210,7 +210,7 @@ class _Reader:
         elif weight is not None:
             side.constant += sign * weight
         else:
-            raise ProgramError(f"Here should be a term, not {self._shown()}.")
+            raise ProgramError(f"Expected a term, not {self._shown()}.")
 
     def _quadratic(self, side: _Linear, sign: float) -> None:
         """Reads `[ 2 x * y + y ^2 ] / 2`; without the half, the terms count as they are."""
@@ -250,19 +250,19 @@ class _Reader:
         if token.kind == "name" and token.text.lower() in _INFINITE:
             return sign * math.inf
         if token.kind != "number":
-            raise ProgramError(f"Here should be a number, not {shown(token.text)}.")
+            raise ProgramError(f"Expected a number, not {shown(token.text)}.")
         return sign * as_number(token.text, "A limit")
 
     def _comparison(self) -> str:
         token = self._next()
         if token.kind != "compare":
-            raise ProgramError(f"Here should be <=, >= or =, not {shown(token.text)}.")
+            raise ProgramError(f"Expected <=, >= or =, not {shown(token.text)}.")
         return "<" if "<" in token.text else ">" if ">" in token.text else "="
 
     def _name(self) -> int:
         token = self._next()
         if token.kind != "name":
-            raise ProgramError(f"Here should be a variable, not {shown(token.text)}.")
+            raise ProgramError(f"Expected a variable, not {shown(token.text)}.")
         return self._column(token.text)
 
     def _column(self, name: str) -> int:

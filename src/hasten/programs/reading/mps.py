@@ -327,7 +327,7 @@ def _read_line(reader: _Reader, section: str, words: list[str]) -> None:
 def _pairs(words: list[str]) -> list[tuple[str, float]]:
     """Returns pairs of a name and a number."""
     if not words or len(words) % 2:
-        raise ProgramError("Here should be pairs of a row and a number. Names may not have spaces.")
+        raise ProgramError("Expected pairs of a row and a number. Names may not have spaces.")
     found = []
     for name, word in zip(words[::2], words[1::2], strict=True):
         value = _number(word, f"The number for {shown(name)}")

@@ -6,6 +6,7 @@ pyarrow; the names of its numbered classes are taken from what Hugging Face `dat
 
 from __future__ import annotations
 
+import io
 import json
 import os
 from collections.abc import Iterator, Mapping
@@ -74,10 +75,9 @@ def _of_table(path: AnyPath, faults: Faults | None) -> Iterator[tuple[Lines, str
         import pyarrow.parquet as parquet
     except ImportError:
         raise CorpusError(
-            f"{called(path)} is a Parquet file, which needs pyarrow: pip install pyarrow. Or write it as JSON lines."
+            f"{called(path)} is a Parquet file, which needs pyarrow: pip install hasten[parquet]. "
+            "Or write it as JSON lines."
         ) from None
-    import io
-
     lines = Lines(io.StringIO(), 1, faults, called(path))
     try:
         with parquet.ParquetFile(os.fspath(path)) as table:

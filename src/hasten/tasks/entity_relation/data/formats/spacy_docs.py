@@ -7,6 +7,7 @@ document without either is labelled in its types alone. A `DocBin` needs spaCy.
 
 from __future__ import annotations
 
+import io
 import os
 from bisect import bisect_right
 from collections.abc import Iterator, Sequence
@@ -122,10 +123,9 @@ def _of_docbin(path: AnyPath, faults: Faults | None) -> Iterator[Sentence]:
         from spacy.tokens import DocBin
     except ImportError:
         raise CorpusError(
-            f"{called(path)} is a spaCy DocBin, which needs spaCy: pip install spacy. Or write Doc.to_json() lines."
+            f"{called(path)} is a spaCy DocBin, which needs spaCy: pip install hasten[spacy]. "
+            "Or write Doc.to_json() lines."
         ) from None
-    import io
-
     lines = Lines(io.StringIO(), 1, faults, called(path))
     try:
         with open(os.fspath(path), "rb") as file:
