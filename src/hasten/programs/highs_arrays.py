@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from hasten.errors import ProgramError
-from hasten.programs.statement import Statement, make_statement
+from hasten.programs.statement import GivenColumns, GivenRows, Statement, make_statement
 
 CONTINUOUS, INTEGER = 0, 1  # HiGHS' kinds of columns; others are semicontinuous and the like
 
@@ -35,19 +35,10 @@ def from_highs(said: dict[str, Any], name: str = "") -> Statement:
         left = np.arange(len(first) - 1).repeat(np.diff(first))
         products = left, right, np.where(left == right, 0.5, 1.0) * weight  # of the lower triangle of x'Qx / 2
     return make_statement(
+        GivenColumns(said["columns"], said["low"], said["high"], kind == INTEGER, said["objective"]),
+        GivenRows(start, index, value, said["row_low"], said["row_high"], said["rows"]),
         name=name,
-        columns=said["columns"],
-        low=said["low"],
-        high=said["high"],
-        whole=kind == INTEGER,
-        objective=said["objective"],
         constant=said["constant"],
         maximize=said["maximize"],
-        rows=said["rows"],
-        row_first=start,
-        row_column=index,
-        row_weight=value,
-        row_low=said["row_low"],
-        row_high=said["row_high"],
         products=products,
     )

@@ -14,9 +14,10 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 
 from hasten.errors import ProgramError
 from hasten.support.arrays import BoolArray, FloatArray, IntArray, floats, offsets
@@ -239,43 +240,46 @@ class Builder:
     def statement(self) -> Statement:
         """Returns what was collected, checked."""
         return make_statement(
+            GivenColumns(self.columns, self.low, self.high, self.whole, self.objective),
+            GivenRows(offsets(self.row_size), self.row_column, self.row_weight, self.row_low, self.row_high, self.rows),
             name=self.name,
-            columns=self.columns,
-            low=self.low,
-            high=self.high,
-            whole=self.whole,
-            objective=self.objective,
             constant=self.constant,
             maximize=self.maximize,
-            rows=self.rows,
-            row_first=offsets(self.row_size),
-            row_column=self.row_column,
-            row_weight=self.row_weight,
-            row_low=self.row_low,
-            row_high=self.row_high,
             products=(self.left, self.right, self.product_weight),
             tables=self.tables,
             cutoff=self.cutoff,
         )
 
 
+class GivenColumns(NamedTuple):
+    """Columns as a front end has them, not yet checked."""
+
+    names: Sequence[str]
+    low: npt.ArrayLike
+    high: npt.ArrayLike
+    whole: npt.ArrayLike
+    objective: npt.ArrayLike
+
+
+class GivenRows(NamedTuple):
+    """Rows as a front end has them, not yet checked; a row may name a column twice, and need not have a name."""
+
+    first: npt.ArrayLike  # where the terms of each start, and the last ones end
+    column: npt.ArrayLike
+    weight: npt.ArrayLike
+    low: npt.ArrayLike
+    high: npt.ArrayLike
+    names: Sequence[str] = ()
+
+
 def make_statement(
+    columns: GivenColumns,
+    rows: GivenRows,
     *,
-    columns: Sequence[str],
-    low: Any,
-    high: Any,
-    whole: Any,
-    objective: Any,
-    row_first: Any,
-    row_column: Any,
-    row_weight: Any,
-    row_low: Any,
-    row_high: Any,
-    rows: Sequence[str] = (),
     name: str = "",
     constant: float = 0.0,
     maximize: bool = False,
-    products: tuple[Any, Any, Any] = ((), (), ()),
+    products: tuple[npt.ArrayLike, npt.ArrayLike, npt.ArrayLike] = ((), (), ()),
     tables: Sequence[CostTable] = (),
     cutoff: float = math.inf,
 ) -> Statement:
@@ -283,35 +287,33 @@ def make_statement(
 
     The bounds of whole columns become whole: HiGHS may miss the optimum, or find none, where they are not.
     """
-    low, high = _limits(low, "lower bounds"), _limits(high, "upper bounds")
-    row_low, row_high = _limits(row_low, "lower limits"), _limits(row_high, "upper limits")
-    objective, n = _finite(objective, "The objective"), len(low)
-    if not len(high) == len(objective) == len(columns) == len(whole) == n:
-        raise ProgramError(f"There are {n} lower bounds, but {len(objective)} costs and {len(columns)} names.")
+    low, high = _limits(columns.low, "lower bounds"), _limits(columns.high, "upper bounds")
+    row_low, row_high = _limits(rows.low, "lower limits"), _limits(rows.high, "upper limits")
+    objective, whole, n = _finite(columns.objective, "The objective"), np.array(columns.whole, dtype=bool), len(low)
+    if not len(high) == len(objective) == len(columns.names) == len(whole) == n:
+        raise ProgramError(f"There are {n} lower bounds, but {len(objective)} costs and {len(columns.names)} names.")
     if not math.isfinite(constant):
         raise ProgramError(f"The objective's constant must be finite, got {constant}.")
-    first = np.asarray(row_first, dtype=np.int64)
-    row_weight = _finite(row_weight, "The coefficients of the rows")
-    column = np.asarray(row_column, dtype=np.int64)
+    weight = _finite(rows.weight, "The coefficients of the rows")
+    column = np.asarray(rows.column, dtype=np.int64)
     if column.size and not (column.min() >= 0 and column.max() < n):
         raise ProgramError(f"A row names a column that is not there; there are {n:,}, from 0.")
-    first, column, row_weight = _summed(first, column, row_weight, n)
+    first, column, weight = _summed(np.asarray(rows.first, dtype=np.int64), column, weight, n)
     left, right = (np.asarray(each, dtype=np.int64) for each in products[:2])
-    names, whole = unique_names(columns, "x"), np.array(whole, dtype=bool)
     round_inwards(low, high, whole)
     return Statement(
         str(name),
-        names,
+        unique_names(columns.names, "x"),
         low,
         high,
         whole,
         objective,
         float(constant),
         bool(maximize),
-        unique_names(rows or [""] * len(row_low), "row"),
+        unique_names(rows.names or [""] * len(row_low), "row"),
         first,
         column,
-        row_weight,
+        weight,
         row_low,
         row_high,
         Products(left, right, _finite(products[2], "The products of the objective")),

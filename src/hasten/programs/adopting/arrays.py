@@ -9,7 +9,7 @@ import numpy as np
 
 from hasten.errors import ProgramError
 from hasten.model.rules import listed
-from hasten.programs.statement import Statement, make_statement
+from hasten.programs.statement import GivenColumns, GivenRows, Statement, make_statement
 from hasten.support.arrays import FloatArray, IntArray, floats
 
 ANYTHING = -np.inf, np.inf  # the limits of a row without limits
@@ -37,16 +37,20 @@ def state_arrays(
     first = np.concatenate([[0], *[part[0] for part in parts]]).astype(np.int64)
     none = np.zeros(0)
     return make_statement(
-        columns=listed(names, "names") if names is not None else [f"x{j}" for j in range(n)],
-        low=_one_each(low, n, "The lower bounds", "variable"),
-        high=_one_each(high, n, "The upper bounds", "variable"),
-        whole=kind == 1,
-        objective=cost,
-        row_first=np.cumsum(first),
-        row_column=np.concatenate([none, *[part[1] for part in parts]]).astype(np.int64),
-        row_weight=np.concatenate([none, *[part[2] for part in parts]]),
-        row_low=np.concatenate([none, *[part[3] for part in parts]]),
-        row_high=np.concatenate([none, *[part[4] for part in parts]]),
+        GivenColumns(
+            listed(names, "names") if names is not None else [f"x{j}" for j in range(n)],
+            low=_one_each(low, n, "The lower bounds", "variable"),
+            high=_one_each(high, n, "The upper bounds", "variable"),
+            whole=kind == 1,
+            objective=cost,
+        ),
+        GivenRows(
+            np.cumsum(first),
+            column=np.concatenate([none, *[part[1] for part in parts]]).astype(np.int64),
+            weight=np.concatenate([none, *[part[2] for part in parts]]),
+            low=np.concatenate([none, *[part[3] for part in parts]]),
+            high=np.concatenate([none, *[part[4] for part in parts]]),
+        ),
     )
 
 

@@ -8,8 +8,8 @@ import numpy as np
 
 from hasten.errors import ProgramError
 from hasten.programs.adopting.arrays import rows_of
-from hasten.programs.statement import Statement, make_statement
-from hasten.support.arrays import FloatArray
+from hasten.programs.statement import GivenColumns, GivenRows, Statement, make_statement
+from hasten.support.arrays import FloatArray, offsets
 
 
 def state(model: Any) -> Statement:
@@ -25,21 +25,19 @@ def state(model: Any) -> Statement:
     low, high = np.array(data.lb, dtype=np.float64), np.array(data.ub, dtype=np.float64)
     low[kind == "B"], high[kind == "B"] = np.maximum(low[kind == "B"], 0), np.minimum(high[kind == "B"], 1)
     n = len(low)
-    sizes, column, weight = rows_of(data.A, n) if data.A is not None else (np.zeros(0, dtype=np.int64), [], [])
+    sizes, column, weight = rows_of(np.zeros((0, n)) if data.A is None else data.A, n)
     sense, limit = np.asarray(data.sense, dtype=object), np.asarray(data.b, dtype=np.float64)
     return make_statement(
+        GivenColumns(names(model), low, high, kind != "C", np.asarray(data.c, dtype=np.float64)),
+        GivenRows(
+            offsets(sizes),
+            column,
+            weight,
+            low=np.where(sense == "<", -np.inf, limit),
+            high=np.where(sense == ">", np.inf, limit),
+        ),
         name=str(getattr(model, "name", "") or ""),
-        columns=names(model),
-        low=low,
-        high=high,
-        whole=kind != "C",
-        objective=np.asarray(data.c, dtype=np.float64),
         maximize=model.sense == "max",
-        row_first=np.concatenate([[0], np.cumsum(sizes)]),
-        row_column=column,
-        row_weight=weight,
-        row_low=np.where(sense == "<", -np.inf, limit),
-        row_high=np.where(sense == ">", np.inf, limit),
     )
 
 
