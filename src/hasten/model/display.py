@@ -18,6 +18,7 @@ from hasten.model.schema import Schema
 from hasten.model.solution import SOURCES, STATUSES, Solution, Solutions
 from hasten.model.structure import Structure
 from hasten.support.html import MOST_ROWS, card, sentence, table
+from hasten.support.words import count
 
 FEW = 5  # answers or labels that stand for the others
 
@@ -113,7 +114,7 @@ def of_solutions(solutions: Solutions) -> str:
 
 
 def _counts(*counted: tuple[int, str]) -> str:
-    return ", ".join(f"{n:,} {what}{'' if n == 1 else 's'}" for n, what in counted)
+    return ", ".join(count(n, what) for n, what in counted)
 
 
 def _size(structure: Structure) -> str:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from hasten.programs.recognise import n_binaries
+from hasten.support.words import count
 
 if TYPE_CHECKING:
     from hasten.programs.program import Program
@@ -31,32 +32,28 @@ def describe(program: Program) -> str:
     left, tabled, said = found.rules.n_rows, found.tables.n_rows, found.n_merged - found.n_cliques
     lines = [
         head,
-        f"{n - n_fixed:,} became {_many(structure.n_variables, 'variable')} of {_many(len(counts), 'kind')}"
+        f"{n - n_fixed:,} became {count(structure.n_variables, 'variable')} of {count(len(counts), 'kind')}"
         + (f"; {n_fixed:,} can have one value only." if n_fixed else "."),
-        f"{tabled:,} rows became {_many(len(found.tables.table), 'table')}; "
+        f"{tabled:,} rows became {count(len(found.tables.table), 'table')}; "
         f"{m - tabled - left - said:,} say what the variables say already, or always hold; "
-        + (f"{found.n_merged:,} rows over pairs became {_many(found.n_cliques, 'rule')}; " if said else "")
+        + (f"{found.n_merged:,} rows over pairs became {count(found.n_cliques, 'rule')}; " if said else "")
         + (
-            f"{_many(left, 'rule')} {'is' if left == 1 else 'are'} left{' in all' if said else ''}."
+            f"{count(left, 'rule')} {'is' if left == 1 else 'are'} left{' in all' if said else ''}."
             if left
             else "no rules are left."
         ),
         f"{'kind':40s} {'how many':>9s} {'labels':>7s}",
     ]
-    for name, count in counts.most_common(12):
-        lines.append(f"{name[:40]:40s} {count:9,} {len(program.schema.variables[name]):7,}")
+    for name, often in counts.most_common(12):
+        lines.append(f"{name[:40]:40s} {often:9,} {len(program.schema.variables[name]):7,}")
     if len(counts) > 12:
         lines.append(f"and {len(counts) - 12:,} more")
     factors = Counter(kinds.factors[key].name for _, key, _ in found.parts.factors)
-    for name, count in factors.most_common(12):
+    for name, often in factors.most_common(12):
         table = program.schema.factors[name]
         forbidden = 0 if table.table is None else int(np.isinf(table.table).sum())
         shape = "x".join(map(str, table.shape))
-        lines.append(f"{'table ' + name[:34]:40s} {count:9,} {shape:>7s}  {forbidden:,} of {table.size:,} forbidden")
+        lines.append(f"{'table ' + name[:34]:40s} {often:9,} {shape:>7s}  {forbidden:,} of {table.size:,} forbidden")
     if len(factors) > 12:
         lines.append(f"and {len(factors) - 12:,} more tables")
     return "\n".join(lines)
-
-
-def _many(n: int, what: str) -> str:
-    return f"{n:,} {what}{'' if n == 1 else 's'}"
