@@ -20,12 +20,12 @@ from hasten.programs.answer import UNBOUNDED
 from hasten.programs.highs_process import HighsProgram
 from hasten.programs.statement import Statement
 from hasten.solvers import load
+from hasten.solvers.base import LATE
 from hasten.solvers.gurobi import PARAMETERS
 from hasten.support.arrays import FloatArray
 from hasten.support.child import Child
 from hasten.support.clock import LeftBehindError, run_waiting
 
-LATE = 0.02  # seconds after its own limit that HiGHS is asked to stop
 MAX_DENSE = 40_000  # entries of a matrix that is multiplied as a whole
 NATIVE = ("highs", "gurobi")  # solvers that take a program as it is
 _FIELDS = ("low", "high", "whole", "row_first", "row_column", "row_weight", "row_low", "row_high")

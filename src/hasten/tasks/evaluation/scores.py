@@ -14,12 +14,11 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from hasten.support.arrays import FloatArray
+from hasten.tasks.experiment.resampling import CONFIDENCE, N_RESAMPLES
 
 Item = tuple[Hashable, str]  # a place, and its label
 Items = Mapping[str, set[Item]]  # by kind of place, such as "type" and "relation"
 
-N_RESAMPLES = 1000
-CONFIDENCE = 0.95
 CHUNK = 256  # sentences whose draws are made together
 RIGHT, FOUND, GOLD = range(3)  # what is counted of a label
 
