@@ -69,7 +69,7 @@ class Answer(Mapping[str, float]):
         return {self.program.columns[j]: self._plain(j) for j in np.flatnonzero(self.x).tolist()}
 
     def write_to(self, model: Any) -> None:
-        """Writes the values into a model's own objects: see `hasten.adopt` for what each library can hold."""
+        """Writes the values into a model's own objects; `docs/adopting.md` says what each library can hold."""
         x, end = self.x, front_end(model)
         check_variables(model, unique_names(end.names(model), "x"), self.program.columns)
         end.write(model, x, self.optimal)
