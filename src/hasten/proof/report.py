@@ -29,9 +29,16 @@ from hasten.model.hidden import complete
 from hasten.model.problem import Problem
 from hasten.model.solution import Solution, Solutions, Source, Status, numbered, same_labels
 from hasten.proof.trace import Step
-from hasten.support.arrays import FloatArray, IntArray
+from hasten.support.arrays import BoolArray, FloatArray, IntArray
 
 STEPS = tuple(Step)  # a kernel's number for a step is one more than its place
+
+
+def are_proved(cost: FloatArray, bound: FloatArray, size: FloatArray) -> BoolArray:
+    """Tells which costs are optima, given bounds and sizes of terms: `kernels.tolerance.is_proved`, for arrays."""
+    with np.errstate(invalid="ignore"):  # inf - inf
+        met = cost - bound <= TOLERANCE * np.maximum(np.abs(cost), np.minimum(1.0, size))
+    return np.asarray(np.isfinite(cost) & met)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -81,11 +88,9 @@ def given(batch: Batch, found: Solutions | None) -> tuple[IntArray, FloatArray]:
 
 def prove_met(proofs: Proofs, problems: IntArray) -> None:
     """Calls those of some problems proved whose best labellings cost no more than their bounds, as `is_proved` says."""
-    best, bound, size = (proofs.values[row, problems] for row in (BEST, BOUND, SIZE))
+    met = are_proved(*(proofs.values[row, problems] for row in (BEST, BOUND, SIZE)))
     outcome = proofs.facts[OUTCOME, problems]
-    with np.errstate(invalid="ignore"):  # inf - inf
-        met = best - bound <= TOLERANCE * np.maximum(np.abs(best), np.minimum(1.0, size))
-    proofs.facts[OUTCOME, problems[np.isfinite(best) & met & ((outcome == OPEN) | (outcome == STOPPED))]] = PROVED
+    proofs.facts[OUTCOME, problems[met & ((outcome == OPEN) | (outcome == STOPPED))]] = PROVED
 
 
 def complete_indicators(batch: Batch, proofs: Proofs) -> None:

@@ -16,13 +16,13 @@ from hasten.kernels.layout import COST, VARIABLE, BatchArrays
 from hasten.kernels.proof.outcome import BEST, BOUND, OPEN, OUTCOME, PROVED, SIZE, Fixing, Proofs
 from hasten.kernels.proof.roof import fix_some
 from hasten.kernels.thin import LOOSE
-from hasten.kernels.tolerance import TOLERANCE
 from hasten.kernels.watching import Opener, compiled
 from hasten.model.batch import ONLY, Batch, arrays_of
 from hasten.model.compiled import Compiled
 from hasten.model.cuts import cutting
 from hasten.model.problem import Problem
 from hasten.model.thinning import Thinning, plan_thinning, thinning
+from hasten.proof.report import are_proved
 from hasten.proof.thinning import NOTHING_FIXED, eliminate_one, eliminate_open
 from hasten.support.arrays import IntArray
 from hasten.support.clock import LONG, UNWATCHED, Clock
@@ -105,6 +105,5 @@ def take_loss(proofs: Proofs, problems: IntArray, fixing: Fixing) -> None:
     values, facts = proofs.values, proofs.facts
     some = problems[(fixing.loss[problems] > 0.0) & np.isfinite(values[BOUND, problems])]
     values[BOUND, some] -= fixing.loss[some]
-    best = values[BEST, some]
-    met = best - values[BOUND, some] <= TOLERANCE * np.maximum(np.abs(best), np.minimum(1.0, values[SIZE, some]))
+    met = are_proved(values[BEST, some], values[BOUND, some], values[SIZE, some])
     facts[OUTCOME, some[(facts[OUTCOME, some] == PROVED) & ~met]] = OPEN

@@ -16,7 +16,6 @@ from typing import overload
 import numpy as np
 
 from hasten.errors import ProblemError
-from hasten.kernels.tolerance import TOLERANCE
 from hasten.model.batch import Batch, as_batch
 from hasten.model.families import Family, extended
 from hasten.model.problem import Problem
@@ -24,6 +23,7 @@ from hasten.model.solution import Solution, Solutions, Source, Status
 from hasten.model.structure import Structure
 from hasten.proof.certifier import Certifier
 from hasten.proof.loading import deadline_after
+from hasten.proof.report import are_proved
 from hasten.speedup.amortized import size_of_costs
 from hasten.speedup.predictor import Speedup
 from hasten.support.arrays import FloatArray, IntArray
@@ -157,9 +157,9 @@ class OnDemand:
 
 
 def _is_proved(best: Solution, bound: float) -> bool:
-    """Whether a bound proves a labelling, as `hasten.kernels.tolerance` says; of the terms only labels' costs count."""
-    (size,) = size_of_costs(best.problem.cost[None], best.problem.graph.first)
-    return best.cost - bound <= TOLERANCE * max(abs(best.cost), min(1.0, float(size)))
+    """Whether a bound proves a labelling; of the size of its terms only labels' costs count."""
+    size = size_of_costs(best.problem.cost[None], best.problem.graph.first)
+    return bool(are_proved(np.array([best.cost]), np.array([bound]), size)[0])
 
 
 def _late(answer: Solution, best: Solution | None) -> Solution:
