@@ -117,14 +117,13 @@ def main(
     *,
     quick: bool = False,
     seed: int = 0,
-    text: bool | None = None,
     report: Report = print,
 ) -> Results:
     """Measures, prints tables, and writes `peers.json`, `peers.md` and plots into the directory `out`.
 
     None stands for the default: all families, their own sizes, all peers. `corpus` adds the family "corpus",
-    the test sentences of a labelled corpus with the costs of models trained on the others. `text` says whether
-    to compare searches with Vowpal Wabbit's (by default if there is a corpus, or in a full run).
+    the test sentences of a labelled corpus with the costs of models trained on the others. With it, and in a full
+    run, searches are compared with Vowpal Wabbit's.
     """
     from hasten.bench import plots, tables
 
@@ -145,7 +144,7 @@ def main(
             sources.append((name, 0, problems if n is None and not quick else problems[: settings.n]))
     measurements = measure_all(jobs, sources, names, settings, report)
     compared = None
-    if text if text is not None else (not quick and families is None) or corpus is not None:
+    if corpus is not None or (families is None and not quick):
         from hasten.bench.text import compare_searches
 
         compared = compare_searches(corpus, seed=seed, quick=quick, report=report)
