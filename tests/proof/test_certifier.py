@@ -29,6 +29,7 @@ from hasten.model.solution import Source, Status
 from hasten.proof.certifier import Certifier
 from hasten.proof.trace import Step
 from hasten.search.beam import BeamSearch
+from hasten.solvers import make_solver
 
 d, m, s = OpenedModule(dual), OpenedModule(multipliers), OpenedModule(sweeping)
 INF = math.inf
@@ -704,3 +705,22 @@ def test_a_chain_whose_rules_do_not_bind_is_proved_by_eliminating() -> None:
     assert np.array_equal(report.solutions.labels, strict.solutions.labels)
     assert report.proved_by[Step.ELIMINATE] > 40
     assert strict.proved_by[Step.ELIMINATE] == 0
+
+
+def test_what_is_not_the_answer_to_a_problem_is_refused_by_name() -> None:
+    schema = Schema()
+    switch = schema.variable("switch", ["off", "on"])
+    one, two = schema.structure(), schema.structure()
+    one.add(switch)
+    two.add(switch)
+    two.add(switch)
+    problem, batch = two.problem(np.zeros(4)), two.batch(np.zeros((2, 4)))
+    with pytest.raises(ProblemError, match="has 1 labels, its problem 2 variables"):
+        Certifier()(problem, Certifier()(one.problem(np.zeros(2))))
+    with pytest.raises(ProblemError, match="not list"):
+        Certifier()(batch, [[0, 0], [0, 1]])
+    with pytest.raises(ProblemError, match="n_jobs must be a whole number, got '2'"):
+        Certifier()(batch, n_jobs="2")
+    for solver in ("highs", "auto", "brute"):
+        with pytest.raises(ProblemError, match="about one problem, not about Batch"):
+            make_solver(solver).solve(batch)

@@ -317,3 +317,10 @@ def check_costs(structure: Structure, flat: FloatArray, scores: bool = False) ->
             f"The {what} of variable {v} ({structure.kinds[v].name}) for label {label} is {value}. "
             f"{what.title()}s are finite, or {forbids} to forbid a label."
         )
+
+
+def check_one(problem: object) -> None:
+    """Refuses what is not a single problem."""
+    if not isinstance(problem, Problem):
+        kind = type(problem).__name__
+        raise ProblemError(f"This is about one problem, not about {kind}. Of a batch, give one: batch[0].")

@@ -149,6 +149,11 @@ class Solutions(Sequence[Solution]):
         values = np.full(batch.variable_at[-1], -1, dtype=np.int64)
         for p, answer in enumerate(answers):
             if answer.values is not None:
+                if len(answer.values) != batch.n_variables[p]:
+                    raise ProblemError(
+                        f"An answer has {len(answer.values)} labels, its problem {batch.n_variables[p]} variables: it "
+                        "is the answer to another problem."
+                    )
                 values[batch.variable_at[p] : batch.variable_at[p + 1]] = answer.values
         return cls(
             batch,

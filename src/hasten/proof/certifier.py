@@ -28,7 +28,7 @@ from hasten.kernels.proof.tallied import count_some
 from hasten.kernels.watching import Opener, compiled, uncompiled
 from hasten.model.batch import ONLY, Batch, arrays_of, as_batch
 from hasten.model.elimination import reduce
-from hasten.model.problem import Problem
+from hasten.model.problem import Problem, check_one
 from hasten.model.relaxing import whole_plan
 from hasten.model.solution import Solution, Solutions, Source
 from hasten.model.structure import Structure
@@ -186,7 +186,7 @@ class Certifier:
 
         It takes up to `max_nodes` nodes, by default 1,000,000. `max_sweeps` and the limits of time count as well.
         """
-        _check_one(problem)
+        check_one(problem)
         check_whole("k", k, least=1)
         n = min(int(k), problem.n_outputs)
         if n * max(1, problem.n_variables) > MOST_RANKED:
@@ -223,7 +223,7 @@ class Certifier:
 
     def min_marginals(self, problem: Problem) -> MinMarginals:
         """Returns what the best labelling with each label costs, each proved as far as the effort goes."""
-        _check_one(problem)
+        check_one(problem)
         return min_marginals(problem, self(problem), self)
 
     def trace(self, problem: Problem, *, names: Sequence[str] | None = None) -> ProofTrace:
@@ -231,7 +231,7 @@ class Certifier:
 
         `names` are what people call the variables, one for each. Limits of time do not count.
         """
-        _check_one(problem)
+        check_one(problem)
         unlimited = replace(self, time_limit=None, call_limit=None)
         report = unlimited.report(problem)
         step, n_sweeps, n_nodes = STEPS[report.step[0] - 1], int(report.n_sweeps[0]), int(report.n_nodes[0])
@@ -336,13 +336,6 @@ class Certifier:
 def _nothing_known(structure: Structure) -> Proofs:
     """Returns what is known of one problem before anything was tried."""
     return Proofs(np.empty(structure.graph.order.size, dtype=np.int64), NO_VALUES.copy(), NO_FACTS.copy())
-
-
-def _check_one(problem: object) -> None:
-    """Refuses what is not a single problem."""
-    if not isinstance(problem, Problem):
-        kind = type(problem).__name__
-        raise ProblemError(f"This is about one problem, not about {kind}. Of a batch, give one: batch[0].")
 
 
 def _used(batch: Batch) -> list[Structure]:

@@ -75,6 +75,11 @@ def given(batch: Batch, found: Solutions | None) -> tuple[IntArray, FloatArray]:
     if found is None:
         values[BEST] = np.inf
         return np.empty(batch.variable_at[-1], dtype=np.int64), values
+    if not isinstance(found, Solutions):
+        raise ProblemError(
+            f"What was found must be a Solution, or Solutions for a batch, not {type(found).__name__}. Of labels, make "
+            "some: Solutions.scored(batch, labels)."
+        )
     if len(found) != n:
         raise ProblemError(f"Got {len(found)} answers for {n} problems. Give one for each.")
     if len(found.values) != batch.variable_at[-1]:

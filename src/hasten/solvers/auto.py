@@ -24,7 +24,7 @@ import numpy as np
 
 from hasten.errors import HastenError, SolverError, SolverMissing
 from hasten.kernels.layout import Graph
-from hasten.model.problem import Problem
+from hasten.model.problem import Problem, check_one
 from hasten.model.solution import Solution, Status
 from hasten.solvers import Solver, available_solvers, make_solver, solve_within
 from hasten.solvers.base import answer
@@ -119,6 +119,7 @@ class AutoSolver:
 
     def solve(self, problem: Problem, time_limit: float | None = None, start: IntArray | None = None) -> Solution:
         """Returns the cheapest valid labelling, or says that there is none, or that time ran out."""
+        check_one(problem)
         with self._lock:
             record = self.record(problem.graph)
             limits = [each for each in (self.time_limit, time_limit) if each is not None]

@@ -26,7 +26,7 @@ from hasten.kernels.rows import row_holds, rows_hold
 from hasten.kernels.score import total_cost
 from hasten.kernels.tolerance import TOLERANCE
 from hasten.model.compiled import Compiled
-from hasten.model.problem import Problem
+from hasten.model.problem import Problem, check_one
 from hasten.model.solution import Solution, Source, Status
 from hasten.solvers.objective import Layout, Objective, lower_bound, objectives
 from hasten.support.arrays import IntArray
@@ -89,6 +89,7 @@ class BaseSolver(ABC):
         """
         limit = min(each for each in (self.time_limit, time_limit, math.inf) if each is not None)
         deadline = time.monotonic() + limit
+        check_one(problem)
         if not problem.structure.compiled.may_be_valid:
             return answer(problem, Status.INFEASIBLE)
         if not len(problem.graph.order):

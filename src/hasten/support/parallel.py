@@ -7,7 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 
-from hasten.errors import ProblemError
+from hasten.support.checks import check_whole
 
 CHUNK = 1024  # problems at most between two chances to be interrupted
 
@@ -17,8 +17,8 @@ def in_parallel(run: Callable[[int, int], None], n: int, n_jobs: int) -> None:
 
     After an error, Ctrl-C included, what has not begun is dropped; what has begun comes to its end first.
     """
-    if n_jobs < 1:
-        raise ProblemError(f"n_jobs must be at least 1, got {n_jobs}.")
+    if type(n_jobs) is not int or n_jobs < 1:
+        check_whole("n_jobs", n_jobs, least=1)
     if n_jobs == 1 or n < 2 * n_jobs:
         for start in range(0, n, CHUNK):
             run(start, min(start + CHUNK, n))
