@@ -13,6 +13,7 @@ import numpy as np
 from hasten.model.problem import Problem
 from hasten.model.schema import Schema
 from hasten.proof.certifier import Certifier
+from hasten.search.beam import BeamSearch
 from hasten.solvers import make_solver
 
 FOREVER = 10**9  # nodes
@@ -61,6 +62,13 @@ def interrupted(way: str) -> float:
 
         def answer() -> object:
             return Certifier(max_nodes=FOREVER)([problem] * 4, n_jobs=2)
+
+    elif way in ("beam", "beam in threads"):
+        BeamSearch(2)(spin_glass(4))
+        n_jobs = 1 if way == "beam" else 2
+
+        def answer() -> object:
+            return BeamSearch(65_536)([problem] * 8, n_jobs=n_jobs)
 
     else:
         solver = make_solver(way)

@@ -92,7 +92,7 @@ def test_limits_that_are_not_reached_change_nothing():
     assert free.n_nodes.any()
 
 
-@pytest.mark.parametrize("way", ["certifier", "threads", *SOLVERS])
+@pytest.mark.parametrize("way", ["certifier", "threads", "beam", "beam in threads", *SOLVERS])
 def test_ctrl_c_gets_through(way):
     said = subprocess.run([sys.executable, hard.__file__, way], capture_output=True, text=True, timeout=300)
     assert said.returncode == 0, said.stderr

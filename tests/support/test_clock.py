@@ -62,6 +62,15 @@ def test_every_problem_is_run_once_whatever_the_chunks(n_jobs):
     assert sorted(done) == list(range(5000))
 
 
+@pytest.mark.parametrize("n_jobs", [1, 2])
+def test_what_may_take_long_is_run_once_too_and_its_errors_are_raised(n_jobs):
+    done: list[int] = []
+    in_parallel(lambda start, end: done.extend(range(start, end)), 50, n_jobs, seconds=0.1)
+    assert sorted(done) == list(range(50))
+    with pytest.raises(ZeroDivisionError):
+        in_parallel(lambda start, end: print(1 // (start - start)), 50, n_jobs, seconds=0.1)
+
+
 def test_after_an_error_what_has_not_begun_is_dropped():
     begun: list[int] = []
 

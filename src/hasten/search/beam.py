@@ -15,7 +15,7 @@ from hasten.kernels.watching import Driver, Opener, compiled
 from hasten.model.batch import Batch
 from hasten.model.problem import Labels, Problem
 from hasten.model.solution import Solution, Solutions
-from hasten.search.searcher import TracedSearcher
+from hasten.search.searcher import TracedSearcher, seconds_each
 from hasten.search.trace import theta_in_words
 from hasten.search.tracing import BeamRecorder
 from hasten.support.arrays import FloatArray, IntArray
@@ -88,7 +88,7 @@ class BeamSearch(TracedSearcher):
         def run(start: int, stop: int) -> None:
             search_some(batch.arrays, weights, options, batch.order[start:stop], labels, outcome, n_costs)
 
-        in_parallel(run, n, n_jobs)
+        in_parallel(run, n, n_jobs, seconds_each(batch, self.width) if opened is compiled else 0.0)
         return Solutions.scored(batch, labels, outcome == beam.DONE, n_costs)
 
     def _search_lazily(
@@ -122,7 +122,7 @@ class BeamSearch(TracedSearcher):
             def run(start: int, stop: int, active: IntArray = active) -> None:
                 search_wave(arrays, weights, options, active[start:stop], paused, outcome)
 
-            in_parallel(run, active.size, n_jobs)
+            in_parallel(run, active.size, n_jobs, seconds_each(batch, self.width))
             active = active[outcome[active] == beam.BLOCKED]
             wanted = np.flatnonzero((paused.known == beam.WANTED) & ~known_cost)
             known_cost[wanted] = True

@@ -15,7 +15,7 @@ from hasten.model.batch import Batch
 from hasten.model.elimination import addresses, reduce
 from hasten.model.problem import Labels, Problem
 from hasten.model.solution import Solution, Solutions
-from hasten.search.searcher import TracedSearcher
+from hasten.search.searcher import TracedSearcher, seconds_each
 from hasten.search.tracing import ReducedRecorder
 from hasten.support.checks import check_width
 from hasten.support.parallel import in_parallel
@@ -56,7 +56,7 @@ class ReducedSearch(TracedSearcher):
             problems = batch.order[start:stop]
             search_some(batch.arrays, left[start:stop], options, problems, labels, done)
 
-        in_parallel(run, len(batch), n_jobs)
+        in_parallel(run, len(batch), n_jobs, seconds_each(batch, self.width) if opened is compiled else 0.0)
         return Solutions.scored(batch, labels, done)
 
     def _recorder(
