@@ -13,19 +13,20 @@ from hasten.model.problem import Labels, Problem
 from hasten.model.solution import Solution, Solutions
 from hasten.search.recording import Recorder
 from hasten.search.trace import SearchTrace
-from hasten.support.clock import LONG
 
-SPEED = 1e-6  # seconds that a candidate takes at most, most of the time
+FEW = 200_000  # candidates, of all problems together, that are tried soon enough
+SPEED = 3e-8  # seconds that a candidate takes at most, most of the time, and as many again for each rule
 
 
 def seconds_each(batch: Batch, width: int) -> float:
     """Returns how long a search that keeps `width` nodes may take for a problem: each node tries each label.
 
-    That is 0 where even all of them are short.
+    That is 0 where all of them are short.
     """
-    if SPEED * width * batch.cost.size <= LONG:
+    if width * batch.cost.size <= FEW:
         return 0.0
-    return SPEED * width * max((structure.graph.first[-1] for structure in batch.structures), default=0)
+    graphs = [structure.graph for structure in batch.structures]
+    return SPEED * width * max((graph.first[-1] * (1 + len(graph.row_low)) for graph in graphs), default=0)
 
 
 class Searcher:
