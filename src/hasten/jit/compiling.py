@@ -19,7 +19,7 @@ from typing import Any, ParamSpec, TypeVar
 from numba import njit
 
 from hasten.jit.keeping import KernelCache, keep_on_disk
-from hasten.jit.parts import KNOWN, PartCompiler
+from hasten.jit.parts import KNOWN, PartCompiler, take_any_numbers
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -33,9 +33,12 @@ DRIVERS: list[Any] = []  # every driver that was imported, for `hasten compile`
 
 def _compile(function: Callable[P, R], **options: Any) -> Callable[P, R]:
     compiled: Callable[P, R] = njit(**_ALWAYS, **options)(function)
-    called_from_python = "no_cpython_wrapper" not in options  # others are kept as parts of those
-    if called_from_python and hasattr(compiled, "py_func"):  # it has none where NUMBA_DISABLE_JIT is set
+    if not hasattr(compiled, "py_func"):  # where NUMBA_DISABLE_JIT is set
+        return compiled
+    if "no_cpython_wrapper" not in options:  # others, which Python does not call, are kept as parts of these
         keep_on_disk(compiled)
+    elif KNOWN:
+        take_any_numbers(compiled)
     return compiled
 
 

@@ -12,13 +12,33 @@ from numba import _dynfunc
 from numba.core.codegen import JITCodeLibrary
 from numba.core.compiler import Compiler
 from numba.core.compiler_machinery import register_pass
+from numba.core.dispatcher import Dispatcher
 from numba.core.typed_passes import NativeLowering
+from numba.core.types.misc import unliteral
 
 _HOOKS = (
     *("_optimize_final_module", "_finalize_final_module", "_finalize_dynamic_globals"),
     *("_verify_declare_only_symbols", "enable_object_caching"),
 )
-KNOWN = all(hasattr(JITCodeLibrary, name) for name in _HOOKS) and hasattr(_dynfunc, "make_function")
+KNOWN = (
+    all(hasattr(JITCodeLibrary, name) for name in _HOOKS)
+    and hasattr(_dynfunc, "make_function")
+    and hasattr(Dispatcher, "get_call_template")
+)
+
+
+def take_any_numbers(kernel: Any) -> None:
+    """Has a kernel compiled for numbers of a type: Numba would compile it once more for each that is written out.
+
+    A variable that starts at a number and changes in a loop is taken for that number at first, so such code is mostly
+    thrown away.
+    """
+    template = kernel.get_call_template
+
+    def any_numbers(args: Any, kws: Any) -> Any:
+        return template(tuple(map(unliteral, args)), {name: unliteral(each) for name, each in kws.items()})
+
+    kernel.get_call_template = any_numbers
 
 
 class PartLibrary(JITCodeLibrary):  # type: ignore[misc]

@@ -130,7 +130,7 @@ def certify(
         n_nodes += more
     if outcome == OPEN and ended == LIMIT and effort.max_sweeps > n_sweeps and not by_rows:
         few = effort.max_sweeps - n_sweeps
-        outcome, least, higher, more = prove(left, few, scratch.dual, scratch.kept, least, scratch.trial, size, gap)
+        outcome, least, higher, more = prove(left, few, scratch.dual, scratch.kept, least, scratch.trial, size, gap, -1)
         bound, n_sweeps = max(bound, higher), n_sweeps + more
     if outcome == OPEN and ended == LIMIT and not by_rows:
         bound = max(bound, d.safe_bound(small, scratch.cost, scratch.work, scratch.dual))

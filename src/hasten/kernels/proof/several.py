@@ -333,7 +333,7 @@ def rank_labellings(
             for at in range(small.first[1]):  # as a part of the costs, as in `certify`
                 kept_cost[at] += constant
             d.start_dual(small, kept_cost, no_floats, dual)
-            outcome, _, _, _ = prove(left.left, sweeps, dual, kept, np.inf, trial, size)
+            outcome, _, _, _ = prove(left.left, sweeps, dual, kept, np.inf, trial, size, 0.0, -1)
             values[RANKED_BOUND] = d.safe_bound(small, kept_cost, work, dual) - slip
             possible = outcome != INFEASIBLE
         if not possible:
