@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import gc
 import importlib
 import importlib.util
 import logging
@@ -14,6 +15,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 import hasten
@@ -153,6 +155,55 @@ print([each.py_func.__name__ for each in DRIVERS if not each.overloads or not is
 """  # in a process of its own: other tests import drivers that only benchmarks have
     said = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False)
     assert said.stdout == "[]\n", said.stderr
+
+
+INLINED = """
+from hasten.jit import driver, inlined_kernel
+
+@inlined_kernel
+def add_up(values, start):
+    total = 0
+    for i in range(start, values.size):
+        total += values[i]
+    return total
+
+@inlined_kernel
+def ends(values, start):
+    both = add_up(values, start)
+    if start > 0:
+        both = both * 10 + add_up(values, 0)
+    return both
+
+@driver
+def double(values):
+    return ends(values, 0), ends(values, 1), add_up(values, 2), ends(values, 2)
+"""
+
+
+def test_kernels_are_inlined_in_each_other_and_several_times(tmp_path: Path) -> None:
+    """What is inlined is not copied, so each place must have code of its own."""
+    file = tmp_path / "doubling.py"
+    file.write_text(INLINED)
+    double, values = load(file), np.array([5, 3, 1])
+    assert double(values) == (9, 49, 1, 19)
+    assert double(values.astype(float)) == (9.0, 49.0, 1.0, 19.0)
+
+
+@pytest.mark.parametrize("looked", [True, False])
+def test_compiling_leaves_the_garbage_collector_as_it_was(looked: bool, tmp_path: Path) -> None:
+    file = tmp_path / "doubling.py"
+    file.write_text(SOURCE)
+    double = load(file)
+    before = gc.isenabled()
+    try:
+        gc.enable() if looked else gc.disable()
+        assert double(3) == 6
+        assert gc.isenabled() == looked
+        with pytest.raises(Exception, match="nopython"):  # an object cannot be doubled
+            double(object())
+        assert gc.isenabled() == looked
+    finally:
+        gc.enable() if before else gc.disable()
 
 
 @pytest.fixture

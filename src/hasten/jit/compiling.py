@@ -19,7 +19,8 @@ from typing import Any, ParamSpec, TypeVar
 from numba import njit
 
 from hasten.jit.keeping import KernelCache, keep_on_disk
-from hasten.jit.parts import KNOWN, PartCompiler, take_any_numbers
+from hasten.jit.parts import KNOWN, take_any_numbers
+from hasten.jit.pipelines import DriverCompiler, PartCompiler
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -27,12 +28,12 @@ R = TypeVar("R")
 _ALWAYS: dict[str, Any] = {"nogil": True, "error_model": "numpy", "no_cfunc_wrapper": True}
 _KERNEL: dict[str, Any] = {"_nrt": False, "no_cpython_wrapper": True}
 if KNOWN:
-    _KERNEL["pipeline_class"] = PartCompiler
+    _ALWAYS["pipeline_class"], _KERNEL["pipeline_class"] = DriverCompiler, PartCompiler
 DRIVERS: list[Any] = []  # every driver that was imported, for `hasten compile`
 
 
 def _compile(function: Callable[P, R], **options: Any) -> Callable[P, R]:
-    compiled: Callable[P, R] = njit(**_ALWAYS, **options)(function)
+    compiled: Callable[P, R] = njit(**_ALWAYS | options)(function)
     if not hasattr(compiled, "py_func"):  # where NUMBA_DISABLE_JIT is set
         return compiled
     if "no_cpython_wrapper" not in options:  # others, which Python does not call, are kept as parts of these

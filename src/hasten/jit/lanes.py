@@ -84,12 +84,12 @@ class LanesModel(models.PrimitiveModel):  # type: ignore[misc]
 
 def _place(context: Any, builder: Any, sig: Any, args: Any) -> Any:
     """Returns where number `x` of each problem lies."""
-    span = cgutils.create_struct_proxy(sig.args[0])(context, builder, value=args[0])
+    data, size = cgutils.unpack_tuple(builder, args[0], 2)
     index = builder.mul(context.cast(builder, args[1], sig.args[1], types.intp), ir.IntType(64)(WIDTH))
     if context.enable_boundscheck:
         for at in (index, builder.add(index, index.type(WIDTH - 1))):
-            cgutils.do_boundscheck(context, builder, at, span.size)
-    return builder.bitcast(builder.gep(span.data, [index]), DOUBLES.as_pointer())
+            cgutils.do_boundscheck(context, builder, at, size)
+    return builder.bitcast(builder.gep(data, [index]), DOUBLES.as_pointer())
 
 
 @type_callable(load)
@@ -120,15 +120,15 @@ def _type_gather(context: Any) -> Callable[..., Any]:
 
 @lower_builtin(gather, SpanType, SpanType, types.Integer)
 def _lower_gather(context: Any, builder: Any, sig: Any, args: Any) -> Any:
-    span, start = (cgutils.create_struct_proxy(sig.args[i])(context, builder, value=args[i]) for i in range(2))
+    (data, size), (starts, n_starts) = (cgutils.unpack_tuple(builder, span, 2) for span in args[:2])
     x = context.cast(builder, args[2], sig.args[2], types.intp)
     lanes = ir.Constant(DOUBLES, ir.Undefined)
     for lane in range(WIDTH):
-        at = builder.add(builder.load(builder.gep(start.data, [ir.IntType(64)(lane)])), x)
+        at = builder.add(builder.load(builder.gep(starts, [ir.IntType(64)(lane)])), x)
         if context.enable_boundscheck:
-            cgutils.do_boundscheck(context, builder, ir.IntType(64)(lane), start.size)
-            cgutils.do_boundscheck(context, builder, at, span.size)
-        lanes = builder.insert_element(lanes, builder.load(builder.gep(span.data, [at])), ir.IntType(32)(lane))
+            cgutils.do_boundscheck(context, builder, ir.IntType(64)(lane), n_starts)
+            cgutils.do_boundscheck(context, builder, at, size)
+        lanes = builder.insert_element(lanes, builder.load(builder.gep(data, [at])), ir.IntType(32)(lane))
     return lanes
 
 

@@ -99,10 +99,9 @@ def _typeof_record(record: Record, context: Any) -> RecordType:
 def _unbox_record(kind: RecordType, record: Any, c: Any) -> NativeValue:
     array = types.Array(types.int64, 1, "C")
     held = c.pyapi.object_getattr_string(record, "buffer")
-    native = cgutils.create_struct_proxy(kind)(c.context, c.builder)
-    native.data = c.context.make_array(array)(c.context, c.builder, c.unbox(array, held).value).data
+    data = c.context.make_array(array)(c.context, c.builder, c.unbox(array, held).value).data
     c.pyapi.decref(held)  # the record keeps it
-    return NativeValue(native._getvalue())
+    return NativeValue(cgutils.pack_struct(c.builder, [data]))
 
 
 # -- spans ------------------------------------------------------------------------------------------------------
@@ -140,14 +139,14 @@ class _SetInSpan(AbstractTemplate):  # type: ignore[misc]
 
 @lower_getattr_generic(SpanType)
 def _span_attribute(context: Any, builder: Any, kind: SpanType, value: Any, name: str) -> Any:
-    return cgutils.create_struct_proxy(kind)(context, builder, value=value).size
+    return builder.extract_value(value, 1)
 
 
 def _place(context: Any, builder: Any, kind: SpanType, value: Any, index: Any) -> Any:
-    span = cgutils.create_struct_proxy(kind)(context, builder, value=value)
+    data, size = cgutils.unpack_tuple(builder, value, 2)
     if context.enable_boundscheck:
-        cgutils.do_boundscheck(context, builder, index, span.size)
-    return builder.gep(span.data, [index])
+        cgutils.do_boundscheck(context, builder, index, size)
+    return builder.gep(data, [index])
 
 
 @lower_builtin(operator.getitem, SpanType, types.Integer)
@@ -163,12 +162,12 @@ def _set(context: Any, builder: Any, sig: Any, args: Any) -> Any:
 
 
 def _place_in_grid(context: Any, builder: Any, kind: GridType, value: Any, index: Any) -> Any:
-    grid = cgutils.create_struct_proxy(kind)(context, builder, value=value)
+    data, height, width = cgutils.unpack_tuple(builder, value, 3)
     row, column = cgutils.unpack_tuple(builder, index, 2)
     if context.enable_boundscheck:
-        cgutils.do_boundscheck(context, builder, row, grid.height)
-        cgutils.do_boundscheck(context, builder, column, grid.width)
-    return builder.gep(grid.data, [builder.add(builder.mul(row, grid.width), column)])
+        cgutils.do_boundscheck(context, builder, row, height)
+        cgutils.do_boundscheck(context, builder, column, width)
+    return builder.gep(data, [builder.add(builder.mul(row, width), column)])
 
 
 @lower_builtin(operator.getitem, GridType, types.UniTuple)
@@ -179,13 +178,10 @@ def _get_from_grid(context: Any, builder: Any, sig: Any, args: Any) -> Any:
 
 @lower_builtin(operator.getitem, GridType, types.Integer)
 def _row_of_grid(context: Any, builder: Any, sig: Any, args: Any) -> Any:
-    grid = cgutils.create_struct_proxy(sig.args[0])(context, builder, value=args[0])
+    data, height, width = cgutils.unpack_tuple(builder, args[0], 3)
     if context.enable_boundscheck:
-        cgutils.do_boundscheck(context, builder, args[1], grid.height)
-    span = cgutils.create_struct_proxy(sig.return_type)(context, builder)
-    span.data = builder.gep(grid.data, [builder.mul(args[1], grid.width)])
-    span.size = grid.width
-    return span._getvalue()
+        cgutils.do_boundscheck(context, builder, args[1], height)
+    return cgutils.pack_struct(builder, [builder.gep(data, [builder.mul(args[1], width)]), width])
 
 
 @lower_builtin(operator.setitem, GridType, types.UniTuple, types.Any)
@@ -207,7 +203,7 @@ def _lower_split(context: Any, builder: Any, sig: Any, args: Any) -> Any:
     begin, parts = ir.Constant(ir.IntType(64), 0), []
     for size in cgutils.unpack_tuple(builder, args[1], sig.args[1].count):
         end = builder.add(begin, context.cast(builder, size, sig.args[1].dtype, types.intp))
-        parts.append(_make_span(context, builder, sig.return_type.dtype, array.data, array.nitems, begin, end))
+        parts.append(_make_span(context, builder, array.data, array.nitems, begin, end))
         begin = end
     return context.make_tuple(builder, sig.return_type, parts)
 
@@ -219,15 +215,13 @@ def _type_grid(context: Any) -> Callable[..., Any]:
 
 @lower_builtin(grid, SpanType, types.Integer, types.Integer)
 def _lower_grid(context: Any, builder: Any, sig: Any, args: Any) -> Any:
-    span = cgutils.create_struct_proxy(sig.args[0])(context, builder, value=args[0])
-    rows = cgutils.create_struct_proxy(sig.return_type)(context, builder)
-    rows.data = span.data
-    rows.height, rows.width = (context.cast(builder, args[i], sig.args[i], types.intp) for i in (1, 2))
+    data, size = cgutils.unpack_tuple(builder, args[0], 2)
+    height, width = (context.cast(builder, args[i], sig.args[i], types.intp) for i in (1, 2))
     if context.enable_boundscheck:
-        wrong = builder.icmp_signed(">", builder.mul(rows.height, rows.width), span.size)
+        wrong = builder.icmp_signed(">", builder.mul(height, width), size)
         with cgutils.if_unlikely(builder, wrong):
             context.call_conv.return_user_exc(builder, IndexError, ("a grid leaves its span",))
-    return rows._getvalue()
+    return cgutils.pack_struct(builder, [data, height, width])
 
 
 @type_callable(keep)
@@ -248,7 +242,7 @@ def _type_part(context: Any) -> Callable[..., Any]:
     return typer
 
 
-def _make_span(context: Any, builder: Any, kind: SpanType, data: Any, size: Any, begin: Any, end: Any) -> Any:
+def _make_span(context: Any, builder: Any, data: Any, size: Any, begin: Any, end: Any) -> Any:
     if context.enable_boundscheck:
         wrong = builder.or_(
             builder.icmp_signed("<", begin, begin.type(0)),
@@ -256,24 +250,21 @@ def _make_span(context: Any, builder: Any, kind: SpanType, data: Any, size: Any,
         )
         with cgutils.if_unlikely(builder, wrong):
             context.call_conv.return_user_exc(builder, IndexError, ("a span leaves its array",))
-    span = cgutils.create_struct_proxy(kind)(context, builder)
-    span.data = builder.gep(data, [begin])
-    span.size = builder.sub(end, begin)
-    return span._getvalue()
+    return cgutils.pack_struct(builder, [builder.gep(data, [begin]), builder.sub(end, begin)])
 
 
 @lower_builtin(part, types.Array, types.Integer, types.Integer)
 def _part_of_array(context: Any, builder: Any, sig: Any, args: Any) -> Any:
     array = context.make_array(sig.args[0])(context, builder, args[0])
     begin, end = (context.cast(builder, args[i], sig.args[i], types.intp) for i in (1, 2))
-    return _make_span(context, builder, sig.return_type, array.data, array.nitems, begin, end)
+    return _make_span(context, builder, array.data, array.nitems, begin, end)
 
 
 @lower_builtin(part, SpanType, types.Integer, types.Integer)
 def _part_of_span(context: Any, builder: Any, sig: Any, args: Any) -> Any:
-    span = cgutils.create_struct_proxy(sig.args[0])(context, builder, value=args[0])
+    data, size = cgutils.unpack_tuple(builder, args[0], 2)
     begin, end = (context.cast(builder, args[i], sig.args[i], types.intp) for i in (1, 2))
-    return _make_span(context, builder, sig.return_type, span.data, span.size, begin, end)
+    return _make_span(context, builder, data, size, begin, end)
 
 
 # -- records ----------------------------------------------------------------------------------------------------
@@ -292,19 +283,17 @@ class _RecordAttributes(AttributeTemplate):  # type: ignore[misc]
 @lower_getattr_generic(RecordType)
 def _record_attribute(context: Any, builder: Any, kind: RecordType, value: Any, name: str) -> Any:
     place = kind.places[name]
-    record = cgutils.create_struct_proxy(kind)(context, builder, value=value)
+    record = builder.extract_value(value, 0)
 
     def read(at: int) -> Any:
-        number = builder.load(builder.gep(record.data, [ir.Constant(ir.IntType(64), at)]))
+        number = builder.load(builder.gep(record, [ir.Constant(ir.IntType(64), at)]))
         number.set_metadata("invariant.load", builder.module.add_metadata([]))
         return number
 
-    found = SpanType(types.float64 if kind.fields[place][1] else types.int64)
-    span = cgutils.create_struct_proxy(found)(context, builder)
-    start = builder.gep(record.data, [read(2 * place)])
-    span.data = builder.bitcast(start, context.get_data_type(found.dtype).as_pointer())
-    span.size = read(2 * place + 1)
-    return span._getvalue()
+    number = types.float64 if kind.fields[place][1] else types.int64
+    start = builder.gep(record, [read(2 * place)])
+    data = builder.bitcast(start, context.get_data_type(number).as_pointer())
+    return cgutils.pack_struct(builder, [data, read(2 * place + 1)])
 
 
 def viewer(record: type[Record]) -> Callable[[int], Any]:
@@ -320,8 +309,6 @@ def viewer(record: type[Record]) -> Callable[[int], Any]:
 
     @lower_builtin(view, types.Integer)
     def lower_view(context: Any, builder: Any, sig: Any, args: Any) -> Any:
-        native = cgutils.create_struct_proxy(kind)(context, builder)
-        native.data = builder.inttoptr(args[0], ir.IntType(64).as_pointer())
-        return native._getvalue()
+        return cgutils.pack_struct(builder, [builder.inttoptr(args[0], ir.IntType(64).as_pointer())])
 
     return view

@@ -10,11 +10,11 @@ from typing import Any
 
 from numba import _dynfunc
 from numba.core.codegen import JITCodeLibrary
-from numba.core.compiler import Compiler
 from numba.core.compiler_machinery import register_pass
 from numba.core.dispatcher import Dispatcher
 from numba.core.typed_passes import NativeLowering
 from numba.core.types.misc import unliteral
+from numba.core.untyped_passes import InlineInlinables
 
 _HOOKS = (
     *("_optimize_final_module", "_finalize_final_module", "_finalize_dynamic_globals"),
@@ -24,6 +24,7 @@ KNOWN = (
     all(hasattr(JITCodeLibrary, name) for name in _HOOKS)
     and hasattr(_dynfunc, "make_function")
     and hasattr(Dispatcher, "get_call_template")
+    and hasattr(InlineInlinables, "_do_work")
 )
 
 
@@ -74,16 +75,3 @@ class PartLowering(NativeLowering):  # type: ignore[misc]
         state.reload_init.extend(state.library._reload_init)
         state["cr"] = lowered._replace(cfunc=nobody)
         return True
-
-
-class PartCompiler(Compiler):  # type: ignore[misc]
-    """Compiles a kernel."""
-
-    def define_pipelines(self) -> Any:
-        """Replaces the lowering."""
-        pipelines = super().define_pipelines()
-        for pm in pipelines:
-            pm.passes = [(PartLowering if each is NativeLowering else each, about) for each, about in pm.passes]
-            pm._finalized = False
-            pm.finalize()
-        return pipelines
