@@ -72,6 +72,5 @@ class PartLowering(NativeLowering):  # type: ignore[misc]
         name = fndesc.qualname.split(".")[-1]
         nobody = _dynfunc.make_function(fndesc.lookup_module(), name, "", 0, lowered.env, (state.library,))
         state.targetctx.insert_user_function(nobody, lowered.fndesc, [state.library])
-        state.reload_init.extend(state.library._reload_init)
         state["cr"] = lowered._replace(cfunc=nobody)
         return True
