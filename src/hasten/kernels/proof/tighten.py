@@ -357,7 +357,9 @@ def search_rows(
             if v < 0:
                 read_labels(graph, tight)
                 best_cost = take_better(instance, tight, best_cost, known)
-        if v >= 0 and (n_nodes >= max_nodes or level >= levels or stopped(dual.watch)):
+        if v < 0 and level == 0:
+            return FINISHED, best_cost, n_nodes
+        if n_nodes >= max_nodes or stopped(dual.watch) or (v >= 0 and level >= levels):
             return LIMIT, best_cost, n_nodes
         n_nodes += 1
         if v >= 0:
@@ -365,12 +367,10 @@ def search_rows(
             tight.split[level], tight.chosen[level] = v, at
             level += 1
             choose(graph, tight, v, at)
-        elif level > 0:
+        else:
             level -= 1
             recall_level(graph, tight, level)
             rule_out(graph, tight, tight.split[level], tight.chosen[level])
-        else:
-            return FINISHED, best_cost, n_nodes - 1
 
 
 @kernel
