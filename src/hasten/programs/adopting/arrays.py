@@ -119,7 +119,7 @@ def rows_of(matrix: Any, n: int) -> tuple[IntArray, IntArray, FloatArray]:
         shape, sizes = sparse.shape, np.diff(sparse.indptr).astype(np.int64)
         column, weight = sparse.indices.astype(np.int64), np.asarray(sparse.data, dtype=np.float64)
     else:
-        dense = np.atleast_2d(_array(matrix, "The matrix of a constraint", "a row for each of its rows"))
+        dense = np.atleast_2d(_array(matrix, "The matrix of a constraint", "a column for each variable"))
         shape = dense.shape
         if len(shape) > 2:
             raise ProgramError(f"The matrix of a constraint has rows and columns; its shape is {shape}.")
