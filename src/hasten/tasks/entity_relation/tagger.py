@@ -24,7 +24,7 @@ from hasten.solvers import make_solver
 from hasten.solvers.failures import warn_of_failures
 from hasten.speedup.black_box import prove_or_solve
 from hasten.speedup.calibration import Calibration, calibrate, disagreeing, problems_needed, theta_in_words
-from hasten.speedup.gated import GatedSearch
+from hasten.speedup.gated import CONFIDENCE, GatedSearch
 from hasten.speedup.mode import TextMode
 from hasten.support import forms
 from hasten.support.arrays import IntArray
@@ -319,9 +319,9 @@ def n_held_out(n: int) -> int:
     return min(n - n * 9 // 10, n - 1)
 
 
-def gate_needs(risk: float, confidence: float = 0.99) -> int:
+def gate_needs(risk: float) -> int:
     """Returns how many sentences the calibration of a gate needs: fewer prove too little even if none is changed."""
-    return math.ceil(math.log1p(-confidence) / math.log1p(-risk))
+    return math.ceil(math.log1p(-CONFIDENCE) / math.log1p(-risk))
 
 
 def explain_theta(chosen: Calibration | None, n: int, risk: float) -> str:
