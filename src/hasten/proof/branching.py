@@ -19,7 +19,7 @@ from hasten.model.elimination import Reduction, reduce
 from hasten.model.relaxing import whole_plan
 from hasten.model.thinning import Thinning, thinning
 from hasten.proof.bounds import keep_bounds, take_loss
-from hasten.proof.eliminating import begins_with_looking, is_last, structures_of
+from hasten.proof.eliminating import begins_with_looking, only_branching_follows, structures_of
 from hasten.proof.roofing import without_others
 from hasten.proof.thinning import eliminate_open, worth
 from hasten.support.arrays import FloatArray, IntArray
@@ -51,7 +51,8 @@ def branching(compiled: Compiled, max_join: int | None, effort: Effort) -> Branc
         thin = thinning(compiled) if max_join is None and not reduction.complete else None
         run, effort_here = certify_ruled if reduction.leaves_rules else certify_some, worth(effort, reduction, thin)
         seconds, needs_no_bound = _seconds(effort_here, reduction), whole_plan(compiled, max_join) is None
-        alone = max_join is None and begins_with_looking(compiled) and is_last(compiled) and seconds <= LONG
+        looks_first = max_join is None and begins_with_looking(compiled)
+        alone = looks_first and only_branching_follows(compiled) and seconds <= LONG
         found = Branching(reduction, thin, run, tuple(effort_here), seconds, alone, needs_no_bound)
         compiled.branchings[max_join, effort] = found
     return found

@@ -1,4 +1,4 @@
-"""What settings and arguments may be. Each check is cheap where all is well, and otherwise names the setting and what it expects."""
+"""What arguments may be. Each check is cheap where all is well, and otherwise names one, and what was expected."""
 
 from __future__ import annotations
 
