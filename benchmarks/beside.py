@@ -1,4 +1,4 @@
-"""The families of `hasten bench` here and in another checkout: are answers the same, and how long do they take?
+"""Families of `hasten bench` here and in another checkout: are answers the same, and how long do they take?
 
     python benchmarks/beside.py OTHER
 
@@ -23,7 +23,7 @@ from typing import Any
 import numpy as np
 
 HERE = Path(__file__).parents[1]
-SIZES = {  # as in a quick run of `hasten bench`
+SIZES = {  # some of those of `hasten bench`
     "random": (2, 4, 6, 8, 12, 16),
     "peaked": (2, 4, 6, 8, 12, 16, 20),
     "chain5": (10, 20, 50, 100),

@@ -1,6 +1,6 @@
-"""Cuts against max-flow libraries, orders against Gurobi with lazy constraints, and `solver="auto"` against Gurobi.
+"""Cuts against max-flow libraries, and orders against Gurobi with lazy constraints.
 
-    python benchmarks/graphs.py [cuts] [orders] [demand] [auto] [--rounds 5]
+    python benchmarks/graphs.py [cuts] [orders] [demand] [--rounds 5]
 
 Everything is timed in turns, in processor time, and the least of some rounds counts; a peer's time begins with the
 costs and ends with the labels. Every answer is compared. The peers are those of PyMaxflow, SciPy, igraph (up to 1,600
@@ -173,13 +173,20 @@ def cuts(rounds: int) -> None:
 FIRST = 50  # problems that are not timed
 
 
-def order(n: int) -> tuple[hasten.Structure, np.ndarray]:
-    """Returns the relations of all pairs of events, transitive over all triples, and which relations a triple has."""
+def transitivity() -> hasten.Schema:
+    """Returns the schema of orders: what is before what is before a third is before that as well."""
     schema = hasten.Schema()
     relation = schema.variable("relation", ["before", "after"])
     table = np.zeros((2, 2, 2))
     table[0, 0, 1] = table[1, 1, 0] = np.inf
-    transitive = schema.factor("transitive", ab=relation, bc=relation, ac=relation).set_table(table)
+    schema.factor("transitive", ab=relation, bc=relation, ac=relation).set_table(table)
+    return schema
+
+
+def order(n: int) -> tuple[hasten.Structure, np.ndarray]:
+    """Returns the relations of all pairs of events, transitive over all triples, and which relations a triple has."""
+    schema = transitivity()
+    relation, transitive = schema.variables["relation"], schema.factors["transitive"]
     shape = schema.structure()
     number = {pair: shape.add(relation) for pair in combinations(range(n), 2)}
     triples = [(number[a, b], number[b, c], number[a, c]) for a, b, c in combinations(range(n), 3)]
@@ -258,11 +265,8 @@ def orders(rounds: int) -> None:
 
 def unstated(n: int) -> tuple[hasten.Structure, hasten.Family]:
     """Returns the relations of all pairs of events, and transitivity as a family: no triple is listed."""
-    schema = hasten.Schema()
-    relation = schema.variable("relation", ["before", "after"])
-    table = np.zeros((2, 2, 2))
-    table[0, 0, 1] = table[1, 1, 0] = np.inf
-    transitive = schema.factor("transitive", ab=relation, bc=relation, ac=relation).set_table(table)
+    schema = transitivity()
+    relation, transitive = schema.variables["relation"], schema.factors["transitive"]
     shape, (one, other) = schema.structure([relation] * (n * (n - 1) // 2)), np.triu_indices(n, 1)
     number = np.zeros((n, n), dtype=np.int64)
     number[one, other] = np.arange(len(one))
@@ -313,89 +317,8 @@ def demand(rounds: int) -> None:
         print(f"Gurobi with lazy constraints {1e3 * peer / 3:.0f} ms ({peer / ours:.1f}x)", flush=True)
 
 
-# -- auto -------------------------------------------------------------------------------------------------------
-
-
-def rows(kind: str, n: int) -> hasten.Structure:
-    """Returns items with rules: at most two of six (packing), one of five (cover), no two neighbours (stable set)."""
-    schema, rng = hasten.Schema(), np.random.default_rng(0)
-    item = schema.variable("item", ["out", "in"])
-    shape = schema.structure()
-    for _ in range(n):
-        shape.add(item)
-    if kind == "stable set":
-        for a, b in combinations(range(n), 2):
-            if rng.random() < 0.15:
-                shape.rule(f"{a}, {b}", [(a, "in"), (b, "in")], at_most=1)
-        return shape
-    for r in range(n // 2 if kind == "packing" else n):
-        some = rng.choice(n, 6 if kind == "packing" else 5, replace=False).tolist()
-        limit = {"at_most": 2} if kind == "packing" else {"at_least": 1}
-        shape.rule(f"rule {r}", [(v, "in") for v in some], **limit)
-    return shape
-
-
-def by_hand(shape: hasten.Structure) -> Callable[[np.ndarray], float]:
-    """Returns what a user of gurobipy writes: a binary column for each item, and only the objective changes."""
-    import gurobipy
-
-    graph = shape.graph
-    environment = gurobipy.Env(params={"OutputFlag": 0, "Threads": 1, "MIPGap": 0})
-    model = gurobipy.Model(env=environment)
-    columns = list(model.addVars(shape.n_variables, vtype="B").values())
-    for r in range(len(graph.row_low)):
-        some = [columns[v] for v in graph.row_variable[graph.row_first[r] : graph.row_first[r + 1]].tolist()]
-        least, most = float(graph.row_low[r]), float(graph.row_high[r])
-        model.addLConstr(gurobipy.LinExpr([1.0] * len(some), some), *("<", most) if most < np.inf else (">", least))
-    model.update()
-
-    def solve(costs: np.ndarray) -> float:
-        model.setAttr("Obj", columns, costs[:, 1].tolist())
-        model.optimize()
-        model.getAttr("X", columns)
-        return float(model.ObjVal)
-
-    return solve
-
-
-def auto(rounds: int) -> None:
-    """Problems of rules alone, one by one in turns, first calls included."""
-    first = rows("packing", 30)  # loads kernels and solvers
-    hasten.Speedup(first.schema, solver="auto").predict(first.problem(np.random.default_rng(0).normal(size=60)))
-    hasten.Certifier(max_nodes=30_000).report(first.problem(np.random.default_rng(0).normal(size=60)))
-    by_hand(first)(np.ones((30, 2)))
-    for (kind, n, count), seed in product(
-        (("packing", 80, 60), ("cover", 60, 60), ("stable set", 60, 30)), range(1, 4)
-    ):
-        shape, costs = rows(kind, n), np.zeros((count, n, 2))
-        costs[:, :, 1] = np.random.default_rng(seed).integers(1, 100, size=(count, n)) * (1 if kind == "cover" else -1)
-        shape.problem(costs[0].ravel())
-        fast, seconds, found = hasten.Speedup(shape.schema, solver="auto"), np.zeros(3), np.zeros((count, 3))
-        solver = hasten.make_solver("gurobi")
-        began = time.process_time()
-        hand = by_hand(shape)
-        seconds[2] += time.process_time() - began
-        ways = (
-            lambda each, fast=fast, shape=shape: fast.predict(shape.problem(each.ravel())).cost,
-            lambda each, solver=solver, shape=shape: solver.solve(shape.problem(each.ravel())).cost,
-            hand,
-        )
-        for p, each in enumerate(costs):
-            for w, way in enumerate(ways):
-                began = time.process_time()
-                found[p, w] = way(each)
-                seconds[w] += time.process_time() - began
-        assert np.allclose(found, found[:, :1])
-        ours, back_end, theirs = (1e3 * seconds / count).tolist()
-        print(
-            f"{kind} {n}, seed {seed}: auto {ours:.2f} ms; our Gurobi {back_end:.2f} ms ({back_end / ours:.2f}x),",
-            end=" ",
-        )
-        print(f"gurobipy by hand {theirs:.2f} ms ({theirs / ours:.2f}x); {fast.counters}", flush=True)
-
-
 def main() -> None:
-    parts = {"cuts": cuts, "orders": orders, "demand": demand, "auto": auto}
+    parts = {"cuts": cuts, "orders": orders, "demand": demand}
     options = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     options.add_argument("parts", nargs="*", choices=[[], *parts], default=[])
     options.add_argument("--rounds", type=int, default=5)

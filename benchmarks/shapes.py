@@ -5,9 +5,6 @@ structure, to *compile* it with its first problem, and to *plan* its proof: what
 than its second, which is *answer*. The first three together are *ready*. Times are by the clock; of
 several rounds the fastest counts, and within a round the median over the shapes. `--against` runs the same file with
 another checkout's `src`, round by round in turn, so this file uses only what `import hasten` offers.
-
-`--arrays N` measures something else: N sentences, each of a shape of its own (entities, a relation for each pair in a
-random order, and two rules each), built call by call and straight from arrays, alone and with compiling.
 """
 
 from __future__ import annotations
@@ -86,14 +83,21 @@ def roles(n: int = 25, n_pairs: int = 12) -> Family:
     return Family(f"{n} arguments, {2 * n_pairs} pairs, 40 rules", draw, build)
 
 
-def entity_relation(n: int) -> Family:
-    """The paper's task: entities, and a relation for each ordered pair of them."""
+def sentences() -> hasten.Schema:
+    """Returns the schema of entities and relations, and of what relations join."""
     schema = hasten.Schema()
     entity = schema.variable("entity", ENTITIES)
     relation = schema.variable("relation", [*RELATIONS, "NoRel"])
     args = schema.factor("args", source=entity, relation=relation, target=entity).allow(relation="NoRel")
     for name, (source, target) in RELATIONS.items():
         args.allow(relation=name, source=source, target=target)
+    return schema
+
+
+def entity_relation(n: int) -> Family:
+    """The paper's task: entities, and a relation for each ordered pair of them."""
+    schema = sentences()
+    (entity, relation), args = schema.variables.values(), schema.factors["args"]
     both = schema.factor("both", forward=relation, backward=relation)
     both.allow(forward="NoRel").allow(backward="NoRel")
 
@@ -217,13 +221,9 @@ def main() -> None:
     options.add_argument("--against", type=Path, help="another checkout, to measure in turn with this one")
     options.add_argument("--families", nargs="+", choices=FAMILIES, default=list(FAMILIES), metavar="FAMILY")
     options.add_argument("--rounds", type=int, default=3)
-    options.add_argument("--arrays", type=int, metavar="N", help="instead: N shapes call by call, and from arrays")
     options.add_argument("--memory", type=int, metavar="N", help="instead: the memory that N shapes leave behind")
     options.add_argument("--one-round", action="store_true", help=argparse.SUPPRESS)
     given = options.parse_args()
-    if given.arrays:
-        compare_arrays(given.arrays, given.rounds)
-        return
     if given.one_round:
         rounds = (
             {name: memory(FAMILIES[name](), given.memory) for name in given.families}
@@ -244,76 +244,6 @@ def main() -> None:
         print_memory(found)
     else:
         print_times(found)
-
-
-def compare_arrays(n_shapes: int, rounds: int) -> None:
-    """Prints how long shapes take that are built call by call, and from arrays: the fastest of some rounds."""
-    rng = np.random.default_rng(0)
-
-    def declared() -> hasten.Schema:
-        schema = hasten.Schema()
-        entity = schema.variable("entity", ENTITIES)
-        relation = schema.variable("relation", [*RELATIONS, "NoRel"])
-        args = schema.factor("args", source=entity, relation=relation, target=entity).allow(relation="NoRel")
-        for name, (source, target) in RELATIONS.items():
-            args.allow(relation=name, source=source, target=target)
-        return schema
-
-    sizes = rng.integers(3, 9, n_shapes)
-    pairs = [np.array(list(permutations(range(n), 2)))[rng.permutation(n * (n - 1))] for n in sizes]
-
-    def call_by_call(schema: hasten.Schema) -> list[hasten.Structure]:
-        shapes, (entity, relation), (args,) = [], schema.variables.values(), schema.factors.values()
-        for n, order in zip(sizes.tolist(), pairs, strict=True):
-            shape = schema.structure()
-            for _ in range(n):
-                shape.add(entity)
-            for source, target in order.tolist():
-                shape.connect(args, source=source, relation=shape.add(relation), target=target)
-            for label in ENTITIES[:2]:
-                shape.rule("few", [(v, label) for v in range(n)], at_most=3)
-            shapes.append(shape)
-        return shapes
-
-    def from_arrays(schema: hasten.Schema) -> list[hasten.Structure]:
-        n_pairs = sizes * (sizes - 1)
-        variable_at = np.append(0, np.cumsum(sizes + n_pairs))
-        pair_at = np.append(0, np.cumsum(n_pairs))
-        every = np.concatenate(pairs)
-        number = np.arange(len(every)) - pair_at[:-1].repeat(n_pairs) + sizes.repeat(n_pairs)
-        kinds = np.ones(variable_at[-1], dtype=np.int64)
-        within = np.arange(len(kinds)) - variable_at[:-1].repeat(sizes + n_pairs)
-        kinds[within < sizes.repeat(sizes + n_pairs)] = 0
-        twice = sizes.repeat(2)
-        variable = np.arange(twice.sum()) - np.append(0, np.cumsum(twice))[:-1].repeat(twice)
-        label = np.tile([0, 1], n_shapes).repeat(twice)
-        rules = hasten.RuleArrays(np.append(0, np.cumsum(twice)), variable, label, high=3.0, name="few")
-        scopes = np.stack([every[:, 0], number, every[:, 1]], axis=1)
-        return schema.structures(kinds, variable_at, {"args": (scopes, pair_at)}, (rules, 2 * np.arange(n_shapes + 1)))
-
-    taken: dict[tuple[str, str], list[float]] = {}
-    for _ in range(rounds):
-        made = {}
-        for way, build in {"call by call": call_by_call, "from arrays": from_arrays}.items():
-            schema = declared()  # of which no shape is known
-            started = time.perf_counter()
-            made[way] = build(schema)
-            built = time.perf_counter()
-            for shape in made[way]:
-                _ = shape.graph
-            ready = time.perf_counter()
-            taken.setdefault((way, "build"), []).append(built - started)
-            taken.setdefault((way, "build and compile"), []).append(ready - started)
-        if any(
-            a.rules != b.rules or a.graph.scope.tolist() != b.graph.scope.tolist()
-            for a, b in zip(*made.values(), strict=True)
-        ):
-            raise SystemExit("The shapes differ.")
-    n_factors = sum(map(len, pairs))
-    print(f"{n_shapes:,} shapes, {n_factors / n_shapes:.0f} factors each; microseconds a shape")
-    for step in ("build", "build and compile"):
-        slow, fast = (1e6 * min(taken[way, step]) / n_shapes for way in ("call by call", "from arrays"))
-        print(f"{step:20s} call by call {slow:8.1f}, from arrays {fast:8.1f}: {slow / fast:.1f}x")
 
 
 def run(checkout: Path, families: list[str], n_shapes: int | None) -> dict[str, dict[str, float]]:

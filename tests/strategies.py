@@ -108,6 +108,17 @@ def build(
     return structure.problem(costs, tables=tables, rules=own_rules)
 
 
+def unary(n_variables: int, n_labels: int) -> Structure:
+    """Variables on their own, each with a feature per label."""
+    schema = Schema()
+    kind = schema.variable("kind", [f"label{i}" for i in range(n_labels)])
+    alone = schema.factor("alone", variable=kind)
+    shape = schema.structure()
+    for _ in range(n_variables):
+        shape.connect(alone, variable=shape.add(kind))
+    return shape
+
+
 def entity_relation(n_entities: int) -> Structure:
     """Returns the paper's structure: entities, a relation per ordered pair, the five argument constraints.
 

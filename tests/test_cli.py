@@ -109,7 +109,11 @@ ERRORS = [
     (["demo", "--out", f"{__file__}/out"], "test_cli.py is not a directory"),
     (["bench", "--out", f"{__file__}/out"], "test_cli.py is not a directory"),
     (["train", "--corpus", "nowhere.jsonl", "--out", f"{__file__}/out"], "test_cli.py cannot be written: "),
-    (["train", "--corpus", "nowhere.jsonl", "--out", __file__], "test_cli.py is there already, and is not a tagger"),
+    (["predict", __file__, "-", "-"], "test_cli.py is not a labeller of entities and relations, or is damaged"),
+    (
+        ["train", "--corpus", "nowhere.jsonl", "--out", __file__],
+        "test_cli.py is there already, and is not a labeller of entities and relations",
+    ),
     (["train", "--corpus", "nowhere.jsonl", "--out", "new/model"], "nowhere.jsonl"),
     (["convert", "nowhere.jsonl", "out.jsonl", "--format", "xml"], "no corpus format 'xml'"),
     (["convert", ".", "out.jsonl"], ". is a directory. Name a file in it."),

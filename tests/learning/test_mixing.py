@@ -7,14 +7,12 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from strategies import entity_relation
+from strategies import entity_relation, unary
 
 from hasten.errors import ProblemError
 from hasten.learning.learner import Learner, default_step
 from hasten.learning.mixing import LocalShards, Mixing, fit_shards, mix
 from hasten.learning.theory import separate
-from hasten.model.schema import Schema
-from hasten.model.structure import Structure
 from hasten.proof.certifier import Certifier
 from hasten.search.beam import BeamSearch
 
@@ -107,16 +105,6 @@ def test_threads_and_readers_change_nothing(lessons):
     assert same(one, fit_shards(replace(learner), shards, n_jobs=2).learner)
     assert same(one, fit_shards(replace(learner), [lambda shard=shard: shard for shard in shards]).learner)
     assert same(one, fit_shards(replace(learner), LocalShards(shards)).learner)
-
-
-def unary(n_variables: int, n_labels: int) -> Structure:
-    schema = Schema()
-    kind = schema.variable("kind", [f"label{i}" for i in range(n_labels)])
-    alone = schema.factor("alone", variable=kind)
-    shape = schema.structure()
-    for _ in range(n_variables):
-        shape.connect(alone, variable=shape.add(kind))
-    return shape
 
 
 @pytest.mark.parametrize("width", [1, 2])

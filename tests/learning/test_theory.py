@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from strategies import entity_relation, random_problem, small_problems
+from strategies import entity_relation, random_problem, small_problems, unary
 
 from hasten.errors import ProblemError
 from hasten.learning.learner import Learner
@@ -24,17 +24,6 @@ from hasten.search.beam import BeamSearch, greedy
 
 # Constructions of separable data. Features do not see the input, so that all problems of one shape must have
 # one answer; and the first variable needs a feature of its own, or only one label (docs/theory.md says why).
-
-
-def unary(n_variables: int, n_labels: int) -> Structure:
-    """Variables on their own, each with a feature per label."""
-    schema = Schema()
-    kind = schema.variable("kind", [f"label{i}" for i in range(n_labels)])
-    alone = schema.factor("alone", variable=kind)
-    shape = schema.structure()
-    for _ in range(n_variables):
-        shape.connect(alone, variable=shape.add(kind))
-    return shape
 
 
 def chain(n_variables: int, n_labels: int) -> Structure:

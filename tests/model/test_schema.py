@@ -94,6 +94,18 @@ def test_patterns_name_one_label_several_or_any() -> None:
     assert pair_of_pets().forbid(left=[]).table is None
 
 
+def test_to_allow_nothing_is_refused() -> None:
+    for pair, arguments, pattern in (
+        (pair_of_pets(), (), {"left": []}),
+        (pair_of_pets().allow(left="cat"), (), {"left": "cat", "right": ()}),
+        (pair_of_pets(), (lambda left, right: False,), {}),
+    ):
+        before = pair.table
+        with pytest.raises(SchemaError, match="pair: no tuple matches"):
+            pair.allow(*arguments, **pattern)
+        assert np.array_equal(pair.table, before)
+
+
 def test_a_predicate_is_asked_for_the_tuples_that_the_pattern_leaves() -> None:
     asked = []
 

@@ -125,7 +125,7 @@ def test_what_pyomo_says_beyond_constraints_is_refused_by_name() -> None:
 def test_arrays_that_do_not_fit_are_refused_by_name(arrays: dict[str, Any], words: str) -> None:
     fitting = {"c": [1.0, -1.0], "integrality": 1, "bounds": (0, 1), "constraints": ([[1, 1]], -np.inf, 1)}
     assert hasten.adopt(**fitting).solve().objective == -1.0
-    with pytest.raises(hasten.HastenError, match=words):
+    with pytest.raises(hasten.ProgramError, match=words):
         hasten.adopt(**fitting | arrays)
 
 

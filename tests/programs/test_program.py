@@ -338,6 +338,26 @@ def test_few_that_a_glance_leaves_open_are_settled_one_by_one_and_others_togethe
     assert len(program.solve_all(np.zeros((0, program.statement.n_columns)))) == 0
 
 
+def test_a_program_without_answers_is_proved_to_have_none_once_a_call(monkeypatch: pytest.MonkeyPatch) -> None:
+    build = Builder()
+    for item in range(6):
+        build.column(f"x{item}", 0, 2, True)
+    for columns in (range(6), range(5, -1, -1)):
+        build.row(columns, np.sqrt(np.arange(2, 8)), 6.5, 6.51)
+    program, certifier, rng = Program(build.statement()), hasten.Certifier, np.random.default_rng(0)
+    assert not program.recognised.infeasible
+    at_once, later = Mock(side_effect=certifier.settle), Mock(side_effect=certifier.after_looking)
+    monkeypatch.setattr(certifier, "settle", lambda *args: at_once(*args))
+    monkeypatch.setattr(certifier, "after_looking", lambda *args: later(*args))
+    for n in range(3):
+        answer = program.solve(objective=rng.normal(size=6))
+        assert (answer.status, answer.proved, answer.bound) == (hasten.Status.INFEASIBLE, True, math.inf)
+        assert (at_once.call_count, later.call_count) == (n + 1, 1)  # only from the second time on at once
+    answers = program.solve_all(rng.normal(size=(8, 6)))
+    assert {answer.status for answer in answers} == {hasten.Status.INFEASIBLE}
+    assert at_once.call_count == 4  # none after the first
+
+
 def test_what_a_glance_leaves_open_is_settled_at_once_from_the_second_time_on() -> None:
     build = Builder(constant=3.0)
     for item in range(7):

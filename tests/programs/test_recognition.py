@@ -349,6 +349,20 @@ def test_a_row_over_many_variables_whose_limits_exclude_each_other_has_no_answer
     assert "No answer is possible" in program.describe()
 
 
+@pytest.mark.parametrize("huge", [1e20, 1e30, math.inf])
+@pytest.mark.parametrize("whole", [True, False])
+def test_a_limit_that_solvers_take_for_infinity_has_no_answer_on_the_wrong_side(huge: float, whole: bool) -> None:
+    for column, row in (((0, 1), (huge, math.inf)), ((0, 1), (-math.inf, -huge)), ((huge, math.inf), (0, 1))):
+        build = Builder()
+        build.column("x", *column, whole)
+        build.column("y", 0, math.inf, False, 1.0)
+        build.row([0, 1], [1.0, 1.0], *row)
+        program = Program(build.statement())
+        answer = program.solve()
+        assert (answer.status, answer.proved) == (hasten.Status.INFEASIBLE, True)
+        assert "No answer is possible" in program.describe()
+
+
 @pytest.mark.parametrize("solver", ["highs", "gurobi"])
 def test_bounds_of_whole_variables_need_not_be_whole(solver: str) -> None:
     build = Builder()

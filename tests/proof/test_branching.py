@@ -90,7 +90,7 @@ def test_a_batch_is_branched_on_as_each_of_its_problems_is(kind: str) -> None:
         )
         assert alone.labels.tolist() == among.labels.tolist()
     assert planned(shape).alone
-    assert planned(shape).takes_any == (kind != "tables and rules")
+    assert planned(shape).needs_no_bound == (kind != "tables and rules")
     assert (report.step > 2).sum() > 5
 
 

@@ -655,7 +655,7 @@ def test_answers_to_other_problems_are_not_believed() -> None:
     assert Certifier()(problems, elsewhere).cost == pytest.approx(Certifier()(problems).cost)
     elsewhere.labels[:] = 77
     assert Certifier()(problems, elsewhere).cost == pytest.approx(Certifier()(problems).cost)
-    with pytest.raises(ProblemError, match="these are other problems"):
+    with pytest.raises(ProblemError, match="Give the answers to these problems"):
         Certifier()(entity_relation(2).batch(rng.normal(size=(20, 20))), elsewhere)
 
 
@@ -715,12 +715,12 @@ def test_what_is_not_the_answer_to_a_problem_is_refused_by_name() -> None:
     two.add(switch)
     two.add(switch)
     problem, batch = two.problem(np.zeros(4)), two.batch(np.zeros((2, 4)))
-    with pytest.raises(ProblemError, match="has 1 labels, its problem 2 variables"):
+    with pytest.raises(ProblemError, match="Answer 0 has 1 labels, its problem 2 variables"):
         Certifier()(problem, Certifier()(one.problem(np.zeros(2))))
     with pytest.raises(ProblemError, match="not list"):
         Certifier()(batch, [[0, 0], [0, 1]])
     with pytest.raises(ProblemError, match="n_jobs must be a whole number, got '2'"):
         Certifier()(batch, n_jobs="2")
     for solver in ("highs", "auto", "brute"):
-        with pytest.raises(ProblemError, match="about one problem, not about Batch"):
+        with pytest.raises(ProblemError, match="Expected one problem, got Batch"):
             make_solver(solver).solve(batch)

@@ -175,9 +175,9 @@ def test_what_is_not_a_number_of_labellings_is_refused_in_words(k: object) -> No
 
 def test_misuse_is_refused_in_words() -> None:
     problem = running_example()
-    with pytest.raises(ProblemError, match="one problem, not about Batch"):
+    with pytest.raises(ProblemError, match="Expected one problem, got Batch"):
         Certifier().best(problem.batch)
-    with pytest.raises(ProblemError, match="one problem, not about Batch"):
+    with pytest.raises(ProblemError, match="Expected one problem, got Batch"):
         Certifier().min_marginals(problem.batch)
     shape = entity_relation(9)
     with pytest.raises(ProblemError, match=r"too many to hold.*Ask for fewer"):

@@ -127,7 +127,7 @@ def test_a_problem_without_a_labelling_is_told_so() -> None:
 
 def test_what_cannot_be_traced_is_refused_in_words() -> None:
     problem = running_example()
-    with pytest.raises(ProblemError, match="one problem, not about Batch"):
+    with pytest.raises(ProblemError, match="Expected one problem, got Batch"):
         Certifier().trace(problem.batch)
     with pytest.raises(ProblemError, match="Got 1 names for 4 variables"):
         Certifier().trace(problem, names=["Colin"])

@@ -164,7 +164,7 @@ def test_theta_tells_which_costs_were_skipped() -> None:
 @pytest.mark.parametrize("search", [greedy(), BeamSearch(3, theta=0.5), ConstrainedSearch(), ReducedSearch()], ids=repr)
 def test_what_cannot_be_traced_is_refused_in_words(search: Searcher) -> None:
     problem = running_example()
-    with pytest.raises(ProblemError, match=r"one problem, not of Batch. Of a batch, give one: batch\[0\]"):
+    with pytest.raises(ProblemError, match=r"Expected one problem, got Batch\. Of a batch, give one: batch\[0\]"):
         search.trace(problem.batch)
     with pytest.raises(ProblemError, match="Got 1 names for 4 variables"):
         search.trace(problem, names=["Colin"])

@@ -92,6 +92,8 @@ class FactorKind:
     def allow(self, predicate: Predicate | None = None, /, **pattern: Pattern) -> FactorKind:
         """Allows the matching tuples; whatever no `allow` names is forbidden."""
         chosen = self._match(predicate, pattern)
+        if not chosen.any():
+            raise SchemaError(f"{self.name}: no tuple matches, so this allows nothing. Name labels, or use forbid.")
         self._allowed = chosen if self._allowed is None else self._allowed | chosen
         return self
 

@@ -91,7 +91,7 @@ class Prices:
     def __init__(self, first: IntArray, indicators: Sequence[Indicator]) -> None:
         self.indicators = tuple(indicators)
         self.cost = np.concatenate([each.cost for each in indicators])
-        self.least = min(each.price for each in indicators)  # by which indicators that say otherwise differ at least
+        self.least = min(each.price for each in indicators)  # that a wrong indicator costs too much, at least
         self.label_first = first[-1] + offsets(len(each.cost) for each in indicators)  # where those of each start
         self._first = first  # of the variables that users see
         self._term_first = offsets(len(each.label) for each in indicators)

@@ -323,4 +323,4 @@ def check_one(problem: object) -> None:
     """Refuses what is not a single problem."""
     if not isinstance(problem, Problem):
         kind = type(problem).__name__
-        raise ProblemError(f"This is about one problem, not about {kind}. Of a batch, give one: batch[0].")
+        raise ProblemError(f"Expected one problem, got {kind}. Of a batch, give one: batch[0].")

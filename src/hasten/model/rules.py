@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from operator import countOf
 from struct import pack
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -20,12 +20,12 @@ from hasten.model.kinds import (
     check_whole_weight,
     read_limits,
 )
+from hasten.support.checks import listed
 
 if TYPE_CHECKING:
     from hasten.model.structure import Scopes
 
 Term = tuple[int, str] | tuple[int, str, float]
-Item = TypeVar("Item")
 WITH_OR_WITHOUT = {2, 3}  # how long they may be
 Charge = tuple[float, bool]  # the price of breaking a rule, and whether it is for each unit
 
@@ -82,7 +82,7 @@ class Rule:
     ) -> Rule:
         """Makes a rule from (variable, label) or (variable, label, weight) terms."""
         low, high = read_limits(name, at_most, at_least, exactly)
-        weighted = tuple([_read_term(name, term) for term in listed(terms, f"Rule {name!r}: the terms")])
+        weighted = tuple([_read_term(name, term) for term in listed(terms, f"Rule {name!r}: the terms", SchemaError)])
         if not weighted:
             raise SchemaError(f"Rule {name!r} counts nothing. Give (variable, label) terms.")
         return Rule(name, weighted, low, high, price, per_unit)
@@ -97,21 +97,13 @@ def _read_term(rule: str, term: Term) -> tuple[int, str, float]:
 def as_terms(name: str, terms: Term | Iterable[Term]) -> list[tuple[int, str]]:
     """Returns one (variable, label), or several, as a list without repetitions."""
     single = isinstance(terms, tuple) and len(terms) == 2 and isinstance(terms[1], str)
-    found: list[Any] = [terms] if single else list(listed(terms, f"Rule {name!r}: the terms"))
+    found: list[Any] = [terms] if single else list(listed(terms, f"Rule {name!r}: the terms", SchemaError))
     for term in found:
         if not isinstance(term, tuple | list) or len(term) != 2:
             raise SchemaError(f"Rule {name!r}: a term is (variable, label), got {term!r}.")
     if not found:
         raise SchemaError(f"Rule {name!r} has no terms on one side. Give (variable, label), one or several.")
     return [(variable, label) for variable, label in dict.fromkeys(map(tuple, found))]
-
-
-def listed(given: Iterable[Item], what: str) -> tuple[Item, ...]:
-    """Returns several things as a tuple, or says that there should be several."""
-    try:
-        return tuple(given)
-    except TypeError:
-        raise SchemaError(f"{what} must be a list, got {given!r}.") from None
 
 
 class Packed(NamedTuple):

@@ -151,8 +151,8 @@ class Solutions(Sequence[Solution]):
             if answer.values is not None:
                 if len(answer.values) != batch.n_variables[p]:
                     raise ProblemError(
-                        f"An answer has {len(answer.values)} labels, its problem {batch.n_variables[p]} variables: it "
-                        "is the answer to another problem."
+                        f"Answer {p} has {len(answer.values)} labels, its problem {batch.n_variables[p]} variables. "
+                        "Give the answers to these problems, in their order."
                     )
                 values[batch.variable_at[p] : batch.variable_at[p + 1]] = answer.values
         return cls(

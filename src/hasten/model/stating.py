@@ -9,7 +9,8 @@ import numpy as np
 
 from hasten.errors import SchemaError
 from hasten.model.kinds import Pattern, VariableKind, label_names, read_limits
-from hasten.model.rules import Rule, Term, Terms, as_terms, listed
+from hasten.model.rules import Rule, Term, Terms, as_terms
+from hasten.support.checks import listed
 
 if TYPE_CHECKING:
     from hasten.model.structure import Scopes
@@ -40,7 +41,7 @@ class Stating:
     ) -> int:
         """Adds a linear rule over (variable, label) or (variable, label, weight) terms; returns its number."""
         self._check_open()
-        given = terms if type(terms) is list else listed(terms, f"Rule {name!r}: the terms")
+        given = terms if type(terms) is list else listed(terms, f"Rule {name!r}: the terms", SchemaError)
         limits = read_limits(name, at_most, at_least, exactly)
         if price is not None or per_unit or not self._terms.take(name, given, limits, self._scopes):
             bounds = {"at_most": at_most, "at_least": at_least, "exactly": exactly}
@@ -72,7 +73,8 @@ class Stating:
 
         A price is for each label that several have; per unit, for each of the variables that has it, but one.
         """
-        chosen = [self._check_variable(v, f"Rule {name!r}") for v in listed(variables, f"Rule {name!r}: the variables")]
+        given = listed(variables, f"Rule {name!r}: the variables", SchemaError)
+        chosen = [self._check_variable(v, f"Rule {name!r}") for v in given]
         free = set(label_names(but, f"Rule {name!r}: but"))
         holders: dict[str, list[int]] = {}
         for v in dict.fromkeys(chosen):

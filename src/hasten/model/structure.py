@@ -24,11 +24,12 @@ from hasten.model.compiled import Compiled
 from hasten.model.kinds import FactorKind, VariableKind
 from hasten.model.moulds import NONE_OWN, Own
 from hasten.model.prices import Priced, Prices, put_prices
-from hasten.model.rules import Rule, Terms, listed
+from hasten.model.rules import Rule, Terms
 from hasten.model.schema import Schema
 from hasten.model.stating import Stating
 from hasten.support.arrays import FloatArray, IntArray, ints, offsets, packed, ranges, sizes_of
 from hasten.support.cache import Cache
+from hasten.support.checks import listed
 
 if TYPE_CHECKING:
     from hasten.model.batch import Batch
@@ -152,7 +153,7 @@ class Structure(Stating):
         """
         from hasten.model.problem import Problem
 
-        given = listed(rules, "The rules of a problem") if rules != () else ()
+        given = listed(rules, "The rules of a problem", SchemaError) if rules != () else ()
         return Problem.of(self, costs, maximize=maximize, tables={} if tables is None else tables, rules=given, id=id)
 
     def batch(self, costs: FloatArray, *, maximize: bool = False) -> Batch:

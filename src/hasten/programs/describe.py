@@ -25,7 +25,7 @@ def describe(program: Program) -> str:
         return f"{head}\n{program.only_solver}"
     found = program.recognised
     if found.infeasible:
-        return f"{head}\nNo answer is possible: some row can hold with no values within the bounds."
+        return f"{head}\nNo answer is possible: no values within the bounds keep all rows."
     kinds, structure = program.kinds, program.structure
     counts = Counter(kinds.variables[key].name for key in found.parts.variables)
     n_fixed = n - len(set(found.space.column.tolist()) - {-1})

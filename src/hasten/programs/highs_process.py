@@ -86,8 +86,8 @@ class HighsProgram:
         word = words.get(said, highs.modelStatusToString(said))
         value = info.objective_function_value
         bound = value if word == "optimal" else (info.mip_dual_bound if self._whole else -math.inf)
-        says = word == "optimal" or (found and word == "time")  # whether an optimum holds, the caller checks
-        x = list(highs.getSolution().col_value) if says else None
+        has_values = word == "optimal" or (found and word == "time")  # whether an optimum holds, the caller checks
+        x = list(highs.getSolution().col_value) if has_values else None
         if word == "optimal" and not len(cost):
             x, value, bound = [], 0.0, 0.0
         return {"status": word, "x": x, "value": value, "bound": bound}

@@ -180,6 +180,8 @@ class Program:
             seen = self._solving.settle(self._solving.way(solver, structure), self._map, seen)
         if seen.proved:
             return self._answer(c, Status.PROVED, seen.x, seen.bound + constant, True, PROVED, "")
+        if seen.outcome == kernels.INFEASIBLE:
+            return self._answer(c, Status.INFEASIBLE, None, math.inf, True, Status.INFEASIBLE.value, "")
         costs, way = c if sign > 0 else -c, self._solving.way(solver, structure)
         if way.as_given and not way.efforts.proves():
             said = self._solving.alone(way, costs, seconds)

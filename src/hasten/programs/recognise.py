@@ -74,6 +74,8 @@ class Recognised:
 
 def recognise(program: Statement) -> Recognised | str:
     """Returns what a statement was found to be, or why only a solver can answer it."""
+    if asks_for_infinity(program):
+        return nothing_left(program)
     origin = program.low  # from which given tables count values
     program = prepare(program)
     why = only_for_solvers(program)
@@ -104,6 +106,12 @@ def recognise(program: Statement) -> Recognised | str:
         return constant_program(space, constant)
     parts = find_parts(space, program.columns, tables)
     return Recognised(space, groups, left, tables, base, constant, parts, n_merged, cliques.n_rows)
+
+
+def asks_for_infinity(program: Statement) -> bool:
+    """Whether a limit is infinite on the side on which that leaves nothing: some solvers refuse such programs."""
+    least, most = np.append(program.low, program.row_low), np.append(program.high, program.row_high)
+    return bool((least == np.inf).any() or (most == -np.inf).any())
 
 
 def only_for_solvers(program: Statement) -> str:

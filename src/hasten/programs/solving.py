@@ -111,17 +111,20 @@ class Solving:
             return seen
         began = time.perf_counter()
         found = WITHOUT_LIMIT.settle(way.structure, seen.cost, seen.bound, seen.size)
-        if found is None or found.facts.item(OUTCOME) != PROVED:
+        if found is None or found.facts.item(OUTCOME) == OPEN:
             return seen
-        settled = Glance(PROVED, found.values.item(BOUND), seen.size, seen.cost, costs.values(found.labels, 1)[0])
+        outcome = found.facts.item(OUTCOME)
+        x = costs.values(found.labels, 1)[0] if outcome == PROVED else seen.x
         way.efforts.answered(True, time.perf_counter() - began)
-        return settled
+        return Glance(outcome, found.values.item(BOUND), seen.size, seen.cost, x)
 
     def settle_few(self, way: Way, costs: CostMap, seen: Glances) -> None:
         """Settles many objectives where a glance left few of them open: a batch takes as long as some of those."""
         (left,) = (seen.outcome == OPEN).nonzero()
         for p in left.tolist() if left.size <= FEW else ():
             settled = self.settle(way, costs, seen.one(p))
+            if not settled.proved:  # those after it may well be like it
+                return
             seen.outcome[p], seen.bound[p], seen.x[p] = settled.outcome, settled.bound, settled.x
 
     def prove(

@@ -291,7 +291,10 @@ def make_statement(
     row_low, row_high = _limits(rows.low, "lower limits"), _limits(rows.high, "upper limits")
     objective, whole, n = _finite(columns.objective, "The objective"), np.array(columns.whole, dtype=bool), len(low)
     if not len(high) == len(objective) == len(columns.names) == len(whole) == n:
-        raise ProgramError(f"There are {n} lower bounds, but {len(objective)} costs and {len(columns.names)} names.")
+        raise ProgramError(
+            f"There are {n} lower and {len(high)} upper bounds, {len(objective)} costs and {len(columns.names)} names. "
+            "Give one of each for every variable."
+        )
     if not math.isfinite(constant):
         raise ProgramError(f"The objective's constant must be finite, got {constant}.")
     weight = _finite(rows.weight, "The coefficients of the rows")

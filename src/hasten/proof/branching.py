@@ -1,4 +1,7 @@
-"""The last step of a proof: who sweeps and branches, how far, and how long that may take; planned once a structure."""
+"""The last step of a proof, sweeping and branching: done to what is open of a batch.
+
+Who does it, how far, and how long that may take, is planned once a structure.
+"""
 
 from __future__ import annotations
 
@@ -15,9 +18,9 @@ from hasten.model.compiled import Compiled
 from hasten.model.elimination import Reduction, reduce
 from hasten.model.relaxing import whole_plan
 from hasten.model.thinning import Thinning, thinning
-from hasten.proof.cutting import keep_bounds
-from hasten.proof.eliminating import begins_with_looking, is_last, structures_of
-from hasten.proof.roofing import take_loss, without_others
+from hasten.proof.bounds import keep_bounds, take_loss
+from hasten.proof.eliminating import begins_with_looking, only_branching_follows, structures_of
+from hasten.proof.roofing import without_others
 from hasten.proof.thinning import eliminate_open, worth
 from hasten.support.arrays import FloatArray, IntArray
 from hasten.support.clock import LONG, Clock
@@ -37,7 +40,7 @@ class Branching(NamedTuple):
     effort: tuple[int, ...]  # an `Effort`
     seconds: float  # that a problem may take at most
     alone: bool  # whether nothing else comes after looking, and it is short
-    takes_any: bool  # whether that is so without a bound as well
+    needs_no_bound: bool  # whether that is so before there is a bound as well
 
 
 def branching(compiled: Compiled, max_join: int | None, effort: Effort) -> Branching:
@@ -47,9 +50,10 @@ def branching(compiled: Compiled, max_join: int | None, effort: Effort) -> Branc
         reduction = reduce(compiled, max_join)
         thin = thinning(compiled) if max_join is None and not reduction.complete else None
         run, effort_here = certify_ruled if reduction.leaves_rules else certify_some, worth(effort, reduction, thin)
-        seconds, takes_any = _seconds(effort_here, reduction), whole_plan(compiled, max_join) is None
-        alone = max_join is None and begins_with_looking(compiled) and is_last(compiled) and seconds <= LONG
-        found = Branching(reduction, thin, run, tuple(effort_here), seconds, alone, takes_any)
+        seconds, needs_no_bound = _seconds(effort_here, reduction), whole_plan(compiled, max_join) is None
+        looks_first = max_join is None and begins_with_looking(compiled)
+        alone = looks_first and only_branching_follows(compiled) and seconds <= LONG
+        found = Branching(reduction, thin, run, tuple(effort_here), seconds, alone, needs_no_bound)
         compiled.branchings[max_join, effort] = found
     return found
 
@@ -57,7 +61,8 @@ def branching(compiled: Compiled, max_join: int | None, effort: Effort) -> Branc
 def branch_open(
     batch: Batch,
     problems: IntArray,
-    how: tuple[int | None, Effort],
+    max_join: int | None,
+    effort: Effort,
     messages: Messages,
     fixing: Fixing,
     proofs: Proofs,
@@ -66,10 +71,10 @@ def branch_open(
 ) -> None:
     """Sweeps and branches on open problems, and eliminates the thin ones that this leaves open.
 
-    `how` is what elimination may take, and the effort that any problem is worth.
+    `max_join` is what elimination may take, `effort` what any problem is worth.
     """
     used, places = structures_of(batch, problems)  # others need no plan
-    lasts = [branching(batch.structures[s].compiled, *how) for s in used]
+    lasts = [branching(batch.structures[s].compiled, max_join, effort) for s in used]
     if any(last.reduction.complete for last in lasts):
         hard = ~np.array([last.reduction.complete for last in lasts])[places]
         problems, places = problems[hard], places[hard]
@@ -87,8 +92,8 @@ def branch_open(
         def certify(
             begin_at: int, end_at: int, way: tuple[Driver, tuple[int, ...]] = way, of: IntArray = chosen
         ) -> None:
-            (run, effort), some = way, of[begin_at:end_at]
-            run((*arrays,), reduced[some], messages, effort, problems[some], (*proofs,), clock.watch())
+            (run, effort_here), some = way, of[begin_at:end_at]
+            run((*arrays,), reduced[some], messages, effort_here, problems[some], (*proofs,), clock.watch())
 
         if chosen.size:
             clock.run(partial(in_parallel, certify, chosen.size, n_jobs), seconds)

@@ -33,14 +33,15 @@ from hasten.model.relaxing import whole_plan
 from hasten.model.solution import Solution, Solutions, Source
 from hasten.model.structure import Structure
 from hasten.model.tallying import tally_of
+from hasten.proof.bounds import keep_bounds, take_loss
 from hasten.proof.branching import SPEED, Messages, branch_open, branching
-from hasten.proof.cutting import cut_batch, cut_single, keep_bounds
+from hasten.proof.cutting import cut_batch, cut_single
 from hasten.proof.eliminating import bounds_relax, goes_unseen, look_and_eliminate
 from hasten.proof.loading import load_drivers
 from hasten.proof.ranking import MinMarginals, Ranking, min_marginals, statuses
 from hasten.proof.recording import EnoughError
 from hasten.proof.report import STEPS, Report, given, solution_of
-from hasten.proof.roofing import fix_batch, fix_one, take_loss, without_others
+from hasten.proof.roofing import fix_batch, fix_one, without_others
 from hasten.proof.thinning import MAX_NODES, NOTHING_FIXED, eliminate_one
 from hasten.proof.trace import ProofTrace
 from hasten.proof.tracing import MOST_WORK, ProofRecorder, n_sums
@@ -156,7 +157,7 @@ class Certifier:
         limited = self.time_limit is not None or self.call_limit is not None
         if last is None or not last.alone or limited or proofs.facts.item(OUTCOME) != OPEN:
             return False
-        if bound == -math.inf and not last.takes_any:
+        if bound == -math.inf and not last.needs_no_bound:
             return False
         last.run((*arrays,), last.reduction.addresses, NO_MESSAGES, last.effort, ONLY, (*proofs,), UNWATCHED)
         if proofs.values.item(BOUND) < bound:
@@ -316,8 +317,8 @@ class Certifier:
             fixing = fix_batch(batch, left, proofs, clock, n_jobs)
             left = left[proofs.facts[OUTCOME, left] == OPEN]
         if left.size:
-            messages, how = (start, *(sums or NO_SUMS)), (self.max_join, self._effort)
-            branch_open(batch, left, how, messages, fixing, proofs, clock, n_jobs)
+            messages = start, *(sums or NO_SUMS)
+            branch_open(batch, left, self.max_join, self._effort, messages, fixing, proofs, clock, n_jobs)
         return Report.of(batch, proofs)
 
     def _checked_messages(self, structures: Iterable[Structure]) -> FloatArray:

@@ -5,14 +5,13 @@ from __future__ import annotations
 import numpy as np
 
 from hasten.kernels.proof.cut import cut_some
-from hasten.kernels.proof.outcome import BEST, BOUND, OUTCOME, UNTRIED, Proofs
+from hasten.kernels.proof.outcome import OUTCOME, UNTRIED, Proofs
 from hasten.kernels.watching import Opener, compiled
 from hasten.model.batch import ONLY, Batch, arrays_of
 from hasten.model.cuts import cutting
 from hasten.model.problem import Problem
 from hasten.proof.eliminating import structures_of
-from hasten.proof.report import prove_met
-from hasten.support.arrays import FloatArray, IntArray
+from hasten.support.arrays import IntArray
 from hasten.support.clock import LONG, UNWATCHED, Clock
 from hasten.support.parallel import in_parallel
 
@@ -52,14 +51,3 @@ def cut_batch(batch: Batch, proofs: Proofs, clock: Clock, n_jobs: int) -> IntArr
     clock.run(lambda: in_parallel(cut, tried.size, n_jobs), SPEED * float(sizes.sum()))
     left: IntArray = batch.order[(places == 0) | (proofs.facts[OUTCOME, batch.order] == UNTRIED)]
     return left
-
-
-def keep_bounds(proofs: Proofs, problems: IntArray, before: FloatArray) -> None:
-    """Gives problems the bounds that they had before where later steps ended with lower ones."""
-    values = proofs.values
-    lower = values[BOUND].take(problems) < before
-    if not lower.any():
-        return
-    problems, before = problems[lower], before[lower]
-    values[BOUND, problems] = np.minimum(before, values[BEST, problems])
-    prove_met(proofs, problems)

@@ -49,7 +49,7 @@ def bounds_relax(compiled: Compiled) -> bool:
     return bool(compiled.graph.row_label.size) and not compiled.graph.soft_at.size
 
 
-def is_last(compiled: Compiled) -> bool:
+def only_branching_follows(compiled: Compiled) -> bool:
     """Whether problems of a structure go through no step but sweeps and branching once they have a bound.
 
     Where no plan eliminates everything, they need no bound for that.
@@ -75,7 +75,7 @@ def look_and_eliminate(batch: Batch, uncut: IntArray, max_join: int | None, proo
 
     in_parallel(look, len(looked_at), n_jobs)
     left = _open(looked_at, proofs)
-    if len(looked_at) == len(batch) and (not len(left) or (max_join is None and _are_last(batch, left, proofs))):
+    if len(looked_at) == len(batch) and _at_most_branching_is_left(batch, left, max_join, proofs):
         return left
     _eliminate(batch, _unrelaxed(batch, left, proofs), max_join, proofs, n_jobs)
     left = _open(batch.order, proofs)
@@ -85,9 +85,11 @@ def look_and_eliminate(batch: Batch, uncut: IntArray, max_join: int | None, proo
     return _open(left, proofs)
 
 
-def _are_last(batch: Batch, problems: IntArray, proofs: Proofs) -> bool:
-    """Whether open problems of one structure, looked at, are up to sweeps and branching."""
-    if len(batch.structures) > 1 or not is_last(batch.structures[0].compiled):
+def _at_most_branching_is_left(batch: Batch, problems: IntArray, max_join: int | None, proofs: Proofs) -> bool:
+    """Whether open problems need sweeps and branching at most; where there are several structures, nobody knows."""
+    if not len(problems):
+        return True
+    if max_join is not None or len(batch.structures) > 1 or not only_branching_follows(batch.structures[0].compiled):
         return False
     no_plan = whole_plan(batch.structures[0].compiled, None) is None
     return no_plan or all_of(proofs.values[BOUND].take(problems) > -np.inf)

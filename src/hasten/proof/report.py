@@ -8,37 +8,17 @@ from dataclasses import dataclass
 import numpy as np
 
 from hasten.errors import ProblemError
-from hasten.kernels.proof.outcome import (
-    BEST,
-    BOUND,
-    LABELS_BY,
-    N_NODES,
-    N_SWEEPS,
-    OPEN,
-    OUTCOME,
-    PROVED,
-    SIZE,
-    STEP,
-    STOPPED,
-    Proofs,
-)
+from hasten.kernels.proof.outcome import BEST, LABELS_BY, N_NODES, N_SWEEPS, OUTCOME, STEP, Proofs
 from hasten.kernels.score import score_batch
-from hasten.kernels.tolerance import TOLERANCE
 from hasten.model.batch import Batch
 from hasten.model.hidden import complete
 from hasten.model.problem import Problem
 from hasten.model.solution import Solution, Solutions, Source, Status, numbered, same_labels
+from hasten.proof.bounds import prove_met
 from hasten.proof.trace import Step
-from hasten.support.arrays import BoolArray, FloatArray, IntArray
+from hasten.support.arrays import FloatArray, IntArray
 
 STEPS = tuple(Step)  # a kernel's number for a step is one more than its place
-
-
-def are_proved(cost: FloatArray, bound: FloatArray, size: FloatArray) -> BoolArray:
-    """Tells which costs are optima, given bounds and sizes of terms: `kernels.tolerance.is_proved`, for arrays."""
-    with np.errstate(invalid="ignore"):  # inf - inf
-        met = cost - bound <= TOLERANCE * np.maximum(np.abs(cost), np.minimum(1.0, size))
-    return np.asarray(np.isfinite(cost) & met)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -84,18 +64,11 @@ def given(batch: Batch, found: Solutions | None) -> tuple[IntArray, FloatArray]:
         raise ProblemError(f"Got {len(found)} answers for {n} problems. Give one for each.")
     if len(found.values) != batch.variable_at[-1]:
         raise ProblemError(
-            f"Got {len(found.values)} labels for {batch.variable_at[-1]} variables: these are other problems."
+            f"Got {len(found.values)} labels for {batch.variable_at[-1]} variables. Give the answers to these problems."
         )
     scored = Solutions.scored(batch, found.values.copy())
     values[BEST] = np.where(scored.valid, scored.cost, np.inf)
     return scored.values, values
-
-
-def prove_met(proofs: Proofs, problems: IntArray) -> None:
-    """Calls those of some problems proved whose best labellings cost no more than their bounds, as `is_proved` says."""
-    met = are_proved(*(proofs.values[row, problems] for row in (BEST, BOUND, SIZE)))
-    outcome = proofs.facts[OUTCOME, problems]
-    proofs.facts[OUTCOME, problems[met & ((outcome == OPEN) | (outcome == STOPPED))]] = PROVED
 
 
 def complete_indicators(batch: Batch, proofs: Proofs) -> None:

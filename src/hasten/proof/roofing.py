@@ -13,7 +13,7 @@ from functools import partial
 import numpy as np
 
 from hasten.kernels.layout import COST, VARIABLE, BatchArrays
-from hasten.kernels.proof.outcome import BEST, BOUND, OPEN, OUTCOME, PROVED, SIZE, Fixing, Proofs
+from hasten.kernels.proof.outcome import OPEN, OUTCOME, Fixing, Proofs
 from hasten.kernels.proof.roof import fix_some
 from hasten.kernels.thin import LOOSE
 from hasten.kernels.watching import Opener, compiled
@@ -22,7 +22,6 @@ from hasten.model.compiled import Compiled
 from hasten.model.cuts import cutting
 from hasten.model.problem import Problem
 from hasten.model.thinning import Thinning, plan_thinning, thinning
-from hasten.proof.report import are_proved
 from hasten.proof.thinning import NOTHING_FIXED, eliminate_one, eliminate_open
 from hasten.support.arrays import IntArray
 from hasten.support.clock import LONG, UNWATCHED, Clock
@@ -96,14 +95,3 @@ def without_others(arrays: BatchArrays, shapes: Sequence[Compiled], problems: In
         (fixed,) = ((labels != LOOSE) & (np.diff(first) == 2)).nonzero()
         cost[place[COST] + first[fixed] + 1 - labels[fixed]] = np.inf
     return arrays._replace(cost=cost)
-
-
-def take_loss(proofs: Proofs, problems: IntArray, fixing: Fixing) -> None:
-    """Subtracts what fixing may lose from the bounds of problems, and says anew whether they are proved."""
-    if not fixing.labels.size:
-        return
-    values, facts = proofs.values, proofs.facts
-    some = problems[(fixing.loss[problems] > 0.0) & np.isfinite(values[BOUND, problems])]
-    values[BOUND, some] -= fixing.loss[some]
-    met = are_proved(values[BEST, some], values[BOUND, some], values[SIZE, some])
-    facts[OUTCOME, some[(facts[OUTCOME, some] == PROVED) & ~met]] = OPEN

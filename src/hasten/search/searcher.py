@@ -6,10 +6,9 @@ from collections.abc import Iterable, Sequence
 from functools import partial
 from typing import overload
 
-from hasten.errors import ProblemError
 from hasten.kernels.watching import Opener, compiled, uncompiled
 from hasten.model.batch import Batch, as_batch
-from hasten.model.problem import Labels, Problem
+from hasten.model.problem import Labels, Problem, check_one
 from hasten.model.solution import Solution, Solutions
 from hasten.search.recording import Recorder
 from hasten.search.trace import SearchTrace
@@ -61,9 +60,7 @@ class TracedSearcher(Searcher):
         Given a `reference`, a labelling or an answer, it tells where the search lost it. `names` are what people call
         the variables, one for each.
         """
-        if not isinstance(problem, Problem):
-            kind = type(problem).__name__
-            raise ProblemError(f"A trace is of one problem, not of {kind}. Of a batch, give one: batch[0].")
+        check_one(problem)
         recorder = self._recorder(problem, names, reference)
         found = self._search(as_batch(problem), 1, partial(uncompiled, watchers=recorder.watchers()))
         return recorder.trace(found.only(problem))

@@ -31,6 +31,7 @@ from hasten.speedup.calibration import HEADINGS, Tested, disagreeing, limit_in_w
 from hasten.support.arrays import BoolArray, FloatArray, IntArray, ranges
 from hasten.support.checks import check_number
 
+CONFIDENCE = 0.99  # that no more answers are changed than is risked, unless another is asked for
 DOUBTS = (0.0, *(10 ** (-7 + n / 8) for n in range(54)))  # candidates, up to 0.42; 0 skips nothing
 
 
@@ -155,7 +156,7 @@ def calibrate_gate(
     answers: Solutions,
     *,
     risk: float = 0.01,
-    confidence: float = 0.99,
+    confidence: float = CONFIDENCE,
     n_jobs: int = 1,
 ) -> GateCalibration:
     """Returns the largest `max_doubt` that changes at most a share `risk` of the black box's `answers`.

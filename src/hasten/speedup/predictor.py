@@ -40,7 +40,7 @@ from hasten.speedup.answering import Answering
 from hasten.speedup.audit import Agreement, Counters
 from hasten.speedup.calibration import Calibration, calibrate
 from hasten.speedup.estimator import not_fitted
-from hasten.speedup.gated import GateCalibration, GatedSearch, calibrate_gate
+from hasten.speedup.gated import CONFIDENCE, GateCalibration, GatedSearch, calibrate_gate
 from hasten.speedup.guidance import ENOUGH, learn_and_try
 from hasten.speedup.history import History
 from hasten.speedup.mode import Mode
@@ -262,7 +262,7 @@ class Speedup(Answering):
             raise ProblemError(f"Calibrate against 'search' or 'solver', not {against!r}.")
         batch = self._checked(problems)
         if self.gate is not None:
-            return self._calibrate_gate(batch, risk, 0.99 if confidence is None else confidence)
+            return self._calibrate_gate(batch, risk, CONFIDENCE if confidence is None else confidence)
         chosen = calibrate(
             self._beam(self._guide()),
             batch,

@@ -1,13 +1,17 @@
-"""What settings may be. Each check is cheap where all is well, and otherwise names the setting and what it expects."""
+"""What arguments may be. Each check is cheap where all is well, and otherwise names one, and what was expected."""
 
 from __future__ import annotations
 
 import sys
+from collections.abc import Iterable
+from typing import TypeVar
 
 import numpy as np
 
-from hasten.errors import ProblemError
+from hasten.errors import HastenError, ProblemError
 from hasten.support.arrays import FloatArray, floats, plain
+
+Item = TypeVar("Item")
 
 MAX_WIDTH = 2**16  # of a beam: kernels allocate all of it
 MAX_WHOLE = 2**62  # what kernels can still count with
@@ -23,6 +27,14 @@ def check_whole(name: str, value: object, least: int = 0, most: int | None = MAX
         raise ProblemError(f"{name} must be at least {least}, got {value}.")
     if most is not None and value > most:
         raise ProblemError(f"{name} must be at most {most}, got {value}.")
+
+
+def listed(given: Iterable[Item], what: str, error: type[HastenError]) -> tuple[Item, ...]:
+    """Returns several things as a tuple, or says that there should be several."""
+    try:
+        return tuple(given)
+    except TypeError:
+        raise error(f"{what} must be a list, got {given!r}.") from None
 
 
 def check_width(width: object) -> None:

@@ -16,8 +16,8 @@ CHUNK = 1024  # problems at most between two chances to be interrupted
 def in_parallel(run: Callable[[int, int], None], n: int, n_jobs: int, seconds: float = 0.0) -> None:
     """Runs `run(start, stop)` over 0..n in `n_jobs` threads; kernels release the interpreter's lock.
 
-    After an error, Ctrl-C included, what has not begun is dropped; what has begun comes to its end first. Where one of
-    the `n` may take so many `seconds` that this is long, nobody waits for it.
+    After an error, Ctrl-C included, what has not begun is dropped; what has begun comes to its end first. But where
+    a chunk of the `n`, which take `seconds` each at most, may take long, Ctrl-C leaves behind what has begun.
     """
     if type(n_jobs) is not int or n_jobs < 1:
         check_whole("n_jobs", n_jobs, least=1)

@@ -53,7 +53,10 @@ def load_tensors(path: str | os.PathLike[str], format: str, what: str) -> tuple[
         ) from None
     if about.get("format") != format:
         found = forms.short(about.get("format"))
-        raise ModelError(f"{os.fspath(path)} is not a {what} of this version: its format is {found}, not {format!r}.")
+        raise ModelError(
+            f"{os.fspath(path)} is not a {what}, or is of another version: its format is {found}, not {format!r}. Name "
+            "another file, or make it again."
+        )
     del about["format"]
     if about.pop("sha256", None) != digest_of(tensors, about | {"format": format}):
         raise damaged(path, "its content does not match its digest")

@@ -1,4 +1,4 @@
-"""Numbers as people write them."""
+"""Numbers, and lists of names, as people write them."""
 
 from __future__ import annotations
 
@@ -50,6 +50,15 @@ def count(n: int, name: str) -> str:
     ('1 step', '1,200 steps')
     """
     return f"{n:,} {name}{'' if n == 1 else 's'}"
+
+
+def first_few(names: Sequence[str], most: int) -> str:
+    """Returns some names, and how many more there are.
+
+    >>> first_few(["cat", "dog", "cow"], 2), first_few(["cat"], 2)
+    ('cat, dog and 1 more', 'cat')
+    """
+    return ", ".join(names[:most]) + (f" and {len(names) - most:,} more" if len(names) > most else "")
 
 
 def ordinal(n: int) -> str:

@@ -265,10 +265,12 @@ def test_a_damaged_or_foreign_tagger_is_refused(tagger, tmp_path):
     path = tmp_path / "model"
     tagger.save(path)
     path.write_bytes(path.read_bytes()[:-1])
-    with pytest.raises(ModelError, match="model is not a tagger, or is damaged"):
+    with pytest.raises(ModelError, match="model is not a labeller of entities and relations, or is damaged"):
         Tagger.load(path)
     tagger.heuristic.save(path)
-    with pytest.raises(ModelError, match=r"is not a tagger of this version: its format is 'hasten\.heuristic/1'"):
+    with pytest.raises(
+        ModelError, match=r"and relations, or is of another version: its format is 'hasten\.heuristic/1'"
+    ):
         Tagger.load(path)
     other = tmp_path / "other"
     other.mkdir()

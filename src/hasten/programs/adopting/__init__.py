@@ -9,11 +9,11 @@ from collections.abc import Iterable
 from typing import Any
 
 from hasten.errors import ProgramError
-from hasten.model.rules import listed
 from hasten.programs.adopting.arrays import ARRAYS, state_arrays
 from hasten.programs.family import share_kinds
 from hasten.programs.libraries import state
 from hasten.programs.program import Program
+from hasten.support.checks import listed
 
 
 def adopt(model: Any = None, /, *, like: Program | None = None, **arrays: Any) -> Program:
@@ -38,4 +38,4 @@ def adopt(model: Any = None, /, *, like: Program | None = None, **arrays: Any) -
 
 def adopt_all(models: Iterable[Any]) -> list[Program]:
     """Returns several models, of any sizes, as programs with one schema: what is learned on some applies to all."""
-    return share_kinds([Program(state(model)) for model in listed(models, "The models")])
+    return share_kinds([Program(state(model)) for model in listed(models, "The models", ProgramError)])

@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 
 from hasten.errors import ProgramError
-from hasten.model.rules import listed
 from hasten.programs.statement import GivenColumns, GivenRows, Statement, make_statement
 from hasten.support.arrays import FloatArray, IntArray, floats
+from hasten.support.checks import listed
 
 ANYTHING = -np.inf, np.inf  # the limits of a row without limits
 ARRAYS = ("c", "integrality", "bounds", "constraints", "names")
@@ -38,7 +38,7 @@ def state_arrays(
     none = np.zeros(0)
     return make_statement(
         GivenColumns(
-            listed(names, "names") if names is not None else [f"x{j}" for j in range(n)],
+            listed(names, "names", ProgramError) if names is not None else [f"x{j}" for j in range(n)],
             low=_one_each(low, n, "The lower bounds", "variable"),
             high=_one_each(high, n, "The upper bounds", "variable"),
             whole=kind == 1,
@@ -95,7 +95,7 @@ def _listed(constraints: Any) -> Sequence[Any]:
         hasattr(each, "A") or isinstance(each, tuple) for each in constraints
     ):
         return [constraints] if constraints else []
-    return listed(constraints, "constraints")
+    return listed(constraints, "constraints", ProgramError)
 
 
 def _rows(part: Any, n: int) -> tuple[IntArray, IntArray, FloatArray, FloatArray, FloatArray]:
@@ -119,7 +119,7 @@ def rows_of(matrix: Any, n: int) -> tuple[IntArray, IntArray, FloatArray]:
         shape, sizes = sparse.shape, np.diff(sparse.indptr).astype(np.int64)
         column, weight = sparse.indices.astype(np.int64), np.asarray(sparse.data, dtype=np.float64)
     else:
-        dense = np.atleast_2d(_array(matrix, "The matrix of a constraint", "a row for each of its rows"))
+        dense = np.atleast_2d(_array(matrix, "The matrix of a constraint", "a column for each variable"))
         shape = dense.shape
         if len(shape) > 2:
             raise ProgramError(f"The matrix of a constraint has rows and columns; its shape is {shape}.")

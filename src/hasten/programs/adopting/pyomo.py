@@ -45,7 +45,9 @@ def state(model: Any) -> Statement:
                 raise ProgramError(f"The variable {variable.name!r} is fixed, but has no value. Fix it to one.")
             low = high = value(variable)
         elif not (whole or variable.is_continuous()):
-            raise ProgramError(f"The variable {variable.name!r} has a domain that cannot be adopted.")
+            raise ProgramError(
+                f"The variable {variable.name!r} has a domain that cannot be adopted. Make it real, whole or binary."
+            )
         places[id(variable)] = build.column(variable.name, low, high, whole)
     if objectives:
         build.maximize = objectives[0].sense == maximize

@@ -12,7 +12,6 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 
 from hasten.errors import ProgramError
-from hasten.model.rules import listed
 from hasten.programs.family import share_kinds
 from hasten.programs.program import Program
 from hasten.programs.reading.cfn import read_cfn
@@ -22,7 +21,7 @@ from hasten.programs.reading.text import MAX_BYTES, Text, open_text
 from hasten.programs.reading.uai import read_uai
 from hasten.programs.reading.wcsp import read_wcsp
 from hasten.programs.statement import Statement
-from hasten.support.checks import check_whole
+from hasten.support.checks import check_whole, listed
 from hasten.support.forms import short
 
 _READERS: dict[str, Callable[[Text], Statement]] = {
@@ -77,5 +76,5 @@ def read_all(paths: Iterable[str | os.PathLike[str]], max_bytes: int = MAX_BYTES
     """Returns the programs in several files, of any sizes, with one schema: what is learned on some applies to all."""
     if isinstance(paths, str | os.PathLike):
         raise ProgramError(f"Give a list of paths, got {short(paths)}. One file is read by hasten.read.")
-    each = listed(paths, "The paths of the files")
+    each = listed(paths, "The paths of the files", ProgramError)
     return share_kinds([Program(state_file(path, max_bytes)) for path in each])

@@ -24,7 +24,7 @@ from hasten.solvers import make_solver
 from hasten.solvers.failures import warn_of_failures
 from hasten.speedup.black_box import prove_or_solve
 from hasten.speedup.calibration import Calibration, calibrate, disagreeing, problems_needed, theta_in_words
-from hasten.speedup.gated import GatedSearch
+from hasten.speedup.gated import CONFIDENCE, GatedSearch
 from hasten.speedup.mode import TextMode
 from hasten.support import forms
 from hasten.support.arrays import IntArray
@@ -43,6 +43,7 @@ from hasten.tasks.entity_relation.scoring.training import train_black_box
 from hasten.tasks.entity_relation.task import EntityRelationTask
 
 FORMAT = "hasten.tagger/1"
+KIND = "labeller of entities and relations"  # as errors call it: a tagger is what `hasten tag` trains
 CHUNK = 512  # sentences labelled together, at most,
 CHUNK_VARIABLES = 50_000  # and their variables
 MAX_WORDS = 200_000  # words remembered between chunks
@@ -94,7 +95,7 @@ class Tagger:
         check_number("theta", self.theta)
         check_limit("time_limit", self.time_limit)
         if self.mode not in list(TextMode):
-            raise ProblemError(f"A tagger's mode is {TextMode.choices()}, not {self.mode!r}.")
+            raise ProblemError(f"A labeller's mode is {TextMode.choices()}, not {self.mode!r}.")
         for ours, theirs in (
             (self.task.entity_labels, self.scorer.entity_labels),
             (self.task.relation_labels, self.scorer.relation_labels),
@@ -247,7 +248,7 @@ class Tagger:
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Tagger:
         """Reads what `save` wrote."""
-        tensors, about = load_tensors(path, FORMAT, "tagger")
+        tensors, about = load_tensors(path, FORMAT, KIND)
         check_versions(path, about)
         with reading(path):
             settings = forms.read_json(about.get("tagger", ""), "its settings")
@@ -318,9 +319,9 @@ def n_held_out(n: int) -> int:
     return min(n - n * 9 // 10, n - 1)
 
 
-def gate_needs(risk: float, confidence: float = 0.99) -> int:
+def gate_needs(risk: float) -> int:
     """Returns how many sentences the calibration of a gate needs: fewer prove too little even if none is changed."""
-    return math.ceil(math.log1p(-confidence) / math.log1p(-risk))
+    return math.ceil(math.log1p(-CONFIDENCE) / math.log1p(-risk))
 
 
 def explain_theta(chosen: Calibration | None, n: int, risk: float) -> str:
@@ -344,9 +345,9 @@ def explain_theta(chosen: Calibration | None, n: int, risk: float) -> str:
 
 
 def check_place(path: Path) -> None:
-    """Refuses a place that holds something else than a tagger, which may be replaced."""
+    """Refuses a place that holds something else than a labeller, which may be replaced."""
     if os.path.lexists(path) and format_of(path) != FORMAT:
-        raise ModelError(f"{path} is there already, and is not a tagger. Choose another place.")
+        raise ModelError(f"{path} is there already, and is not a {KIND}. Choose another place.")
 
 
 def in_words(

@@ -21,6 +21,7 @@ from hasten.model.schema import Schema
 from hasten.model.structure import Structure
 from hasten.support.arrays import FloatArray, IntArray
 from hasten.support.cache import Cache
+from hasten.support.words import first_few
 from hasten.tasks.entity_relation.data.corpus import JOINT, Sentence, induce_arguments, induce_both
 
 Arguments = Mapping[str, Collection[tuple[str, str]]]
@@ -35,6 +36,7 @@ PAPER_ARGUMENTS: dict[str, set[tuple[str, str]]] = {
 }
 NO_RELATION = "NoRel"
 MAX_VARIABLES = 50_000  # of all structures that a task keeps: about 2 kB each
+FEW = 8  # names that are printed
 FEATURES = ("triples", "paper", "both", "more")
 
 
@@ -163,8 +165,8 @@ class EntityRelationTask:
     def __str__(self) -> str:
         both = f", {len(self.both_ways)} pairs of them both ways" if self.both_ways else ""
         return (
-            f"{len(self.entity_labels)} types ({_few(self.entity_labels)}) and {len(self.arguments)} relations "
-            f"({_few(tuple(self.arguments))}){both}"
+            f"{len(self.entity_labels)} types ({first_few(self.entity_labels, FEW)}) and "
+            f"{len(self.arguments)} relations ({first_few(tuple(self.arguments), FEW)}){both}"
         )
 
     def structure(self, n_entities: int) -> Structure:
@@ -234,11 +236,6 @@ def _names_for_none() -> Iterator[str]:
     yield NO_RELATION
     for n in count(2):
         yield f"{NO_RELATION} {n}"
-
-
-def _few(names: Sequence[str], n: int = 8) -> str:
-    """Returns some names, and how many more there are."""
-    return ", ".join(names[:n]) + (f" and {len(names) - n} more" if len(names) > n else "")
 
 
 PAPERS = EntityRelationTask()

@@ -27,6 +27,7 @@ import numpy as np
 
 from hasten.errors import SchemaError
 from hasten.support.arrays import FloatArray
+from hasten.support.words import first_few
 
 NUMBERS = ("zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten")
 FORMS = (
@@ -124,14 +125,11 @@ def _tags(rule: str, named: str, tags: Sequence[str]) -> tuple[str, ...]:
             close = get_close_matches(name.lower(), folded, n=1)
             meant = f" Did you mean {folded[close[0]]}?" if close else ""
             raise SchemaError(
-                f"The rule {rule!r} names the tag {name!r}, which is not there.{meant} The tags are {_some(tags)}."
+                f"The rule {rule!r} names the tag {name!r}, which is not there.{meant} "
+                f"The tags are {first_few(tags, 40)}."
             )
         found |= dict.fromkeys(matching)
     return tuple(found)
-
-
-def _some(tags: Sequence[str], most: int = 40) -> str:
-    return ", ".join(tags[:most]) + (f" and {len(tags) - most} more" if len(tags) > most else "")
 
 
 @dataclass(frozen=True, slots=True, eq=False)

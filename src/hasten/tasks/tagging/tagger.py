@@ -143,7 +143,7 @@ class SequenceTagger:
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> SequenceTagger:
         """Reads what `save` wrote."""
-        tensors, about = load_tensors(path, FORMAT, "sequence tagger")
+        tensors, about = load_tensors(path, FORMAT, "tagger")
         with reading(path):
             settings = forms.read_json(about.get("tagger", ""), "its settings")
             forms.table_of(lambda value, what: None)(settings, "its settings")
@@ -168,4 +168,4 @@ def _why(status: Status) -> str:
 def check_place(path: Path) -> None:
     """Refuses a place that holds something else than a tagger, which may be replaced."""
     if os.path.lexists(path) and format_of(path) != FORMAT:
-        raise ModelError(f"{path} is there already, and is not a sequence tagger. Choose another place.")
+        raise ModelError(f"{path} is there already, and is not a tagger. Choose another place.")

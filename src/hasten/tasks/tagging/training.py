@@ -18,6 +18,7 @@ from hasten.tasks.averaging import Averaged
 from hasten.tasks.tagging.features import Rows, Text
 from hasten.tasks.tagging.viterbi import viterbi
 
+MARGIN = 10.0  # by which gold tags must win
 BATCH = 8  # sentences between two steps
 BLOCK = 1 << 14  # words scored together
 
@@ -57,7 +58,6 @@ def train_weights(
     n_buckets: int,
     *,
     epochs: int = 8,
-    margin: float = 10.0,
     seed: int = 0,
     tell: Tell,
 ) -> Weights:
@@ -76,7 +76,7 @@ def train_weights(
             at = np.repeat(text.first[some] - first[:-1], lengths[some]) + np.arange(first[-1])
             rows, wanted = text.rows[at], gold[at]
             costs = word_costs(rows, words.weights)
-            costs[np.arange(len(at)), wanted] += margin
+            costs[np.arange(len(at)), wanted] += MARGIN
             found = viterbi(costs, first, forbidden - pairs.weights)
             wrong = np.flatnonzero(found != wanted)
             for tags, sign in ((wanted, 1.0), (found, -1.0)):

@@ -36,6 +36,10 @@ Infer = Callable[[IntArray, FloatArray, IntArray], IntArray]  # (n_entities, cos
 Progress = Callable[[int, int], None]  # (epochs done, epochs in all)
 
 N_BUCKETS = 2**17
+RATE, DECAY = 0.1, 0.02  # of variables trained alone
+IMPORTANCE = 3.0  # how often a related pair counts there, so that the many unrelated ones do not drown it
+MARGIN = 10.0  # by which gold labels must win with inference in the loop
+AT_ONCE = 4  # sentences answered together there
 UNRELATED = 0.3  # how often the pairs of a sentence without any relation are learned from: all would drown the others
 FEW_NODES = 200  # of branching: before the first step all costs are equal, and nothing is worth proving
 
@@ -156,22 +160,16 @@ def train_independent(
     relation_labels: Sequence[str],
     *,
     epochs: int = 8,
-    rate: float = 0.1,
-    decay: float = 0.02,
-    importance: float = 3.0,
     n_buckets: int = N_BUCKETS,
     seed: int = 0,
     progress: Progress | None = None,
 ) -> LinearScorer:
-    """Trains each variable alone; costs are minus log-probabilities.
-
-    A related pair (any label but the last) counts `importance` times, so that the many unrelated ones do not drown it.
-    """
+    """Trains each variable alone; costs are minus log-probabilities."""
     text, random = intern(sentences), np.random.default_rng(seed)
     labels = _gold_of(sentences, entity_labels, relation_labels)
     problem_ids, variable_ids = all_variables(text)
     is_entity = variable_ids < text.n_entities[problem_ids]
-    counts = np.full(len(relation_labels), importance)
+    counts = np.full(len(relation_labels), IMPORTANCE)
     counts[-1] = 1.0
     tables = (
         (_averaged(n_buckets, entity_labels), np.flatnonzero(is_entity), np.ones(len(entity_labels))),
@@ -186,8 +184,8 @@ def train_independent(
                 variable_ids[order],
                 labels[order],
                 counts,
-                rate,
-                decay,
+                RATE,
+                DECAY,
                 epoch * len(order),
                 table,
             )
@@ -204,16 +202,13 @@ def train_structured(
     infer: Infer,
     *,
     epochs: int = 10,
-    margin: float = 10.0,
-    unrelated: float = UNRELATED,
-    batch: int = 4,
     n_buckets: int = N_BUCKETS,
     seed: int = 0,
     progress: Progress | None = None,
 ) -> LinearScorer:
-    """Trains with inference in the loop, `batch` sentences at a time; costs are minus scores.
+    """Trains with inference in the loop, some sentences at a time; costs are minus scores.
 
-    A sentence without relations always teaches types, and with probability `unrelated` that nothing is related in it.
+    A sentence without relations always teaches types, and with probability `UNRELATED` that nothing is related in it.
     `infer(n_entities, costs, cost_at)` returns the cheapest valid labels of these sentences, flat.
     """
     text, random = intern(sentences), np.random.default_rng(seed)
@@ -225,13 +220,13 @@ def train_structured(
     has_relation = np.array([bool(sentence.relations) for sentence in sentences])
     step = 0
     for epoch in range(epochs):
-        counts = has_relation | (random.random(len(sentences)) < unrelated)
+        counts = has_relation | (random.random(len(sentences)) < UNRELATED)
         order = random.permutation(np.flatnonzero(text.n_entities))
-        for some in np.split(order, range(batch, len(order), batch)):
+        for some in np.split(order, range(AT_ONCE, len(order), AT_ONCE)):
             examples = np.concatenate([np.arange(first[p], first[p + 1]) for p in some])
             where = problem_ids[examples], variable_ids[examples]
             costs = score_variables(text, entity.weights, relation.weights, False, *where)
-            add_margin(costs, n_labels[examples], labels[examples], margin)
+            add_margin(costs, n_labels[examples], labels[examples], MARGIN)
             n = text.n_entities[some]
             sizes = n * len(entity_labels) + n * (n - 1) * len(relation_labels)
             found = np.asarray(infer(n, costs, np.concatenate([[0], np.cumsum(sizes)])), np.int64)

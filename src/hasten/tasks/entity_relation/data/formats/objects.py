@@ -61,12 +61,12 @@ def is_object(line: str) -> bool:
         return False
 
 
-def first_bytes(path: AnyPath, n: int = 8) -> bytes:
+def first_bytes(path: AnyPath) -> bytes:
     """Returns how a file begins; nothing of what cannot be looked at twice."""
     if path == "-" or not os.path.isfile(path):
         return b""
     with open(path, "rb") as file:
-        return file.read(n)
+        return file.read(8)
 
 
 def _of_table(path: AnyPath, faults: Faults | None) -> Iterator[tuple[Lines, str, Object]]:
