@@ -65,7 +65,7 @@ def as_pulp(program: Statement) -> Any:
     x = [model.add_variable(f"v{j:02d}", *bounds, cat="Integer") for j, (_, *bounds) in enumerate(columns(program))]
     model += pulp.lpSum(c * v for c, v in zip(program.objective.tolist(), x, strict=True)) + program.constant
     for r in range(program.n_rows):
-        row = pulp.LpAffineExpression([(x[j], weight) for j, weight in terms(program, r)])
+        row = pulp.lpSum(weight * x[j] for j, weight in terms(program, r))
         if program.row_low[r] > -math.inf:
             model += row >= float(program.row_low[r])
         if program.row_high[r] < math.inf:

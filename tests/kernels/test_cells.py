@@ -2,12 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from functools import reduce
+from operator import add
+
 import naive
 import numpy as np
 
 from hasten.kernels.cells import Rows, with_rows
 from hasten.kernels.layout import ROWS, Graph
 from hasten.kernels.tolerance import EPS
+
+
+def added(values: Iterable[float]) -> float:
+    """Returns the sum, rounded after each number as kernels do: `sum` rounds once, from Python 3.12 on."""
+    return reduce(add, values, 0.0)
 
 
 def slow_rows(first: np.ndarray, rows: Rows) -> dict[str, list[float]]:
@@ -28,7 +37,7 @@ def slow_rows(first: np.ndarray, rows: Rows) -> dict[str, list[float]]:
     weights = [[weight for of, _, weight in cells if of == r] for r in range(n_rows)]
     whole = [all(map(float.is_integer, each)) for each in weights]
     ranges = [[(low, high) for _, of, low, high in links if of == r] for r in range(n_rows)]
-    sizes = [sum(max(-low, high) for low, high in each) for each in ranges]
+    sizes = [added(max(-low, high) for low, high in each) for each in ranges]
     found["row_first"] = np.cumsum([0, *map(len, weights)]).tolist()
     found["row_label"], found["row_weight"] = [label for _, label, _ in cells], [weight for *_, weight in cells]
     found["row_variable"] = [owner[label] for label in found["row_label"]]
@@ -51,7 +60,9 @@ def slow_rows(first: np.ndarray, rows: Rows) -> dict[str, list[float]]:
     _, found["link_row"], found["link_low"], found["link_high"] = (
         map(list, zip(*sorted(links), strict=True)) if links else [[]] * 4
     )
-    found["range_low"], found["range_high"] = ([sum(each[side] for each in mine) for mine in ranges] for side in (0, 1))
+    found["range_low"], found["range_high"] = (
+        [added(each[side] for each in mine) for mine in ranges] for side in (0, 1)
+    )
     found["row_margin"] = [
         0.0 if exact and size < 2.0**53 else 8 * EPS * (len(each) + 4) * size
         for exact, size, each in zip(whole, sizes, ranges, strict=True)

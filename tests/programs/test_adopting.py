@@ -48,16 +48,16 @@ def test_an_adopted_model_has_the_optimum_of_trying_everything(library: str) -> 
 def test_an_answer_that_is_not_proved_is_not_written_as_optimal() -> None:
     pulp, linopy = pytest.importorskip("pulp"), pytest.importorskip("linopy")
     ours, theirs = pulp.LpProblem("ours", pulp.LpMaximize), linopy.Model()
-    ours += pulp.lpSum(pulp.LpVariable(name, cat="Binary") for name in "abc")
+    ours += pulp.lpSum(ours.add_variable(name, cat="Binary") for name in "abc")
     theirs.add_objective(theirs.add_variables(binary=True, coords=[range(3)], name="x").sum())
     for optimal in (True, False):
         for model in (ours, theirs):
             answer = hasten.adopt(model).solve()
             given = answer if optimal else replace(answer, status=hasten.Status.TIME_LIMIT)
             given.write_to(model)
-        assert (ours.sol_status == pulp.LpSolutionOptimal) == optimal
         assert (theirs.termination_condition == "optimal") == optimal
-        assert ours.sol_status in (pulp.LpSolutionOptimal, pulp.LpSolutionIntegerFeasible)
+        if hasattr(ours, "sol_status"):  # PuLP 4 keeps none
+            assert ours.sol_status == (pulp.LpSolutionOptimal if optimal else pulp.LpSolutionIntegerFeasible)
 
 
 def test_special_ordered_sets_of_linopy_are_refused() -> None:
@@ -214,10 +214,11 @@ def test_a_changed_objective_keeps_the_structure_and_changed_rows_do_not(caplog:
     assert answer.objective == 16  # two in the first slot, one in the second, and the constant
     answer.write_to(model)
     assert pulp.value(model.objective) == 16
-    assert model.status == pulp.LpStatusOptimal
+    if hasattr(model, "status"):  # PuLP 4 keeps none
+        assert model.status == pulp.LpStatusOptimal
     with caplog.at_level("INFO", "hasten.programs.program"):
         for limit in (0, 1, 0, 1):
-            model.get_constraint_by_name("apart").constant = -limit
+            model.get_constraint_by_name("apart").changeRHS(limit)
             answer = program.solve(model)
             assert answer.objective == (15 if limit == 0 else 16)
     assert program.structure is not structure

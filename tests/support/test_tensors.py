@@ -85,7 +85,7 @@ def test_what_is_no_file_is_refused(tmp_path):
     for name in ("pipe", ".", "/dev/zero"):
         with pytest.raises(ModelError, match="it is not a file"):
             load_tensors(tmp_path / name, "ours", "thing")
-    with pytest.raises(ModelError, match=r"'a\\x00b' cannot be read: embedded null byte"):
+    with pytest.raises(ModelError, match=r"'a\\x00b' cannot be read: .*embedded null"):
         load_tensors("a\0b", "ours", "thing")
 
 

@@ -1,4 +1,4 @@
-"""Models of PuLP."""
+"""Models of PuLP, from version 2.8 on; what version 4 does in another way is asked for by its presence."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ def state(model: Any) -> Statement:
     """Returns what a model states."""
     import pulp
 
-    if model.sos1 or model.sos2:
+    if model.has_sos() if hasattr(model, "has_sos") else model.sos1 or model.sos2:
         raise ProgramError("The model has special ordered sets, which cannot be adopted. Use model.solve().")
-    objective = model.objective if model.objective is not None else pulp.LpAffineExpression()
-    build = Builder(name=model.name, maximize=model.sense == pulp.LpMaximize, constant=float(objective.constant))
+    objective, constant = {} if model.objective is None else model.objective, getattr(model.objective, "constant", 0.0)
+    build = Builder(name=model.name, maximize=model.sense == pulp.LpMaximize, constant=float(constant))
     place = {}
     for variable in model.variables():
         low = -math.inf if variable.lowBound is None else variable.lowBound
@@ -28,7 +28,8 @@ def state(model: Any) -> Statement:
         limit = -float(row.constant)
         low = -math.inf if row.sense == pulp.LpConstraintLE else limit
         high = math.inf if row.sense == pulp.LpConstraintGE else limit
-        build.row([place[variable] for variable in row], [float(w) for w in row.values()], low, high, row.name)
+        terms = row.items()
+        build.row([place[variable] for variable, _ in terms], [float(w) for _, w in terms], low, high, row.name)
     return build.statement()
 
 
@@ -43,9 +44,10 @@ def names(model: Any) -> list[str]:
 
 
 def write(model: Any, x: FloatArray, optimal: bool) -> None:
-    """Sets the variables' values and the model's status, as if PuLP had solved it."""
+    """Sets the variables' values and, where it has one, the model's status, as if PuLP had solved it."""
     import pulp
 
     for variable, value in zip(model.variables(), x.tolist(), strict=True):
         variable.varValue = value
-    model.assignStatus(pulp.LpStatusOptimal, pulp.LpSolutionOptimal if optimal else pulp.LpSolutionIntegerFeasible)
+    if hasattr(model, "assignStatus"):
+        model.assignStatus(pulp.LpStatusOptimal, pulp.LpSolutionOptimal if optimal else pulp.LpSolutionIntegerFeasible)
