@@ -145,16 +145,84 @@ def test_what_python_calls_is_kept_under_the_stamp_of_all_kernels() -> None:
     ] == []
 
 
-def test_compiling_beforehand_leaves_no_driver_to_compile() -> None:
+def test_compiling_beforehand_leaves_nothing_to_compile() -> None:
+    """Neither drivers nor open kernels, such as those by which `Problem.check` looks at rules."""
     script = """
+import sys
 from hasten.jit.compiling import DRIVERS, is_compiled
 from hasten.warm import compile_kernels
 compile_kernels()
 assert len(DRIVERS) > 10
-print([each.py_func.__name__ for each in DRIVERS if not each.overloads or not is_compiled(each)])
+ours = [each for name, module in sys.modules.items() if name.startswith("hasten") for each in vars(module).values()]
+called = [each for each in ours if hasattr(each, "py_func") and not each.targetoptions.get("no_cpython_wrapper")]
+assert {id(each) for each in DRIVERS} < {id(each) for each in called}
+print(sorted({each.py_func.__name__ for each in called if not each.overloads or not is_compiled(each)}))
 """  # in a process of its own: other tests import drivers that only benchmarks have
     said = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False)
     assert said.stdout == "[]\n", said.stderr
+
+
+LONG = """
+import os, sys, threading, time
+from hasten.jit import driver
+from hasten.jit.notices import NOTICES
+{body}
+@driver
+def many(x):
+    total = x
+{loops}
+    return total
+
+NOTICES._is_ours = lambda event: True
+"""
+FORK = """
+thread = threading.Thread(target=many, args=(1,))
+thread.start()
+while not NOTICES.depth and thread.is_alive():
+    time.sleep(0.001)
+assert NOTICES.depth  # it is being compiled now
+child = os.fork()
+if not child:
+    os._exit(0 if double(many(1)) == 2 * 41 else 1)
+for _ in range(600):
+    done, status = os.waitpid(child, os.WNOHANG)
+    if done:
+        thread.join()
+        sys.exit(os.waitstatus_to_exitcode(status))
+    time.sleep(0.1)
+os.kill(child, 9)
+sys.exit(2)
+"""
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="there are no forks here")
+def test_a_child_forked_while_another_thread_compiles_can_compile(tmp_path: Path) -> None:
+    loops = "".join(f"    for i in range({n}, {n} + 1):\n        total += i - {n} + 1\n" for n in range(40))
+    script = tmp_path / "script.py"
+    script.write_text(LONG.format(body=SOURCE, loops=loops) + FORK)
+    environment = {**os.environ, "PYTHONPATH": str(PACKAGE.parent), "NUMBA_CACHE_DIR": str(tmp_path)}
+    done = subprocess.run([sys.executable, script], env=environment, capture_output=True, text=True, timeout=300)
+    assert done.returncode == 0, "it hangs" if done.returncode == 2 else done.stderr
+
+
+def test_an_interrupt_that_llvm_loses_is_raised_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It calls Python to hand over what it compiled, and what is raised there is lost: nothing can be kept, then."""
+    lose_it = keeping.FunctionCache.save_overload
+
+    def save(cache: Any, signature: Any, compiled: Any) -> None:
+        compiled.library._compiled_object = None  # as if the call had ended early
+        lose_it(cache, signature, compiled)
+
+    monkeypatch.setattr(keeping.FunctionCache, "save_overload", save)
+    file = tmp_path / "doubling.py"
+    file.write_text(SOURCE)
+    double = load(file)
+    with pytest.raises(KeyboardInterrupt):
+        double(3)
+    assert double(3) == 6
+    monkeypatch.undo()
+    assert load(file)(3) == 6
+    assert NOTICES.depth == 0
 
 
 INLINED = """
