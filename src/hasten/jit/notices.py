@@ -14,6 +14,7 @@ from typing import Any
 from numba.core import event
 
 from hasten.support.locks import renew_after_fork
+from hasten.support.terminal import is_terminal
 
 log = logging.getLogger("hasten")
 KEPT = "hasten is compiling its kernels for this machine, once; they are kept for later."
@@ -29,10 +30,10 @@ class Notices(event.Listener):  # type: ignore[misc]
         self.kept = True  # what is compiled; false where there is no place for it
         self.warned = False  # that it is not
         self.spinner: Any = None
-        self.renew_locks()
+        self._renew_locks()
         renew_after_fork(self)
 
-    def renew_locks(self) -> None:
+    def _renew_locks(self) -> None:
         """Makes a new lock, in a forked child."""
         self.lock = threading.RLock()
 
@@ -55,7 +56,7 @@ class Notices(event.Listener):  # type: ignore[misc]
 
     def _begin(self) -> None:
         words = KEPT if self.kept else NOT_KEPT
-        if sys.stderr is not None and sys.stderr.isatty():
+        if is_terminal(sys.stderr):
             with suppress(Exception):  # another display has the terminal, and shows progress of its own
                 from rich.console import Console
 

@@ -35,6 +35,7 @@ from hasten.model.schema import Schema
 from hasten.model.solution import Solution
 from hasten.support.arrays import FloatArray, IntArray
 from hasten.support.checks import check_number, check_switch, check_whole, check_width
+from hasten.support.terminal import is_terminal
 
 log = logging.getLogger(__name__)
 
@@ -89,6 +90,11 @@ class State:
     n_forbidden: int = 0  # answers that the enforced constraints forbid
     n_single: int = 0  # calls of `learn_one` in the last entry of the trace
     rng: np.random.Generator | None = None
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+        if self.weights is not None:  # read from a mapped file, or sent to a worker, they may not be written
+            self.weights = learn.Weights._make(map(np.array, self.weights))
 
 
 @dataclass(frozen=True, eq=False)
@@ -334,7 +340,7 @@ def default_step(batch: Batch) -> float:
 
 def _bar(wanted: bool | None, epochs: int, n: int) -> AbstractContextManager[Callable[[int, int], None] | None]:
     """Returns a progress bar that is told of problems done and mistakes made, or nothing to tell."""
-    if wanted is False or (wanted is None and not sys.stderr.isatty()):
+    if not (is_terminal(sys.stderr) if wanted is None else wanted):
         return nullcontext()
     return _Bar(epochs, n)
 

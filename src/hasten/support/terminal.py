@@ -22,6 +22,11 @@ def printable(text: object) -> str:
     return "".join(c if c.isprintable() else c.encode("unicode_escape").decode("ascii") for c in str(text))
 
 
+def is_terminal(stream: TextIO | None) -> bool:
+    """Whether a stream goes to a terminal; None is one that was closed before Python began."""
+    return stream is not None and stream.isatty()
+
+
 @contextmanager
 def standard_output() -> Iterator[TextIO]:
     """Gives standard output, and sees that all arrives."""
