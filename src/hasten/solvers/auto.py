@@ -111,9 +111,9 @@ class AutoSolver:
         self._random = Random(seed)
         self._make(next(name for name in PROGRAMS if name in self.solvers))  # says now what is wrong with the options
         renew_after_fork(self)
-        self.renew_locks()
+        self._renew_locks()
 
-    def renew_locks(self) -> None:
+    def _renew_locks(self) -> None:
         """Makes a new lock, in a forked child."""
         self._lock = Lock()
 
