@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from itertools import accumulate
+from operator import index
 from typing import overload
 
 import numpy as np
@@ -127,7 +128,7 @@ class Solution:
 
 @dataclass(frozen=True, eq=False)
 class Solutions(Sequence[Solution]):
-    """The answers to a batch, as arrays; an index gives one `Solution`, a slice the `Solutions` of some problems.
+    """The answers to a batch, as arrays; a number gives one `Solution`; a slice, numbers or a mask, those of some.
 
     Statuses and sources are numbers, positions in `STATUSES` and `SOURCES`; `has` and `by` compare them with words.
     `reasons` says, by the problem's number, why the solver failed, where it did.
@@ -214,10 +215,13 @@ class Solutions(Sequence[Solution]):
     @overload
     def __getitem__(self, p: int) -> Solution: ...
     @overload
-    def __getitem__(self, p: slice) -> Solutions: ...
-    def __getitem__(self, p: int | slice) -> Solution | Solutions:
-        if isinstance(p, slice):
-            return self.select(range(*p.indices(len(self))))
+    def __getitem__(self, p: Chosen) -> Solutions: ...
+    def __getitem__(self, p: int | Chosen) -> Solution | Solutions:
+        """Returns one answer, by the number of its problem, or those to several problems, as `select` does."""
+        try:
+            p = index(p)  # type: ignore[arg-type]
+        except TypeError:
+            return self.select(p)  # type: ignore[arg-type]
         return self._answer(p % max(1, len(self)), self.batch[p])
 
     def __iter__(self) -> Iterator[Solution]:
