@@ -401,7 +401,7 @@ def test_problems_are_taken_in_any_form() -> None:
     assert as_batch(problem.batch) is problem.batch
     assert len(as_batch([problem, problem])) == 2
     assert len(as_batch([])) == len(Batch.of([]).select([])) == 0
-    assert repr(as_batch([problem, problem])) == "Batch(2 problems, 1 structures)"
+    assert repr(as_batch([problem, problem])) == "Batch(2 problems, 1 structure)"
     assert len(as_batch(problem for _ in range(3))) == len(as_batch(np.array([problem] * 3))) == 3
 
 

@@ -19,6 +19,7 @@ from hasten.model.problem import Problem, Scorer, loss_weights
 from hasten.model.structure import Structure
 from hasten.model.tables import Blocks, Brought, Tables, check_tables, filled, read_by_kind, refilled, widened
 from hasten.support.arrays import Chosen, FloatArray, IntArray, chosen_numbers, ints, offsets, plain, ranges
+from hasten.support.words import count
 
 ONLY = np.zeros(1, dtype=np.int64)  # the number of the only problem, of its structure, and where its tables start
 
@@ -362,7 +363,7 @@ class Batch:
 
     def __repr__(self) -> str:
         lazy = ", lazy" if self.lazy else ""
-        return f"Batch({len(self)} problems, {len(self.structures)} structures{lazy})"
+        return f"Batch({count(len(self), 'problem')}, {count(len(self.structures), 'structure')}{lazy})"
 
     def _repr_html_(self) -> str:
         from hasten.model.display import of_batch

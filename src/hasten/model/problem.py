@@ -21,6 +21,7 @@ from hasten.model.rules import Rule
 from hasten.model.structure import Structure
 from hasten.model.tables import NOTHING, Tables, bring, check_tables, filled, read_tables, refilled, widened
 from hasten.support.arrays import FloatArray, IntArray, all_finite, floats
+from hasten.support.words import count
 
 if TYPE_CHECKING:
     from hasten.model.batch import Batch
@@ -218,7 +219,7 @@ class Problem:
         return tuple(unique)
 
     def __repr__(self) -> str:
-        return f"Problem({self.n_variables} variables{', lazy' if self.lazy else ''})"
+        return f"Problem({count(self.n_variables, 'variable')}{', lazy' if self.lazy else ''})"
 
     def _repr_html_(self) -> str:
         from hasten.model.display import of_problem

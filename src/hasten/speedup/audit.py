@@ -154,9 +154,10 @@ class Counters:
         share = self.costs / self.variables if self.variables else 1.0
         learned = f"{self.by_learned} by learned tables, " if self.by_learned else ""
         return (
-            f"{self.problems} problems: {learned}{self.by_search} by search, {self.by_bound} by bound, "
+            f"{count(self.problems, 'problem')}: {learned}{self.by_search} by search, {self.by_bound} by bound, "
             f"{self.by_branch} by branching, {self.by_solver} by the solver; {share:.1%} of the costs "
-            f"computed; {self.disagreements} of {self.audits} audits disagreed; {self.updates} updates{self._asked}"
+            f"computed; {self.disagreements} of {count(self.audits, 'audit')} disagreed; "
+            f"{count(self.updates, 'update')}{self._asked}"
         )
 
     @property
