@@ -134,7 +134,7 @@ def _cut() -> None:
 
 
 def _counted() -> Problem:
-    """Returns a chain whose rules are in the way of its cheapest labels, and of its first ones."""
+    """Returns a chain whose rule is in the way of its cheapest labels, and of its first ones."""
     schema = Schema()
     tag = schema.variable("tag", ["yes", "no"])
     follow = schema.factor("follow", before=tag, after=tag).cost(0.5, before="yes", after="no")

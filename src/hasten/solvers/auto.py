@@ -194,7 +194,7 @@ class AutoSolver:
 
 
 def _chosen(solvers: Sequence[str] | None) -> list[str]:
-    """Returns the names of the solvers to choose from, or says why these are none."""
+    """Returns the names of the solvers to choose from, or says what is wrong with them."""
     installed = [name for name, there in available_solvers().items() if there and name in PROGRAMS]
     if not installed:
         raise SolverMissing("auto chooses among solvers, but none is installed. Install one: pip install highspy")

@@ -155,7 +155,7 @@ class Toulbar2Solver(ModelSolver[Toulbar2Model]):
         return Found(*said)
 
     def _renew_locks(self) -> None:
-        """Takes a new lock, in a forked child, that all share again who work in it; leaves the parent its process."""
+        """Takes a new lock, in a forked child, which all solvers in it share; leaves the parent its process."""
         global _ONE_AT_A_TIME
         super()._renew_locks()
         if self._child is not None:

@@ -121,7 +121,7 @@ class Counters:
     disagreements: int = 0
     labelled: int = 0  # problems learned from
     updates: int = 0  # mistakes that changed the weights
-    to_highs: int = 0  # what `solver="auto"` asked whom; it may ask several about one problem
+    to_highs: int = 0  # how often `solver="auto"` asked it; it may ask several about one problem
     to_gurobi: int = 0
     to_toulbar2: int = 0
     to_cpsat: int = 0
