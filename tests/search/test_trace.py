@@ -21,10 +21,11 @@ import hasten
 from hasten.demo import NAMES, running_example
 from hasten.errors import ProblemError, SchemaError
 from hasten.model.problem import Problem
-from hasten.search.beam import FORCED, BeamSearch, greedy
+from hasten.search.beam import BeamSearch, greedy
 from hasten.search.constrained import ConstrainedSearch
 from hasten.search.reduced import ReducedSearch
 from hasten.search.searcher import Searcher
+from hasten.search.theta import FORCED
 from hasten.search.trace import SearchTrace, candidates_to_show, steps_to_show
 
 
