@@ -6,6 +6,7 @@ import ast
 import gc
 import importlib
 import importlib.util
+import io
 import logging
 import os
 import subprocess
@@ -17,11 +18,13 @@ from typing import Any
 
 import numpy as np
 import pytest
+from rich.console import Console
 
 import hasten
 from hasten.jit import keeping
 from hasten.jit.compiling import DRIVERS
 from hasten.jit.notices import KEPT, NOT_KEPT, NOTICES
+from hasten.support.progress import show_progress
 
 PACKAGE = Path(hasten.__file__).parent
 SOURCE = """
@@ -298,6 +301,27 @@ def test_without_a_terminal_compiling_is_one_line_in_the_log_and_loading_none(
         caplog.clear()
         assert load(file)(3) == 6
         assert caplog.records == []
+
+
+@pytest.mark.usefixtures("untold")
+def test_where_a_bar_shows_compiling_is_one_line_above_it_and_no_second_display(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Two that draw on one terminal would draw over each other."""
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True, raising=False)
+    spinners = []
+    monkeypatch.setattr(Console, "status", lambda console, words: spinners.append(words))
+    file, screen = tmp_path / "doubling.py", io.StringIO()
+    file.write_text(SOURCE)
+    double = load(file)
+    with show_progress(Console(file=screen, force_terminal=True, width=120)) as tell:
+        tell("Doubling", None)
+        assert double(3) == 6
+        assert double(3.0) == 6.0
+    assert screen.getvalue().count(KEPT) == 1
+    assert (spinners, caplog.records) == ([], [])
+    assert double(np.float32(3)) == 6.0  # after the bar, in the terminal: with a spinner of its own
+    assert spinners == [KEPT]
 
 
 @pytest.mark.usefixtures("untold")
