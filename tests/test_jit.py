@@ -21,9 +21,11 @@ import pytest
 from rich.console import Console
 
 import hasten
+from hasten.demo import running_example
 from hasten.jit import keeping
 from hasten.jit.compiling import DRIVERS
 from hasten.jit.notices import KEPT, NOT_KEPT, NOTICES
+from hasten.programs.statement import Builder
 from hasten.support.progress import show_progress
 
 PACKAGE = Path(hasten.__file__).parent
@@ -383,3 +385,65 @@ print(double(3), double(3.0))
     done = subprocess.run([sys.executable, script], env=environment, capture_output=True, text=True, check=True)
     assert done.stdout == "6 6.0\n"
     assert done.stderr.count("RuntimeWarning") == 1
+
+
+def strided(matrix: np.ndarray) -> np.ndarray:
+    return np.repeat(matrix, 2, axis=1)[:, ::2]
+
+
+def read_only(matrix: np.ndarray) -> np.ndarray:
+    copy = matrix.copy()
+    copy.flags.writeable = False
+    return copy
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        read_only,
+        strided,
+        np.asfortranarray,
+        lambda matrix: read_only(matrix.astype(np.float32)),
+        lambda matrix: matrix.astype(">f8"),
+        lambda matrix: np.round(matrix).astype(np.int16),
+        lambda matrix: matrix[::-1],
+        lambda matrix: np.frombuffer(b"0" + matrix.tobytes(), np.uint8)[1:].view(float).reshape(matrix.shape),
+    ],
+    ids=["read-only", "strided", "columns first", "float32", "big endian", "whole", "reversed", "unaligned"],
+)
+def test_whatever_arrays_are_given_no_driver_is_compiled_again(given: Any) -> None:
+    """Numba would compile a driver once more for each kind of array."""
+    problem = running_example()
+    shape, schema = problem.structure, problem.structure.schema
+    matrix = np.random.default_rng(0).normal(size=(16, shape.n_labels))
+    build = Builder()
+    for name in "abc":
+        build.column(name, 0.0, 1.0, whole=True)
+    build.row(range(3), [1.0, 2.0, 3.0], high=4.0)
+    program = hasten.Program(build.statement())
+
+    def use_all(array: np.ndarray) -> None:
+        def scorer(problems: np.ndarray, variables: np.ndarray) -> np.ndarray:
+            costs = np.concatenate([problem.costs_of(int(v)) for v in variables])
+            return given(costs[None])[0] if array is not matrix else costs
+
+        batch = shape.batch(array)
+        lazy = hasten.Batch.build([shape], np.zeros(16, dtype=int), scorer)
+        single = shape.problem(array[0], tables={"both": given(np.zeros((6, 6)))})
+        answers = hasten.Certifier()(batch)
+        for each in (batch, lazy, single, shape.problem(array[0]), hasten.Batch.of([problem, single])):
+            for search in (hasten.greedy(), hasten.BeamSearch(2, theta=1.0), hasten.ConstrainedSearch()):
+                search(each)
+            hasten.ReducedSearch()(each)
+            hasten.Certifier()(each)
+            hasten.Speedup(schema).predict(each)
+        hasten.Learner(progress=False).fit(batch, given(answers.labels[None])[0].astype(int))
+        hasten.Speedup(schema, mode="search", min_agreement=None).fit(batch).predict(lazy)
+        hasten.BeamSearch(2, np.abs(given(np.ones((1, schema.n_weights)))[0]))(batch)
+        program.solve_all(array[:, :3])
+        hasten.make_solver("brute").solve(single)
+
+    use_all(matrix)
+    n_versions = [len(each.overloads) for each in DRIVERS]
+    use_all(given(matrix))
+    assert [len(each.overloads) for each in DRIVERS] == n_versions

@@ -179,7 +179,7 @@ class Batch:
             raise ProblemError(f"Problem {problems[wrong[0]]}: there is no label number {given[wrong[0]]}.")
         cost, mine = batch.cost.copy(), ranges(batch.cost_at[problems] + starts, sizes) if batch.priced else slice(None)
         cost[mine] -= loss_weights(weight, 1)
-        right = batch.cost_at[problems] + starts + given
+        right = batch.cost_at[problems] + starts + given.astype(np.int64)
         cost[right] = batch.cost[right]
         return replace(batch, cost=cost)
 
