@@ -138,7 +138,9 @@ class Batch:
         """Does what `build` says with arrays that nobody else holds; `scores` says that minus these were given."""
         structures = [each.opened(()) if each._own else each for each in structures]
         if ids is not None and len(ids) != len(structure):
-            raise ProblemError(f"Got {len(ids)} ids for {len(structure)} problems. Give one for each.")
+            raise ProblemError(
+                f"Got {count(len(ids), 'id')} for {count(len(structure), 'problem')}. Give one for each."
+            )
         if structure.size and not (structure.min() >= 0 and structure.max() < len(structures)):
             raise ProblemError(f"A structure number is out of range: there are {len(structures)} structures, from 0.")
         sizes = np.array([each.n_labels for each in structures], dtype=np.int64)

@@ -18,6 +18,7 @@ from hasten.model.batch import Batch
 from hasten.model.hidden import complete, seen
 from hasten.model.problem import Problem
 from hasten.support.arrays import BoolArray, Chosen, FloatArray, IntArray, chosen_numbers
+from hasten.support.words import count
 
 
 class Status(StrEnum):
@@ -152,7 +153,8 @@ class Solutions(Sequence[Solution]):
             if answer.values is not None:
                 if len(answer.values) != batch.n_variables[p]:
                     raise ProblemError(
-                        f"Answer {p} has {len(answer.values)} labels, its problem {batch.n_variables[p]} variables. "
+                        f"Answer {p} has {count(len(answer.values), 'label')}, its problem "
+                        f"{count(int(batch.n_variables[p]), 'variable')}. "
                         "Give the answers to these problems, in their order."
                     )
                 values[batch.variable_at[p] : batch.variable_at[p + 1]] = answer.values
@@ -297,8 +299,8 @@ class Solutions(Sequence[Solution]):
         places = self.batch.places(numbers)
         if len(others) != numbers.size or len(others.values) != places.size:
             raise ProblemError(
-                f"Got {len(others)} answers, with {len(others.values)} labels, to replace {numbers.size}, with "
-                f"{places.size}. Give one for each, to the same problem."
+                f"Got {count(len(others), 'answer')}, with {count(len(others.values), 'label')}, to replace "
+                f"{numbers.size:,}, with {places.size:,}. Give one for each, to the same problem."
             )
         changed = {name: getattr(self, name).copy() for name in ("values", *_EACH)}
         changed["values"][places] = others.values

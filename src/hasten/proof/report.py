@@ -62,7 +62,7 @@ def given(batch: Batch, found: Solutions | None) -> tuple[IntArray, FloatArray]:
             "some: Solutions.scored(batch, labels)."
         )
     if len(found) != n:
-        raise ProblemError(f"Got {len(found)} answers for {n} problems. Give one for each.")
+        raise ProblemError(f"Got {count(len(found), 'answer')} for {count(n, 'problem')}. Give one for each.")
     if len(found.values) != batch.variable_at[-1]:
         raise ProblemError(
             f"Got {len(found.values)} labels for {batch.variable_at[-1]} variables. Give the answers to these problems."
