@@ -6,6 +6,7 @@ import ast
 import gc
 import importlib
 import importlib.util
+import io
 import logging
 import os
 import subprocess
@@ -17,11 +18,15 @@ from typing import Any
 
 import numpy as np
 import pytest
+from rich.console import Console
 
 import hasten
+from hasten.demo import running_example
 from hasten.jit import keeping
 from hasten.jit.compiling import DRIVERS
 from hasten.jit.notices import KEPT, NOT_KEPT, NOTICES
+from hasten.programs.statement import Builder
+from hasten.support.progress import show_progress
 
 PACKAGE = Path(hasten.__file__).parent
 SOURCE = """
@@ -145,16 +150,84 @@ def test_what_python_calls_is_kept_under_the_stamp_of_all_kernels() -> None:
     ] == []
 
 
-def test_compiling_beforehand_leaves_no_driver_to_compile() -> None:
+def test_compiling_beforehand_leaves_nothing_to_compile() -> None:
+    """Neither drivers nor open kernels, such as those by which `Problem.check` looks at rules."""
     script = """
+import sys
 from hasten.jit.compiling import DRIVERS, is_compiled
 from hasten.warm import compile_kernels
 compile_kernels()
 assert len(DRIVERS) > 10
-print([each.py_func.__name__ for each in DRIVERS if not each.overloads or not is_compiled(each)])
+ours = [each for name, module in sys.modules.items() if name.startswith("hasten") for each in vars(module).values()]
+called = [each for each in ours if hasattr(each, "py_func") and not each.targetoptions.get("no_cpython_wrapper")]
+assert {id(each) for each in DRIVERS} < {id(each) for each in called}
+print(sorted({each.py_func.__name__ for each in called if not each.overloads or not is_compiled(each)}))
 """  # in a process of its own: other tests import drivers that only benchmarks have
     said = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False)
     assert said.stdout == "[]\n", said.stderr
+
+
+LONG = """
+import os, sys, threading, time
+from hasten.jit import driver
+from hasten.jit.notices import NOTICES
+{body}
+@driver
+def many(x):
+    total = x
+{loops}
+    return total
+
+NOTICES._is_ours = lambda event: True
+"""
+FORK = """
+thread = threading.Thread(target=many, args=(1,))
+thread.start()
+while not NOTICES.depth and thread.is_alive():
+    time.sleep(0.001)
+assert NOTICES.depth  # it is being compiled now
+child = os.fork()
+if not child:
+    os._exit(0 if double(many(1)) == 2 * 41 else 1)
+for _ in range(600):
+    done, status = os.waitpid(child, os.WNOHANG)
+    if done:
+        thread.join()
+        sys.exit(os.waitstatus_to_exitcode(status))
+    time.sleep(0.1)
+os.kill(child, 9)
+sys.exit(2)
+"""
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="there are no forks here")
+def test_a_child_forked_while_another_thread_compiles_can_compile(tmp_path: Path) -> None:
+    loops = "".join(f"    for i in range({n}, {n} + 1):\n        total += i - {n} + 1\n" for n in range(40))
+    script = tmp_path / "script.py"
+    script.write_text(LONG.format(body=SOURCE, loops=loops) + FORK)
+    environment = {**os.environ, "PYTHONPATH": str(PACKAGE.parent), "NUMBA_CACHE_DIR": str(tmp_path)}
+    done = subprocess.run([sys.executable, script], env=environment, capture_output=True, text=True, timeout=300)
+    assert done.returncode == 0, "it hangs" if done.returncode == 2 else done.stderr
+
+
+def test_an_interrupt_that_llvm_loses_is_raised_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It calls Python to hand over what it compiled, and what is raised there is lost: nothing can be kept, then."""
+    lose_it = keeping.FunctionCache.save_overload
+
+    def save(cache: Any, signature: Any, compiled: Any) -> None:
+        compiled.library._compiled_object = None  # as if the call had ended early
+        lose_it(cache, signature, compiled)
+
+    monkeypatch.setattr(keeping.FunctionCache, "save_overload", save)
+    file = tmp_path / "doubling.py"
+    file.write_text(SOURCE)
+    double = load(file)
+    with pytest.raises(KeyboardInterrupt):
+        double(3)
+    assert double(3) == 6
+    monkeypatch.undo()
+    assert load(file)(3) == 6
+    assert NOTICES.depth == 0
 
 
 INLINED = """
@@ -233,6 +306,27 @@ def test_without_a_terminal_compiling_is_one_line_in_the_log_and_loading_none(
 
 
 @pytest.mark.usefixtures("untold")
+def test_where_a_bar_shows_compiling_is_one_line_above_it_and_no_second_display(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Two that draw on one terminal would draw over each other."""
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True, raising=False)
+    spinners = []
+    monkeypatch.setattr(Console, "status", lambda console, words: spinners.append(words))
+    file, screen = tmp_path / "doubling.py", io.StringIO()
+    file.write_text(SOURCE)
+    double = load(file)
+    with show_progress(Console(file=screen, force_terminal=True, width=120)) as tell:
+        tell("Doubling", None)
+        assert double(3) == 6
+        assert double(3.0) == 6.0
+    assert screen.getvalue().count(KEPT) == 1
+    assert (spinners, caplog.records) == ([], [])
+    assert double(np.float32(3)) == 6.0  # after the bar, in the terminal: with a spinner of its own
+    assert spinners == [KEPT]
+
+
+@pytest.mark.usefixtures("untold")
 def test_what_cannot_be_kept_is_compiled_in_memory_with_one_warning(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -291,3 +385,65 @@ print(double(3), double(3.0))
     done = subprocess.run([sys.executable, script], env=environment, capture_output=True, text=True, check=True)
     assert done.stdout == "6 6.0\n"
     assert done.stderr.count("RuntimeWarning") == 1
+
+
+def strided(matrix: np.ndarray) -> np.ndarray:
+    return np.repeat(matrix, 2, axis=1)[:, ::2]
+
+
+def read_only(matrix: np.ndarray) -> np.ndarray:
+    copy = matrix.copy()
+    copy.flags.writeable = False
+    return copy
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        read_only,
+        strided,
+        np.asfortranarray,
+        lambda matrix: read_only(matrix.astype(np.float32)),
+        lambda matrix: matrix.astype(">f8"),
+        lambda matrix: np.round(matrix).astype(np.int16),
+        lambda matrix: matrix[::-1],
+        lambda matrix: np.frombuffer(b"0" + matrix.tobytes(), np.uint8)[1:].view(float).reshape(matrix.shape),
+    ],
+    ids=["read-only", "strided", "columns first", "float32", "big endian", "whole", "reversed", "unaligned"],
+)
+def test_whatever_arrays_are_given_no_driver_is_compiled_again(given: Any) -> None:
+    """Numba would compile a driver once more for each kind of array."""
+    problem = running_example()
+    shape, schema = problem.structure, problem.structure.schema
+    matrix = np.random.default_rng(0).normal(size=(16, shape.n_labels))
+    build = Builder()
+    for name in "abc":
+        build.column(name, 0.0, 1.0, whole=True)
+    build.row(range(3), [1.0, 2.0, 3.0], high=4.0)
+    program = hasten.Program(build.statement())
+
+    def use_all(array: np.ndarray) -> None:
+        def scorer(problems: np.ndarray, variables: np.ndarray) -> np.ndarray:
+            costs = np.concatenate([problem.costs_of(int(v)) for v in variables])
+            return given(costs[None])[0] if array is not matrix else costs
+
+        batch = shape.batch(array)
+        lazy = hasten.Batch.build([shape], np.zeros(16, dtype=int), scorer)
+        single = shape.problem(array[0], tables={"both": given(np.zeros((6, 6)))})
+        answers = hasten.Certifier()(batch)
+        for each in (batch, lazy, single, shape.problem(array[0]), hasten.Batch.of([problem, single])):
+            for search in (hasten.greedy(), hasten.BeamSearch(2, theta=1.0), hasten.ConstrainedSearch()):
+                search(each)
+            hasten.ReducedSearch()(each)
+            hasten.Certifier()(each)
+            hasten.Speedup(schema).predict(each)
+        hasten.Learner(progress=False).fit(batch, given(answers.labels[None])[0].astype(int))
+        hasten.Speedup(schema, mode="search", min_agreement=None).fit(batch).predict(lazy)
+        hasten.BeamSearch(2, np.abs(given(np.ones((1, schema.n_weights)))[0]))(batch)
+        program.solve_all(array[:, :3])
+        hasten.make_solver("brute").solve(single)
+
+    use_all(matrix)
+    n_versions = [len(each.overloads) for each in DRIVERS]
+    use_all(given(matrix))
+    assert [len(each.overloads) for each in DRIVERS] == n_versions

@@ -47,9 +47,10 @@ from hasten.programs.reading import read, read_all
 from hasten.proof.certifier import Certifier
 from hasten.proof.ranking import MinMarginals, Ranking
 from hasten.proof.trace import ProofTrace
-from hasten.search.beam import FORCED, BeamSearch, greedy
+from hasten.search.beam import BeamSearch, greedy
 from hasten.search.constrained import ConstrainedSearch
 from hasten.search.reduced import ReducedSearch
+from hasten.search.theta import FORCED
 from hasten.search.trace import SearchTrace
 from hasten.solvers import Solver, available_solvers, make_solver
 from hasten.speedup.amortized import Amortizer

@@ -55,7 +55,7 @@ def options(
 
 
 class Interrupted(BaseException):
-    """Ctrl-C. No KeyboardInterrupt: that one Typer takes, and ends without a word."""
+    """Ctrl-C. It is not a KeyboardInterrupt, because Typer catches those and ends without a word."""
 
 
 def _interrupt(number: int, frame: FrameType | None) -> None:

@@ -74,7 +74,8 @@ def compile_kernels(tell: Tell = tell_nobody) -> None:
         "cut": _cut,
         "best labellings": lambda: Certifier().best(problem, 2),
         "reduced search": lambda: ReducedSearch()(problem),
-        "enumeration": lambda: (make_solver("brute").solve(problem), problem.check(problem.labels([0, 0, 0, 0]))),
+        "enumeration": lambda: make_solver("brute").solve(problem),
+        "checks": lambda: [each.check([0] * each.n_variables) for each in (problem, _counted())],
         "learning": lambda: _learn(problem),
         "learning of tables": lambda: _learn_tables(problem),
         "calibration": lambda: calibrate(BeamSearch(2), _noise(problem, 100)),
@@ -84,9 +85,9 @@ def compile_kernels(tell: Tell = tell_nobody) -> None:
         "programs": _adopt,
     }
     for n, (stage, compile_stage) in enumerate(stages.items()):
-        tell("compiling", n / len(stages), stage)
+        tell("Compiling kernels", n / len(stages), stage)
         compile_stage()
-    tell("compiling", 1.0)
+    tell("Compiling kernels", 1.0)
 
 
 def _search_lazily(problem: Problem) -> None:
@@ -133,20 +134,20 @@ def _cut() -> None:
 
 
 def _counted() -> Problem:
-    """Returns a chain whose rule is in the way of its cheapest labels."""
+    """Returns a chain whose rule is in the way of its cheapest labels, and of its first ones."""
     schema = Schema()
     tag = schema.variable("tag", ["yes", "no"])
     follow = schema.factor("follow", before=tag, after=tag).cost(0.5, before="yes", after="no")
     shape = schema.structure()
     shape.connect(follow, before=shape.add(tag), after=shape.add(tag))
-    shape.rule("one", [(0, "yes"), (1, "yes")], at_least=1)
+    shape.rule("one", [(0, "yes"), (1, "yes")], exactly=1)
     return shape.problem([[1.0, 0.0], [1.0, 0.0]])
 
 
 def _learn(problem: Problem) -> None:
     batch, every = _noise(problem, 8), np.arange(8)
     answers = Certifier()(batch)
-    Learner().fit(batch, answers)
+    Learner(progress=False).fit(batch, answers)
     Evidence.of(batch, answers.values, every)
     changing = Changing(batch, np.zeros(problem.structure.schema.n_weights, dtype=bool))
     Perceptron(changing, batch, answers.values, Pace(1.0, 0.0)).run(every)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 from itertools import product
 from pathlib import Path
 from typing import Any
@@ -14,7 +15,7 @@ from strategies import entity_relation, random_problem
 
 import hasten
 from hasten.errors import ModelError, NotFittedError, ProblemError, SchemaError
-from hasten.kernels.learning.gate import describe
+from hasten.kernels.learning.gate import describe, guess_some
 from hasten.learning.gate import Gate
 from hasten.model.batch import Batch
 from hasten.model.problem import Problem
@@ -144,6 +145,28 @@ def test_features_may_be_any_numbers_but_minus_one(shift: int) -> None:
     for features in (cheap, unsigned):
         guesses = Gate({"relation": features}).fit(batch, labels).guess(batch)
         assert (guesses.label == labels)[guesses.dear].all()
+
+
+@pytest.mark.parametrize("dtype", [np.int8, np.int16, np.int32, np.uint8, ">i4"])
+def test_features_may_be_whole_numbers_of_any_size(dtype: Any) -> None:
+    batch, related, labels = labelled(400, 0)
+
+    def cheap(problems: np.ndarray, variables: np.ndarray) -> np.ndarray:
+        return (10 * related[problems] + variables)[:, None].astype(dtype)
+
+    guesses = Gate({"relation": cheap}).fit(batch, labels).guess(batch)
+    assert (guesses.label == labels)[guesses.dear].all()
+
+
+def test_a_pickled_gate_compiles_nothing_where_its_weights_cannot_be_written() -> None:
+    batch, _, labels = labelled(100, 0)
+    gate = Gate({"relation": None}).fit(batch, labels)
+    guesses, n_versions = gate.guess(batch), len(guess_some.overloads)
+    buffers: list[pickle.PickleBuffer] = []
+    pickled = pickle.dumps(gate, protocol=5, buffer_callback=buffers.append)
+    shared = pickle.loads(pickled, buffers=[bytes(each) for each in buffers])
+    assert (shared.guess(batch).doubt == guesses.doubt).all()
+    assert len(guess_some.overloads) == n_versions
 
 
 def test_the_ids_of_problems_are_kept_when_costs_are_given() -> None:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+import pickle
+import sys
 from itertools import pairwise
 
 import naive
@@ -387,6 +389,28 @@ def test_answers_that_do_not_fit_are_named():
     ]:
         with pytest.raises(ProblemError, match=message):
             Learner().fit(batch, wrong)
+
+
+def test_what_was_pickled_goes_on_learning_where_its_arrays_cannot_be_written():
+    """As those of a file that is mapped, or of a worker that shares memory."""
+    batch, answers = peaked(60)
+    half = np.arange(30)
+    learner = Learner(seed=3).partial_fit(batch[half], answers[half])
+    buffers: list[pickle.PickleBuffer] = []
+    pickled = pickle.dumps(learner, protocol=5, buffer_callback=buffers.append)
+    again = pickle.loads(pickled, buffers=[bytes(each) for each in buffers])
+    assert buffers
+    for each in (learner, again):
+        each.partial_fit(batch[half + 30], answers[half + 30])
+    assert again.n_mistakes > 0
+    assert (again.weights == learner.weights).all()
+
+
+def test_a_learner_needs_no_standard_error(monkeypatch):
+    """Python has none where that was closed, as in some services."""
+    monkeypatch.setattr(sys, "stderr", None)
+    batch, answers = peaked(20)
+    assert Learner().fit(batch, answers).n_examples >= 20
 
 
 def test_a_progress_bar_is_shown_when_asked_for(capsys):

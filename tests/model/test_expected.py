@@ -139,6 +139,8 @@ def test_a_batch_is_augmented_as_its_problems_are() -> None:
     augmented = batch.augmented(gold, 2.0)
     for p in range(5):
         assert (augmented[p].cost == batch[p].augmented(gold[3 * p : 3 * p + 3], 2.0).cost).all()
+    for dtype in (np.uint64, np.int8):
+        assert (batch.augmented(gold.astype(dtype), 2.0).cost == augmented.cost).all()
     each = batch[0].augmented(["a", "b", "none"], np.array([1.0, 0.0, 3.0]))
     assert (batch[0].cost - each.cost).tolist() == pytest.approx([0, 1, 1, 0, 0, 0, 3, 3, 0])
     for wrong, reason in ((gold[:3], "15 variables"), (gold + 3, "no label number"), (gold * 1.0, "15 variables")):

@@ -80,7 +80,7 @@ def test_costs_of_the_wrong_size_are_refused() -> None:
         shape.problem(np.zeros(4))
     with refused("Got 6 costs for 5 labels. Give one cost per label"):
         shape.problem([0.0] * 6)
-    with refused("Got costs for 1 variables; the structure has 2"):
+    with refused("Got costs for 1 variable; the structure has 2"):
         shape.problem(np.zeros((1, 5)))
     with refused(r"Variable 1 \(home\) got costs of shape \(2,\); it needs one for each of house, flat, farm"):
         shape.problem([[0, 1], [2, 3]])
@@ -181,7 +181,7 @@ def test_a_labelling_is_given_by_numbers_or_names() -> None:
 def test_a_labelling_must_fit() -> None:
     problem = two_pets().problem(np.arange(5.0))
     for use in (problem.labels, problem.total, problem.check):
-        with refused("Got 1 labels for 2 variables"):
+        with refused("Got 1 label for 2 variables"):
             use([0])
         with refused(r"Variable 1 \(home\) has no label number 3; it has 3 labels"):
             use([0, 3])
@@ -391,7 +391,7 @@ def test_a_batch_of_several_shapes_must_fit() -> None:
     for wrong in ([0, 2], [-1, 0]):
         with refused("A structure number is out of range: there are 2 structures"):
             Batch.build(shapes, np.array(wrong), np.zeros(24))
-    with refused("Got 1 ids for 2 problems"):
+    with refused("Got 1 id for 2 problems"):
         Batch.build(shapes, np.array([0, 1]), scorer, ids=np.array([4]))
 
 
@@ -401,7 +401,7 @@ def test_problems_are_taken_in_any_form() -> None:
     assert as_batch(problem.batch) is problem.batch
     assert len(as_batch([problem, problem])) == 2
     assert len(as_batch([])) == len(Batch.of([]).select([])) == 0
-    assert repr(as_batch([problem, problem])) == "Batch(2 problems, 1 structures)"
+    assert repr(as_batch([problem, problem])) == "Batch(2 problems, 1 structure)"
     assert len(as_batch(problem for _ in range(3))) == len(as_batch(np.array([problem] * 3))) == 3
 
 

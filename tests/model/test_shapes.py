@@ -129,7 +129,7 @@ def test_one_shape_takes_kinds_by_name_and_goes_on_growing() -> None:
         ({"rules": RuleArrays([0, 1], [5], [0], high=1.0)}, "Term 0 of the rules: there is no variable 5"),
         ({"rules": RuleArrays([0, 1], [2], [2], high=1.0)}, r"variable 2 \(relation\) has no label number 2; it has 2"),
         ({"rules": RuleArrays([0, 2], [2], [1], high=1.0)}, "first must rise from 0 to 1, the number of terms"),
-        ({"rules": RuleArrays([0, 1], [2], [1, 1], high=1.0)}, "1 variables and 2 labels"),
+        ({"rules": RuleArrays([0, 1], [2], [1, 1], high=1.0)}, "1 variable and 2 labels"),
         ({"rules": RuleArrays([0, 1], [2], [1])}, "which limits nothing"),
         ({"rules": RuleArrays([0, 1], [2], [1], low=2.0, high=1.0)}, "at least 2 and at most 1"),
         ({"rules": RuleArrays([0, 1], [2], [1], np.nan, high=1.0)}, "has the weight nan"),

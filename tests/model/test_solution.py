@@ -49,6 +49,8 @@ def test_selecting_by_number_by_mask_or_by_slice_gives_the_single_answers(data):
         (numbers, answers.select(mask)),
         (numbers, answers.select(numbers)),
         (numbers, answers.select(numbers.tolist())),
+        (numbers, answers[mask]),
+        (numbers, answers[numbers]),
         (range(begin, end)[::step], answers[begin:end][::step]),
     ):
         assert isinstance(part, Solutions)

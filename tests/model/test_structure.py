@@ -55,7 +55,7 @@ def test_variables_and_factors_are_numbered_as_they_come() -> None:
     assert shape.factors[0].scope == (0, 1)
     assert shape.rule("one", [(0, "cat")], at_most=1) == 0
     assert (shape.n_variables, shape.n_labels) == (2, 5)
-    assert repr(shape) == "Structure(2 variables, 2 factors, 1 rules)"
+    assert repr(shape) == "Structure(2 variables, 2 factors, 1 rule)"
 
 
 def test_only_what_the_schema_declares_can_be_added() -> None:

@@ -302,7 +302,7 @@ def test_settings_that_make_no_sense_say_so() -> None:
     with pytest.raises(ProblemError, match="max_join=0"):
         Certifier().learn_messages(shape.batch(np.zeros((1, shape.n_labels))))
     batch = shape.batch(np.zeros((2, shape.n_labels)))
-    with pytest.raises(ProblemError, match="1 answers for 2 problems"):
+    with pytest.raises(ProblemError, match="1 answer for 2 problems"):
         Certifier()(batch, BeamSearch()(batch.select([0])))
 
 
@@ -715,7 +715,7 @@ def test_what_is_not_the_answer_to_a_problem_is_refused_by_name() -> None:
     two.add(switch)
     two.add(switch)
     problem, batch = two.problem(np.zeros(4)), two.batch(np.zeros((2, 4)))
-    with pytest.raises(ProblemError, match="Answer 0 has 1 labels, its problem 2 variables"):
+    with pytest.raises(ProblemError, match="Answer 0 has 1 label, its problem 2 variables"):
         Certifier()(problem, Certifier()(one.problem(np.zeros(2))))
     with pytest.raises(ProblemError, match="not list"):
         Certifier()(batch, [[0, 0], [0, 1]])

@@ -129,7 +129,7 @@ def test_what_cannot_be_traced_is_refused_in_words() -> None:
     problem = running_example()
     with pytest.raises(ProblemError, match="Expected one problem, got Batch"):
         Certifier().trace(problem.batch)
-    with pytest.raises(ProblemError, match="Got 1 names for 4 variables"):
+    with pytest.raises(ProblemError, match="Got 1 name for 4 variables"):
         Certifier().trace(problem, names=["Colin"])
     for names in (4, "four"):
         with pytest.raises(ProblemError, match="names of variables are a list"):

@@ -21,10 +21,11 @@ import hasten
 from hasten.demo import NAMES, running_example
 from hasten.errors import ProblemError, SchemaError
 from hasten.model.problem import Problem
-from hasten.search.beam import FORCED, BeamSearch, greedy
+from hasten.search.beam import BeamSearch, greedy
 from hasten.search.constrained import ConstrainedSearch
 from hasten.search.reduced import ReducedSearch
 from hasten.search.searcher import Searcher
+from hasten.search.theta import FORCED
 from hasten.search.trace import SearchTrace, candidates_to_show, steps_to_show
 
 
@@ -166,7 +167,7 @@ def test_what_cannot_be_traced_is_refused_in_words(search: Searcher) -> None:
     problem = running_example()
     with pytest.raises(ProblemError, match=r"Expected one problem, got Batch\. Of a batch, give one: batch\[0\]"):
         search.trace(problem.batch)
-    with pytest.raises(ProblemError, match="Got 1 names for 4 variables"):
+    with pytest.raises(ProblemError, match="Got 1 name for 4 variables"):
         search.trace(problem, names=["Colin"])
     with pytest.raises(ProblemError, match="Got 2 labels for 4 variables"):
         search.trace(problem, [0, 1])

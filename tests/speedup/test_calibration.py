@@ -14,7 +14,8 @@ from hasten.model.batch import Batch
 from hasten.model.schema import Schema
 from hasten.model.structure import Structure
 from hasten.proof.certifier import Certifier
-from hasten.search.beam import FORCED, BeamSearch
+from hasten.search.beam import BeamSearch
+from hasten.search.theta import FORCED
 from hasten.speedup.calibration import Candidate, calibrate, candidates, choose, gaps, problems_needed
 
 GAPS = np.arange(1.0, 11.0)

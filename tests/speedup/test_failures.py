@@ -167,7 +167,7 @@ def test_progress_is_drawn_where_errors_go(capsys):
     Speedup(SHAPE.schema, mode="search", progress=True).fit(hard(5))
     shown = capsys.readouterr()
     assert shown.out == ""
-    assert "labelling" in shown.err
+    assert "Labelling" in shown.err
 
 
 def test_what_a_status_says_fits_whoever_found_it():

@@ -5,12 +5,15 @@ import signal
 import subprocess
 import sys
 import time
+from itertools import chain, repeat
 from pathlib import Path
+from types import SimpleNamespace
 
 import duties
 import pytest
 
 from hasten.errors import CorpusError, ProblemError, WorkerError
+from hasten.support import workers
 from hasten.support.workers import AHEAD, in_processes
 
 
@@ -54,6 +57,24 @@ def test_the_first_error_of_work_or_stream_is_raised_after_all_results_before_it
         for each in in_processes(duties.refuse_three, broken_after(n), jobs):
             seen.append(each)  # noqa: PERF402
     assert seen == before
+
+
+def test_how_a_worker_ended_is_waited_for():
+    """Of two threads that ask, one is told; the other learns it a moment later."""
+
+    class Ended:
+        def __init__(self, codes):
+            self.codes = iter(codes)
+
+        @property
+        def exitcode(self):
+            return next(self.codes)
+
+        def join(self, timeout):
+            pass
+
+    context = SimpleNamespace(processes=[Ended(chain([None, None], repeat(-signal.SIGKILL)))])
+    assert "was killed (SIGKILL)" in workers._obituary(context)
 
 
 def test_a_worker_that_dies_is_an_error_that_says_so():

@@ -28,7 +28,8 @@ from hasten.model.batch import Batch
 from hasten.model.problem import Problem
 from hasten.model.solution import Solutions
 from hasten.proof.certifier import Certifier
-from hasten.search.beam import FORCED, BeamSearch, greedy
+from hasten.search.beam import BeamSearch, greedy
+from hasten.search.theta import FORCED
 from hasten.support.arrays import IntArray
 from hasten.support.progress import tell_nobody
 from hasten.tasks.entity_relation.data.corpora import Corpora

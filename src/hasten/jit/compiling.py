@@ -13,10 +13,12 @@ interpreter crashes (`tests/opened.py` shows how to test them).
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from typing import Any, ParamSpec, TypeVar
 
 from numba import njit
+from numba.core.compiler_lock import global_compiler_lock
 
 from hasten.jit.keeping import KernelCache, keep_on_disk
 from hasten.jit.parts import KNOWN, take_any_numbers
@@ -63,6 +65,11 @@ def driver(function: Callable[P, R]) -> Callable[P, R]:
     compiled = _compile(function)
     DRIVERS.append(compiled)
     return compiled
+
+
+if hasattr(os, "register_at_fork"):  # a fork waits for what another thread compiles, which a child could never finish
+    release = global_compiler_lock.release
+    os.register_at_fork(before=global_compiler_lock.acquire, after_in_parent=release, after_in_child=release)
 
 
 def is_compiled(function: Any) -> bool:

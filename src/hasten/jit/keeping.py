@@ -12,6 +12,7 @@ modules that have to do with kernels: after an edit or an upgrade of any of them
 from __future__ import annotations
 
 import hashlib
+import signal
 import warnings
 from collections.abc import Callable
 from contextlib import suppress
@@ -81,6 +82,8 @@ class KernelCache(FunctionCache):  # type: ignore[misc]
             super().save_overload(signature, compiled)
         except OSError:  # the place can only be read, or is full
             _warn_once()
+        except RuntimeError:  # Ctrl-C while LLVM handed over what it had compiled: the call back to Python lost it
+            signal.raise_signal(signal.SIGINT)
 
     @property
     def has_files(self) -> bool:
@@ -117,7 +120,7 @@ def _warn_once() -> None:
 
 
 def remove_old_files(kernels: list[Any]) -> int:
-    """Removes what other versions of the package left where its kernels are kept; returns how many files that were."""
+    """Removes what other versions of the package left where its kernels are kept; returns how many files it removed."""
     ours = [each for each in kernels if PACKAGE in Path(each.py_func.__code__.co_filename).parents]
     places = {Path(each._cache.cache_path) for each in ours if isinstance(each._cache, KernelCache)}
     n_removed = 0

@@ -1,6 +1,7 @@
 """Telling that kernels are being compiled, so that nobody waits in silence.
 
-In a terminal a line with a spinner shows until it is done; elsewhere each process writes one line to the log.
+In a terminal a line with a spinner shows until it is done or, where a bar shows already, one line above it; elsewhere
+each process writes one line to the log.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from typing import Any
 from numba.core import event
 
 from hasten.support.locks import renew_after_fork
+from hasten.support.terminal import drawn_on, is_terminal
 
 log = logging.getLogger("hasten")
 KEPT = "hasten is compiling its kernels for this machine, once; they are kept for later."
@@ -29,10 +31,10 @@ class Notices(event.Listener):  # type: ignore[misc]
         self.kept = True  # what is compiled; false where there is no place for it
         self.warned = False  # that it is not
         self.spinner: Any = None
-        self.renew_locks()
+        self._renew_locks()
         renew_after_fork(self)
 
-    def renew_locks(self) -> None:
+    def _renew_locks(self) -> None:
         """Makes a new lock, in a forked child."""
         self.lock = threading.RLock()
 
@@ -54,9 +56,12 @@ class Notices(event.Listener):  # type: ignore[misc]
                     self.spinner = None
 
     def _begin(self) -> None:
-        words = KEPT if self.kept else NOT_KEPT
-        if sys.stderr is not None and sys.stderr.isatty():
-            with suppress(Exception):  # another display has the terminal, and shows progress of its own
+        words, terminal = KEPT if self.kept else NOT_KEPT, drawn_on()
+        if terminal is not None:  # by a bar, which says how long it takes
+            if not self.told:
+                terminal.print(words, highlight=False)
+        elif is_terminal(sys.stderr):
+            with suppress(Exception):  # something that is not ours has the terminal
                 from rich.console import Console
 
                 self.spinner = Console(stderr=True).status(words)

@@ -1,6 +1,6 @@
 """Kernels are parts of drivers: they are lowered, and left to the drivers to optimise and to make machine code of.
 
-Numba would do that for each kernel, and again in every caller. What is changed here is no public part of Numba; with
+Numba would do that for each kernel, and again in every caller. What is changed here is not public in Numba; with
 one that lacks it (`KNOWN`), kernels are compiled as usual, which takes longer and gives the same code.
 """
 

@@ -1,7 +1,7 @@
 """The passes that kernels and drivers go through: Numba's, but for what does nothing for them or copies in vain.
 
 Most of the time that compiling takes is Numba's own Python, so each pass that is left out is felt. As in
-`hasten.jit.parts`, what is changed here is no public part of Numba.
+`hasten.jit.parts`, what is changed here is not a public part of Numba.
 """
 
 from __future__ import annotations

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from hasten.jit import inlined_kernel, kernel, open_kernel
+from hasten.jit import inlined_kernel, kernel
 
 EPS = 2.220446049250313e-16  # of float64: what rounding scales with
 LEAST = 5e-324  # the smallest float64 above 0: what a product that underflows may be off by
@@ -12,14 +12,6 @@ EXACT = 2.0**53  # sums of whole numbers below this are exact
 SLACK = 1e-6  # how far, relatively, a row may be from its limit and still hold: the solvers' own tolerance
 TOLERANCE = 1e-6  # an answer is proved when it costs no more than this share of its scale above the bound
 FINE = 1e-3  # how much finer than that to prune
-
-
-@open_kernel
-def slack(limit: float) -> float:
-    """Returns by how much a row may miss a limit; 0 for an infinite one, which cannot be missed."""
-    if np.isinf(limit):
-        return 0.0
-    return SLACK * max(1.0, abs(limit))
 
 
 @inlined_kernel

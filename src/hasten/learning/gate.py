@@ -29,7 +29,7 @@ from hasten.model.kinds import VariableKind
 from hasten.model.problem import Problem
 from hasten.model.schema import Schema
 from hasten.support import forms
-from hasten.support.arrays import BoolArray, FloatArray, IntArray, floats, offsets, ranges
+from hasten.support.arrays import BoolArray, FloatArray, IntArray, floats, offsets, plain, ranges
 from hasten.support.checks import check_number, check_switch, check_whole
 from hasten.support.tensors import Tensors, load_tensors, reading, save_tensors
 
@@ -68,6 +68,10 @@ class GateState:
     scale: float = 1.0  # of regrets: the median of what a settled variable's second-best label costs above the best
     weights: dict[str, FloatArray] = field(default_factory=dict)  # by kind: (n_rows, labels)
     n_examples: int = 0
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+        self.weights = {kind: plain(weights) for kind, weights in self.weights.items()}  # of a mapped file, perhaps
 
 
 @dataclass(frozen=True, eq=False)
@@ -260,6 +264,8 @@ class Gate:
         ids = np.asarray(ids)
         if ids.dtype.kind == "u":
             ids = (ids & np.array(MOST_ID, dtype=np.uint64)).astype(np.int64)
+        elif ids.dtype.kind == "i":
+            ids = ids.astype(np.int64)
         if ids.ndim != 2 or len(ids) != problems.size or ids.dtype.kind not in "iu":
             raise ProblemError(
                 f"The cheap features of kind {kind.name!r} came as an array of {ids.dtype} of shape {ids.shape} for "
@@ -275,7 +281,7 @@ class Gate:
                 f"one for each feature; got the shape {numbers.shape}."
             )
         ids = np.where(ids < -1, ids & MOST_ID, ids)  # any other number will do, such as a negative hash
-        return np.ascontiguousarray(ids, dtype=np.int64), np.ascontiguousarray(numbers)
+        return np.ascontiguousarray(ids), np.ascontiguousarray(numbers)
 
     def _learn(self, examples: Examples, labels: IntArray, n_labels: int, rng: np.random.Generator) -> FloatArray:
         """Returns weights learned from examples of one kind: the average over all steps."""

@@ -16,8 +16,8 @@ import logging
 import math
 import sys
 import time
-from collections.abc import Callable, Iterable
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -35,6 +35,7 @@ from hasten.model.schema import Schema
 from hasten.model.solution import Solution
 from hasten.support.arrays import FloatArray, IntArray
 from hasten.support.checks import check_number, check_switch, check_whole, check_width
+from hasten.support.terminal import drawing_on, is_terminal
 
 log = logging.getLogger(__name__)
 
@@ -89,6 +90,11 @@ class State:
     n_forbidden: int = 0  # answers that the enforced constraints forbid
     n_single: int = 0  # calls of `learn_one` in the last entry of the trace
     rng: np.random.Generator | None = None
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+        if self.weights is not None:  # read from a mapped file, or sent to a worker, they may not be written
+            self.weights = learn.Weights._make(map(np.array, self.weights))
 
 
 @dataclass(frozen=True, eq=False)
@@ -332,11 +338,15 @@ def default_step(batch: Batch) -> float:
     return STEP * typical if typical > 0 else 1.0
 
 
-def _bar(wanted: bool | None, epochs: int, n: int) -> AbstractContextManager[Callable[[int, int], None] | None]:
-    """Returns a progress bar that is told of problems done and mistakes made, or nothing to tell."""
-    if wanted is False or (wanted is None and not sys.stderr.isatty()):
-        return nullcontext()
-    return _Bar(epochs, n)
+@contextmanager
+def _bar(wanted: bool | None, epochs: int, n: int) -> Iterator[Callable[[int, int], None] | None]:
+    """Shows a progress bar, and gives what is told of problems done and mistakes made; or gives nothing to tell."""
+    if not (is_terminal(sys.stderr) if wanted is None else wanted):
+        yield None
+        return
+    bar = _Bar(epochs, n)
+    with drawing_on(bar.bar.console), bar.bar:
+        yield bar.tell
 
 
 class _Bar:
@@ -355,13 +365,6 @@ class _Bar:
             console=Console(stderr=True),
         )
         self.task = self.bar.add_task("learn", total=epochs * n, epoch=1, epochs=epochs, mistakes=0)
-
-    def __enter__(self) -> Callable[[int, int], None]:
-        self.bar.start()
-        return self.tell
-
-    def __exit__(self, *_: object) -> None:
-        self.bar.stop()
 
     def tell(self, done: int, mistakes: int) -> None:
         """Moves on by some problems."""

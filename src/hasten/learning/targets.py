@@ -12,6 +12,7 @@ from hasten.model.hidden import completed
 from hasten.model.problem import Labels
 from hasten.model.solution import Solution, Solutions, Status
 from hasten.support.arrays import BoolArray, IntArray
+from hasten.support.words import count
 
 Answers = Solutions | Sequence[Solution | Labels | None] | IntArray  # an array is flat: all labels in a row
 
@@ -29,7 +30,8 @@ def read_answers(batch: Batch, answers: Answers) -> tuple[IntArray, IntArray]:
         raise ProblemError(f"Expected an answer for each problem, got {answers!r}.")
     elif len(answers) != len(batch):
         raise ProblemError(
-            f"Got {len(answers)} answers for {len(batch)} problems. Give one for each, or one flat array of numbers."
+            f"Got {count(len(answers), 'answer')} for {count(len(batch), 'problem')}. Give one for each, or "
+            "one flat array of numbers."
         )
     elif isinstance(answers, Solutions):
         usable = answers.valid & ~answers.has(Status.TIME_LIMIT) & ~answers.has(Status.FAILED)

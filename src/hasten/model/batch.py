@@ -19,6 +19,7 @@ from hasten.model.problem import Problem, Scorer, loss_weights
 from hasten.model.structure import Structure
 from hasten.model.tables import Blocks, Brought, Tables, check_tables, filled, read_by_kind, refilled, widened
 from hasten.support.arrays import Chosen, FloatArray, IntArray, chosen_numbers, ints, offsets, plain, ranges
+from hasten.support.words import count
 
 ONLY = np.zeros(1, dtype=np.int64)  # the number of the only problem, of its structure, and where its tables start
 
@@ -137,7 +138,9 @@ class Batch:
         """Does what `build` says with arrays that nobody else holds; `scores` says that minus these were given."""
         structures = [each.opened(()) if each._own else each for each in structures]
         if ids is not None and len(ids) != len(structure):
-            raise ProblemError(f"Got {len(ids)} ids for {len(structure)} problems. Give one for each.")
+            raise ProblemError(
+                f"Got {count(len(ids), 'id')} for {count(len(structure), 'problem')}. Give one for each."
+            )
         if structure.size and not (structure.min() >= 0 and structure.max() < len(structures)):
             raise ProblemError(f"A structure number is out of range: there are {len(structures)} structures, from 0.")
         sizes = np.array([each.n_labels for each in structures], dtype=np.int64)
@@ -178,7 +181,7 @@ class Batch:
             raise ProblemError(f"Problem {problems[wrong[0]]}: there is no label number {given[wrong[0]]}.")
         cost, mine = batch.cost.copy(), ranges(batch.cost_at[problems] + starts, sizes) if batch.priced else slice(None)
         cost[mine] -= loss_weights(weight, 1)
-        right = batch.cost_at[problems] + starts + given
+        right = batch.cost_at[problems] + starts + given.astype(np.int64)
         cost[right] = batch.cost[right]
         return replace(batch, cost=cost)
 
@@ -362,7 +365,7 @@ class Batch:
 
     def __repr__(self) -> str:
         lazy = ", lazy" if self.lazy else ""
-        return f"Batch({len(self)} problems, {len(self.structures)} structures{lazy})"
+        return f"Batch({count(len(self), 'problem')}, {count(len(self.structures), 'structure')}{lazy})"
 
     def _repr_html_(self) -> str:
         from hasten.model.display import of_batch

@@ -168,7 +168,7 @@ class Form(NamedTuple):
 
 
 def cast(form: Form, table_of: IntArray, layout: TableLayout) -> Fields:
-    """Returns what graphs hold of some factors, given which table of a layout each has: the same number, the same."""
+    """Returns what graphs hold of some factors, given the number of the table that each has in a layout."""
     listing = layout.number[table_of]
     return {
         "scope_first": offsets(form.arity),

@@ -142,8 +142,8 @@ class Priced(NamedTuple):
 def put_prices(first: IntArray, rows: Rows, names: tuple[str, ...], charges: Charges, exact: bool) -> Priced:
     """Returns rows that let rules be broken for their price, over variables with labels at `first` and indicators.
 
-    `exact` adds rows under which each labelling has one labelling of the indicators: no optimum needs them, but who
-    counts labellings does.
+    `exact` adds rows under which each labelling has one labelling of the indicators: no optimum needs them, but
+    counting labellings does.
     """
     graph = with_rows(Graph.start(first=first), rows)
     reach = list(zip(graph.range_low.tolist(), graph.range_high.tolist(), strict=True))

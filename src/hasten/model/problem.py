@@ -21,6 +21,7 @@ from hasten.model.rules import Rule
 from hasten.model.structure import Structure
 from hasten.model.tables import NOTHING, Tables, bring, check_tables, filled, read_tables, refilled, widened
 from hasten.support.arrays import FloatArray, IntArray, all_finite, floats
+from hasten.support.words import count
 
 if TYPE_CHECKING:
     from hasten.model.batch import Batch
@@ -177,13 +178,16 @@ class Problem:
         if not hasattr(labels, "__len__"):
             raise ProblemError(f"A labelling has a label for each variable, by number or name; got {labels!r}.")
         if len(labels) != len(kinds):
-            raise ProblemError(f"Got {len(labels)} labels for {len(kinds)} variables. Give one for each.")
+            raise ProblemError(
+                f"Got {count(len(labels), 'label')} for {count(len(kinds), 'variable')}. Give one for each."
+            )
         numbers = np.empty(len(kinds), dtype=np.int64)
         for v, (kind, label) in enumerate(zip(kinds, labels, strict=True)):
             numbers[v] = kind.label(label) if isinstance(label, str) else _whole(label)
             if not 0 <= numbers[v] < len(kind):
                 raise ProblemError(
-                    f"Variable {v} ({kind.name}) has no label number {label}; it has {len(kind)} labels, from 0."
+                    f"Variable {v} ({kind.name}) has no label number {label}; "
+                    f"it has {count(len(kind), 'label')}, from 0."
                 )
         return numbers
 
@@ -209,7 +213,9 @@ class Problem:
             raise ProblemError(f"The names of variables are a list, one for each of {self.n_variables}; got {names!r}.")
         given = [str(name) for name in names]
         if len(given) != self.n_variables:
-            raise ProblemError(f"Got {len(given)} names for {self.n_variables} variables. Give one for each.")
+            raise ProblemError(
+                f"Got {count(len(given), 'name')} for {count(self.n_variables, 'variable')}. Give one for each."
+            )
         seen: Counter[str] = Counter()
         unique = []
         for name in given + hidden:
@@ -218,7 +224,7 @@ class Problem:
         return tuple(unique)
 
     def __repr__(self) -> str:
-        return f"Problem({self.n_variables} variables{', lazy' if self.lazy else ''})"
+        return f"Problem({count(self.n_variables, 'variable')}{', lazy' if self.lazy else ''})"
 
     def _repr_html_(self) -> str:
         from hasten.model.display import of_problem
@@ -283,7 +289,7 @@ def _joined_costs(structure: Structure, costs: Given) -> FloatArray:
         return flat
     if len(parts) != structure.n_variables:
         raise ProblemError(
-            f"Got costs for {len(parts)} variables; the structure has {structure.n_variables}. "
+            f"Got costs for {count(len(parts), 'variable')}; the structure has {structure.n_variables:,}. "
             "Give a list or array of costs for each variable, or one flat list or array."
         )
     for v, (kind, part) in enumerate(zip(structure.kinds, parts, strict=True)):
@@ -298,7 +304,7 @@ def _joined_costs(structure: Structure, costs: Given) -> FloatArray:
 def _check_size(structure: Structure, flat: FloatArray) -> None:
     if flat.size != structure.n_labels:
         raise ProblemError(
-            f"Got {flat.size} costs for {structure.n_labels} labels. "
+            f"Got {count(flat.size, 'cost')} for {count(structure.n_labels, 'label')}. "
             "Give one cost per label, in the order of the structure's variables."
         )
 

@@ -20,6 +20,7 @@ from hasten.model.rules import Packed, Terms
 from hasten.model.schema import Schema
 from hasten.model.structure import Structure
 from hasten.support.arrays import FloatArray, IntArray, floats, offsets, ranges
+from hasten.support.words import count
 
 Kinds = IntArray | Sequence[int] | Sequence[str] | Sequence[VariableKind]
 Scopes = Mapping[Any, Any]  # by a factor kind or its name: a row of variables for each factor
@@ -124,7 +125,9 @@ def _terms(
     if len(of_shape) != len(at):
         raise SchemaError(f"rule_at says where the rules of {len(of_shape) - 1} shapes are; there are {len(at) - 1}.")
     if len(label) != len(variable):
-        raise SchemaError(f"Rules have {len(variable)} variables and {len(label)} labels. Give a label for each.")
+        raise SchemaError(
+            f"Rules have {count(len(variable), 'variable')} and {count(len(label), 'label')}. Give a label for each."
+        )
     shape = np.arange(len(at) - 1).repeat(np.diff(of_shape)).repeat(np.diff(first))
     _check_variables(variable, shape, at, lambda t: f"Term {t} of the rules")
     place = at[shape] + variable

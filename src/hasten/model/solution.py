@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from itertools import accumulate
+from operator import index
 from typing import overload
 
 import numpy as np
@@ -17,6 +18,7 @@ from hasten.model.batch import Batch
 from hasten.model.hidden import complete, seen
 from hasten.model.problem import Problem
 from hasten.support.arrays import BoolArray, Chosen, FloatArray, IntArray, chosen_numbers
+from hasten.support.words import count
 
 
 class Status(StrEnum):
@@ -127,7 +129,7 @@ class Solution:
 
 @dataclass(frozen=True, eq=False)
 class Solutions(Sequence[Solution]):
-    """The answers to a batch, as arrays; an index gives one `Solution`, a slice the `Solutions` of some problems.
+    """The answers to a batch, as arrays; a number gives one `Solution`; a slice, numbers or a mask, those of some.
 
     Statuses and sources are numbers, positions in `STATUSES` and `SOURCES`; `has` and `by` compare them with words.
     `reasons` says, by the problem's number, why the solver failed, where it did.
@@ -151,7 +153,8 @@ class Solutions(Sequence[Solution]):
             if answer.values is not None:
                 if len(answer.values) != batch.n_variables[p]:
                     raise ProblemError(
-                        f"Answer {p} has {len(answer.values)} labels, its problem {batch.n_variables[p]} variables. "
+                        f"Answer {p} has {count(len(answer.values), 'label')}, its problem "
+                        f"{count(int(batch.n_variables[p]), 'variable')}. "
                         "Give the answers to these problems, in their order."
                     )
                 values[batch.variable_at[p] : batch.variable_at[p + 1]] = answer.values
@@ -214,10 +217,13 @@ class Solutions(Sequence[Solution]):
     @overload
     def __getitem__(self, p: int) -> Solution: ...
     @overload
-    def __getitem__(self, p: slice) -> Solutions: ...
-    def __getitem__(self, p: int | slice) -> Solution | Solutions:
-        if isinstance(p, slice):
-            return self.select(range(*p.indices(len(self))))
+    def __getitem__(self, p: Chosen) -> Solutions: ...
+    def __getitem__(self, p: int | Chosen) -> Solution | Solutions:
+        """Returns one answer, by the number of its problem, or those to several problems, as `select` does."""
+        try:
+            p = index(p)  # type: ignore[arg-type]
+        except TypeError:
+            return self.select(p)  # type: ignore[arg-type]
         return self._answer(p % max(1, len(self)), self.batch[p])
 
     def __iter__(self) -> Iterator[Solution]:
@@ -293,8 +299,8 @@ class Solutions(Sequence[Solution]):
         places = self.batch.places(numbers)
         if len(others) != numbers.size or len(others.values) != places.size:
             raise ProblemError(
-                f"Got {len(others)} answers, with {len(others.values)} labels, to replace {numbers.size}, with "
-                f"{places.size}. Give one for each, to the same problem."
+                f"Got {count(len(others), 'answer')}, with {count(len(others.values), 'label')}, to replace "
+                f"{numbers.size:,}, with {places.size:,}. Give one for each, to the same problem."
             )
         changed = {name: getattr(self, name).copy() for name in ("values", *_EACH)}
         changed["values"][places] = others.values

@@ -30,6 +30,7 @@ from hasten.model.stating import Stating
 from hasten.support.arrays import FloatArray, IntArray, ints, offsets, packed, ranges, sizes_of
 from hasten.support.cache import Cache
 from hasten.support.checks import listed
+from hasten.support.words import count
 
 if TYPE_CHECKING:
     from hasten.model.batch import Batch
@@ -340,7 +341,8 @@ class Structure(Stating):
         return copy
 
     def __repr__(self) -> str:
-        return f"Structure({len(self.kinds)} variables, {self.n_factors} factors, {self.n_rules} rules)"
+        parts = {"variable": len(self.kinds), "factor": self.n_factors, "rule": self.n_rules}
+        return f"Structure({', '.join(count(n, name) for name, n in parts.items())})"
 
     def _repr_html_(self) -> str:
         from hasten.model.display import of_structure

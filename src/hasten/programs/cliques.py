@@ -1,4 +1,4 @@
-"""Rows over pairs as one rule: where every two of some variables exclude each other, at most one may be.
+"""Rows over pairs as one rule: where every two of some variables exclude each other, at most one may be chosen.
 
 Pairs are weak. Each variable may be half of what it must not be, and no pair objects; a rule over all of them does, so
 that a proof has little left to do. Candidates for semantic roles whose spans overlap are an example. Rules keep
@@ -27,7 +27,7 @@ class Clique:
 
 
 def merge_pairs(space: Space, cells: Cells, tabled: BoolArray) -> tuple[Cells, Cells, int]:
-    """Returns the other rows, those of the cliques that say what the rest said of pairs, and how many that were.
+    """Returns the other rows, those of the cliques that say what the rest said of pairs, and how many those replace.
 
     `tabled` are the rows that otherwise become tables.
     """

@@ -18,9 +18,9 @@ def describe(program: Program) -> str:
     """Says what became of columns and rows, so that a user sees why a program is fast, or why it is not."""
     statement = program.statement
     n, b, m = statement.n_columns, n_binaries(statement), statement.n_rows
-    what = "binaries" if b == n else f"variables ({b:,} of them binary)"
-    head = f"{statement.name or 'The program'}: {n:,} {what}, {m:,} rows"
-    head += f", {len(statement.tables):,} tables." if statement.tables else "."
+    what = f"{n:,} {'binary' if n == 1 else 'binaries'}" if b == n else f"{count(n, 'variable')} ({b:,} of them binary)"
+    head = f"{statement.name or 'The program'}: {what}, {count(m, 'row')}"
+    head += f", {count(len(statement.tables), 'table')}." if statement.tables else "."
     if program.only_solver:
         return f"{head}\n{program.only_solver}"
     found = program.recognised
@@ -34,9 +34,9 @@ def describe(program: Program) -> str:
         head,
         f"{n - n_fixed:,} became {count(structure.n_variables, 'variable')} of {count(len(counts), 'kind')}"
         + (f"; {n_fixed:,} can have one value only." if n_fixed else "."),
-        f"{tabled:,} rows became {count(len(found.tables.table), 'table')}; "
-        f"{m - tabled - left - said:,} say what the variables say already, or always hold; "
-        + (f"{found.n_merged:,} rows over pairs became {count(found.n_cliques, 'rule')}; " if said else "")
+        f"{count(tabled, 'row')} became {count(len(found.tables.table), 'table')}; "
+        f"{_idle(m - tabled - left - said)}; "
+        + (f"{count(found.n_merged, 'row')} over pairs became {count(found.n_cliques, 'rule')}; " if said else "")
         + (
             f"{count(left, 'rule')} {'is' if left == 1 else 'are'} left{' in all' if said else ''}."
             if left
@@ -57,3 +57,8 @@ def describe(program: Program) -> str:
     if len(factors) > 12:
         lines.append(f"and {len(factors) - 12:,} more tables")
     return "\n".join(lines)
+
+
+def _idle(n: int) -> str:
+    verbs = ("says", "holds") if n == 1 else ("say", "hold")
+    return f"{n:,} {verbs[0]} what the variables say already, or always {verbs[1]}"

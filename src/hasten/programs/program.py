@@ -34,6 +34,7 @@ from hasten.speedup.pacing import Pace
 from hasten.support.arrays import FloatArray, all_finite, floats
 from hasten.support.checks import check_limit
 from hasten.support.forms import short
+from hasten.support.words import count
 
 log = logging.getLogger(__name__)
 PROVED = Status.PROVED.value
@@ -361,7 +362,7 @@ class Program:
 
     def __repr__(self) -> str:
         program = self.statement
-        return f"Program({program.name!r}, {program.n_columns} variables, {program.n_rows} rows)"
+        return f"Program({program.name!r}, {count(program.n_columns, 'variable')}, {count(program.n_rows, 'row')})"
 
 
 _CUT = "Only answers were found whose objective is {:g} or {}, which the file rules out."

@@ -21,6 +21,7 @@ import numpy.typing as npt
 
 from hasten.errors import ProgramError
 from hasten.support.arrays import BoolArray, FloatArray, IntArray, floats, offsets
+from hasten.support.words import count
 
 MAX_COLUMNS = MAX_ROWS = 5_000_000
 MAX_ENTRIES = 50_000_000  # of all tables together
@@ -130,7 +131,7 @@ class Statement:
         )
 
     def __repr__(self) -> str:
-        return f"Statement({self.name!r}, {self.n_columns} columns, {self.n_rows} rows)"
+        return f"Statement({self.name!r}, {count(self.n_columns, 'column')}, {count(self.n_rows, 'row')})"
 
 
 @dataclass

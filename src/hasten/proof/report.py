@@ -17,6 +17,7 @@ from hasten.model.solution import Solution, Solutions, Source, Status, numbered,
 from hasten.proof.bounds import prove_met
 from hasten.proof.trace import Step
 from hasten.support.arrays import FloatArray, IntArray
+from hasten.support.words import count
 
 STEPS = tuple(Step)  # a kernel's number for a step is one more than its place
 
@@ -45,7 +46,7 @@ class Report:
     def __str__(self) -> str:
         proved = [f"{n} {step}" for step, n in self.proved_by.items() if n]
         left = len(self.solutions) - sum(self.proved_by.values())
-        return f"{len(self.solutions)} problems: " + ", ".join([*proved, f"{left} left open"])
+        return f"{count(len(self.solutions), 'problem')}: " + ", ".join([*proved, f"{left} left open"])
 
 
 def given(batch: Batch, found: Solutions | None) -> tuple[IntArray, FloatArray]:
@@ -61,7 +62,7 @@ def given(batch: Batch, found: Solutions | None) -> tuple[IntArray, FloatArray]:
             "some: Solutions.scored(batch, labels)."
         )
     if len(found) != n:
-        raise ProblemError(f"Got {len(found)} answers for {n} problems. Give one for each.")
+        raise ProblemError(f"Got {count(len(found), 'answer')} for {count(n, 'problem')}. Give one for each.")
     if len(found.values) != batch.variable_at[-1]:
         raise ProblemError(
             f"Got {len(found.values)} labels for {batch.variable_at[-1]} variables. Give the answers to these problems."

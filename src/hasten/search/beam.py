@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -16,7 +15,7 @@ from hasten.model.batch import Batch
 from hasten.model.problem import Labels, Problem
 from hasten.model.solution import Solution, Solutions
 from hasten.search.searcher import TracedSearcher, seconds_each
-from hasten.search.trace import theta_in_words
+from hasten.search.theta import theta_in_words
 from hasten.search.tracing import BeamRecorder
 from hasten.support.arrays import FloatArray, IntArray
 from hasten.support.checks import check_number, check_vector, check_width
@@ -24,10 +23,6 @@ from hasten.support.parallel import in_parallel
 from hasten.support.words import amount
 
 NO_WEIGHTS = np.zeros(0)
-FORCED = sys.float_info.max
-"""The theta of a search that skips a cost only where it cannot change the beam: where no more candidates are left,
-by the constraints, than the beam can hold. The gap there is infinite, and everywhere else it is smaller than this.
-"""
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from html import escape
 
+from hasten.search.theta import theta_in_words
 from hasten.search.trace import (
     MOST_RULED_OUT,
     ROUNDING,
@@ -18,7 +19,6 @@ from hasten.search.trace import (
     SearchTrace,
     candidates_to_show,
     steps_to_show,
-    theta_in_words,
 )
 from hasten.support import pictures
 from hasten.support.pictures import Picture, text

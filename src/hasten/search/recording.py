@@ -1,4 +1,4 @@
-"""Writing down a search: its steps while they are being taken, and the trace that becomes of them."""
+"""Writing down a search: its steps while they are being taken, and the trace that is made of them."""
 
 from __future__ import annotations
 

@@ -9,6 +9,7 @@ from functools import cached_property
 from typing import Any
 
 from hasten.model.solution import Solution, Status
+from hasten.search.theta import theta_in_words
 from hasten.support.words import amount, count, ordinal, paired, plain_fields, plain_number
 
 MOST_STEPS, MOST_CANDIDATES, MOST_RULED_OUT = 16, 8, 3  # that are printed; all are kept
@@ -223,11 +224,6 @@ class SearchTrace:
         from hasten.search.drawing import to_svg
 
         return to_svg(self)
-
-
-def theta_in_words(theta: float) -> str:
-    """Returns a theta as people write it."""
-    return "forced" if theta > 1e300 and math.isfinite(theta) else amount(theta)
 
 
 def steps_to_show(trace: SearchTrace, most: int) -> Sequence[int]:

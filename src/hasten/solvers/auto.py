@@ -111,9 +111,9 @@ class AutoSolver:
         self._random = Random(seed)
         self._make(next(name for name in PROGRAMS if name in self.solvers))  # says now what is wrong with the options
         renew_after_fork(self)
-        self.renew_locks()
+        self._renew_locks()
 
-    def renew_locks(self) -> None:
+    def _renew_locks(self) -> None:
         """Makes a new lock, in a forked child."""
         self._lock = Lock()
 
@@ -194,7 +194,7 @@ class AutoSolver:
 
 
 def _chosen(solvers: Sequence[str] | None) -> list[str]:
-    """Returns the names of the solvers to choose from, or says why these are none."""
+    """Returns the names of the solvers to choose from, or says what is wrong with them."""
     installed = [name for name, there in available_solvers().items() if there and name in PROGRAMS]
     if not installed:
         raise SolverMissing("auto chooses among solvers, but none is installed. Install one: pip install highspy")

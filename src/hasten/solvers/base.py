@@ -77,7 +77,7 @@ class BaseSolver(ABC):
         self._lock: Any = threading.Lock()
         renew_after_fork(self)
 
-    def renew_locks(self) -> None:
+    def _renew_locks(self) -> None:
         """Makes a new lock, in a forked child."""
         self._lock = threading.Lock()
 
@@ -168,10 +168,10 @@ class ModelSolver(BaseSolver, Generic[Model]):
         self._models: OrderedDict[Compiled, tuple[Layout, Model]] = OrderedDict()
         self._cuts: WeakKeyDictionary[Compiled, list[list[int]]] = WeakKeyDictionary()
 
-    def renew_locks(self) -> None:
+    def _renew_locks(self) -> None:
         """Makes a new lock, in a forked child, and forgets what another thread of its parent was at work with."""
         busy = self._lock.locked()
-        super().renew_locks()
+        super()._renew_locks()
         if busy:
             self._leave_models()
 

@@ -154,10 +154,10 @@ class Toulbar2Solver(ModelSolver[Toulbar2Model]):
             raise SolverError('toulbar2 ended without an answer. Use solver="highs".')
         return Found(*said)
 
-    def renew_locks(self) -> None:
-        """Takes a new lock, in a forked child, that all share again who work in it; leaves the parent its process."""
+    def _renew_locks(self) -> None:
+        """Takes a new lock, in a forked child, which all solvers in it share; leaves the parent its process."""
         global _ONE_AT_A_TIME
-        super().renew_locks()
+        super()._renew_locks()
         if self._child is not None:
             LEFT_BEHIND.append(self._child)
             self._child = None

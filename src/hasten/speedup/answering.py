@@ -9,7 +9,6 @@ from dataclasses import replace
 
 import numpy as np
 from rich.console import Console
-from rich.progress import Progress as Bar
 
 from hasten.errors import NotFittedError, SolverDisagrees
 from hasten.learning.learner import Learner
@@ -244,9 +243,8 @@ class Answering(Settings):
             return answers, 0
         if not self.progress:
             return self._exact(batch)
-        with Bar(console=Console(stderr=True)) as bar:
-            labelling = bar.add_task("labelling", total=len(batch))
-            return self._exact(batch, lambda done, of: bar.update(labelling, completed=done))
+        with show_progress(Console(stderr=True)) as tell:
+            return self._exact(batch, lambda done, of: tell("Labelling", done / of))
 
     def _remember(self, answers: Solutions, calls: int, agreed: BoolArray, batch: Batch, exact: Solutions) -> None:
         """Keeps what there is to know of some answers, and learns from those of the black box."""

@@ -121,7 +121,7 @@ class Counters:
     disagreements: int = 0
     labelled: int = 0  # problems learned from
     updates: int = 0  # mistakes that changed the weights
-    to_highs: int = 0  # what `solver="auto"` asked whom; it may ask several about one problem
+    to_highs: int = 0  # how often `solver="auto"` asked it; it may ask several about one problem
     to_gurobi: int = 0
     to_toulbar2: int = 0
     to_cpsat: int = 0
@@ -154,9 +154,10 @@ class Counters:
         share = self.costs / self.variables if self.variables else 1.0
         learned = f"{self.by_learned} by learned tables, " if self.by_learned else ""
         return (
-            f"{self.problems} problems: {learned}{self.by_search} by search, {self.by_bound} by bound, "
+            f"{count(self.problems, 'problem')}: {learned}{self.by_search} by search, {self.by_bound} by bound, "
             f"{self.by_branch} by branching, {self.by_solver} by the solver; {share:.1%} of the costs "
-            f"computed; {self.disagreements} of {self.audits} audits disagreed; {self.updates} updates{self._asked}"
+            f"computed; {self.disagreements} of {count(self.audits, 'audit')} disagreed; "
+            f"{count(self.updates, 'update')}{self._asked}"
         )
 
     @property

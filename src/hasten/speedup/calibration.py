@@ -28,18 +28,14 @@ from hasten.kernels.tolerance import TOLERANCE
 from hasten.model.batch import Batch, as_batch
 from hasten.model.problem import Problem
 from hasten.model.solution import Solutions, Status
-from hasten.search.beam import FORCED, NO_WEIGHTS, BeamSearch
+from hasten.search.beam import NO_WEIGHTS, BeamSearch
 from hasten.search.searcher import Searcher
+from hasten.search.theta import FORCED, theta_in_words
 from hasten.speedup.audit import upper_limit
 from hasten.support.arrays import BoolArray, FloatArray, IntArray
 from hasten.support.checks import check_width
 
 N_CANDIDATES = 24
-
-
-def theta_in_words(theta: float, digits: int = 4) -> str:
-    """Returns theta for people: "forced" for the one that skips only what cannot matter."""
-    return "forced" if theta == FORCED else f"{theta:.{digits}g}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -227,7 +227,7 @@ class _Trial:
             tables = self._learn_costs(forbidden, pace)
         if way is Way.GUIDED:
             learner = self.ways.learner().fit(self.batch.select(self.usable), self._labels_of(self.usable))
-        self.tell("learning", 1.0)
+        self.tell("Learning", 1.0)
         sure = confidence if way in (Way.MINED, Way.BOTH) else None
         return Choice(way, tables, agreement, len(self.usable), sure, pace, others), learner
 
@@ -255,7 +255,7 @@ class _Trial:
         for way in (Way.NONE, Way.GUIDED, Way.SEARCH, Way.GREEDY):
             if way is Way.GUIDED and not self.schema.n_weights:
                 continue
-            self.tell("choosing", None, way.value)
+            self.tell("Choosing", None, way.value)
             self.n_agreed[way] = sum(self._n_agreed(fold, self._by_search(way, fold)) for fold in self.folds)
 
     def _by_search(self, way: Way, fold: _Fold) -> Solutions:
@@ -271,7 +271,7 @@ class _Trial:
         """Tries each confidence; returns the best, and what it learned in each fold."""
         best, tables_of_best, tried = CONFIDENCES[0], list[LearnedTables](), -1
         for confidence in CONFIDENCES:
-            self.tell("choosing", None, f"{Way.MINED} with a confidence of {confidence:g}")
+            self.tell("Choosing", None, f"{Way.MINED} with a confidence of {confidence:g}")
             tables = [
                 LearnedTables(self.schema, fold.evidence.forbidden(confidence), np.zeros(self.schema.n_weights))
                 for fold in self.folds
@@ -300,7 +300,7 @@ class _Trial:
         ]
         trials = []
         for pace in paces:
-            self.tell("choosing", None, f"{way}, step {pace.step:.3g}, margin {pace.margin:.3g}")
+            self.tell("Choosing", None, f"{way}, step {pace.step:.3g}, margin {pace.margin:.3g}")
             learners = [Perceptron(each, self.batch, self.labels, pace, self.ways.n_jobs) for each in changing]
             trials.append(self._passed(_Soft(pace, learners, 0), some, FIRST_PASSES))
         trials.sort(key=lambda each: -each.n_agreed)
@@ -332,9 +332,9 @@ class _Trial:
         def tell() -> None:
             nonlocal done
             done += 1
-            self.tell("learning", done / passes)
+            self.tell("Learning", done / passes)
 
-        self.tell("learning", 0.0)
+        self.tell("Learning", 0.0)
         perceptron = Perceptron(changing, self.batch, self.labels, pace, self.ways.n_jobs)
         return perceptron.learn(problems, passes, self.rng, tell)
 

@@ -149,10 +149,10 @@ class Known:
 
     def __init__(self) -> None:
         self._held: WeakKeyDictionary[Compiled, dict[str, Efforts]] = WeakKeyDictionary()
-        self.renew_locks()
+        self._renew_locks()
         renew_after_fork(self)
 
-    def renew_locks(self) -> None:
+    def _renew_locks(self) -> None:
         """Makes a new lock, in a forked child."""
         self._lock = Lock()
 

@@ -29,7 +29,7 @@ class Estimator:
         self._lock = threading.RLock()
         renew_after_fork(self)
 
-    def renew_locks(self) -> None:
+    def _renew_locks(self) -> None:
         """Makes a new lock, in a forked child."""
         self._lock = threading.RLock()
 

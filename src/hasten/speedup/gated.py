@@ -30,6 +30,7 @@ from hasten.speedup.audit import upper_limit
 from hasten.speedup.calibration import HEADINGS, Tested, disagreeing, limit_in_words
 from hasten.support.arrays import BoolArray, FloatArray, IntArray, ranges
 from hasten.support.checks import check_number
+from hasten.support.words import count
 
 CONFIDENCE = 0.99  # that no more answers are changed than is risked, unless another is asked for
 DOUBTS = (0.0, *(10 ** (-7 + n / 8) for n in range(54)))  # candidates, up to 0.42; 0 skips nothing
@@ -171,7 +172,9 @@ def calibrate_gate(
     if not len(batch):
         raise ProblemError("Calibration needs problems to test on, by the hundred; got none.")
     if len(answers) != len(batch):
-        raise ProblemError(f"Got {len(answers)} answers for {len(batch)} problems. Give one for each.")
+        raise ProblemError(
+            f"Got {count(len(answers), 'answer')} for {count(len(batch), 'problem')}. Give one for each."
+        )
     cost, guesses = search.guess(batch)
     n_dear = max(1, int(guesses.dear.sum()))
     table: list[TestedDoubt] = []

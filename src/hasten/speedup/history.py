@@ -8,6 +8,7 @@ from typing import Any
 
 from hasten.errors import HastenError
 from hasten.speedup.audit import Agreement, Counters
+from hasten.support.words import count
 
 FEWEST = 16  # problems between two moments
 SHARE = 200  # of all problems so far: one moment for each such part
@@ -51,7 +52,7 @@ class History:
     @property
     def notes(self) -> list[str]:
         """What changed, and after how many problems, in sentences."""
-        return [f"After {each.problems} problems: {each.note}" for each in self.moments if each.note]
+        return [f"After {count(each.problems, 'problem')}: {each.note}" for each in self.moments if each.note]
 
     def __len__(self) -> int:
         return len(self.moments)

@@ -38,7 +38,7 @@ class AnswerPool:
         self._lock = threading.Lock()
         renew_after_fork(self)
 
-    def renew_locks(self) -> None:
+    def _renew_locks(self) -> None:
         """Makes a new lock, in a forked child."""
         self._lock = threading.Lock()
 

@@ -222,7 +222,7 @@ class Speedup(Answering):
     def score(self, problems: Batch | Iterable[Problem], answers: Answers | None = None) -> float:
         """Returns the share of problems whose answer, in this mode, costs what the black box's answer costs.
 
-        In learned mode it must be the same labelling: what it costs the black box, the costs alone do not tell.
+        In learned mode it must be the same labelling: the costs alone do not tell what the black box finds cheap.
         It looks at the mode's own answers, trusted or not, and leaves no trace: it neither counts nor learns.
         `answers` is there for scikit-learn, and ignored: there are no gold labels.
         """

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from struct import pack
-from typing import TypeAlias
+from typing import Any, TypeAlias, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,6 +14,7 @@ from hasten.errors import ProblemError
 IntArray = NDArray[np.int64]
 FloatArray = NDArray[np.float64]
 BoolArray = NDArray[np.bool_]
+Array = TypeVar("Array", bound=NDArray[Any])
 Chosen: TypeAlias = slice | Sequence[int] | Sequence[bool] | IntArray | BoolArray  # some of several problems
 
 
@@ -48,7 +49,7 @@ def all_of(mask: BoolArray) -> bool:
     return b"\0" not in mask.tobytes()
 
 
-def plain(array: FloatArray) -> FloatArray:
+def plain(array: Array) -> Array:
     """Returns an array that kernels take as it is: one that is strided or cannot be written would compile them anew."""
     flags = array.flags
     return array if flags.c_contiguous and flags.writeable else array.copy()

@@ -33,7 +33,7 @@ class Cache(Generic[Key, Value]):
         self._lock = threading.Lock()
         renew_after_fork(self)
 
-    def renew_locks(self) -> None:
+    def _renew_locks(self) -> None:
         """Makes a new lock, in a forked child."""
         self._lock = threading.Lock()
 

@@ -14,7 +14,7 @@ from weakref import WeakSet
 class LockOwner(Protocol):
     """Has locks."""
 
-    def renew_locks(self) -> None:
+    def _renew_locks(self) -> None:
         """Makes new ones, in a forked child; no other thread is there."""
         ...
 
@@ -29,7 +29,7 @@ def renew_after_fork(owner: LockOwner) -> None:
 
 def _renew() -> None:
     for owner in list(_OWNERS):
-        owner.renew_locks()
+        owner._renew_locks()
 
 
 if hasattr(os, "register_at_fork"):

@@ -13,6 +13,8 @@ from typing import Protocol, TypeVar
 from rich.console import Console
 from rich.progress import BarColumn, Progress, SpinnerColumn, TaskID, TextColumn, TimeElapsedColumn
 
+from hasten.support.terminal import drawing_on
+
 T = TypeVar("T")
 
 
@@ -45,7 +47,7 @@ def show_progress(console: Console, quiet: bool = False) -> Iterator[Tell]:
         yield _Lines(console)
     else:
         columns = (SpinnerColumn(), TextColumn("{task.description}", markup=False), BarColumn(), TimeElapsedColumn())
-        with Progress(*columns, console=console, transient=True) as progress:
+        with drawing_on(console), Progress(*columns, console=console, transient=True) as progress:
             yield _Bars(progress)
 
 

@@ -7,10 +7,13 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import TextIO
+from typing import TYPE_CHECKING, TextIO
 
 from hasten.errors import WriteError
 from hasten.support.files import unwritable
+
+if TYPE_CHECKING:
+    from rich.console import Console
 
 
 def printable(text: object) -> str:
@@ -20,6 +23,29 @@ def printable(text: object) -> str:
     'a\\x1b[2Jb'
     """
     return "".join(c if c.isprintable() else c.encode("unicode_escape").decode("ascii") for c in str(text))
+
+
+def is_terminal(stream: TextIO | None) -> bool:
+    """Whether a stream goes to a terminal; None is one that was closed before Python began."""
+    return stream is not None and stream.isatty()
+
+
+_DRAWN_ON: list[Console] = []
+
+
+@contextmanager
+def drawing_on(console: Console) -> Iterator[None]:
+    """Says for as long as it lasts that something, such as a bar, is drawn on a console again and again."""
+    _DRAWN_ON.append(console)
+    try:
+        yield
+    finally:
+        _DRAWN_ON.remove(console)
+
+
+def drawn_on() -> Console | None:
+    """Returns the terminal that something is being drawn on; what is printed there stands above that."""
+    return next((console for console in reversed(_DRAWN_ON) if console.is_terminal), None)
 
 
 @contextmanager

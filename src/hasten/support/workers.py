@@ -16,6 +16,7 @@ import os
 import pickle
 import signal
 import threading
+import time
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ProcessPoolExecutor
@@ -136,8 +137,9 @@ def _signals_held() -> Iterator[None]:
 
 def _obituary(context: _Context) -> str:
     """Says how a worker ended, and what may help."""
-    for process in context.processes:
-        process.join(1.0)
+    end = time.monotonic() + 1.0
+    while time.monotonic() < end and any(process.exitcode is None for process in context.processes):
+        time.sleep(0.01)  # another thread may have heard first how one ended, and be about to note it
     codes = [process.exitcode for process in context.processes if process.exitcode not in (None, 0, -signal.SIGTERM)]
     how = "ended"
     if codes and codes[0] < 0:

@@ -1,5 +1,7 @@
 """The black box: lazy costs are the eager ones, training learns, and a damaged file is refused."""
 
+import pickle
+from dataclasses import replace
 from itertools import product
 
 import numpy as np
@@ -11,7 +13,7 @@ from sentences import installed
 from hasten.errors import CorpusError, ModelError, ProblemError
 from hasten.tasks.entity_relation.data.corpus import Sentence
 from hasten.tasks.entity_relation.data.formats import read_conll04
-from hasten.tasks.entity_relation.scoring.black_box import LinearScorer, all_variables
+from hasten.tasks.entity_relation.scoring.black_box import LinearScorer, all_variables, score_variables
 from hasten.tasks.entity_relation.scoring.gold import gold
 from hasten.tasks.entity_relation.scoring.text import intern
 from hasten.tasks.entity_relation.scoring.training import train_independent, train_structured
@@ -237,6 +239,23 @@ def test_a_saved_model_comes_back(model, tmp_path):
     assert back.training == model.training
     assert model.costs(odd_text())[0].tobytes() == back.costs(odd_text())[0].tobytes()
     assert [file.name for file in tmp_path.iterdir()] == ["box.safetensors"]
+
+
+def test_weights_that_cannot_be_written_compile_nothing(model):
+    """As those of a pickle that shares its memory, or of a mapped file."""
+    text = intern(list(toy(10, seed=3)))
+    costs, _ = model.costs(text)
+    n_versions = len(score_variables.overloads)
+    buffers = []
+    pickled = pickle.dumps(model, protocol=5, buffer_callback=buffers.append)
+    shared = pickle.loads(pickled, buffers=[bytes(each) for each in buffers])
+    frozen = [weights.copy() for weights in (model.entity_weights, model.relation_weights)]
+    for weights in frozen:
+        weights.flags.writeable = False
+    given = replace(model, entity_weights=frozen[0], relation_weights=frozen[1])
+    for same in (shared, given):
+        assert_array_equal(same.costs(text)[0], costs)
+    assert len(score_variables.overloads) == n_versions
 
 
 def test_a_failed_save_leaves_the_old_file(structured, tmp_path, monkeypatch):

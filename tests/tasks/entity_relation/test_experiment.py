@@ -11,7 +11,7 @@ import pytest
 
 from hasten.errors import CorpusError, ModelError, ProblemError, WriteError
 from hasten.model.solution import Solutions
-from hasten.search.beam import FORCED
+from hasten.search.theta import FORCED
 from hasten.solvers import make_solver, solve_all
 from hasten.speedup.black_box import prove_or_solve
 from hasten.speedup.calibration import Calibration, Candidate

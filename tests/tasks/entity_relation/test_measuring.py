@@ -6,7 +6,7 @@ from sentences import installed
 
 from hasten.errors import SolverTooSmall
 from hasten.model.solution import Solutions
-from hasten.search.beam import FORCED
+from hasten.search.theta import FORCED
 from hasten.solvers import make_solver
 from hasten.tasks.entity_relation.data.corpora import Corpora
 from hasten.tasks.entity_relation.data.paper import (

@@ -7,7 +7,7 @@ from html.parser import HTMLParser
 
 import pytest
 
-from hasten.search.beam import FORCED
+from hasten.search.theta import FORCED
 from hasten.tasks.entity_relation.experiment.paper import PAPER_ROWS
 from hasten.tasks.entity_relation.report import graphs, report
 from hasten.tasks.entity_relation.report.tables import find_paper

@@ -215,7 +215,7 @@ def cut_one(
 def cut_some(batch: BatchArrays, networks: IntArray, problems: IntArray, proofs: Proofs, watch: IntArray) -> None:
     """Cuts some problems; `networks` has, for each, the address of its network.
 
-    What is no cut stays `UNTRIED`.
+    What is not a cut stays `UNTRIED`.
     """
     n, n_pairs, n_forms = 0, 0, 0
     for x in range(problems.size):

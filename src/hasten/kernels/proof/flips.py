@@ -31,7 +31,7 @@ class Cut(NamedTuple):
     flow: Flow
     value: FloatArray  # (2 V,) what each label costs; later, with messages
     weight: FloatArray  # (2 V,) the magnitudes of what was added up to that
-    n_added: IntArray  # (V,) how many numbers that were, at most
+    n_added: IntArray  # (V,) how many numbers were added, at most
     entry: FloatArray  # (4,) what the labels 00, 01, 10, 11 of one pair cost
     size: FloatArray  # (4,) the magnitudes of what was added up to that
     terms: FloatArray  # (4 (4 F + P),) of each form with each flips, then of each pair of no form: what it adds to

@@ -1,4 +1,4 @@
-"""Roof duality: labels that some cheapest labelling has, of problems of two labels a variable that are no cut.
+"""Roof duality: labels that some cheapest labelling has, of problems of two labels a variable that are not cuts.
 
 Where pairs are for and against agreeing in a way that no flips mend, each variable gets a second node, which stands for
 its labels exchanged. A pair that is against agreeing joins a variable with the other's second node, so that all pairs

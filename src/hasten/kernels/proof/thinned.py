@@ -34,7 +34,7 @@ from hasten.support.clock import AT
 def carry_out(
     thin: Thin, cost: FloatArray, table: FloatArray, work: FloatArray, run: Run, watch: IntArray
 ) -> tuple[bool, float]:
-    """Carries out all steps; returns whether it was let, and the least cost: what steps without neighbours come to."""
+    """Carries out all steps; returns whether it finished, and the least cost: what steps without neighbours come to."""
     total = 0.0
     for n in range(thin.variable.size):
         if stopped(watch):

@@ -19,11 +19,12 @@ from hasten.learning.heuristic import Heuristic
 from hasten.learning.learner import Learner
 from hasten.model.batch import Batch
 from hasten.model.solution import Solutions, Source, Status
-from hasten.search.beam import FORCED, BeamSearch
+from hasten.search.beam import BeamSearch
+from hasten.search.theta import FORCED, theta_in_words
 from hasten.solvers import make_solver
 from hasten.solvers.failures import warn_of_failures
 from hasten.speedup.black_box import prove_or_solve
-from hasten.speedup.calibration import Calibration, calibrate, disagreeing, problems_needed, theta_in_words
+from hasten.speedup.calibration import Calibration, calibrate, disagreeing, problems_needed
 from hasten.speedup.gated import CONFIDENCE, GatedSearch
 from hasten.speedup.mode import TextMode
 from hasten.support import forms

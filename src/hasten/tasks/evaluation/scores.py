@@ -120,7 +120,7 @@ class Tally:
 
 
 def confusions(gold: set[Item], found: set[Item]) -> Counter[tuple[str | None, str | None]]:
-    """Returns how often which gold label of a place is found as which; None where there is no label."""
+    """Counts, place by place, which gold label was taken for which other; None where there is no label."""
     counts: Counter[tuple[str | None, str | None]] = Counter((label, label) for _, label in gold & found)
     missed, wrong = by_place(gold - found), by_place(found - gold)
     for place in missed.keys() | wrong.keys():

@@ -30,7 +30,7 @@ D = TypeVar("D")
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Contender(Generic[D]):
-    """A method that wants a row: what it does with a deal before the clock starts, and what it then does is timed."""
+    """A method that wants a row: what it does with a deal before the clock starts, and then while it is timed."""
 
     model: str
     ready: Callable[[D], Callable[[], Any]]

@@ -1,7 +1,7 @@
 """The ILP solver of the experiment, and who answers what is too large for its licence.
 
 The rows that are named after a solver must be its own. Where its licence refuses a sentence for its size, HiGHS answers
-it, and the row says so. Which sizes that is, is found out before anything is timed.
+it, and the row says so. Which sizes those are is found out before anything is timed.
 """
 
 from __future__ import annotations

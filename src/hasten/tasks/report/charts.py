@@ -12,7 +12,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from html import escape
 
-from hasten.search.beam import FORCED
+from hasten.search.theta import FORCED
 
 NEAR_ONE = 0.004  # how far from 1 the "near one" axis ends its stretch
 LETTER = 7.6  # the width of a letter of a label, about

@@ -8,7 +8,7 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from hasten.speedup.calibration import theta_in_words
+from hasten.search.theta import theta_in_words
 from hasten.tasks.entity_relation.names import Model
 from hasten.tasks.entity_relation.report.tables import find, find_paper
 from hasten.tasks.report.formatting import Entry, counted, number, solvers_in_words

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 
-from hasten.search.beam import FORCED
-from hasten.speedup.calibration import theta_in_words
+from hasten.search.theta import FORCED, theta_in_words
 from hasten.tasks.entity_relation.names import Model
 from hasten.tasks.report.formatting import (
     DASH,

@@ -10,8 +10,9 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from math import exp, log
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -20,7 +21,7 @@ from hasten.errors import ModelError
 from hasten.jit import driver, kernel
 from hasten.model.problem import Scorer
 from hasten.support import forms
-from hasten.support.arrays import FloatArray, IntArray
+from hasten.support.arrays import FloatArray, IntArray, plain
 from hasten.support.tensors import Tensors, load_tensors, reading, save_tensors
 from hasten.tasks.entity_relation.names import Training
 from hasten.tasks.entity_relation.scoring import features
@@ -125,6 +126,11 @@ class LinearScorer:
                 raise ModelError("Weights must be finite float32 numbers, stored row by row.")
         if self.training not in list(Training):
             raise ModelError(f"Training {self.training!r} is unknown. It is {Training.choices()}.")
+        object.__setattr__(self, "entity_weights", plain(self.entity_weights))
+        object.__setattr__(self, "relation_weights", plain(self.relation_weights))
+
+    def __reduce__(self) -> tuple[Any, ...]:  # made anew, so that weights read from a mapped file are plain, too
+        return LinearScorer, tuple(getattr(self, each.name) for each in fields(self))
 
     def cost_at(self, text: Text) -> IntArray:
         """Returns where each sentence's costs start; sentence `p` owns `cost_at[p]:cost_at[p + 1]`."""

@@ -86,7 +86,7 @@ class Unreachable:
 
     @property
     def n(self) -> int:
-        """How many labels that are."""
+        """How many labels there are."""
         return sum(each.total() for each in (self.types, self.relations, self.signatures, self.both_ways))
 
     def __add__(self, other: Unreachable) -> Unreachable:

@@ -25,7 +25,7 @@ def read_jsonl(path: AnyPath, max_line: int = MAX_LINE, faults: Faults | None = 
 
 
 def write_jsonl(path: AnyPath, sentences: Iterable[Sentence]) -> int:
-    """Writes what `read_jsonl` reads, and returns how many sentences that were.
+    """Writes what `read_jsonl` reads, and returns how many sentences it wrote.
 
     The file appears whole or not at all. A name that ends in `.gz` is compressed; `"-"` is standard output.
     """
