@@ -82,8 +82,10 @@ class KernelCache(FunctionCache):  # type: ignore[misc]
             super().save_overload(signature, compiled)
         except OSError:  # the place can only be read, or is full
             _warn_once()
-        except RuntimeError:  # Ctrl-C while LLVM handed over what it had compiled: the call back to Python lost it
-            signal.raise_signal(signal.SIGINT)
+        except RuntimeError:
+            if getattr(compiled.library, "_compiled_object", None) is not None:
+                raise
+            signal.raise_signal(signal.SIGINT)  # it came while LLVM handed over the code, and was lost
 
     @property
     def has_files(self) -> bool:
