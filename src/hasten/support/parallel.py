@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 
@@ -11,6 +12,7 @@ from hasten.support.checks import check_whole
 from hasten.support.clock import LONG, Stop, run_waiting
 
 CHUNK = 1024  # problems at most between two chances to be interrupted
+SOON = 2e-3  # seconds for which it does not pay to start threads
 
 
 def in_parallel(run: Callable[[int, int], None], n: int, n_jobs: int, seconds: float = 0.0) -> None:
@@ -34,13 +36,20 @@ def in_parallel(run: Callable[[int, int], None], n: int, n_jobs: int, seconds: f
 
 
 def _share(run: Callable[[int, int], None], n: int, n_jobs: int, chunk: int) -> None:
-    """Runs `run` in chunks of so many at most."""
+    """Runs `run` in chunks of so many at most; what is done soon, in the thread of the caller."""
     if n_jobs == 1 or n < 2 * n_jobs:
         for start in range(0, n, chunk):
             run(start, min(start + chunk, n))
         return
     # Several chunks a thread, so that one with the large problems does not keep the others waiting.
-    edges = np.linspace(0, n, min(n, max(8 * n_jobs, -(-n // chunk))) + 1).astype(int)
+    n_chunks = min(n, max(8 * n_jobs, -(-n // chunk)))
+    start, size, until = 0, 1, time.perf_counter() + SOON
+    while start < n and time.perf_counter() < until:
+        run(start, min(start + size, n))
+        start, size = min(start + size, n), min(2 * size, -(-n // n_chunks))
+    if start == n:
+        return
+    edges = np.linspace(start, n, min(n - start, n_chunks) + 1).astype(int)
     threads = ThreadPoolExecutor(n_jobs)
     try:
         list(threads.map(run, edges[:-1].tolist(), edges[1:].tolist()))
