@@ -12,7 +12,8 @@ from hasten.support.checks import check_whole
 from hasten.support.clock import LONG, Stop, run_waiting
 
 CHUNK = 1024  # problems at most between two chances to be interrupted
-SOON = 2e-3  # seconds for which it does not pay to start threads
+SOON = 5e-4  # seconds after which to tell how long the rest takes,
+WORTH = 2e-3  # and what that must be for threads to pay
 
 
 def in_parallel(run: Callable[[int, int], None], n: int, n_jobs: int, seconds: float = 0.0) -> None:
@@ -36,17 +37,20 @@ def in_parallel(run: Callable[[int, int], None], n: int, n_jobs: int, seconds: f
 
 
 def _share(run: Callable[[int, int], None], n: int, n_jobs: int, chunk: int) -> None:
-    """Runs `run` in chunks of so many at most; what is done soon, in the thread of the caller."""
+    """Runs `run` in chunks of so many at most, in the thread of the caller as long as others do not pay."""
     if n_jobs == 1 or n < 2 * n_jobs:
         for start in range(0, n, chunk):
             run(start, min(start + chunk, n))
         return
     # Several chunks a thread, so that one with the large problems does not keep the others waiting.
     n_chunks = min(n, max(8 * n_jobs, -(-n // chunk)))
-    start, size, until = 0, 1, time.perf_counter() + SOON
-    while start < n and time.perf_counter() < until:
+    start, size, began = 0, 1, time.perf_counter()
+    while start < n:
         run(start, min(start + size, n))
         start, size = min(start + size, n), min(2 * size, -(-n // n_chunks))
+        seconds = time.perf_counter() - began
+        if seconds > SOON and seconds * (n - start) > WORTH * start:
+            break
     if start == n:
         return
     edges = np.linspace(start, n, min(n - start, n_chunks) + 1).astype(int)
