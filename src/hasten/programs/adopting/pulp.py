@@ -14,10 +14,11 @@ def state(model: Any) -> Statement:
     """Returns what a model states."""
     import pulp
 
-    if model.has_sos() if hasattr(model, "has_sos") else model.sos1 or model.sos2:
+    if _has_ordered_sets(model):
         raise ProgramError("The model has special ordered sets, which cannot be adopted. Use model.solve().")
-    objective, constant = {} if model.objective is None else model.objective, getattr(model.objective, "constant", 0.0)
-    build = Builder(name=model.name, maximize=model.sense == pulp.LpMaximize, constant=float(constant))
+    objective = {} if model.objective is None else model.objective
+    constant = float(getattr(objective, "constant", 0.0))
+    build = Builder(name=model.name, maximize=model.sense == pulp.LpMaximize, constant=constant)
     place = {}
     for variable in model.variables():
         low = -math.inf if variable.lowBound is None else variable.lowBound
@@ -31,6 +32,11 @@ def state(model: Any) -> Statement:
         terms = row.items()
         build.row([place[variable] for variable, _ in terms], [float(w) for _, w in terms], low, high, row.name)
     return build.statement()
+
+
+def _has_ordered_sets(model: Any) -> bool:
+    """Whether a model has special ordered sets, which are a method's answer in later versions."""
+    return bool(model.has_sos() if hasattr(model, "has_sos") else model.sos1 or model.sos2)
 
 
 def _constraints(model: Any) -> Any:
