@@ -23,7 +23,8 @@ from typing import Any
 import numpy as np
 from rich.console import Console
 
-from hasten import Amortizer, Batch, Certifier, Rule, Schema, Solutions, Speedup
+from hasten import Batch, Certifier, Rule, Schema, Solutions, Speedup
+from hasten.paper.amortizer import Amortizer
 from hasten.speedup.calibration import disagreeing
 from hasten.support.progress import tell_nobody
 from hasten.tasks.entity_relation.data.corpora import Corpora

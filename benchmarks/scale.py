@@ -42,7 +42,7 @@ from hasten.model.solution import Solutions
 from hasten.scale.run import Run, here, predict_shards
 from hasten.scale.stream import Answer, read_pieces
 from hasten.scale.text import TextWork
-from hasten.scale.work import Chunk
+from hasten.scale.work import Piece
 from hasten.search.beam import BeamSearch
 from hasten.speedup.calibration import disagreeing
 from hasten.support.arrays import IntArray
@@ -199,7 +199,7 @@ def threads(args: argparse.Namespace) -> None:
             print(f"round {n + 1}, {jobs} threads: clock {clock:.1f}, cpu {cpu:.1f}, load {os.getloadavg()[0]:.1f}")
 
 
-def answer_all(tagger: Tagger, chunks: list[Chunk]) -> None:
+def answer_all(tagger: Tagger, chunks: list[Piece]) -> None:
     work = Answer(TextWork(tagger))
     for chunk in chunks:
         work(chunk)

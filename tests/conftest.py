@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import os
+
+os.environ.setdefault("HASTEN_TIER", "compiled")  # before the package is imported: many small calls, most of them alike
+
 from hypothesis import HealthCheck, settings
 
 _SLOW_TO_DRAW = [HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.filter_too_much]

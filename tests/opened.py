@@ -1,19 +1,20 @@
-"""Kernels as Python functions: most are compiled only to be called by other kernels (`hasten.jit`)."""
+"""Kernels as compiled functions that Python can call: most are compiled only to be called by other kernels."""
 
 from collections.abc import Callable
 from functools import cache
 from types import ModuleType
 from typing import Any
 
-from numba import njit
+from hasten.jit import backend, tiers
+from hasten.jit.namespaces import is_kernel
 
 
 @cache
 def opened(kernel: Any) -> Callable[..., Any]:
     """Returns a kernel compiled so that Python can call it."""
-    if getattr(kernel, "targetoptions", {}).get("no_cpython_wrapper"):
-        return njit(nogil=True, error_model="numpy", _nrt=False)(kernel.py_func)
-    return kernel
+    if isinstance(kernel, tiers.Driver) or tiers.TIER == tiers.INTERPRETED:
+        return kernel
+    return backend.opened(kernel)
 
 
 class OpenedModule:
@@ -24,4 +25,4 @@ class OpenedModule:
 
     def __getattr__(self, name: str) -> Any:
         found = getattr(self._module, name)
-        return opened(found) if hasattr(found, "py_func") else found
+        return opened(found) if is_kernel(found) else found

@@ -12,7 +12,7 @@ from rich.console import Console
 from typer.testing import CliRunner
 
 from hasten import Status, __version__, cli
-from hasten.demo import running_example, show_running_example
+from hasten.paper.demo import running_example, show_running_example
 from hasten.proof.certifier import Certifier
 from hasten.search.beam import greedy
 from hasten.tasks.entity_relation.data.formats import read_jsonl, write_jsonl

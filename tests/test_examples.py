@@ -20,7 +20,9 @@ FIGURE = re.compile(r"^[\d.]+ times")  # as measured in that run
 def test_an_example_prints_what_it_promises(file: Path) -> None:
     ran = subprocess.run([sys.executable, file], capture_output=True, text=True, check=False)
     assert ran.returncode == 0, ran.stderr
-    assert set(ran.stderr.splitlines()) <= {KEPT}  # kernels may be compiled on the way
+    assert all(
+        line.startswith(KEPT.split("{")[0]) for line in ran.stderr.splitlines()
+    )  # kernels may be compiled on the way
     printed, wanted = ran.stdout.splitlines(), promised(file.read_text())
     if printed and printed[-1].startswith("This example needs "):
         pytest.skip(printed[-1])

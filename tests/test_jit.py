@@ -21,10 +21,12 @@ import pytest
 from rich.console import Console
 
 import hasten
-from hasten.demo import running_example
-from hasten.jit import keeping
-from hasten.jit.compiling import DRIVERS
+from hasten.jit import cache as kernel_cache
+from hasten.jit import tiers
+from hasten.jit.namespaces import function_of, is_kernel
 from hasten.jit.notices import KEPT, NOT_KEPT, NOTICES
+from hasten.jit.tiers import DRIVERS
+from hasten.paper.demo import running_example
 from hasten.programs.statement import Builder
 from hasten.support.progress import show_progress
 
@@ -46,6 +48,12 @@ def only_our_drivers() -> Iterator[None]:
     del DRIVERS[n:]
 
 
+@pytest.fixture(autouse=True)
+def compiled_tier(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Compiles at once, whatever the environment says."""
+    monkeypatch.setattr(tiers, "TIER", tiers.COMPILED)
+
+
 def load(file: Path) -> Any:
     spec = importlib.util.spec_from_file_location("doubling", file)
     assert spec is not None
@@ -55,29 +63,35 @@ def load(file: Path) -> Any:
     return module.double
 
 
+def n_hits(driver: Any) -> int:
+    return sum(driver.dispatcher.stats.cache_hits.values())
+
+
 def test_a_kernel_is_compiled_anew_once_any_other_has_changed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     file = tmp_path / "doubling.py"
     file.write_text(SOURCE)
     hits = []
-    for stamp in (keeping.STAMP, keeping.STAMP, "another", "another"):
-        monkeypatch.setattr(keeping, "STAMP", stamp)
+    for stamp in ("one", "one", "another", "another"):
+        monkeypatch.setattr(kernel_cache, "stamp", lambda stamp=stamp: stamp)
         double = load(file)
         assert double(3) == 6
-        hits.append(sum(double.stats.cache_hits.values()))
+        hits.append(n_hits(double))
     assert hits == [0, 1, 0, 1]
 
 
-def test_what_an_older_version_left_is_not_opened(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """It may name types that are gone, and Numba would fail to read it."""
+@pytest.mark.parametrize("damage", [b"", b"gone", None], ids=["empty", "overwritten", "truncated"])
+def test_a_broken_file_is_a_miss_and_is_written_again(damage: bytes | None, tmp_path: Path) -> None:
     file = tmp_path / "doubling.py"
     file.write_text(SOURCE)
     assert load(file)(3) == 6
-    old = list(tmp_path.rglob("*.nbi"))
-    assert old
-    for index in old:
-        index.write_bytes(index.read_bytes()[:30] + b"gone")
-    monkeypatch.setattr(keeping, "STAMP", "another")
-    assert load(file)(3) == 6
+    (kept,) = tmp_path.rglob("*.kernel")
+    good = kept.read_bytes()
+    kept.write_bytes(good[:-20] if damage is None else damage)
+    for n in (0, 1):
+        double = load(file)
+        assert double(3) == 6
+        assert n_hits(double) == n
+    assert [each for each in kept.parent.iterdir() if each.name.startswith(".")] == []
 
 
 def test_the_stamp_changes_with_what_mentions_kernels_alone(tmp_path: Path) -> None:
@@ -85,11 +99,11 @@ def test_the_stamp_changes_with_what_mentions_kernels_alone(tmp_path: Path) -> N
     other, kernels = tmp_path / "other.py", tmp_path / "sub" / "mine.py"
     other.write_text("x = 1")
     kernels.write_text("from hasten.jit import kernel")
-    first = keeping.stamp_of(tmp_path)
+    first = kernel_cache.stamp_of(tmp_path)
     other.write_text("x = 2")
-    assert keeping.stamp_of(tmp_path) == first
+    assert kernel_cache.stamp_of(tmp_path) == first
     kernels.write_text("from hasten.jit import kernel  # edited")
-    assert keeping.stamp_of(tmp_path) != first
+    assert kernel_cache.stamp_of(tmp_path) != first
 
 
 @pytest.mark.parametrize("file", sorted(PACKAGE.glob("jit/*.py")) + sorted(PACKAGE.rglob("kernels/**/*.py")))
@@ -98,9 +112,9 @@ def test_the_stamp_changes_with_every_module_of_the_kernels(file: Path, tmp_path
     copy = tmp_path / file.relative_to(PACKAGE)
     copy.parent.mkdir(parents=True)
     copy.write_bytes(file.read_bytes())
-    first = keeping.stamp_of(tmp_path)
+    first = kernel_cache.stamp_of(tmp_path)
     copy.write_bytes(file.read_bytes() + b"# edited")
-    assert keeping.stamp_of(tmp_path) != first
+    assert kernel_cache.stamp_of(tmp_path) != first
 
 
 def name_of(file: Path) -> str:
@@ -120,7 +134,7 @@ def imports_of(file: Path) -> dict[str, set[str]]:
 
 def test_all_that_kernels_read_is_in_modules_that_are_looked_at() -> None:
     """Constants are compiled in: a kernel that imports one from elsewhere would not notice that it changed."""
-    files = [file for file in PACKAGE.rglob("*.py") if keeping.counts(file, PACKAGE)]
+    files = [file for file in PACKAGE.rglob("*.py") if kernel_cache.counts(file, PACKAGE)]
     looked_at = {name_of(file) for file in files}
     n_imported = 0
     for file in files:
@@ -128,40 +142,25 @@ def test_all_that_kernels_read_is_in_modules_that_are_looked_at() -> None:
         if file.name == "__init__.py":  # kernels elsewhere read what it passes on
             assert all(modules & looked_at for modules in imports.values()), file
         for each in vars(importlib.import_module(name_of(file))).values():
-            if getattr(each, "__module__", "") == name_of(file) and hasattr(each, "py_func"):
-                for name in imports.keys() & set(each.py_func.__code__.co_names):
+            if getattr(each, "__module__", "") == name_of(file) and is_kernel(each):
+                for name in imports.keys() & set(function_of(each).__code__.co_names):
                     n_imported += 1
                     assert imports[name] & looked_at, f"{name}, which {each} reads"
     assert n_imported > 20
-
-
-def test_what_python_calls_is_kept_under_the_stamp_of_all_kernels() -> None:
-    """Enumeration was not: Numba looked at its own file, and missed edits of the kernels that it calls."""
-    files = [file for file in PACKAGE.rglob("*.py") if keeping.counts(file, PACKAGE)]
-    found = {}
-    for file in files:
-        for name, each in vars(importlib.import_module(name_of(file))).items():
-            if hasattr(each, "py_func") and not each.targetoptions.get("no_cpython_wrapper"):
-                found[name] = each._cache
-    assert "enumerate_labellings" in found
-    assert len(found) > 20
-    assert [
-        name for name, cache in found.items() if not isinstance(cache, keeping.KernelCache | keeping._Nowhere)
-    ] == []
 
 
 def test_compiling_beforehand_leaves_nothing_to_compile() -> None:
     """Neither drivers nor open kernels, such as those by which `Problem.check` looks at rules."""
     script = """
 import sys
-from hasten.jit.compiling import DRIVERS, is_compiled
+from hasten.jit.tiers import DRIVERS, Driver
 from hasten.warm import compile_kernels
 compile_kernels()
 assert len(DRIVERS) > 10
 ours = [each for name, module in sys.modules.items() if name.startswith("hasten") for each in vars(module).values()]
-called = [each for each in ours if hasattr(each, "py_func") and not each.targetoptions.get("no_cpython_wrapper")]
+called = [each for each in ours if isinstance(each, Driver)]
 assert {id(each) for each in DRIVERS} < {id(each) for each in called}
-print(sorted({each.py_func.__name__ for each in called if not each.overloads or not is_compiled(each)}))
+print(sorted({each.py_func.__name__ for each in called if not each.overloads}))
 """  # in a process of its own: other tests import drivers that only benchmarks have
     said = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False)
     assert said.stdout == "[]\n", said.stderr
@@ -170,6 +169,7 @@ print(sorted({each.py_func.__name__ for each in called if not each.overloads or 
 LONG = """
 import os, sys, threading, time
 from hasten.jit import driver
+from hasten.jit.namespaces import function_of, is_kernel
 from hasten.jit.notices import NOTICES
 {body}
 @driver
@@ -212,13 +212,13 @@ def test_a_child_forked_while_another_thread_compiles_can_compile(tmp_path: Path
 
 def test_an_interrupt_that_llvm_loses_is_raised_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """It calls Python to hand over what it compiled, and what is raised there is lost: nothing can be kept, then."""
-    lose_it = keeping.FunctionCache.save_overload
+    lose_it = kernel_cache.KernelCache.save_overload
 
     def save(cache: Any, signature: Any, compiled: Any) -> None:
         compiled.library._compiled_object = None  # as if the call had ended early
         lose_it(cache, signature, compiled)
 
-    monkeypatch.setattr(keeping.FunctionCache, "save_overload", save)
+    monkeypatch.setattr(kernel_cache.KernelCache, "save_overload", save)
     file = tmp_path / "doubling.py"
     file.write_text(SOURCE)
     double = load(file)
@@ -279,11 +279,17 @@ def test_compiling_leaves_the_garbage_collector_as_it_was(looked: bool, tmp_path
         gc.enable() if before else gc.disable()
 
 
+def forbid_writing(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Makes every directory one that can only be read."""
+    monkeypatch.setattr(kernel_cache, "_written", lambda path, data: False)
+    monkeypatch.setattr(os, "access", lambda path, mode: False)
+
+
 @pytest.fixture
 def untold(monkeypatch: pytest.MonkeyPatch) -> None:
     """Lets the notices begin anew, without a terminal."""
-    for name, value in {"told": False, "kept": True, "warned": False}.items():
-        monkeypatch.setattr(NOTICES, name, value)
+    monkeypatch.setattr(NOTICES, "told", False)
+    kernel_cache._warn_once.cache_clear()
     monkeypatch.setattr(NOTICES, "_is_ours", lambda event: True)  # also what a test compiles
     monkeypatch.setattr(sys.stderr, "isatty", lambda: False, raising=False)
 
@@ -298,7 +304,7 @@ def test_without_a_terminal_compiling_is_one_line_in_the_log_and_loading_none(
         double = load(file)
         assert double(3) == 6
         assert double(3.0) == 6.0  # compiled again, for floats
-        assert [record.message for record in caplog.records] == [KEPT]
+        assert [record.message for record in caplog.records] == [KEPT.format(1)]
         monkeypatch.setattr(NOTICES, "told", False)
         caplog.clear()
         assert load(file)(3) == 6
@@ -320,20 +326,17 @@ def test_where_a_bar_shows_compiling_is_one_line_above_it_and_no_second_display(
         tell("Doubling", None)
         assert double(3) == 6
         assert double(3.0) == 6.0
-    assert screen.getvalue().count(KEPT) == 1
+    assert screen.getvalue().count(KEPT.format(1)) == 1
     assert (spinners, caplog.records) == ([], [])
     assert double(np.float32(3)) == 6.0  # after the bar, in the terminal: with a spinner of its own
-    assert spinners == [KEPT]
+    assert spinners == [KEPT.format(1)]
 
 
 @pytest.mark.usefixtures("untold")
 def test_what_cannot_be_kept_is_compiled_in_memory_with_one_warning(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    def refuse(locator: object) -> None:
-        raise PermissionError(13, "read-only")
-
-    monkeypatch.setattr(keeping._Readable, "ensure_cache_path", refuse)
+    forbid_writing(monkeypatch)
     file = tmp_path / "doubling.py"
     file.write_text(SOURCE)
     double = load(file)
@@ -342,8 +345,8 @@ def test_what_cannot_be_kept_is_compiled_in_memory_with_one_warning(
         assert double(3) == 6
         assert double(3.0) == 6.0
     assert ["NUMBA_CACHE_DIR" in str(warning.message) for warning in warned] == [True]
-    assert [record.message for record in caplog.records] == [NOT_KEPT]
-    assert list(tmp_path.rglob("*.nbi")) == []
+    assert [record.message for record in caplog.records] == [NOT_KEPT.format(1)]
+    assert list(tmp_path.rglob("*.kernel")) == []
 
 
 @pytest.mark.usefixtures("untold")
@@ -353,26 +356,20 @@ def test_kernels_are_read_where_they_cannot_be_written(tmp_path: Path, monkeypat
     file.write_text(SOURCE)
     assert load(file)(3) == 6
 
-    def refuse(*_: object, **__: object) -> None:
-        raise PermissionError(13, "read-only")
-
-    monkeypatch.setattr("tempfile.TemporaryFile", refuse)  # by which Numba tries whether a place can be written
+    forbid_writing(monkeypatch)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         double = load(file)
         assert double(3) == 6
-    assert sum(double.stats.cache_hits.values()) == 1
+    assert n_hits(double) == 1
 
 
 def test_the_package_can_be_used_where_nothing_can_be_written(tmp_path: Path) -> None:
     """In a process of its own: from the first import, with the answer on time and one warning."""
     code = """
-import tempfile
-def refuse(*_, **__):
-    raise PermissionError(13, "read-only")
-tempfile.TemporaryFile = refuse
 import hasten
-from hasten.jit import driver
+from hasten.jit import cache, driver
+cache._written = lambda path, data: False
 @driver
 def double(x):
     return 2 * x

@@ -22,13 +22,11 @@ CORE = f"{MODEL} jit kernels.proof kernels.search kernels.learning search proof 
 DATA = "tasks.text tasks.entity_relation.data tasks.entity_relation.data.corpus tasks.entity_relation.data.formats"
 TASK = f"{DATA} tasks.entity_relation.names tasks.entity_relation.task"
 SCORING = f"{TASK} tasks.averaging tasks.entity_relation.scoring"
-SHARED = "tasks.task tasks.experiment"
-EXPERIMENT = (
-    f"{SCORING} {SHARED} tasks.entity_relation.tagger tasks.entity_relation.explain tasks.entity_relation.experiment"
-)
+SHARED = "tasks.task tasks.evaluation"
+LABELLING = "tasks.entity_relation.labelling tasks.entity_relation.tagger"
+PAPER = f"{SCORING} {SHARED} {LABELLING} tasks.entity_relation.explain"
 PROGRAMS = "programs programs.reading programs.adopting"
-EVALUATION = "tasks.evaluation tasks.entity_relation.evaluating"
-EDGES = f"{EXPERIMENT} {EVALUATION} tasks.report tasks.tagging tasks.entity_relation.report scale ray bench demo warm"
+EDGES = f"{PAPER} tasks.entity_relation.evaluating tasks.tagging paper scale ray bench warm"
 MAY_IMPORT = {
     "errors": "",
     "support": "errors",
@@ -49,11 +47,9 @@ MAY_IMPORT = {
     "tasks": "",
     "tasks.task": "support model",
     "tasks.averaging": "support",
-    "tasks.experiment": f"{CORE} tasks.task",
     "tasks.text": "errors support",
-    "tasks.tagging": f"{CORE} {SHARED} tasks.evaluation tasks.averaging {DATA}",
-    "tasks.report": "errors support search",
-    "tasks.evaluation": f"{CORE} {SHARED} tasks.report",
+    "tasks.tagging": f"{CORE} {SHARED} tasks.averaging {DATA}",
+    "tasks.evaluation": f"{CORE} tasks.task",
     "tasks.entity_relation": "",
     "tasks.entity_relation.names": "support",
     "tasks.entity_relation.data.corpus": "errors support",
@@ -62,18 +58,16 @@ MAY_IMPORT = {
     "tasks.entity_relation.task": f"errors support model {DATA}",
     "tasks.entity_relation.scoring": f"{MODEL} jit kernels.search search proof learning tasks.averaging {TASK}",
     "tasks.entity_relation.gating": f"{CORE} {SCORING}",
-    "tasks.entity_relation.tagger": f"{CORE} {SCORING} tasks.entity_relation.gating",
-    "tasks.entity_relation.evaluating": f"{CORE} {SCORING} tasks.entity_relation.tagger tasks.evaluation",
-    "tasks.entity_relation.explain": f"{CORE} {SCORING} tasks.entity_relation.tagger tasks.entity_relation.gating",
+    "tasks.entity_relation.labelling": f"{CORE} {SCORING}",
+    "tasks.entity_relation.tagger": f"{CORE} {SCORING} {LABELLING} tasks.entity_relation.gating",
+    "tasks.entity_relation.evaluating": f"{CORE} {SCORING} {LABELLING} tasks.evaluation",
+    "tasks.entity_relation.explain": f"{CORE} {SCORING} {LABELLING} tasks.entity_relation.gating",
     "tasks.entity_relation.comparing": f"{CORE} {SCORING} tasks.entity_relation.explain tasks.task",
-    "tasks.entity_relation.experiment": f"{CORE} {EXPERIMENT}",
-    "tasks.entity_relation.report": "errors support search proof speedup tasks.report tasks.entity_relation.names",
-    "scale": f"{CORE} {SCORING} tasks.entity_relation.tagger",
-    "ray": f"{CORE} scale tasks.entity_relation.tagger",
-    "bench": f"{CORE} {SCORING} bench.peers",
-    "bench.peers": CORE,
-    "demo": f"{CORE} {TASK}",
-    "warm": f"{CORE} {EXPERIMENT} programs demo",
+    "scale": f"{CORE} {SCORING} {LABELLING}",
+    "ray": f"{CORE} scale {LABELLING}",
+    "bench": f"{CORE} {SCORING} tasks.evaluation",
+    "paper": f"{CORE} {PAPER}",
+    "warm": f"{CORE} {PAPER} programs paper",
     "commands": f"{CORE} {EDGES} {PROGRAMS} hasten",
     "cli": "errors support commands hasten",
     "hasten": f"{CORE} {PROGRAMS}",
@@ -82,6 +76,8 @@ MAY_IMPORT = {
 
 # In the core, what goes forward imports the later step when it is called. No other import waits for a call.
 FORWARD = {
+    "jit.tiers: compile() imports jit.backend",  # Numba, when it is needed
+    "learning.learner: _bar() imports support.progress",  # rich takes long to load
     "model.schema: structure() imports model.shapes",
     "model.schema: structures() imports model.shapes",
     "model.schema: structure() imports model.structure",
@@ -99,11 +95,8 @@ FORWARD = {
         for step in (["schema", "structure", "problem", "batch", "solution"])
     ),
     "speedup.predictor: _repr_html_() imports speedup.display",
-    *(
-        f"{room}.trace: _repr_{what}_() imports {room}.drawing"
-        for room in ("search", "proof")
-        for what in ("html", "svg")
-    ),
+    "search.trace: page() imports search.drawing",
+    "proof.trace: page() imports proof.drawing",
 }
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 
 import hasten
-from hasten.demo import NAMES, running_example
+from hasten.paper.demo import NAMES, running_example
 
 
 def pictures() -> dict[str, str]:

@@ -53,7 +53,6 @@ from hasten.search.reduced import ReducedSearch
 from hasten.search.theta import FORCED
 from hasten.search.trace import SearchTrace
 from hasten.solvers import Solver, available_solvers, make_solver
-from hasten.speedup.amortized import Amortizer
 from hasten.speedup.calibration import Calibration
 from hasten.speedup.choosing import Choice, Way
 from hasten.speedup.gated import GateCalibration, GatedSearch, calibrate_gate
@@ -68,7 +67,6 @@ __all__ = [
     "FORCED",
     "SOURCES",
     "STATUSES",
-    "Amortizer",
     "Answer",
     "AnswerPool",
     "Answers",

@@ -11,7 +11,7 @@ import typer
 from rich.markup import escape
 
 import hasten
-from hasten.commands import bench, compare, experiments, predicting, programs, setup, tagging, text
+from hasten.commands import bench, experiments, predicting, programs, setup, tagging, text
 from hasten.commands.common import console, errors
 from hasten.errors import HastenError
 from hasten.support.terminal import all_printed, printable
@@ -29,7 +29,7 @@ for command in (
     text.evaluate,
     text.explain,
     text.convert,
-    compare.compare,
+    experiments.compare,
     programs.solve,
     bench.bench,
 ):

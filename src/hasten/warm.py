@@ -11,9 +11,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from hasten.demo import running_example
-from hasten.jit.compiling import DRIVERS, is_compiled
-from hasten.jit.keeping import remove_old_files
+from hasten.jit import tiers
+from hasten.jit.cache import remove_old_files
+from hasten.jit.tiers import DRIVERS
 from hasten.learning.gate import Gate
 from hasten.learning.learner import Learner
 from hasten.learning.mining import Evidence
@@ -22,6 +22,7 @@ from hasten.learning.tables import Changing
 from hasten.model.batch import Batch
 from hasten.model.problem import Problem
 from hasten.model.schema import Schema
+from hasten.paper.demo import running_example
 from hasten.programs.program import Program
 from hasten.programs.statement import Builder
 from hasten.proof.certifier import Certifier
@@ -29,7 +30,6 @@ from hasten.search.beam import BeamSearch, greedy
 from hasten.search.constrained import ConstrainedSearch
 from hasten.search.reduced import ReducedSearch
 from hasten.solvers import make_solver
-from hasten.speedup.amortized import Amortizer
 from hasten.speedup.calibration import calibrate
 from hasten.speedup.gated import GatedSearch
 from hasten.speedup.mode import Mode, TextMode
@@ -58,13 +58,14 @@ class Compiled(NamedTuple):
 
 def compile_and_tidy(tell: Tell = tell_nobody) -> Compiled:
     """Compiles what is not compiled yet, and removes what other versions left."""
-    n_new = sum(not is_compiled(driver) for driver in DRIVERS)
+    n_new = sum(not driver.is_compiled for driver in DRIVERS)
     compile_kernels(tell)
-    return Compiled(len(DRIVERS), n_new, remove_old_files(DRIVERS))
+    return Compiled(len(DRIVERS), n_new, remove_old_files(each.py_func for each in DRIVERS))
 
 
 def compile_kernels(tell: Tell = tell_nobody) -> None:
     """Compiles what is not compiled yet, and keeps it where the next process finds it."""
+    tiers.TIER = tiers.COMPILED  # for the rest of the process
     problem = running_example()
     stages: dict[str, Callable[[], object]] = {
         "search": lambda: greedy()(problem),
@@ -166,10 +167,8 @@ def _noise(problem: Problem, n: int, seed: int = 0) -> Batch:
 
 def _recall(problem: Problem) -> None:
     batch = _noise(problem, 8)
-    amortizer, pool, answers = Amortizer(), AnswerPool(), Certifier()(batch)
-    amortizer.learn(answers)
-    pool.learn(answers)
-    amortizer(batch)
+    pool = AnswerPool()
+    pool.learn(Certifier()(batch))
     pool.best(batch)
 
 

@@ -37,7 +37,7 @@ def pets(labels=("cat", "dog"), **changes) -> Schema:
 
 def numbered(schema: Schema) -> Heuristic:
     """A heuristic with different numbers everywhere."""
-    return Heuristic(schema, np.arange(schema.n_weights) - 4.5, np.arange(schema.n_messages) / 7)
+    return Heuristic(schema, np.arange(schema.n_weights) - 4.5)
 
 
 def test_weights_are_read_by_names():
@@ -50,13 +50,11 @@ def test_weights_are_read_by_names():
     assert len(heuristic.strongest(99)) == 10
     assert str(first) == "-4.5  pair(left=cat, right=cat)"
     assert "lives(who=dog, where=none)" in str(heuristic)
-    assert heuristic.messages_of("at")["where"].tolist() == pytest.approx(np.arange(6, 9) / 7)
 
 
 def test_a_heuristic_that_knows_nothing_has_no_strongest_features():
     nothing = Heuristic.zeros(pets())
     assert nothing.strongest() == []
-    assert not nothing.messages.any()
     assert str(nothing) == "Heuristic: 0 of 10 weights are not zero"
 
 
@@ -81,8 +79,6 @@ def test_a_heuristic_is_frozen():
 def test_wrong_sizes_and_names_are_refused():
     with pytest.raises(ModelError, match=r"weights of shape \(3,\)"):
         Heuristic(pets(), np.zeros(3))
-    with pytest.raises(ModelError, match=r"messages of shape \(3,\)"):
-        Heuristic(pets(), np.zeros(10), np.zeros(3))
     with pytest.raises(ModelError, match="finite"):
         Heuristic(pets(), np.full(10, np.nan))
     with pytest.raises(ModelError, match="no factor kind 'pears'"):
@@ -96,7 +92,6 @@ def test_saved_and_loaded_is_the_same(tmp_path):
     heuristic.save(path)
     loaded = Heuristic.load(path, pets())
     assert (loaded.weights == heuristic.weights).all()
-    assert (loaded.messages == heuristic.messages).all()
     assert os.listdir(tmp_path) == ["pets.safetensors"]
     tensors = load_file(path)  # what others can read
     assert tensors["weights/lives"].shape == (2, 3)
@@ -106,11 +101,10 @@ def test_saved_and_loaded_is_the_same(tmp_path):
 def test_heuristics_of_any_schema_survive_saving(tmp_path_factory, problem, seed):
     schema, rng = problem.structure.schema, np.random.default_rng(seed)
     path = tmp_path_factory.mktemp("saved") / "any.safetensors"
-    heuristic = Heuristic(schema, rng.normal(size=schema.n_weights), rng.normal(size=schema.n_messages))
+    heuristic = Heuristic(schema, rng.normal(size=schema.n_weights))
     heuristic.save(path)
     loaded = Heuristic.load(path, schema)
     assert (loaded.weights == heuristic.weights).all()
-    assert (loaded.messages == heuristic.messages).all()
 
 
 @pytest.mark.parametrize(
@@ -213,10 +207,9 @@ def test_a_save_that_fails_leaves_the_old_file_whole(tmp_path, monkeypatch):
 
 def test_merging_is_a_weighted_mean():
     schema = pets()
-    one, two = numbered(schema), Heuristic(pets(), np.ones(10), np.full(schema.n_messages, 2.0))
+    one, two = numbered(schema), Heuristic(pets(), np.ones(10))
     merged = one.merge([two])
     assert merged.weights == pytest.approx((one.weights + two.weights) / 2)
-    assert merged.messages == pytest.approx((one.messages + two.messages) / 2)
     assert one.merge([two], [3, 1]).weights == pytest.approx(one.weights * 0.75 + two.weights * 0.25)
     assert one.merge([]).weights == pytest.approx(one.weights)
     for wrong in ([1], [1, -1], [0, 0], [1, np.nan], [1, np.inf]):
@@ -242,7 +235,6 @@ def test_a_learner_gives_its_weights_as_a_heuristic():
         ("weights/pair", lambda tensor: tensor.astype(np.float32), "of type float64, not float32"),
         ("weights/pair", lambda tensor: tensor * np.nan, "finite numbers"),
         ("weights/pair", lambda tensor: tensor[:-1], "must have the shape"),
-        ("messages/pair/left", lambda tensor: tensor[:, None], "must have the shape"),
         ("x", lambda tensor: tensor, "a tensor 'x', which does not belong"),
     ],
 )

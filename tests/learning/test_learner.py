@@ -416,6 +416,6 @@ def test_a_learner_needs_no_standard_error(monkeypatch):
 def test_a_progress_bar_is_shown_when_asked_for(capsys):
     batch, answers = peaked(20)
     Learner(progress=True, epochs=2).fit(batch, answers)
-    assert "mistakes" in capsys.readouterr().err
+    assert "epoch 1 of 2" in capsys.readouterr().err
     Learner(epochs=2).fit(batch, answers)
     assert not capsys.readouterr().err

@@ -8,11 +8,11 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from strategies import entity_relation, unary
+from theory import separate
 
 from hasten.errors import ProblemError
 from hasten.learning.learner import Learner, default_step
 from hasten.learning.mixing import LocalShards, Mixing, fit_shards, mix
-from hasten.learning.theory import separate
 from hasten.proof.certifier import Certifier
 from hasten.search.beam import BeamSearch
 

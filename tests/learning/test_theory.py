@@ -13,10 +13,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from strategies import entity_relation, random_problem, small_problems, unary
+from theory import Radii, dual_heuristic, radii, separate
 
 from hasten.errors import ProblemError
 from hasten.learning.learner import Learner
-from hasten.learning.theory import Radii, dual_heuristic, radii, separate
 from hasten.model.batch import Batch
 from hasten.model.schema import Schema
 from hasten.model.structure import Structure

@@ -18,9 +18,9 @@ import hasten.ray
 from hasten import Learner, Schema, Speedup, cli
 from hasten.errors import CorpusError, ModelError, ProblemError, WorkerError
 from hasten.ray.predicting import ATTEMPTS, Attempted
-from hasten.scale.predicting import predict_stream
 from hasten.scale.run import Job, predict_shards
 from hasten.scale.shards import plan
+from hasten.scale.stream import predict_stream
 from hasten.scale.text import TextWork
 from hasten.tasks.entity_relation.data.formats import write_jsonl
 from hasten.tasks.entity_relation.data.synthetic import generate

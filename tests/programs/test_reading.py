@@ -6,6 +6,7 @@ import gzip
 import json
 import math
 import random
+import tracemalloc
 from pathlib import Path
 
 import numpy as np
@@ -262,7 +263,7 @@ def quadratic_and_indicator() -> Statement:
         ("small.mps", "ENDATA", "SOS1", r"special ordered sets"),
         ("small.mps", "ENDATA", "", r"without ENDATA"),
         ("small.mps", " x value 3 limit 2", " x value 1e300 limit 2", r"must be finite|Give a finite one"),
-        ("small.mps", " x value 3 limit 2", " x value nan limit 2", r"not nan"),
+        ("small.mps", " x value 3 limit 2", " x value nan limit 2", r"must be a number, not 'nan'"),
         ("tiny.wcsp", "3 3 4 10", "3 3 400 10", r"the file ends where|The file ends where"),
         ("tiny.wcsp", "3 3 4 10", "99999999999 3 4 10", r"line 1: the number of variables must be from 0"),
         ("tiny.wcsp", "2 0 1 0 2", "2 0 7 0 2", r"line 5: a variable must be from 0 to 2"),
@@ -277,7 +278,34 @@ def quadratic_and_indicator() -> Statement:
         ("tiny.cfn", '"q", 0', '"t", 0', r"names a value that is not there"),
         ("tiny.cfn", '"variables"', '"variables', r"line 1: It is not JSON"),
         ("small.lp", "<= 4", "<= four", r"line 6: Expected a number, not 'four'"),
-        ("small.lp", "y[-1] - z = 0", "y[-1] - z 0", r"line 8: Expected"),
+        ("small.lp", "y[-1] - z = 0", "y[-1] - z 0", r"line 7: Expected"),
+        ("small.mps", "ENDATA", "INDICATORS\n IF least y 0\n IF least y 1\nENDATA", r"line 31: There is an indicator"),
+        ("small.mps", " rhs limit 4 least 1", "RHS limit 4", r"line 20: RHS begins a section, but 'limit' follows"),
+        ("small.mps", " UP bnd x 2", " UP bnd x 1_0", r"line 25: A bound must be a number, not '1_0'"),
+        ("small.mps", " UP bnd x 2", " UP bnd x \u0663", r"line 25: A bound must be a number"),
+        ("small.mps", "ENDATA", "QSECTION limit\n x y 4\nENDATA", r"line 29: 'limit' is not the objective"),
+        ("small.mps", " UP bnd x 2", " UP bnd x 2 3", r"line 25: A bound is a kind"),
+        ("small.mps", " BV bnd y", " BV bnd y 7", r"line 26: A bound is a kind"),
+        ("small.mps", "    MAX", "    MAX MIN", r"line 4: The sense of the objective is MIN or MAX, not 'MAX MIN'"),
+        ("small.mps", "'INTORG'", "'INTORG' more", r"line 12: "),
+        ("small.mps", "ROWS", "ROWS more", r"line 5: ROWS begins a section, but 'more' follows"),
+        ("small.mps", "ENDATA\n", "ENDATA\n x limit 3\n", r"line 30: Nothing should come after ENDATA"),
+        ("tiny.wcsp", "3 3 4 10", "3 3 4 1_0", r"line 1: the upper bound must be a whole number, not '1_0'"),
+        ("tiny.wcsp", "3 3 4 10", "3 3 4 1\u0660", r"line 1: the upper bound must be a whole number"),
+        ("tiny.uai", "0.25", "0.2_5", r"line 8: a probability must be a number, not '0.2_5'"),
+        ("tiny.uai", "0.25", "0.2\u0665", r"line 8: a probability must be a number"),
+        ("tiny.cfn", "<10", "<1_0", r"must be a number, not '1_0'"),
+        ("small.lp", "<= 4", "<= 0 + 5", r"line 6: Nothing should follow a right-hand side, but there is '\+'"),
+        ("small.lp", "<= 4", "<= 4 z", r"line 6: Nothing should follow a right-hand side, but there is 'z'"),
+        ("small.lp", "<= 4", ">= 4", r"line 6: A row between two numbers has <= twice, or >= twice"),
+        ("small.lp", "<= 4", "<= 1_0", r"line 6: '1_0' is neither a number nor a name"),
+        ("small.lp", "<= 4", "<= \u0663", r"line 6: '\u0663' is neither a number nor a name"),
+        ("small.lp", "End\n", "End\n z >= 1\n", r"line 17: Nothing should come after End, but there is 'z'"),
+        ("small.lp", "Subject To", "Minimize\n z\nSubject To", r"line 5: There are two objectives. Keep one"),
+        ("small.lp", "2 y[-1] - z", "2 y[-1] z", r"line 3: Expected \+ or - or a comparison, not 'z'"),
+        ("small.lp", "+ 2 y[-1] - z", "+ 2 3 y[-1] - z", r"line 3: Expected \+ or - or a comparison, not '3'"),
+        ("small.lp", "-1 <= z <= 5", "-1 <= z >= 5", r"line 11: A variable between two numbers has <= twice"),
+        ("small.lp", "x[1,a] <= 2", "x[1,a] <= 2 + 1", r"line 10: Nothing should follow a bound in its line"),
         ("small.lp", "Maximize", "Maximise it", r"line 3"),
         ("small.lp", "Binaries", "Semi-continuous", r"line 15: It has a section 'Semi-continuous'"),
         ("small.lp", "^2", "^3", r"line 4: A power other than 2"),
@@ -368,6 +396,21 @@ def test_a_packed_file_cannot_unpack_to_no_end(tmp_path: Path) -> None:
             file.write(b" " * 1_000_000)
     with pytest.raises(hasten.ProgramError, match=r"more than 5,000,000 bytes, unpacked"):
         hasten.read(path, max_bytes=5_000_000)
+
+
+def test_small_packed_files_cost_little_memory(tmp_path: Path) -> None:
+    comment = "* nothing of use\n" * 900_000
+    rows = "Minimize\n x\nSubject To\n" + " x" + " + x" * 3_000_000 + " >= 1\nEnd\n"
+    for name, text in (("comment.mps.gz", comment + MPS), ("sum.lp.gz", rows)):
+        tracemalloc.start()
+        try:
+            state_file(written(tmp_path, name, text))
+            used = tracemalloc.get_traced_memory()[1]
+        finally:
+            tracemalloc.stop()
+        assert used < 20 * len(text)
+    with pytest.raises(hasten.ProgramError, match="unpacks to more than 100 times its size"):
+        state_file(written(tmp_path, "comment.mps.gz", comment * 2 + MPS))
 
 
 def test_tables_that_are_never_written_down_cannot_fill_the_memory(tmp_path: Path) -> None:

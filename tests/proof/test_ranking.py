@@ -13,10 +13,10 @@ from hypothesis import strategies as st
 from strategies import entity_relation, random_problem, small_problems
 
 import hasten
-from hasten.demo import running_example
 from hasten.errors import NoAnswerError, ProblemError
 from hasten.model.problem import Problem
 from hasten.model.solution import Status
+from hasten.paper.demo import running_example
 from hasten.proof.certifier import Certifier
 
 INF = math.inf

@@ -15,10 +15,10 @@ from strategies import entity_relation, small_problems
 from strategies import rich_problems as problems
 
 import hasten
-from hasten.demo import NAMES, running_example
 from hasten.errors import ProblemError
 from hasten.model.problem import Problem
 from hasten.model.solution import Solution
+from hasten.paper.demo import NAMES, running_example
 from hasten.proof import tracing
 from hasten.proof.certifier import Certifier
 from hasten.proof.report import STEPS

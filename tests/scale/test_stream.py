@@ -8,15 +8,17 @@ from typer.testing import CliRunner
 
 from hasten import cli
 from hasten.errors import CorpusError
-from hasten.scale.predicting import Reading, predict_stream
-from hasten.scale.stream import answer_stream, read_pieces
+from hasten.scale.stream import Reading, answer_stream, predict_stream, read_pieces
 from hasten.scale.text import TextWork
-from hasten.scale.work import CHUNK, Chunk
+from hasten.scale.work import Chunk
 from hasten.tasks.entity_relation.data.formats import write_jsonl
+from hasten.tasks.entity_relation.data.formats.jsonl import from_json
 from hasten.tasks.entity_relation.data.synthetic import generate
 from hasten.tasks.entity_relation.tagger import Tagger
-from hasten.tasks.text import blocks
+from hasten.tasks.text import lines
 from hasten.tasks.text.lines import Faults
+
+CHUNK = 512  # sentences
 
 
 @pytest.fixture(scope="module")
@@ -39,7 +41,7 @@ def text(tmp_path_factory):
 
 
 def test_the_output_is_the_same_to_the_byte_and_in_order(tagger, text, tmp_path, monkeypatch):
-    monkeypatch.setattr(blocks, "BLOCK", 40_000)  # so that there are many
+    monkeypatch.setattr(lines, "BLOCK", 40_000)  # so that there are many
     one, two = tmp_path / "one.jsonl", tmp_path / "two.jsonl"
     counts = [predict_stream(tagger, text, path, jobs=jobs) for jobs, path in ((1, one), (2, two))]
     assert one.read_bytes() == two.read_bytes()
@@ -59,8 +61,8 @@ def test_one_process_says_what_the_tagger_says(tagger, text):
 
 def sentences(path):
     for block in read_pieces(path):
-        for number, line in block.lines():
-            yield TextWork.read(None, json.loads(line), str(number))
+        for number, line in block.entries():
+            yield from_json(line, str(number))
 
 
 def test_a_bad_line_is_named_and_nothing_is_written(tagger, text, tmp_path):
@@ -87,7 +89,7 @@ HOSTILE = [
 def test_what_is_bad_is_set_aside_with_its_line_and_the_rest_is_answered(tagger):
     good = '{"tokens": ["Rome"], "spans": [[0, 1]]}'
     records = [each for bad in HOSTILE for each in (bad, good)] + [b"\xff", b'{"tokens": ["\xc3\xa9"], "spans": []}']
-    chunk = Chunk("here", range(1, len(records) + 1), records)
+    chunk = Chunk("here", 1, records)
     (done,) = answer_stream(TextWork(tagger), [chunk], set_aside=True)
     assert [each.line for each in done.bad] == [*range(1, 2 * len(HOSTILE), 2), 2 * len(HOSTILE) + 1]
     assert all(each.reason and each.file == "here" for each in done.bad)

@@ -11,7 +11,7 @@ import sys
 import time
 from pathlib import Path
 
-from hasten.scale import warming
+from hasten.scale import work
 
 kept = Path(sys.argv[1])
 
@@ -32,7 +32,7 @@ class Work:
 
 print("begins", flush=True)
 sys.stdin.readline()
-warming.warm_once_per_node(Work())
+work.warm_once_per_node(Work())
 """
 
 

@@ -20,10 +20,10 @@ from strategies import rich_problems as problems
 
 import hasten
 from hasten.errors import NoAnswerError, ProblemError
-from hasten.jit.compiling import DRIVERS
+from hasten.jit.tiers import DRIVERS
 from hasten.kernels import search as beam
 from hasten.kernels.layout import Instance
-from hasten.kernels.search import walk as single
+from hasten.kernels.watching import uncompiled
 from hasten.model.batch import Batch
 from hasten.model.problem import Problem
 from hasten.model.schema import Schema
@@ -645,16 +645,15 @@ def test_a_beam_of_one_takes_the_same_steps_with_and_without_room_for_more(probl
     instance, found = Instance(graph, problem.cost, problem.table), []
     for short in (False, True):
         n = beam.Sizes(1, problem.n_variables, len(graph.row_low), n_labels)
-        floats, ints = np.zeros(beam.n_floats.py_func(n)), np.zeros(beam.n_ints.py_func(n), dtype=np.int64)
-        space = beam.beam_in.py_func(floats, ints, n)
-        nodes, known = space.nodes, space.known
-        known[:] = beam.KNOWN if theta == INF else beam.UNKNOWN
-        if short:
-            done = opened(single.walk)(instance, weights, options, space)
-        else:
-            opened(beam.begin)(graph, problem.cost, options, known, nodes)
-            outcome, _, _ = opened(beam.advance)(instance, weights, options, False, space, 1, 0)
-            done = outcome == beam.DONE
+        floats, ints = np.zeros(beam.n_floats(n)), np.zeros(beam.n_ints(n), dtype=np.int64)
+        space = uncompiled(beam.beam_in, {})(floats, ints, n)
+        nodes, scratch, known, track = space
+        if not short:  # what is tracked takes the general steps
+            track = track._replace(gap=np.zeros(problem.n_variables))
+        space = beam.Beam(nodes, scratch, known, track)
+        opened(beam.begin)(instance, options, beam.GIVEN, space)
+        outcome, _, _ = opened(beam.advance)(instance, weights, options, beam.GIVEN, space, 1, 0)
+        done = outcome == beam.DONE
         found.append((done, nodes.labels[0].tolist() if done else None, known.tolist()))
     assert found[0] == found[1]
 

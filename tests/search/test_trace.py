@@ -18,9 +18,9 @@ from strategies import entity_relation, small_problems
 from strategies import rich_problems as problems
 
 import hasten
-from hasten.demo import NAMES, running_example
 from hasten.errors import ProblemError, SchemaError
 from hasten.model.problem import Problem
+from hasten.paper.demo import NAMES, running_example
 from hasten.search.beam import BeamSearch, greedy
 from hasten.search.constrained import ConstrainedSearch
 from hasten.search.reduced import ReducedSearch
@@ -255,3 +255,15 @@ def test_a_picture_of_a_large_search_says_what_it_leaves_out() -> None:
     assert "not drawn one by one" in page
     assert "not drawn one by one" in trace._repr_svg_()
     assert len(page) < 1_000_000
+
+
+def test_control_characters_reach_neither_terminal_nor_picture() -> None:
+    schema = hasten.Schema()
+    kind = schema.variable("kind", ["a\x1b[2J", "b\x00\n"])
+    shape = schema.structure()
+    shape.add(kind)
+    trace = greedy().trace(shape.problem([[2.0, 1.0]]), [0], names=["x\x07"])
+    assert str(trace).replace("\n", "").isprintable()
+    for picture in (trace._repr_svg_(), trace._repr_html_()):
+        assert not any(c in picture for c in "\x00\x07\x1b")
+    ElementTree.fromstring(trace._repr_svg_())

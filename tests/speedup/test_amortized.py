@@ -15,9 +15,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from strategies import entity_relation, random_problem
 
-from hasten import Amortizer, Batch, Certifier, Problem, Solutions, Source, Status, make_solver
+from hasten import Batch, Certifier, Problem, Solutions, Source, Status, make_solver
 from hasten.errors import ProblemError
 from hasten.kernels.tolerance import TOLERANCE
+from hasten.paper.amortizer import Amortizer
 
 SEEDS = st.integers(0, 2**32 - 1)
 

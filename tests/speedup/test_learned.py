@@ -267,14 +267,14 @@ def test_files_that_no_speedup_wrote_are_refused(
 ) -> None:
     path = tmp_path / "learned.safetensors"
     fitted.save(path)
-    tensors, about = load_tensors(path, "hasten.speedup/2", "speedup")
+    tensors, about = load_tensors(path, "hasten.speedup/3", "speedup")
     for name, how in change.items():
         if name == "state":
             assert how(about["state"]) != about["state"]  # type: ignore[operator]
             about = about | {"state": how(about["state"])}  # type: ignore[operator]
         else:
             tensors = tensors | {name: how(tensors[name])}  # type: ignore[operator]
-    save_tensors(path, "hasten.speedup/2", tensors, about_schema(OPEN) | {"state": about["state"]})
+    save_tensors(path, "hasten.speedup/3", tensors, about_schema(OPEN) | {"state": about["state"]})
     with pytest.raises((ModelError, ProblemError), match=why):
         hasten.Speedup.load(path, OPEN, solver=Box())
 

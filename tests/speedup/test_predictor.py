@@ -10,7 +10,7 @@ import sys
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from functools import lru_cache
-from itertools import permutations
+from itertools import pairwise, permutations
 from pathlib import Path
 
 import naive
@@ -121,10 +121,9 @@ def test_certified_answers_have_the_solvers_objective(name, max_nodes):
     assert calls or max_nodes
 
 
-@pytest.mark.parametrize("search_first", [False, True])
-def test_thousands_of_problems_at_once(search_first):
+def test_thousands_of_problems_at_once():
     batch = batch_of(0, 3000)
-    speedup = Speedup(news(), solver="brute", search_first=search_first)
+    speedup = Speedup(news(), solver="brute")
     answers = speedup.predict(batch)
     assert answers.cost == pytest.approx(optima(batch))
     assert answers.valid.all()
@@ -734,7 +733,36 @@ FORGED = [
     (("learned", "trace", 0, 8), "soon", "a number"),
     (("learned", "counts"), [1, 2], "a list of 3"),
     (("learned", "rng", "uinteger"), 2**32, "a whole number"),
+    (("counters", "problems"), -1, "a whole number"),
+    (("counters", "audits"), 1.5, "a whole number"),
+    (("counters", "nonsense"), 1, "nonsense"),
 ]
+
+
+def test_a_file_from_before_a_counter_was_added_can_be_loaded(tmp_path):
+    path, speedup = tmp_path / "speedup", lived()
+    speedup.save(path)
+    tensors, about = load_tensors(path, FORMAT, "speedup")
+    state = json.loads(about["state"])
+    del state["counters"]["to_cpsat"]
+    save_tensors(path, FORMAT, tensors, about | {"state": json.dumps(state)})
+    assert Speedup.load(path, news()).counters == speedup.counters
+
+
+def naive_worst(problem: Problem) -> np.ndarray:
+    """Returns labels that cost more than the optimum: the dearest of every variable."""
+    first = problem.graph.first
+    return np.array([np.argmax(problem.cost[a:b]) for a, b in pairwise(first)])
+
+
+@pytest.mark.parametrize("mode", ["certified", "search"])
+def test_scores_are_against_the_answers_given(mode):
+    batch = batch_of(3, 40)
+    speedup = Speedup(news(), solver="brute", mode=mode).fit(batch)
+    right = Certifier()(batch)
+    assert speedup.score(batch, right) == speedup.score(batch)
+    wrong = [naive_worst(batch[p]) if p < 10 else right[p].labels for p in range(40)]
+    assert speedup.score(batch, wrong) == pytest.approx(speedup.score(batch[10:]) * 0.75)
 
 
 @pytest.mark.parametrize(("where", "value", "words"), FORGED)
@@ -754,9 +782,6 @@ def test_a_forged_state_with_a_right_digest_is_refused(tmp_path, where, value, w
 @pytest.mark.parametrize(
     ("name", "tensor"),
     [
-        ("counters", np.zeros(3, dtype=np.int64)),
-        ("counters", np.full(14, -1)),
-        ("counters", np.zeros(14)),
         ("recent", np.full(4, 2, dtype=np.uint8)),
         ("recent", np.zeros((4, 4), dtype=np.uint8)),
         ("learned/w", np.zeros(3)),

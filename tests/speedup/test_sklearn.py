@@ -238,7 +238,7 @@ def test_answers_are_split_with_their_problems(form, gold):
     estimator = search(prove=False, solver=solver, guided=True)
     scores = cross_val_score(estimator, form(batch), answers[gold], cv=3, error_score="raise")
     assert scores.tolist() == cross_val_score(estimator, form(batch), cv=3, error_score="raise").tolist()
-    assert len(asked) == 60 + (60 + 2 * 60)  # with the answers given, only scores ask the solver
+    assert len(asked) == 60 + 2 * 60  # with the answers given, the solver is not asked
 
 
 def test_lazy_problems_stay_lazy_when_they_are_split():

@@ -7,15 +7,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hasten.errors import CorpusError, ProblemError
-from hasten.tasks.text import blocks
-from hasten.tasks.text.blocks import read_blocks
-from hasten.tasks.text.lines import open_lines
+from hasten.tasks.text import lines
+from hasten.tasks.text.lines import open_lines, read_blocks
 
 TEXT = st.text(st.sampled_from("aé😀\r\n\u2028\x0b\x85 \t"), max_size=40)
 
 
 def lines_of(path, max_line=100):
-    return [each for block in read_blocks(path, max_line) for each in block.lines()]
+    return [each for block in read_blocks(path, max_line) for each in block.entries()]
 
 
 def one_by_one(path, max_line=100):
@@ -29,12 +28,12 @@ def test_the_lines_of_all_blocks_are_those_of_the_file(tmp_path_factory, text, m
     data = text.encode("utf-8-sig" if mark else "utf-8")
     path.write_bytes(gzip.compress(data) if packed else data)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(blocks, "BLOCK", size)
+        patch.setattr(lines, "BLOCK", size)
         assert lines_of(path) == one_by_one(path)
 
 
 def test_a_block_has_whole_lines_and_is_no_longer_than_needed(tmp_path, monkeypatch):
-    monkeypatch.setattr(blocks, "BLOCK", 8)
+    monkeypatch.setattr(lines, "BLOCK", 8)
     path = tmp_path / "text"
     path.write_bytes(b"one\ntwo\nthree\n" + b"4" * 20 + b"\nfive")
     assert [(block.first, block.data) for block in read_blocks(path)] == [
@@ -57,7 +56,7 @@ def test_a_line_that_is_too_long_is_named(tmp_path, monkeypatch, end):
     path.write_bytes(b"one\n\n" + b"3" * 11 + end)
     assert lines_of(path, 11)[-1] == (3, "3" * 11)
     for size in (4, 1000):
-        monkeypatch.setattr(blocks, "BLOCK", size)
+        monkeypatch.setattr(lines, "BLOCK", size)
         with pytest.raises(CorpusError, match=r"text, line 3: The line has more than 10 characters.*--max-line"):
             lines_of(path, 10)
 

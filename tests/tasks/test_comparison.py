@@ -13,19 +13,19 @@ from rich.console import Console
 from typer.testing import CliRunner
 
 from hasten import cli
-from hasten.commands.compare import find_task
+from hasten.commands.experiments import find_task
 from hasten.errors import CorpusError, ProblemError
+from hasten.paper.test_set import Reference
 from hasten.proof.certifier import Certifier
 from hasten.support.progress import tell_nobody
 from hasten.tasks.entity_relation.comparing import EntityRelations
 from hasten.tasks.entity_relation.data.synthetic import generate as generate_news
-from hasten.tasks.entity_relation.experiment.measure import Reference
 from hasten.tasks.entity_relation.scoring.training import gold as gold_of
-from hasten.tasks.evaluation.models import evaluate
-from hasten.tasks.experiment.comparison import CERTIFIED, ILP, Comparison, in_words
-from hasten.tasks.experiment.resampling import f1_of
-from hasten.tasks.report import comparison as report
-from hasten.tasks.report.terminal import show_comparison
+from hasten.tasks.evaluation import comparison_page as report
+from hasten.tasks.evaluation.comparison import CERTIFIED, ILP, Comparison, in_words
+from hasten.tasks.evaluation.comparison_page import show_comparison
+from hasten.tasks.evaluation.scores import evaluate
+from hasten.tasks.evaluation.statistics import f1_of
 from hasten.tasks.tagging import synthetic
 from hasten.tasks.tagging.task import Tagging
 

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
+from itertools import combinations, pairwise
 
 import numpy as np
 
-from hasten.bench import ground
 from hasten.errors import ProblemError
 from hasten.model.problem import Problem
 from hasten.model.schema import Schema
@@ -18,6 +17,7 @@ from hasten.tasks.entity_relation.task import EntityRelationTask, ordered_pairs
 
 TASK = EntityRelationTask(features="both")
 PEAK = 3.0  # how much cheaper a planted label is, in standard deviations of the noise
+N_WEIGHTS = 3  # rules of a knapsack
 UNRELATED = 0.75  # how often a planted pair has no relation
 
 Make = Callable[[int, int, np.random.Generator], list[Problem]]
@@ -43,7 +43,7 @@ class Family:
 
 def _random(size: int, n: int, rng: np.random.Generator) -> list[Problem]:
     shape = TASK.structure(size)
-    return _stack(shape, rng.normal(size=(n, shape.n_labels)))
+    return drawn(shape, n, rng)
 
 
 def _peaked(size: int, n: int, rng: np.random.Generator) -> list[Problem]:
@@ -53,7 +53,7 @@ def _peaked(size: int, n: int, rng: np.random.Generator) -> list[Problem]:
         cost = rng.normal(size=shape.n_labels)
         cost[shape.graph.first[:-1] + plant(size, rng)] -= PEAK
         costs.append(cost)
-    return _stack(shape, costs)
+    return [shape.problem(row) for row in costs]
 
 
 def plant(n_entities: int, rng: np.random.Generator) -> IntArray:
@@ -69,7 +69,9 @@ def plant(n_entities: int, rng: np.random.Generator) -> IntArray:
     return np.array([*types, *labels.values()], dtype=np.int64)
 
 
-def _chain(n_labels: int) -> Make:
+def _chain(n_labels: int, *, ruled: bool = False) -> Make:
+    """Chains with transition costs; `ruled` ones have at least one of the first tag and few of the second."""
+
     def make(size: int, n: int, rng: np.random.Generator) -> list[Problem]:
         schema = Schema()
         tag = schema.variable("tag", [f"tag{i}" for i in range(n_labels)])
@@ -79,7 +81,10 @@ def _chain(n_labels: int) -> Make:
         tags = [shape.add(tag) for _ in range(size)]
         for before, after in pairwise(tags):
             shape.connect(step, before=before, after=after)
-        return _stack(shape, rng.normal(size=(n, shape.n_labels)))
+        if ruled:
+            shape.rule("some tag0", [(v, "tag0") for v in tags], at_least=1)
+            shape.rule("few tag1", [(v, "tag1") for v in tags], at_most=max(1, size // 8))
+        return drawn(shape, n, rng)
 
     return make
 
@@ -108,28 +113,21 @@ def _grid(n_labels: int) -> Make:
     return make
 
 
-def _assignment(size: int, n: int, rng: np.random.Generator) -> list[Problem]:
-    schema = Schema()
-    worker = schema.variable("worker", [f"task{i}" for i in range(size)])
-    shape = schema.structure()
-    workers = [shape.add(worker) for _ in range(size)]
-    for task in worker.labels:
-        shape.rule(f"one {task}", [(v, task) for v in workers], exactly=1)
-    return _stack(shape, rng.normal(size=(n, shape.n_labels)))
+def _assignment(n_tasks: Callable[[int], int], *, free: bool) -> Make:
+    """Workers and tasks: each task exactly once, or (`free`) at most once, and a worker may have none."""
 
+    def make(size: int, n: int, rng: np.random.Generator) -> list[Problem]:
+        tasks = [f"task{i}" for i in range(n_tasks(size))]
+        schema = Schema()
+        worker = schema.variable("worker", [*tasks, "none"] if free else tasks)
+        shape = schema.structure()
+        workers = [shape.add(worker) for _ in range(size)]
+        for task in tasks:
+            terms = [(v, task) for v in workers]
+            shape.rule(f"one {task}", terms, at_most=1, at_least=None if free else 1)
+        return drawn(shape, n, rng)
 
-def _matching(size: int, n: int, rng: np.random.Generator) -> list[Problem]:
-    schema = Schema()
-    worker = schema.variable("worker", [*(f"task{i}" for i in range(max(1, size // 2))), "none"])
-    shape = schema.structure()
-    workers = [shape.add(worker) for _ in range(size)]
-    for task in worker.labels[:-1]:
-        shape.rule(f"one {task}", [(v, task) for v in workers], at_most=1)
-    return _stack(shape, rng.normal(size=(n, shape.n_labels)))
-
-
-def _stack(shape: Structure, costs: Iterable[FloatArray]) -> list[Problem]:
-    return [shape.problem(row) for row in costs]
+    return make
 
 
 def sentence_problems(
@@ -144,69 +142,113 @@ def sentence_problems(
     return problems
 
 
+def hierarchy(size: int, n: int, rng: np.random.Generator) -> list[Problem]:
+    """Draws trees of classes, of which a class implies the one above, with a limit on how many are chosen."""
+    shape, classes = implications([(v, int(rng.integers(0, v))) for v in range(1, size)], size)
+    shape.rule("few", [(v, "yes") for v in classes], at_most=max(1, size // 10))
+    return drawn(shape, n, rng)
+
+
+def ontology(size: int, n: int, rng: np.random.Generator) -> list[Problem]:
+    """Draws classes that imply one or two others each: a directed graph without cycles."""
+    pairs = {(v, int(above)) for v in range(1, size) for above in rng.integers(0, v, size=2)}
+    return drawn(implications(sorted(pairs), size)[0], n, rng)
+
+
+def implications(pairs: list[tuple[int, int]], size: int) -> tuple[Structure, list[int]]:
+    """Returns yes/no classes, the first of each pair of which implies the second."""
+    schema = Schema()
+    term = schema.variable("class", ["no", "yes"])
+    implies = schema.factor("implies", child=term, parent=term).imply({"child": "yes"}, {"parent": "yes"})
+    shape = schema.structure()
+    classes = [shape.add(term) for _ in range(size)]
+    for child, parent in pairs:
+        shape.connect(implies, child=child, parent=parent)
+    return shape, classes
+
+
+def potts(size: int, n: int, rng: np.random.Generator) -> list[Problem]:
+    """Draws pixels that should agree with their neighbours."""
+    return grid(size, n, rng, lambda edges: np.ones(edges))
+
+
+def spin_glass(size: int, n: int, rng: np.random.Generator) -> list[Problem]:
+    """Draws spins of which some neighbours should agree and others should not."""
+    return grid(size, n, rng, lambda edges: rng.normal(size=edges))
+
+
+def grid(size: int, n: int, rng: np.random.Generator, strength: Callable[[int], FloatArray]) -> list[Problem]:
+    """Draws square grids of two labels, with what it costs neighbours to differ."""
+    schema = Schema()
+    cell = schema.variable("cell", ["off", "on"])
+    edge = schema.factor("edge", one=cell, other=cell)
+    shape, number = schema.structure(), np.arange(size * size).reshape(size, size)
+    for _ in range(size * size):
+        shape.add(cell)
+    across, down = (number[:, :-1], number[:, 1:]), (number[:-1], number[1:])
+    pairs = [pair for one, other in (across, down) for pair in zip(one.ravel(), other.ravel(), strict=True)]
+    edges = [shape.connect(edge, one=int(one), other=int(other)) for one, other in pairs]
+    problems = []
+    for _ in range(n):
+        cost = rng.normal(size=shape.n_labels)
+        tables = [each * (1.0 - np.eye(2)) for each in strength(len(edges))]
+        problems.append(shape.problem(cost, tables=dict(zip(edges, tables, strict=True))))
+    return problems
+
+
+def order(size: int, n: int, rng: np.random.Generator) -> list[Problem]:
+    """Draws the relations of all pairs of events, transitive, which favour a hidden order with noise."""
+    schema, table = Schema(), np.zeros((2, 2, 2))
+    relation = schema.variable("relation", ["before", "after"])
+    table[0, 0, 1] = table[1, 1, 0] = np.inf
+    transitive = schema.factor("transitive", ab=relation, bc=relation, ac=relation).set_table(table)
+    shape = schema.structure()
+    number = {pair: shape.add(relation) for pair in combinations(range(size), 2)}
+    for a, b, c in combinations(range(size), 3):
+        shape.connect(transitive, ab=number[a, b], bc=number[b, c], ac=number[a, c])
+    costs = 0.7 * rng.normal(size=(n, len(number), 2))
+    costs[:, :, 0] -= 1.0  # the hidden order is that of the numbers
+    return [shape.problem(each.ravel()) for each in costs]
+
+
+def knapsack(size: int, n: int, rng: np.random.Generator) -> list[Problem]:
+    """Draws items to choose, under several limits of weight."""
+    schema = Schema()
+    item = schema.variable("item", ["out", "in"])
+    shape = schema.structure()
+    items = [shape.add(item) for _ in range(size)]
+    for r in range(N_WEIGHTS):
+        weights = rng.integers(1, 50, size).tolist()
+        terms = [(v, "in", float(weight)) for v, weight in zip(items, weights, strict=True)]
+        shape.rule(f"weight {r}", terms, at_most=float(sum(weights) // 2))
+    costs = np.zeros((n, size, 2))
+    costs[:, :, 1] = -rng.integers(1, 100, size=(n, size))
+    return [shape.problem(each.ravel()) for each in costs]
+
+
+def drawn(shape: Structure, n: int, rng: np.random.Generator) -> list[Problem]:
+    """Draws problems of a shape whose costs are noise."""
+    return [shape.problem(each) for each in rng.normal(size=(n, shape.n_labels))]
+
+
 _ALL = (
-    Family(
-        "random",
-        "entity-relation problems whose costs are noise",
-        "entities",
-        (2, 4, 6, 8, 12, 16, 20),
-        (4,),
-        _random,
-    ),
-    Family(
-        "peaked",
-        "entity-relation problems whose costs favour a valid labelling, with noise",
-        "entities",
-        (2, 4, 6, 8, 12, 16, 20),
-        (4,),
-        _peaked,
-    ),
-    Family(
-        "chain5",
-        "chains of 5 labels with transition costs",
-        "variables",
-        (10, 20, 50, 100),
-        (10,),
-        _chain(5),
-    ),
-    Family(
-        "chain20",
-        "chains of 20 labels with transition costs",
-        "variables",
-        (10, 20, 50, 100),
-        (),
-        _chain(20),
-    ),
-    Family(
-        "grid3",
-        "square grids of 3 labels with random tables",
-        "cells a side",
-        (3, 5, 7, 10),
-        (4,),
-        _grid(3),
-    ),
-    Family(
-        "assignment",
-        "workers and tasks, each task exactly once",
-        "workers",
-        (4, 8, 12, 16, 24),
-        (4,),
-        _assignment,
-    ),
-    Family(
-        "matching",
-        "twice as many workers as tasks, each task at most once",
-        "workers",
-        (4, 8, 16, 32),
-        (4,),
-        _matching,
-    ),
-    Family("ruled", "chains of 5 labels under two rules that count", "variables", (10, 30), (), ground.ruled_chain),
-    Family("tree", "classes that imply the one above, few of them", "classes", (50, 200), (), ground.hierarchy),
-    Family("dag", "classes that imply one or two others", "classes", (50, 400), (), ground.ontology),
-    Family("potts", "grids of two labels that should agree", "cells a side", (10, 20), (), ground.potts),
-    Family("order", "relations of all pairs of events, transitive", "events", (6, 10, 14), (5,), ground.order),
-    Family("knapsack", "items under three limits of weight", "items", (10, 20, 30), (8,), ground.knapsack),
-    Family("spin", "spin glasses on square grids", "cells a side", (6, 10), (), ground.spin_glass),
-)
+    Family("random", "entity-relation problems whose costs are noise", "entities", (2, 4, 6, 8, 12, 16, 20), (4,),
+           _random),
+    Family("peaked", "entity-relation problems whose costs favour a valid labelling, with noise", "entities",
+           (2, 4, 6, 8, 12, 16, 20), (4,), _peaked),
+    Family("chain5", "chains of 5 labels with transition costs", "variables", (10, 20, 50, 100), (10,), _chain(5)),
+    Family("chain20", "chains of 20 labels with transition costs", "variables", (10, 20, 50, 100), (), _chain(20)),
+    Family("grid3", "square grids of 3 labels with random tables", "cells a side", (3, 5, 7, 10), (4,), _grid(3)),
+    Family("assignment", "workers and tasks, each task exactly once", "workers", (4, 8, 12, 16, 24), (4,),
+           _assignment(lambda size: size, free=False)),
+    Family("matching", "twice as many workers as tasks, each task at most once", "workers", (4, 8, 16, 32), (4,),
+           _assignment(lambda size: max(1, size // 2), free=True)),
+    Family("ruled", "chains of 5 labels under two rules that count", "variables", (10, 30), (), _chain(5, ruled=True)),
+    Family("tree", "classes that imply the one above, few of them", "classes", (50, 200), (), hierarchy),
+    Family("dag", "classes that imply one or two others", "classes", (50, 400), (), ontology),
+    Family("potts", "grids of two labels that should agree", "cells a side", (10, 20), (), potts),
+    Family("order", "relations of all pairs of events, transitive", "events", (6, 10, 14), (5,), order),
+    Family("knapsack", "items under three limits of weight", "items", (10, 20, 30), (8,), knapsack),
+    Family("spin", "spin glasses on square grids", "cells a side", (6, 10), (), spin_glass),
+)  # fmt: skip
 FAMILIES: Mapping[str, Family] = {family.name: family for family in _ALL}

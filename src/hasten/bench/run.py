@@ -107,11 +107,18 @@ class Results:
         return json.dumps(_finite(said), indent=1)
 
 
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """What to measure. None is the default: all families, their own sizes, all installed peers, all problems."""
+
+    families: Sequence[str] | None = None
+    sizes: Sequence[int] | None = None
+    peers: Sequence[str] | None = None
+    n: int | None = None  # problems of each size
+
+
 def main(
-    families: Sequence[str] | None = None,
-    sizes: Sequence[int] | None = None,
-    peers: Sequence[str] | None = None,
-    n: int | None = None,
+    choice: Choice,
     out: Path | None = Path("results/peers"),
     corpus: Source | None = None,
     *,
@@ -119,22 +126,27 @@ def main(
     seed: int = 0,
     report: Report = print,
 ) -> Results:
-    """Measures, prints tables, and writes `peers.json`, `peers.md` and plots into the directory `out`.
+    """Measures, prints tables, and writes `peers.json`, `peers.md` and `peers.html` into the directory `out`.
 
-    None stands for the default: all families, their own sizes, all peers. `corpus` adds the family "corpus",
-    the test sentences of a labelled corpus with the costs of models trained on the others. With it, and in a full
-    run, searches are compared with Vowpal Wabbit's.
+    `corpus` adds the family "corpus", the test sentences of a labelled corpus with the costs of models trained on the
+    others. With it, and in a full run, searches are compared with Vowpal Wabbit's.
     """
-    from hasten.bench import plots, tables
+    from hasten.bench import tables
 
+    families, n = choice.families, choice.n
     base = QUICK if quick else Settings()
     settings = Settings(n or base.n, base.rounds, base.budget, base.time_limit, seed)
     chosen = _choose("family", families, FAMILIES)
-    names = list(_choose("peer", peers, PEERS))
+    names = []
+    for name in _choose("peer", choice.peers, PEERS):
+        if PEERS[name].installed:
+            names.append(name)
+        elif choice.peers is not None:
+            report(f"{name} is not installed: pip install {PEERS[name].distribution}")
     jobs = [
         (family, size)
         for family in chosen.values()
-        for size in (sizes or (family.quick if quick and not families else family.sizes))
+        for size in (choice.sizes or (family.quick if quick and not families else family.sizes))
     ]
     sources: list[tuple[str, int, list[Problem]]] = []
     if corpus is not None:
@@ -155,8 +167,8 @@ def main(
         out.mkdir(parents=True, exist_ok=True)
         write_whole(out / "peers.json", results.to_json().encode())
         write_whole(out / "peers.md", tables.markdown(results).encode())
-        for path in plots.draw(results, out):
-            report(f"Wrote {path}.")
+        write_whole(out / "peers.html", tables.render(results).encode("utf-8", "replace"))
+        report(f"Wrote {out / 'peers.html'}.")
     return results
 
 
@@ -169,7 +181,7 @@ def measure_all(
 ) -> list[Measurement]:
     """Measures every peer on every family and size, each peer in a process of its own."""
     measurements: list[Measurement] = []
-    workers = {name: Worker(name, settings.time_limit) for name in names if PEERS[name].installed}
+    workers = {name: Worker(name, settings.time_limit) for name in names}
     slow: set[tuple[str, str]] = set()
     try:
         drawn = ((family.name, size, None, family) for family, size in jobs)
@@ -210,9 +222,7 @@ def _measure_size(
                 workers[name] = Worker(name, settings.time_limit)
 
     for name in names:
-        if name not in workers:
-            failed[name] = PeerFailed("not installed", f"pip install {PEERS[name].distribution}")
-        elif (family, name) in slow:
+        if (family, name) in slow:
             failed[name] = PeerFailed("slow", "It solved nothing of a smaller size within the limits.")
         else:
             attempt(name, lambda worker: worker.load(problems))

@@ -107,42 +107,33 @@ def compare_searches(
     train, test, task = source.train, source.test, source.task
     truth = [gold(sentence, task.entity_labels, task.relation_labels, lost=True) for sentence in test]
     text, scorer = intern(test), train_black_box(Training.STRUCTURED, train, task, seed=0, tell=tell_nobody)
-    n = len(test)
+    n, rows = len(test), list[dict[str, Any]]()
     batch = task.batch(text.n_entities, scorer.costs(text)[0])
+    lazy = BeamSearch(1, theta=FORCED)
+
+    def measure(name: str, found: Solutions, from_text: Callable[[Text], object], ways: dict[str, Any]) -> None:
+        ways |= {"from interned text": partial(from_text, text), "from words": lambda: from_text(intern(test))}
+        judged = judge(truth, split_labels(batch, found.labels), task)
+        for what, run in ways.items():
+            rows.append({"name": f"hasten {name}, {what}", "microseconds": 1e6 * best_time(run) / n, **judged})
+
+    def eager(search: Any, read: Text) -> Solutions:
+        found: Solutions = search(task.batch(read.n_entities, scorer.costs(read)[0]))
+        return found
+
+    def skipping(read: Text) -> Solutions:
+        empty = np.zeros(scorer.cost_at(read)[-1])
+        return native.search(scorer, read, task.batch(read.n_entities, empty), lazy)
+
     searches: dict[str, Any] = {
         "greedy": greedy(),
         "beam 1": BeamSearch(1),
         "beam 2": BeamSearch(2),
         "certifier": Certifier(),
     }
-    rows = []
     for name, search in searches.items():
-        found = split_labels(batch, search(batch).labels)
-
-        def from_text(read: Text = text, search: Any = search) -> None:
-            search(task.batch(read.n_entities, scorer.costs(read)[0]))
-
-        for what, run in (
-            ("costs given", partial(search, batch)),
-            ("from interned text", from_text),
-            ("from words", lambda run=from_text: run(intern(test))),
-        ):
-            row = {"name": f"hasten {name}, {what}", "microseconds": 1e6 * best_time(run) / n}
-            rows.append({**row, **judge(truth, found, task)})
-    lazy = BeamSearch(1, theta=FORCED)
-
-    def skipping(read: Text = text) -> Solutions:
-        empty = np.zeros(scorer.cost_at(read)[-1])
-        return native.search(scorer, read, task.batch(read.n_entities, empty), lazy)
-
-    found = split_labels(batch, skipping().labels)
-    for what, search_all in (
-        ("from interned text", skipping),
-        ("from words", lambda: skipping(intern(test))),
-    ):
-        each = 1e6 * best_time(search_all) / n
-        row = {"name": f"hasten beam 1, skipping costs, {what}", "microseconds": each}
-        rows.append({**row, **judge(truth, found, task)})
+        measure(name, search(batch), partial(eager, search), {"costs given": partial(search, batch)})
+    measure("beam 1, skipping costs", skipping(text), skipping, {})
     if task is TASK:
         rows += vowpal_wabbit(train, test, truth, quick, report)
     entities = f"{text.n_entities.mean():.1f} entities each"
@@ -206,12 +197,12 @@ def vowpal_wabbit(
     quick: bool,
     report: Report,
 ) -> list[dict[str, Any]]:
-    """Trains and times Vowpal Wabbit's search; says so where it is not installed."""
+    """Trains and times Vowpal Wabbit's search; says how to install it where it is missing."""
     try:
         from vowpalwabbit import Workspace
     except ImportError:
         report("Vowpal Wabbit is not installed: pip install vowpalwabbit")
-        return [{"name": "vowpal wabbit: not installed"}]
+        return []
     repeats = 4 if quick else 20
     with tempfile.TemporaryDirectory() as folder:
         place = Path(folder)

@@ -25,7 +25,9 @@ from hasten.support.terminal import printable
 
 
 def bench(
-    out: Annotated[Path, typer.Option("--out", "-o", help="Directory for JSON and plots.")] = Path("results/peers"),
+    out: Annotated[Path, typer.Option("--out", "-o", help="Directory for tables, JSON and a page with plots.")] = Path(
+        "results/peers"
+    ),
     family: Annotated[list[str] | None, typer.Option(help="Problem family; repeatable.")] = None,
     size: Annotated[list[int] | None, typer.Option(min=1, help="Problem size; repeatable.")] = None,
     peer: Annotated[list[str] | None, typer.Option(help="Peer to compare with; repeatable.")] = None,
@@ -42,7 +44,7 @@ def bench(
     seed: Seed = 0,
 ) -> None:
     """Measures hasten and other solvers side by side, on the same problems."""
-    from hasten.bench.run import main
+    from hasten.bench.run import Choice, main
 
     with output_directory(out):
         source = None
@@ -58,10 +60,7 @@ def bench(
             tell_task(source.task, induce)
             tell_unreachable(source.test, source.task)
         main(
-            family,
-            size,
-            peer,
-            n,
+            Choice(family, size, peer, n),
             out,
             source,
             quick=quick,

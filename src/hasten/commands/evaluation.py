@@ -15,8 +15,7 @@ from hasten.support.terminal import printable
 from hasten.support.words import count
 
 if TYPE_CHECKING:
-    from hasten.tasks.evaluation.result import Evaluation
-    from hasten.tasks.evaluation.scores import Score
+    from hasten.tasks.evaluation.scores import Evaluation, Score
 
 
 def show_evaluation(found: Evaluation) -> None:
@@ -54,7 +53,7 @@ def _cells(score: Score) -> list[str]:
 
 def write_evaluation(found: dict[str, Any], out: Path) -> None:
     """Writes the same as JSON, and as a page with a picture of what is confused."""
-    from hasten.tasks.evaluation.page import render
+    from hasten.tasks.evaluation.evaluation_page import render
 
     write_whole(out / "evaluation.json", json.dumps(found, indent=1).encode())
     write_whole(out / "evaluation.html", render(found).encode("utf-8", "replace"))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import importlib
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -15,46 +17,51 @@ from hasten.commands.common import (
     Box,
     Corpus,
     Dev,
+    IlpSolver,
     Induce,
     Lists,
     MaxLine,
     NoRelation,
     Out,
+    Runs,
     Seed,
+    Seeds,
     SkipBad,
     Test,
     Unlabeled,
     console,
     errors,
+    name_of,
     passing_over,
     run_and_write,
     tell_task,
 )
+from hasten.errors import ProblemError
 from hasten.support.files import output_directory
 from hasten.support.progress import show_progress
 from hasten.support.terminal import printable
 from hasten.tasks.entity_relation.names import Training
 
 if TYPE_CHECKING:
-    from hasten.tasks.entity_relation.experiment.experiment import Experiment
+    from hasten.paper.experiment import Experiment
 
 
 def demo(
     out: Out = Path("results/demo"),
     n: Annotated[int, typer.Option("--sentences", min=20, help="Labelled synthetic sentences.")] = 1000,
+    full: Annotated[
+        bool, typer.Option("--full", help="Print every row, not only the four that tell the story.")
+    ] = False,
     seed: Seed = 0,
 ) -> None:
     """The paper's example and its whole experiment on an embedded synthetic corpus, in about a minute."""
-    from hasten.demo import show_running_example
+    from hasten.paper.demo import show_running_example
+    from hasten.paper.experiment import Experiment
     from hasten.tasks.entity_relation.data.corpora import Corpora
-    from hasten.tasks.entity_relation.experiment.experiment import Experiment
 
     with output_directory(out):
-        console.print(
-            "The first run compiles the kernels, which takes a minute or so; later runs load them.", style="dim"
-        )
         show_running_example(console)
-        run_and_report(Experiment.on(Corpora.made_up(n, seed), runs=3, seed=seed), out)
+        run_and_report(Experiment.on(Corpora.made_up(n, seed), runs=3, seed=seed), out, full=full)
 
 
 def reproduce(
@@ -84,9 +91,9 @@ def reproduce(
     fifth of the training sentences is used without its labels. The paper's own corpus, the 1,441 sentences of CoNLL04
     that have a relation, is used as the paper did, and its figures stand beside ours there alone.
     """
+    from hasten.paper.experiment import Experiment
     from hasten.tasks.entity_relation.data.corpora import Corpora, Reading
     from hasten.tasks.entity_relation.data.split import Split
-    from hasten.tasks.entity_relation.experiment.experiment import Experiment
 
     hasten.make_solver(solver)  # one that is not there is refused now
     lists = Split.read(split) if split else None
@@ -101,15 +108,73 @@ def reproduce(
         run_and_report(experiment, out)
 
 
-def run_and_report(experiment: Experiment, out: Path) -> None:
-    """Runs an experiment, shows its results, and writes them."""
-    from hasten.tasks.entity_relation.report.report import write_report
-    from hasten.tasks.entity_relation.report.summary import show_results
+def run_and_report(experiment: Experiment, out: Path, *, full: bool = True) -> None:
+    """Runs an experiment, shows every row or the story in short, and writes a report."""
+    from hasten.paper.report import write_report
+    from hasten.paper.terminal import show_results, show_story
 
     def show(results: dict[str, Any], on: Console) -> None:
-        show_results(results, on)
+        (show_results if full else show_story)(results, on)
         if results["about"]["unreachable"]["n"]:
             warning = escape(printable(results["about"]["unreachable"]["in_words"]))
             on.print(f"[yellow]Warning:[/] {warning}", highlight=False, soft_wrap=True)
 
     run_and_write(experiment.run, show, write_report, out)
+
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from hasten.tasks.evaluation.comparison import Comparison
+    from hasten.tasks.task import Task
+
+
+def compare(
+    task: Annotated[str, typer.Argument(metavar="MODULE:TASK", help="A task of your own (docs/new-task.md).")],
+    corpus: Annotated[str, typer.Argument(help="Labelled texts that the task reads.")],
+    out: Out,
+    solver: IlpSolver = "highs",
+    runs: Runs = 3,
+    seed: Seed = 0,
+    seeds: Seeds = 1,
+) -> None:
+    """Compares greedy search, beams, a speedup, certified answers and an ILP solver on a task of your own."""
+    from hasten.tasks.evaluation.comparison import Comparison
+
+    hasten.make_solver(solver)  # one that is not there is refused now
+    found = find_task(task)
+    texts = list(found.read(corpus))
+    run_comparison(
+        Comparison(found, texts, solver=solver, runs=runs, seed=seed, seeds=seeds, source=name_of(corpus)), out
+    )
+
+
+def run_comparison(comparison: Comparison[Any], out: Path) -> None:
+    """Runs a comparison, shows its results, and writes them."""
+    from hasten.tasks.evaluation.comparison_page import show_comparison, write_report
+
+    with output_directory(out):
+        run_and_write(comparison.run, show_comparison, write_report, out)
+
+
+def find_task(name: str) -> Task[Any]:
+    """Returns the task that `module:name` stands for: a `Task`, or a class of one that needs no arguments."""
+    from hasten.tasks.task import Task
+
+    module, colon, attribute = name.partition(":")
+    if not colon or not module or not attribute:
+        raise ProblemError(f"A task is given as module:name, such as my_task:Weather, not {name!r}.")
+    if "" not in sys.path:
+        sys.path.insert(0, "")  # modules of the directory that one is in
+    try:
+        found = getattr(importlib.import_module(module), attribute)
+    except ModuleNotFoundError as error:
+        if error.name not in (module, module.partition(".")[0]):
+            raise
+        raise ProblemError(f"There is no module {module!r} here. Give one that Python can import.") from None
+    except AttributeError:
+        raise ProblemError(f"The module {module!r} has no {attribute!r}. Name the task that it defines.") from None
+    task = found() if isinstance(found, type) and issubclass(found, Task) else found
+    if not isinstance(task, Task):
+        raise ProblemError(f"{name} is not a task: derive it from hasten.tasks.task.Task (docs/new-task.md).")
+    return task

@@ -24,6 +24,7 @@ from hasten.commands.common import (
     passing_over,
     seconds,
 )
+from hasten.solvers import check_solver
 from hasten.speedup.mode import TextMode
 from hasten.support.progress import show_progress
 from hasten.support.terminal import printable
@@ -83,10 +84,10 @@ def predict(
     Into a directory, the work is done shard by shard: the same command, given again, does what is left. With --engine
     ray and a file as the target, the shards are kept beside it, in TARGET.shards, and put together at the end.
     """
-    from hasten.scale.predicting import Reading, predict_stream
+    from hasten.scale.stream import Reading, predict_stream
     from hasten.tasks.entity_relation.tagger import Tagger
 
-    hasten.make_solver(solver)  # one that is not there is refused now
+    check_solver(solver)
     tagger = replace(Tagger.load(model), mode=mode, solver=solver, time_limit=seconds(time_limit))
     if address is not None and engine is not Engine.RAY:
         raise hasten.ProblemError("An address is for --engine ray. Add that, or leave out the address.")

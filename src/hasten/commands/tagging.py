@@ -11,8 +11,8 @@ from rich.markup import escape
 
 import hasten
 from hasten.commands.common import IlpSolver, Runs, Seed, Seeds, console, errors, name_of
-from hasten.commands.compare import run_comparison
 from hasten.commands.evaluation import show_evaluation, write_evaluation
+from hasten.commands.experiments import run_comparison
 from hasten.errors import ProblemError
 from hasten.speedup.mode import TextMode
 from hasten.support.files import output_directory
@@ -183,7 +183,7 @@ def compare(
     column: Column = None,
 ) -> None:
     """Compares greedy search, beams, a speedup, Viterbi, certified answers and an ILP solver on one corpus."""
-    from hasten.tasks.experiment.comparison import Comparison
+    from hasten.tasks.evaluation.comparison import Comparison
     from hasten.tasks.tagging.formats import read_all
     from hasten.tasks.tagging.synthetic import generate
     from hasten.tasks.tagging.task import Tagging

@@ -34,6 +34,7 @@ from hasten.commands.common import (
     telling,
 )
 from hasten.commands.evaluation import show_evaluation, write_evaluation
+from hasten.solvers import check_solver
 from hasten.speedup.mode import TextMode
 from hasten.support.files import output_directory
 from hasten.support.progress import show_progress
@@ -121,7 +122,7 @@ def evaluate(
     from hasten.tasks.entity_relation.evaluating import evaluate as judge
     from hasten.tasks.entity_relation.tagger import Tagger
 
-    hasten.make_solver(solver)  # one that is not there is refused now
+    check_solver(solver)
     tagger = replace(Tagger.load(model), mode=mode, solver=solver, time_limit=seconds(time_limit))
     nothing = no_relation or tagger.task.no_relation
     if out is not None:
@@ -172,9 +173,9 @@ def explain(
     with output_directory(out.parent):
         found = explaining.explain(tagger, sentence, width=width, theta=theta)
         write_whole(out, found.to_html().encode("utf-8", "replace"))
-    for line in str(found).splitlines():
+    for line in found.summary():
         console.print(escape(printable(line)), highlight=False, soft_wrap=True)
-    console.print(f"\nWrote [bold]{escape(printable(out))}[/], which shows the same in pictures.", soft_wrap=True)
+    console.print(f"Wrote [bold]{escape(printable(out))}[/], which shows every step.", soft_wrap=True)
 
 
 def convert(

@@ -24,7 +24,7 @@ from numba.extending import (
     unbox,
 )
 
-from hasten.jit.records import Record, grid, keep, part, split
+from hasten.jit.records import VIEWS, Record, grid, keep, part, split
 
 PAIR = types.UniTuple(types.intp, 2)
 
@@ -296,12 +296,8 @@ def _record_attribute(context: Any, builder: Any, kind: RecordType, value: Any, 
     return cgutils.pack_struct(builder, [data, read(2 * place + 1)])
 
 
-def viewer(record: type[Record]) -> Callable[[int], Any]:
-    """Returns a function that views the record at an address, for kernels to call."""
+def _register_view(view: Callable[[int], Any], record: type[Record]) -> None:
     kind = type_of(record)
-
-    def view(address: int) -> Any:
-        return record.at(address)
 
     @type_callable(view)
     def type_view(context: Any) -> Callable[..., Any]:
@@ -311,4 +307,13 @@ def viewer(record: type[Record]) -> Callable[[int], Any]:
     def lower_view(context: Any, builder: Any, sig: Any, args: Any) -> Any:
         return cgutils.pack_struct(builder, [builder.inttoptr(args[0], ir.IntType(64).as_pointer())])
 
-    return view
+
+_REGISTERED: set[Callable[[int], Any]] = set()
+
+
+def register_views() -> None:
+    """Lets compiled code call the viewers that were made since the last time."""
+    for view, record in VIEWS.items():
+        if view not in _REGISTERED:
+            _REGISTERED.add(view)
+            _register_view(view, record)

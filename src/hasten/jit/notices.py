@@ -10,16 +10,19 @@ import logging
 import sys
 import threading
 from contextlib import suppress
+from types import FunctionType
 from typing import Any
 
 from numba.core import event
 
+from hasten.jit.cache import can_write
+from hasten.jit.namespaces import seconds_to_compile
 from hasten.support.locks import renew_after_fork
 from hasten.support.terminal import drawn_on, is_terminal
 
 log = logging.getLogger("hasten")
-KEPT = "hasten is compiling its kernels for this machine, once; they are kept for later."
-NOT_KEPT = "hasten is compiling its kernels for this process; there is no place to keep them."
+KEPT = "hasten is compiling kernels for this machine, once, and keeps them for later; this takes about {} s."
+NOT_KEPT = "hasten is compiling kernels for this process, which takes about {} s; there is no place to keep them."
 
 
 class Notices(event.Listener):  # type: ignore[misc]
@@ -28,8 +31,6 @@ class Notices(event.Listener):  # type: ignore[misc]
     def __init__(self) -> None:
         self.depth = 0
         self.told = False
-        self.kept = True  # what is compiled; false where there is no place for it
-        self.warned = False  # that it is not
         self.spinner: Any = None
         self._renew_locks()
         renew_after_fork(self)
@@ -44,7 +45,7 @@ class Notices(event.Listener):  # type: ignore[misc]
             with self.lock:
                 self.depth += 1
                 if self.depth == 1:
-                    self._begin()
+                    self._begin(event.data["dispatcher"].py_func)
 
     def on_end(self, event: Any) -> None:
         """Notices that something was compiled."""
@@ -55,8 +56,9 @@ class Notices(event.Listener):  # type: ignore[misc]
                     self.spinner.stop()
                     self.spinner = None
 
-    def _begin(self) -> None:
-        words, terminal = KEPT if self.kept else NOT_KEPT, drawn_on()
+    def _begin(self, function: FunctionType) -> None:
+        words = (KEPT if can_write(function) else NOT_KEPT).format(max(1, round(seconds_to_compile(function))))
+        terminal = drawn_on()
         if terminal is not None:  # by a bar, which says how long it takes
             if not self.told:
                 terminal.print(words, highlight=False)

@@ -18,6 +18,7 @@ from __future__ import annotations
 
 import ctypes
 from array import array as growing
+from collections.abc import Callable
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -86,6 +87,19 @@ class Record:
 
     def __reduce__(self) -> Any:
         return type(self), (self.buffer,)
+
+
+VIEWS: dict[Callable[[int], Any], type[Record]] = {}  # every function that views records, with their class
+
+
+def viewer(record: type[Record]) -> Callable[[int], Any]:
+    """Returns a function that views the record at an address, for kernels to call."""
+
+    def view(address: int) -> Any:
+        return record.at(address)
+
+    VIEWS[view] = record
+    return view
 
 
 def part(array: Any, begin: int, end: int) -> Any:

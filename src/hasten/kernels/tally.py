@@ -13,7 +13,7 @@ from typing import NamedTuple
 import numpy as np
 
 from hasten.jit import Record, inlined_kernel, kernel, viewer
-from hasten.jit.lanes import WIDTH, lesser, load, spread, store
+from hasten.jit.simd import WIDTH, lesser, load, spread, store
 from hasten.kernels.layout import Graph
 from hasten.support.arrays import FloatArray, IntArray
 

@@ -1,4 +1,4 @@
-"""What is learned, as a value: the weights of the speedup features, and starting messages for the bound.
+"""A learned heuristic as a value: the weights of the speedup features.
 
 A heuristic belongs to a schema. It can be read (in label names), saved, loaded and merged. Files are
 safetensors: plain arrays, a tensor per factor kind, with the schema's names and a digest of everything in the
@@ -46,26 +46,23 @@ class Row:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Heuristic:
-    """Weights (a positive one draws the search to its label tuple) and messages (where the bound starts)."""
+    """Weights of the speedup features; a positive one draws the search to its label tuple."""
 
     schema: Schema = field(repr=False)
     weights: FloatArray  # (Schema.n_weights,)
-    messages: FloatArray = field(default_factory=lambda: np.zeros(0))  # (Schema.n_messages,); empty: all zero
 
     def __post_init__(self) -> None:
-        for name, size in (("weights", self.schema.n_weights), ("messages", self.schema.n_messages)):
-            try:
-                values = floats(getattr(self, name), copy=True)
-            except (TypeError, ValueError) as error:
-                raise ModelError(f"The {name} of a heuristic must be numbers ({error}).") from None
-            if name == "messages" and values.shape == (0,):
-                values = np.zeros(size)
-            if values.shape != (size,):
-                raise ModelError(f"Got {name} of shape {values.shape}; this schema needs ({size},).")
-            if not np.isfinite(values).all():
-                raise ModelError(f"The {name} of a heuristic must be finite.")
-            values.flags.writeable = False
-            object.__setattr__(self, name, values)
+        size = self.schema.n_weights
+        try:
+            weights = floats(self.weights, copy=True)
+        except (TypeError, ValueError) as error:
+            raise ModelError(f"The weights of a heuristic must be numbers ({error}).") from None
+        if weights.shape != (size,):
+            raise ModelError(f"Got weights of shape {weights.shape}; this schema needs ({size},).")
+        if not np.isfinite(weights).all():
+            raise ModelError("The weights of a heuristic must be finite.")
+        weights.flags.writeable = False
+        object.__setattr__(self, "weights", weights)
 
     @classmethod
     def zeros(cls, schema: Schema) -> Heuristic:
@@ -76,14 +73,6 @@ class Heuristic:
         """Returns the weights of a factor kind, with an axis per role."""
         kind = self._kind(factor)
         return self.weights[kind.weight_at : kind.weight_at + kind.size].reshape(kind.shape)
-
-    def messages_of(self, factor: str | FactorKind) -> dict[str, FloatArray]:
-        """Returns the starting messages of a factor kind, by role."""
-        kind = self._kind(factor, learned=False)
-        return {
-            role: self.messages[at : at + size]
-            for role, at, size in zip(kind.roles, _message_starts(kind), kind.shape, strict=True)
-        }
 
     def strongest(self, n: int = 10, factor: str | FactorKind | None = None) -> list[Row]:
         """Returns the features with the largest weights, by magnitude, of one factor kind or of all."""
@@ -116,11 +105,7 @@ class Heuristic:
                 f"Merging {len(every)} heuristics needs as many weights, none below 0 and not all 0; got {weights}."
             )
         shares = shares / shares.sum()
-        return Heuristic(
-            self.schema,
-            shares @ np.stack([each.weights for each in every]),
-            shares @ np.stack([each.messages for each in every]),
-        )
+        return Heuristic(self.schema, shares @ np.stack([each.weights for each in every]))
 
     def save(self, path: str | Path) -> None:
         """Writes the heuristic to a file: whole, or not at all."""
@@ -135,34 +120,31 @@ class Heuristic:
             return cls.of_tensors(schema, tensors)
 
     def tensors(self) -> Tensors:
-        """Returns what a file holds of it: tensors by factor kind for the weights, and by role for the messages."""
-        found: Tensors = {}
-        for kind in self.schema.factors.values():
-            if kind.learned:
-                found[f"weights/{kind.name}"] = np.array(self.weights_of(kind))
-            for role, messages in self.messages_of(kind).items():
-                found[f"messages/{kind.name}/{role}"] = np.array(messages)
-        return found
+        """Returns the contents of its file: a tensor for each factor kind."""
+        kinds = self.schema.factors.values()
+        return {f"weights/{kind.name}": np.array(self.weights_of(kind)) for kind in kinds if kind.learned}
 
     @classmethod
     def of_tensors(cls, schema: Schema, tensors: Tensors) -> Heuristic:
-        """Makes a heuristic of what `tensors` returned; what is not of this schema is a `Misfit`."""
+        """Makes a heuristic of what `tensors` returned; what is not of this schema is a `Misfit`.
+
+        Files of earlier versions also hold starting messages for bounds, which did not pay; they are passed over.
+        """
+        ours = {name: tensor for name, tensor in tensors.items() if not name.startswith("messages/")}
         expected = cls.zeros(schema).tensors()
-        forms.check_tensors(tensors, {name: forms.Array("float64", tensor.shape) for name, tensor in expected.items()})
-        weights, messages = np.zeros(schema.n_weights), np.zeros(schema.n_messages)
+        forms.check_tensors(ours, {name: forms.Array("float64", tensor.shape) for name, tensor in expected.items()})
+        weights = np.zeros(schema.n_weights)
         for kind in schema.factors.values():
             if kind.learned:
-                weights[kind.weight_at : kind.weight_at + kind.size] = tensors[f"weights/{kind.name}"].ravel()
-            for role, at, size in zip(kind.roles, _message_starts(kind), kind.shape, strict=True):
-                messages[at : at + size] = tensors[f"messages/{kind.name}/{role}"]
-        return cls(schema, weights, messages)
+                weights[kind.weight_at : kind.weight_at + kind.size] = ours[f"weights/{kind.name}"].ravel()
+        return cls(schema, weights)
 
-    def _kind(self, factor: str | FactorKind, learned: bool = True) -> FactorKind:
+    def _kind(self, factor: str | FactorKind) -> FactorKind:
         kind = self.schema.factors.get(factor if isinstance(factor, str) else factor.name)
         if kind is None:
             names = ", ".join(self.schema.factors) or "none"
             raise ModelError(f"There is no factor kind {factor!r}. There are {names}.")
-        if learned and not kind.learned:
+        if not kind.learned:
             raise ModelError(f"{kind.name} has no weights: it was declared with learned=False.")
         return kind
 
@@ -186,7 +168,7 @@ class Heuristic:
 
     def __repr__(self) -> str:
         norm = float(np.linalg.norm(self.weights))
-        return f"Heuristic({self.weights.size} weights, norm {norm:.4g}, {self.messages.size} messages)"
+        return f"Heuristic({self.weights.size} weights, norm {norm:.4g})"
 
 
 def describe(schema: Schema) -> dict[str, Any]:
@@ -281,7 +263,3 @@ _DESCRIPTION = forms.record(
         "rules": forms.table_of(forms.row(forms.text, forms.text, forms.table_of(forms.many(forms.text)))),
     }
 )
-
-
-def _message_starts(kind: FactorKind) -> list[int]:
-    return [kind.message_at + sum(kind.shape[:slot]) for slot in range(len(kind.shape))]

@@ -26,7 +26,6 @@ import numpy as np
 from hasten.errors import NotFittedError, ProblemError
 from hasten.kernels import search as beam
 from hasten.kernels.learning import algorithm_1 as learn
-from hasten.kernels.learning.gaps import cost_gaps
 from hasten.learning.heuristic import Heuristic
 from hasten.learning.targets import Answers, read_answers
 from hasten.model.batch import Batch, as_batch
@@ -35,7 +34,7 @@ from hasten.model.schema import Schema
 from hasten.model.solution import Solution
 from hasten.support.arrays import FloatArray, IntArray
 from hasten.support.checks import check_number, check_switch, check_whole, check_width
-from hasten.support.terminal import drawing_on, is_terminal
+from hasten.support.terminal import is_terminal
 
 log = logging.getLogger(__name__)
 
@@ -80,7 +79,7 @@ class Epoch:
 
 @dataclass(eq=False)
 class State:
-    """What a learner has learned so far; `Learner.fit` begins it anew."""
+    """What a learner has learned so far; `Learner.fit` replaces it."""
 
     schema: Schema | None = None
     step: float | None = None
@@ -97,9 +96,9 @@ class State:
             self.weights = learn.Weights._make(map(np.array, self.weights))
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(eq=False)
 class Learner:
-    """Learns a heuristic for a beam search.
+    """Learns a heuristic for a beam search: its settings, and in `state` all that it has learned so far.
 
     The search that the heuristic is for; these should be its own settings:
 
@@ -168,7 +167,7 @@ class Learner:
         """
         batch = as_batch(problems).resolved()
         labels, usable = read_answers(batch, answers)
-        self.state.__init__()  # type: ignore[misc]
+        self.state = State()
         self._begin(batch)
         self.state.n_skipped += len(batch) - len(usable)
         with _bar(self.progress, self.epochs, len(usable)) as tell:
@@ -191,24 +190,16 @@ class Learner:
 
     def start(self, heuristic: Heuristic) -> Learner:
         """Begins anew, from the weights of a heuristic; `partial_fit` and `learn_one` go on from there."""
-        self.state.__init__()  # type: ignore[misc]
-        self.state.schema = heuristic.schema
-        self.state.weights = learn.Weights(
-            heuristic.weights.copy(),
-            np.zeros(heuristic.weights.size),
-            np.zeros(1, dtype=np.int64),
-            np.zeros(1, dtype=np.int64),
-            np.zeros(2),
-        )
-        self.state.rng = np.random.default_rng(self.seed)
+        weights, rng = learn.Weights.of(heuristic.weights.copy()), np.random.default_rng(self.seed)
+        self.state = State(heuristic.schema, weights=weights, rng=rng)
         return self
 
     def learn_one(self, problem: Problem, answer: Solution | Labels | None) -> Learner:
         """Goes on learning from one problem."""
-        state = self.state
         labels, usable = read_answers(problem.batch, [answer])
         batch = problem.batch.resolved()
         self._begin(batch)
+        state = self.state
         state.n_skipped += 1 - len(usable)
         epoch, _ = self.pass_over(batch, labels, usable)
         if state.trace and 0 < state.n_single < TOGETHER:
@@ -223,10 +214,7 @@ class Learner:
     def weights(self) -> FloatArray:
         """The weights learned so far: averaged, or the last ones."""
         learned = self._learned()
-        if not self.averaged or not learned.n_examples[0]:
-            return learned.w.copy()
-        average: FloatArray = learned.w - learned.drift / learned.n_examples[0]
-        return average
+        return learned.average if self.averaged else learned.w.copy()
 
     @property
     def heuristic(self) -> Heuristic:
@@ -264,7 +252,7 @@ class Learner:
         """Returns Theorem 1's bound on the number of updates, for the level margin of some unit vector.
 
         Its proof compares only the nodes that meet in updates, so the observed radii are enough; they make
-        the bound sharper than radii over all nodes would (`hasten.learning.theory.radii`). A step divides path costs.
+        the bound sharper than radii over all nodes would. A step divides path costs.
         """
         if not margin > 0:
             return math.inf
@@ -278,15 +266,15 @@ class Learner:
 
     def _begin(self, batch: Batch) -> None:
         """Sets up the weights at the first problems; later ones must have the same schema."""
-        state = self.state
         schemas = [structure.schema for structure in batch.structures]
-        if state.schema is None and not schemas:
+        if self.state.schema is None and not schemas:
             raise ProblemError("There is nothing to learn from: the first batch is empty.")
-        schema = state.schema or schemas[0]
+        schema = self.state.schema or schemas[0]
         if any(other is not schema and other.digest != schema.digest for other in schemas):
             raise ProblemError("These problems have another schema than those learned from. Use another learner.")
-        if state.weights is None:
+        if self.state.weights is None:
             self.start(Heuristic.zeros(schema))
+        state = self.state
         if state.step is None:
             state.step = default_step(batch) if self.step is None else float(self.step)
             log.info("Learning with a step of %.4g, for a beam of width %d.", state.step, self.width)
@@ -330,7 +318,7 @@ def default_step(batch: Batch) -> float:
     of the gaps are zero, the median of the others serves; without any, there is no scale and the step is 1.
     """
     gap = np.empty(batch.variable_at[-1])
-    cost_gaps(batch.arrays, gap)
+    learn.cost_gaps(batch.arrays, gap)
     gap = gap[np.isfinite(gap)]
     typical = float(np.median(gap)) if gap.size else 0.0
     if typical == 0.0 and gap.any():
@@ -340,37 +328,22 @@ def default_step(batch: Batch) -> float:
 
 @contextmanager
 def _bar(wanted: bool | None, epochs: int, n: int) -> Iterator[Callable[[int, int], None] | None]:
-    """Shows a progress bar, and gives what is told of problems done and mistakes made; or gives nothing to tell."""
+    """Shows progress where it is wanted, and gives what to call with the problems done and the mistakes made since."""
     if not (is_terminal(sys.stderr) if wanted is None else wanted):
         yield None
         return
-    bar = _Bar(epochs, n)
-    with drawing_on(bar.bar.console), bar.bar:
-        yield bar.tell
+    from rich.console import Console
 
+    from hasten.support.progress import show_progress
 
-class _Bar:
-    """A progress bar with the mistakes of the current epoch."""
+    done, mistakes = 0, 0
+    with show_progress(Console(stderr=True)) as show:
 
-    def __init__(self, epochs: int, n: int) -> None:
-        from rich.console import Console
-        from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
+        def tell(n_done: int, n_mistakes: int) -> None:
+            nonlocal done, mistakes
+            mistakes = n_mistakes if done % n == 0 else mistakes + n_mistakes  # of this epoch
+            done += n_done
+            epoch = -(-done // n)
+            show(f"Learning, epoch {epoch} of {epochs}", done / n - (epoch - 1), f"{mistakes:,} mistakes")
 
-        self.n, self.epochs, self.done, self.mistakes = n, epochs, 0, 0
-        self.bar = Progress(
-            TextColumn("epoch {task.fields[epoch]} of {task.fields[epochs]}"),
-            BarColumn(),
-            TextColumn("{task.fields[mistakes]:,} mistakes"),
-            TimeRemainingColumn(),
-            console=Console(stderr=True),
-        )
-        self.task = self.bar.add_task("learn", total=epochs * n, epoch=1, epochs=epochs, mistakes=0)
-
-    def tell(self, done: int, mistakes: int) -> None:
-        """Moves on by some problems."""
-        if self.done and self.done % self.n == 0:
-            self.mistakes = 0
-        self.done += done
-        self.mistakes += mistakes
-        epoch = -(-self.done // self.n) if self.n else 1
-        self.bar.update(self.task, completed=self.done, epoch=epoch, mistakes=self.mistakes)
+        yield tell

@@ -28,7 +28,7 @@ from hasten.model.batch import Batch
 from hasten.model.elimination import reduce
 from hasten.model.structure import Structure
 from hasten.proof.certifier import Certifier
-from hasten.support.arrays import FloatArray, IntArray
+from hasten.support.arrays import IntArray
 
 TOGETHER = 32  # problems that are proved with the same weights
 MOST_PASSES = 40
@@ -63,9 +63,7 @@ class Perceptron:
         self.batch = _dearer(batch, labels, pace.margin)
         self.found, self.label_at = labels.copy(), schema.n_weights + changing.labels.first
         self.certifier, self.n_jobs = Certifier(max_sweeps=SWEEPS, max_nodes=nodes_for(batch)), n_jobs
-        self.learned = Weights(
-            np.zeros(n), np.zeros(n), np.zeros(1, dtype=np.int64), np.zeros(1, dtype=np.int64), np.zeros(2)
-        )
+        self.learned = Weights.of(np.zeros(n))
 
     def learn(
         self, problems: IntArray, passes: int, rng: np.random.Generator, tell: Callable[[], None] | None = None
@@ -99,8 +97,7 @@ class Perceptron:
     @property
     def tables(self) -> LearnedTables:
         """What was learned so far."""
-        average: FloatArray = self.learned.w - self.learned.drift / max(1, int(self.learned.n_examples[0]))
-        forbidden, n = self.changing.forbidden, self.changing.n_tuples
+        forbidden, n, average = self.changing.forbidden, self.changing.n_tuples, self.learned.average
         cost, schema = np.where(forbidden, 0.0, -average[:n]), self.batch.structures[0].schema
         return LearnedTables(schema, forbidden, cost, -average[n:])
 

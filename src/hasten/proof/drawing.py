@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from html import escape
 from itertools import groupby
 
 from hasten.proof.trace import Belief, Message, ProofStep, ProofTrace, Step, some_steps
 from hasten.support import pictures
-from hasten.support.pictures import Picture, text
+from hasten.support.pictures import WIDE, Page, Picture, escape, text
 from hasten.support.words import amount, count
 
-WIDE, NARROW, HIGH = 772.0, 340.0, 250.0
+NARROW, HIGH = 340.0, 250.0
 LEFT, RIGHT, TOP, BOTTOM = 58.0, 12.0, 14.0, 46.0  # margins
 MOST_STEPS, MOST_VARIABLES, MOST_LABELS = 20, 12, 8
 
@@ -34,38 +33,19 @@ MEANING = {
 }
 
 
-def to_html(trace: ProofTrace) -> str:
-    """Returns the picture of a proof as a part of a page."""
-    return pictures.on_a_page(section(trace))
-
-
-def section(trace: ProofTrace) -> str:
-    """Returns the same, for a page that has the style already."""
-    return "".join(
-        [
-            "<h3>The proof</h3>",
-            pictures.paragraphs(explained(trace)),
-            pictures.key(SIGNS),
-            f'<div class="wide">{draw(trace).svg()}</div>',
-            _steps(trace),
-            _beliefs(trace.beliefs),
-            pictures.paragraphs(trace.summary()),
-        ]
-    )
-
-
-def to_svg(trace: ProofTrace) -> str:
-    """Returns the picture of a proof as one SVG file."""
+def page(trace: ProofTrace) -> Page:
+    """Returns a proof as pictures."""
     shown = sorted(some_steps(len(trace.steps), MOST_STEPS))
     told = [f"{n + 1}. {trace.steps[n].step.name.lower()}: {trace.steps[n].text}" for n in shown]
-    parts = [
-        pictures.lines_picture("The proof", explained(trace), WIDE),
-        pictures.key_picture(SIGNS, WIDE),
+    return Page(
+        "The proof",
+        explained(trace),
+        SIGNS,
         draw(trace),
-        pictures.lines_picture("Step by step", told, WIDE),
-        pictures.lines_picture("How it ended", trace.summary(), WIDE),
-    ]
-    return pictures.one_below_the_other(parts, "A proof, step by step")
+        _steps(trace) + _beliefs(trace.beliefs),
+        [pictures.lines_picture("Step by step", told, WIDE)],
+        trace.summary(),
+    )
 
 
 def explained(trace: ProofTrace) -> list[str]:

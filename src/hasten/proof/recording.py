@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
@@ -26,19 +25,6 @@ LARGEST_MESSAGES = 8  # of each step
 
 class EnoughError(Exception):
     """The rest would take too long to watch."""
-
-
-@dataclass
-class Draft:
-    """A step while it is being taken."""
-
-    step: Step
-    text: str
-    cost: float
-    bound: float
-    labels: tuple[str, ...] | None = None
-    messages: tuple[Message, ...] = ()
-    n_nodes: int = 0
 
 
 class Recorder:
@@ -63,7 +49,7 @@ class Recorder:
         }
         self.work = work
         self.expected_nodes = n_nodes  # what the compiled kernels took
-        self.drafts: list[Draft] = []
+        self.drafts: list[ProofStep] = []  # each is completed while it is taken
         self.left_out = 0
         self.best, self.bound = math.inf, -math.inf
         self.total = math.inf  # of the labelling that was scored last
@@ -74,10 +60,7 @@ class Recorder:
 
     def trace(self, solution: Solution, watched: bool, last: Step, n_sweeps: int, n_nodes: int) -> ProofTrace:
         """Returns what was written down, and how it ended."""
-        steps = [
-            ProofStep(each.step, each.text, each.cost, each.bound, each.labels, each.messages, each.n_nodes)
-            for each in self.drafts
-        ]
+        steps = list(self.drafts)
         if not watched:
             did = [count(n, name) for n, name in ((n_sweeps, "sweep"), (n_nodes, "node")) if n]
             text = "The compiled kernels did the rest, which would take too long to watch"
@@ -108,9 +91,9 @@ class Recorder:
         if self.work < 0:
             raise EnoughError
 
-    def write(self, step: Step, text: str, messages: tuple[Message, ...] = ()) -> Draft:
+    def write(self, step: Step, text: str, messages: tuple[Message, ...] = ()) -> ProofStep:
         """Starts a new step."""
-        draft = Draft(step, text, self.best, self.bound, None, messages)
+        draft = ProofStep(step, text, self.best, self.bound, None, messages)
         if len(self.drafts) < MOST_DRAFTS:
             self.drafts.append(draft)
         else:

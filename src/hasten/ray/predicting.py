@@ -26,12 +26,10 @@ from hasten.errors import HastenError, ProblemError, WorkerError
 from hasten.model.structure import Structure
 from hasten.scale import parquet, places
 from hasten.scale.flat import FlatWork
-from hasten.scale.receipt import Receipt
-from hasten.scale.run import MAX_BAD, MAX_LINE, SIZE, Engine, Job, Run, predict_shards
+from hasten.scale.run import MAX_BAD, MAX_LINE, SIZE, Engine, Job, Receipt, Run, predict_shards
 from hasten.scale.shards import Shard
 from hasten.scale.text import TextWork
-from hasten.scale.warming import warm_once_per_node
-from hasten.scale.work import CHUNK, Chunk, Work, answer
+from hasten.scale.work import Chunk, Work, answer, warm_once_per_node
 from hasten.speedup.predictor import Speedup
 from hasten.support.progress import Tell, tell_nobody
 from hasten.tasks.entity_relation.tagger import Tagger
@@ -209,7 +207,7 @@ def _predict_dataset(source: Dataset, work: Work, workers: int, ordered: bool) -
     """Answers the rows of a dataset; one that is bad has only its id, if it has one, and `failed`, the reason."""
     if ordered:
         source.context.execution_options.preserve_order = True
-    return _mapped(source, _RowActor, work, workers, batch_size=CHUNK, batch_format="pyarrow")
+    return _mapped(source, _RowActor, work, workers, batch_size=parquet.ROWS, batch_format="pyarrow")
 
 
 class _RowActor:
@@ -221,7 +219,7 @@ class _RowActor:
 
     def __call__(self, batch: Any) -> Any:
         rows = [parquet.of_row(row) for row in batch.to_pylist()]
-        found = answer(self.work, Chunk("the dataset", range(len(rows)), rows), set_aside=True)
+        found = answer(self.work, Chunk("the dataset", 0, rows), set_aside=True)
         answers, reasons = iter(found.records), {each.line: each.reason for each in found.bad}
         every = (
             {"id": str(row.get("id", "")), "failed": reasons[n]} if n in reasons else next(answers)

@@ -7,8 +7,9 @@ the shard: so answers, counters and audits depend neither on who answers which s
 from __future__ import annotations
 
 import hashlib
+import json
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any, NamedTuple
 
@@ -19,8 +20,9 @@ from hasten.model.batch import Batch
 from hasten.model.problem import Problem
 from hasten.model.solution import Solution
 from hasten.model.structure import Structure
-from hasten.scale.work import Counts, Record
+from hasten.scale.work import FAULTS, Counts, Record, Refused
 from hasten.speedup.predictor import Speedup
+from hasten.tasks.text.objects import parse_line
 
 
 class Named(NamedTuple):
@@ -70,8 +72,19 @@ class FlatWork:
         """Begins a shard: what is drawn from now on depends on its number alone."""
         self._mine = self.speedup.for_shard(shard)
 
-    def read(self, record: Record, default_id: str) -> Named:
-        """Returns a problem."""
+    def read(self, entries: Iterable[tuple[int, Any]]) -> tuple[list[int], list[Named], Refused]:
+        """Returns problems."""
+        numbers, problems, refused = list[int](), list[Named](), list[tuple[int, CorpusError]]()
+        for number, entry in entries:
+            try:
+                record = parse_line(entry) if isinstance(entry, str | bytes) else entry
+                problems.append(self._read(record, str(number)))
+                numbers.append(number)
+            except FAULTS as error:
+                refused.append((number, CorpusError(str(error))))
+        return numbers, problems, refused
+
+    def _read(self, record: Record, default_id: str) -> Named:
         name = record.get("structure")
         if name is None and len(self.structures) == 1:
             name = next(iter(self.structures))
@@ -99,6 +112,10 @@ class FlatWork:
         records = [_record(item, found) for item, found in zip(items, answers, strict=True)]
         counts["failed"] = sum("failed" in record for record in records)
         return records, counts
+
+    def encode(self, records: Iterable[Record]) -> Iterator[str]:
+        """Yields answers as lines of JSON."""
+        return (json.dumps(record) + "\n" for record in records)
 
 
 def _record(item: Named, found: Solution) -> Record:

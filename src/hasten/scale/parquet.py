@@ -30,12 +30,12 @@ def pieces(file: str, size: int) -> Iterator[tuple[int, int, int, int]]:
             start, before, n = i + 1, before + n, 0
 
 
-def rows(file: str, start: int, stop: int) -> Iterator[Record]:
-    """Yields the rows of some row groups as records."""
+def rows(file: str, start: int, stop: int) -> Iterator[list[Record]]:
+    """Yields the rows of some row groups as records, some at a time."""
     with reading(file) as stream:
         groups = list(range(start, stop))
         for batch in _open(file, stream).iter_batches(ROWS, row_groups=groups):
-            yield from map(of_row, batch.to_pylist())
+            yield [of_row(row) for row in batch.to_pylist()]
 
 
 def of_row(row: Record) -> Record:

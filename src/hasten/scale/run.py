@@ -9,6 +9,7 @@ model, other settings or other input is refused.
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import sys
@@ -17,17 +18,16 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, fields
 from pathlib import Path
+from typing import Any, NamedTuple
 
 from hasten.errors import CorpusError, ModelError, WriteError
 from hasten.scale import parquet, places, shards
-from hasten.scale.pace import Pace
-from hasten.scale.receipt import Receipt
 from hasten.scale.shards import Shard
-from hasten.scale.work import Bad, Counts, Record, Work, answer, as_lines
+from hasten.scale.work import Bad, Counts, Record, Work, answer
 from hasten.speedup.audit import Agreement, Counters
 from hasten.support import forms
 from hasten.support.checks import check_whole
-from hasten.support.progress import Tell, tell_nobody
+from hasten.support.progress import Pace, Tell, tell_nobody
 from hasten.support.workers import in_processes
 
 try:
@@ -40,6 +40,56 @@ SIZE = 20_000  # records of a shard: some seconds of work
 MAX_LINE = 64_000_000  # bytes
 MAX_BAD = 1000  # records, before a run is given up
 NAMED = 5  # bad records that an error names
+
+
+class Receipt(NamedTuple):
+    """What became of a shard."""
+
+    shard: int
+    job: str  # digest of what was done
+    input: str  # digest of what it was done with
+    digest: str  # of the answers
+    counts: dict[str, int]
+    bad: list[list[Any]]  # a `Bad` each
+    peak_mb: float  # memory of the process that did it, at most so far
+    seconds: float  # of the processor
+    kept: bool = False  # whether it was done before, and is only verified now
+
+    def dumped(self) -> bytes:
+        """Returns what its file holds, with a digest of all else."""
+        said = self._asdict()
+        return json.dumps(said | {"sha256": _digest(said)}).encode()
+
+    @staticmethod
+    def parsed(said: bytes) -> Receipt | None:
+        """Returns the receipt in a file; None if that is damaged, so that its shard is answered again."""
+        try:
+            found = forms.read_json(said, "the receipt")
+            _RECEIPT(found, "the receipt")
+        except forms.Misfit:
+            return None
+        digest = found.pop("sha256")
+        return Receipt(**found) if digest == _digest(found) else None
+
+
+def _digest(said: dict[str, Any]) -> str:
+    return hashlib.sha256(json.dumps(said, sort_keys=True).encode()).hexdigest()
+
+
+_RECEIPT = forms.record(
+    {
+        "shard": forms.whole(),
+        "job": forms.text,
+        "input": forms.text,
+        "digest": forms.text,
+        "counts": forms.table_of(forms.whole()),
+        "bad": forms.many(forms.row(forms.text, forms.whole(1), forms.text)),
+        "peak_mb": forms.number(0.0),
+        "seconds": forms.number(0.0),
+        "kept": forms.switch,
+        "sha256": forms.text,
+    }
+)
 
 
 @dataclass(frozen=True)
@@ -78,8 +128,8 @@ class Job:
         began = time.process_time()
 
         def answered() -> Iterator[Record]:
-            for chunk in shards.read(shard, self.max_line, bad):
-                found = answer(self.work, chunk, set_aside=True)
+            for piece in shards.read(shard, self.max_line, bad):
+                found = answer(self.work, piece, set_aside=True)
                 counts.update(found.counts)
                 bad.extend(found.bad)
                 yield from found.records
@@ -90,7 +140,7 @@ class Job:
                 parquet.write(part, answered(), self.work.kind)
             else:
                 with open(part, "w", encoding="utf-8", newline="\n") as file:
-                    file.writelines(as_lines(answered()))
+                    file.writelines(self.work.encode(answered()))
             digest = places.digest(str(part)) or ""
         said = [list(each) for each in sorted(bad, key=lambda each: each.line)]
         receipt = Receipt(

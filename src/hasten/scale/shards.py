@@ -13,7 +13,6 @@ import hashlib
 import zlib
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from itertools import islice
 from typing import IO, Any, NamedTuple
 
 import numpy as np
@@ -22,7 +21,9 @@ from hasten.errors import CorpusError
 from hasten.scale import parquet
 from hasten.scale.places import digest as digest_of
 from hasten.scale.places import reading
-from hasten.scale.work import CHUNK, Bad, Chunk
+from hasten.scale.work import Bad, Chunk, Piece
+from hasten.tasks.text.lines import BLOCK as PIECE
+from hasten.tasks.text.lines import Block
 
 BLOCK = 1 << 22  # bytes read at a time
 
@@ -107,45 +108,40 @@ def _unpacked(file: str) -> Iterator[Any]:
             raise CorpusError(f"{file}: The file is damaged ({error}). Fetch it again, or pack it again.") from None
 
 
-def read(shard: Shard, max_line: int, bad: list[Bad]) -> Iterator[Chunk]:
-    """Reads a shard, some records at a time; lines that are too long go to `bad`."""
+def read(shard: Shard, max_line: int, bad: list[Bad]) -> Iterator[Piece]:
+    """Reads a shard, some records at a time; lines of more than `max_line` bytes go to `bad`."""
     if shard.file.endswith(".parquet"):
-        yield from _chunks(shard, enumerate(parquet.rows(shard.file, shard.start, shard.stop), shard.line + 1))
+        at = shard.line + 1
+        for rows in parquet.rows(shard.file, shard.start, shard.stop):
+            yield Chunk(shard.file, at, rows)
+            at += len(rows)
     elif shard.packed:
         with _unpacked(shard.file) as stream:
-            yield from _chunks(shard, _lines(shard, stream, max_line, bad))
+            yield from _blocks(shard, stream, max_line, bad)
     else:
         with reading(shard.file) as stream:
             stream.seek(shard.start)
-            yield from _chunks(shard, _checked(shard, _lines(shard, stream, max_line, bad), stream))
+            yield from _blocks(shard, stream, max_line, bad)
+            if stream.tell() != shard.stop or _digest_of(shard, stream) != shard.digest:
+                raise changed(shard.file)
 
 
-def _chunks(shard: Shard, records: Iterable[tuple[int, Any]]) -> Iterator[Chunk]:
-    numbered = iter(records)
-    while some := list(islice(numbered, CHUNK)):
-        numbers, values = zip(*some, strict=True)
-        yield Chunk(shard.file, numbers, values)
-
-
-def _lines(shard: Shard, stream: IO[bytes], max_line: int, bad: list[Bad]) -> Iterator[tuple[int, bytes]]:
-    """Yields the lines of a shard that hold something, with their numbers."""
+def _blocks(shard: Shard, stream: IO[bytes], max_line: int, bad: list[Bad]) -> Iterator[Block]:
+    """Yields the lines of a shard, some at a time."""
+    some, first, size = list[bytes](), shard.line + 1, 0
     for number in range(shard.line + 1, shard.line + shard.n + 1):
         line = stream.readline(max_line + 1)
         if len(line) > max_line and not line.endswith(b"\n"):
-            bad.append(
-                Bad(shard.file, number, f"The line has more than {max_line:,} bytes. Allow longer ones, or cut it.")
-            )
+            reason = f"The line has more than {max_line:,} bytes. Allow longer ones, or cut it."
+            bad.append(Bad(shard.file, number, reason))
             while line and not line.endswith(b"\n"):
                 line = stream.readline(BLOCK)
-        elif line.strip():
-            yield number, line
-
-
-def _checked(shard: Shard, lines: Iterator[tuple[int, bytes]], stream: IO[bytes]) -> Iterator[tuple[int, bytes]]:
-    """Yields lines, and sees at the end that they are those that the plan was made of."""
-    yield from lines
-    if stream.tell() != shard.stop or _digest_of(shard, stream) != shard.digest:
-        raise changed(shard.file)
+            line = b"\n"  # keeps the numbers of the others
+        some.append(line)
+        size += len(line)
+        if size >= PIECE or number == shard.line + shard.n:
+            yield Block(shard.file, first, b"".join(some), max_line + 1)
+            some, first, size = [], number + 1, 0
 
 
 def _digest_of(shard: Shard, stream: IO[bytes]) -> str:

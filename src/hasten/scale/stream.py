@@ -1,28 +1,89 @@
-"""A stream of sentences, answered in order, in constant memory, by one process or several (`--jobs`).
+"""A stream of sentences, answered in order, in constant memory, by one process or several: what `hasten predict` does.
 
 JSON lines go to the workers in blocks as they stand in the file, and come back as they will be written, so that this
-process only passes them on: turning text into sentences and back takes as long as labelling them. Sentences of other
-formats are read here.
+process only passes them on. Sentences of other formats are read here.
 """
 
 from __future__ import annotations
 
+import gc
+import os
+from collections import deque
 from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
-from itertools import islice
 from typing import NamedTuple
 
-from hasten.scale.work import CHUNK, Bad, Chunk, Counts, Work, answer, as_lines
+from hasten.errors import CorpusError
+from hasten.scale.text import TextWork
+from hasten.scale.work import Bad, Chunk, Counts, Piece, Work, answer
+from hasten.support.progress import Pace, Tell, tell_nobody
 from hasten.support.workers import in_processes
 from hasten.tasks.entity_relation.data.formats import format_of, read_corpus
-from hasten.tasks.text.blocks import Block, read_blocks
-from hasten.tasks.text.lines import MAX_LINE, AnyPath, Faults, called
+from hasten.tasks.entity_relation.labelling import chunks
+from hasten.tasks.entity_relation.tagger import Tagger
+from hasten.tasks.text.lines import MAX_LINE, AnyPath, Faults, called, read_blocks
+from hasten.tasks.text.objects import write_lines
 
-Piece = Block | Chunk  # of a stream
+REMEDY = "Name it: --format, one of"
+
+
+class Reading(NamedTuple):
+    """How sentences are read: their format, the longest line, and what becomes of those that cannot be used."""
+
+    format: str = "auto"
+    max_line: int = MAX_LINE
+    faults: Faults | None = None
+
+
+def predict_stream(
+    tagger: Tagger,
+    source: AnyPath,
+    target: AnyPath,
+    reading: Reading | None = None,
+    *,
+    jobs: int = 1,
+    tell: Tell = tell_nobody,
+) -> Counts:
+    """Labels the sentences of one file into another, and returns what was done; `"-"` is standard input or output."""
+    format, max_line, given = reading or Reading()
+    faults = given or Faults()
+    counts, pace = Counts(), Pace()
+    pieces = read_pieces(source, format, max_line, faults, remedy=REMEDY)
+
+    def labelled() -> Iterator[str]:
+        for done in answer_stream(TextWork(tagger), pieces, jobs=jobs, set_aside=faults.skip):
+            for bad in done.bad:
+                faults.meet(CorpusError(bad.reason), bad.place)
+            counts.update(done.counts)
+            tell("Labelling sentences", None, pace.words(counts["problems"]))
+            yield done.lines
+
+    try:
+        write_lines(target, labelled())
+    except CorpusError:
+        if source != "-" and os.path.isfile(source):  # says how many others there are
+            deque(read_corpus(source, format, max_line, remedy=REMEDY), maxlen=0)
+        raise
+    return counts
+
+
+def read_pieces(
+    path: AnyPath, format: str = "auto", max_line: int = MAX_LINE, faults: Faults | None = None, **how: str
+) -> Iterator[Piece]:
+    """Reads a corpus, some sentences at a time: JSON lines as they are, sentences of any other format."""
+    format = format_of(path, format, **how)
+    if format == "jsonl":
+        yield from read_blocks(path, max_line)
+        return
+    at = 1
+    for some in chunks(read_corpus(path, format, max_line, faults=faults)):
+        yield Chunk(called(path), at, some)
+        at += len(some)
 
 
 class Written(NamedTuple):
-    """The answers to some records as lines of JSON, and what could not be answered."""
+    """The answers to a piece as lines of JSON, and what could not be answered."""
 
     lines: str
     counts: Counts
@@ -37,41 +98,24 @@ class Answer:
     set_aside: bool = False
 
     def __call__(self, piece: Piece) -> Written:
-        """Answers a chunk, or the lines of a block chunk by chunk."""
-        lines, counts, bad = list[str](), Counts(), list[Bad]()
-        for chunk in _chunks(piece):
-            found = answer(self.work, chunk, set_aside=self.set_aside)
-            lines.extend(as_lines(found.records))
-            counts.update(found.counts)
-            bad.extend(found.bad)
-        return Written("".join(lines), counts, bad)
+        """Answers a piece."""
+        with without_cycles():
+            found = answer(self.work, piece, set_aside=self.set_aside)
+            return Written("".join(self.work.encode(found.records)), found.counts, found.bad)
 
 
-def _chunks(piece: Piece) -> Iterator[Chunk]:
-    if isinstance(piece, Chunk):
-        yield piece
-        return
-    numbered = piece.lines()
-    while some := list(islice(numbered, CHUNK)):
-        numbers, lines = zip(*some, strict=True)
-        yield Chunk(piece.file, numbers, lines)
+@contextmanager
+def without_cycles() -> Iterator[None]:
+    """Pauses the search for cyclic garbage, a fifth of the time: a piece makes many objects, and no cycles of them."""
+    paused = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if paused:
+            gc.enable()
 
 
 def answer_stream(work: Work, pieces: Iterable[Piece], *, jobs: int = 1, set_aside: bool = False) -> Iterator[Written]:
     """Yields the answers to pieces, in order; they do not depend on the number of jobs."""
     return in_processes(Answer(work, set_aside), pieces, jobs)
-
-
-def read_pieces(
-    path: AnyPath, format: str = "auto", max_line: int = MAX_LINE, faults: Faults | None = None, **how: str
-) -> Iterator[Piece]:
-    """Reads a corpus, some sentences at a time: JSON lines as they are, sentences of any other format."""
-    format = format_of(path, format, **how)
-    if format == "jsonl":
-        yield from read_blocks(path, max_line)
-        return
-    sentences = read_corpus(path, format, max_line, faults=faults)
-    at = 0
-    while some := list(islice(sentences, CHUNK)):
-        yield Chunk(called(path), range(at + 1, at + 1 + len(some)), some)
-        at += len(some)

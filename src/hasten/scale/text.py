@@ -2,29 +2,36 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator, Sequence
+from functools import cached_property
 from typing import Any
 
 from hasten.scale.work import Counts, Record
-from hasten.speedup.mode import TextMode
 from hasten.tasks.entity_relation.data.corpus import Sentence
-from hasten.tasks.entity_relation.data.formats.jsonl import from_object, to_json
+from hasten.tasks.entity_relation.data.formats.jsonl import Encoder, Row, Rows, read_rows
 from hasten.tasks.entity_relation.data.synthetic import generate
-from hasten.tasks.entity_relation.tagger import Labelled, Tagger
+from hasten.tasks.entity_relation.labelling import chunks
+from hasten.tasks.entity_relation.tagger import Labeller, Tagger
 
 
-@dataclass(eq=False)
 class TextWork:
-    """Labels sentences; what it remembers from one chunk to the next stays in its process."""
-
-    tagger: Tagger
-    _label: Callable[[Sequence[Sentence]], Iterator[Labelled]] | None = field(default=None, init=False, repr=False)
+    """Labels sentences; the words that it remembers from one piece to the next stay in its process."""
 
     kind = "text"
 
-    def __getstate__(self) -> dict[str, Any]:
-        return {"tagger": self.tagger, "_label": None}
+    def __init__(self, tagger: Tagger) -> None:
+        self.tagger = tagger
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return TextWork, (self.tagger,)
+
+    @cached_property
+    def _label(self) -> Labeller:
+        return Labeller(self.tagger)
+
+    @cached_property
+    def _encode(self) -> Encoder:
+        return Encoder()
 
     @property
     def digest(self) -> str:
@@ -33,29 +40,24 @@ class TextWork:
 
     def warm(self) -> None:
         """Labels some made-up sentences, which takes the kernels that others take."""
-        for _ in self.tagger.label(generate(8, seed=0, labelled=False)):
-            pass
+        self._label(list(generate(8, seed=0, labelled=False)))
 
     def begin(self, shard: int) -> None:
         """Begins a shard; nothing is drawn here."""
 
-    def read(self, record: Record | Sentence, default_id: str) -> Sentence:
-        """Returns a sentence."""
-        return record if isinstance(record, Sentence) else from_object(record, default_id)
+    def read(self, entries: Iterable[tuple[int, Any]]) -> Rows:
+        """Returns sentences."""
+        return read_rows(entries)
 
-    def answer(self, items: Sequence[Sentence]) -> tuple[list[Record], Counts]:
+    def answer(self, items: Sequence[Row | Sentence]) -> tuple[list[Record], Counts]:
         """Returns sentences with their labels."""
-        if self._label is None:
-            self._label = self.tagger.labeller()
-        records, counts = [], Counts()
-        certified = self.tagger.mode == TextMode.CERTIFIED
-        for labelled in self._label(items):
-            counts["problems"] += 1
-            counts["proved"] += labelled.proved
-            counts[f"by_{labelled.source.name.lower()}"] += 1
-            counts["failed"] += bool(labelled.reason)
-            late = certified and not labelled.optimal and not labelled.reason
-            counts["late"] += late
-            more = {"optimal": False} if late else {"failed": labelled.reason} if labelled.reason else {}
-            records.append(to_json(labelled.sentence) | {"proved": labelled.proved} | more)
+        records, counts = list[Record](), Counts()
+        for chunk in chunks(items):
+            answers = self._label(chunk)
+            records += answers.records()
+            counts.update(answers.counts())
         return records, counts
+
+    def encode(self, records: Iterable[Record]) -> Iterator[str]:
+        """Yields answers as lines of JSON."""
+        return map(self._encode, records)

@@ -1,28 +1,38 @@
-"""What is done with records: read one by one, answered some at a time, by whoever has the time.
+"""What is done with records: some at a time are read, answered as one batch, and written, by whoever has the time.
 
-A record is an object of JSON or a row of Parquet. One that cannot be read or answered is *bad*: an error, or set aside
+A record is a line of JSON or a row of Parquet. One that cannot be read or answered is *bad*: an error, or set aside
 with its place and the reason.
 """
 
 from __future__ import annotations
 
-import json
+import hashlib
+import os
+import tempfile
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
 from typing import Any, NamedTuple, Protocol
 
+import hasten.kernels
 from hasten.errors import CorpusError, NoAnswerError, ProblemError
-from hasten.tasks.text.objects import parse_object
+from hasten.tasks.text.lines import Block
 
-CHUNK = 512  # records answered together
+try:
+    import fcntl
+except ImportError:  # without locks each compiles for itself
+    fcntl = None  # type: ignore[assignment]
+
 FAULTS = (CorpusError, ProblemError, NoAnswerError)  # of a record; all other errors are no fault of its own
 
 Record = dict[str, Any]
 Counts = Counter[str]  # what was done, by name; sums over records, so those of many pieces add up exactly
+Refused = Sequence[tuple[int, CorpusError]]  # numbers of records, and what is wrong with them
 
 
 class Work(Protocol):
-    """Reads records and answers them."""
+    """Reads records, answers them and writes the answers."""
 
     kind: str  # "text" or "flat": which columns Parquet files have
 
@@ -39,12 +49,16 @@ class Work(Protocol):
         """Begins a shard: what is drawn from now on depends on its number alone."""
         ...
 
-    def read(self, record: Any, default_id: str) -> Any:
-        """Returns what a record stands for; one that is not right is a `HastenError`."""
+    def read(self, entries: Iterable[tuple[int, Any]]) -> tuple[Sequence[int], Sequence[Any], Refused]:
+        """Returns the numbers of the records that can be read, what they stand for, and those that cannot be."""
         ...
 
     def answer(self, items: Sequence[Any]) -> tuple[list[Record], Counts]:
         """Returns a record for each thing that was read, in order, and counts."""
+        ...
+
+    def encode(self, records: Iterable[Record]) -> Iterator[str]:
+        """Yields answers as lines of JSON."""
         ...
 
 
@@ -65,61 +79,71 @@ class Bad(NamedTuple):
 
 
 class Chunk(NamedTuple):
-    """Some records of a file, each with its number: lines of JSON, or what was read of them already."""
+    """Some records of a file that are read already, numbered from `first`: rows of a table, or sentences."""
 
     file: str
-    numbers: Sequence[int]
+    first: int
     records: Sequence[Any]
+
+    def entries(self) -> Iterator[tuple[int, Any]]:
+        """Yields the records with their numbers."""
+        return enumerate(self.records, self.first)
+
+
+Piece = Block | Chunk  # of a file; what is read, answered and written together
 
 
 class Answered(NamedTuple):
-    """The answers to a chunk, in order, and what could not be answered."""
+    """The answers to a piece, in order, and what could not be answered."""
 
     records: list[Record]
     counts: Counts
     bad: list[Bad]
 
 
-def answer(work: Work, chunk: Chunk, *, set_aside: bool = False) -> Answered:
-    """Answers a chunk. What is bad is an error that says where it stands, or is set aside."""
-    items, places, bad = [], [], []
-    for number, record in zip(chunk.numbers, chunk.records, strict=True):
-        try:
-            found = parse(record) if isinstance(record, str | bytes) else record
-            items.append(work.read(found, str(number)))
-            places.append(number)
-        except FAULTS as error:
-            if not set_aside:
-                raise CorpusError(str(Bad(chunk.file, number, str(error)))) from error
-            bad.append(Bad(chunk.file, number, str(error)))
+def answer(work: Work, piece: Piece, *, set_aside: bool = False) -> Answered:
+    """Answers a piece. What is bad is an error that says where it stands, or is set aside."""
+    numbers, items, refused = work.read(piece.entries())
+    bad = [Bad(piece.file, number, str(error)) for number, error in refused]
+    if bad and not set_aside:
+        raise CorpusError(str(bad[0])) from refused[0][1]
     try:
         return Answered(*work.answer(items), bad)
     except FAULTS:
-        if not set_aside or not items:
+        if not set_aside:
             raise
-    records, counts = [], Counts()
-    for number, item in zip(places, items, strict=True):
+    records, counts = list[Record](), Counts()
+    for number, item in zip(numbers, items, strict=True):
         try:
             more, counted = work.answer([item])
         except FAULTS as error:
-            bad.append(Bad(chunk.file, number, str(error)))
+            bad.append(Bad(piece.file, number, str(error)))
         else:
             records += more
             counts += counted
     return Answered(records, counts, sorted(bad, key=lambda each: each.line))
 
 
-def parse(line: str | bytes) -> Record:
-    """Returns the object of JSON that a line is."""
-    if isinstance(line, bytes):
+def warm_once_per_node(work: Work) -> None:
+    """Lets a work compile, or load, the kernels it needs: the first of this node alone, then the others all at once."""
+    with _first_alone(os.path.dirname(hasten.kernels.__file__)):
+        work.warm()
+
+
+@contextmanager
+def _first_alone(name: str) -> Iterator[None]:
+    """Holds a lock of all processes of a user on this node: the first for itself, the others together after it."""
+    if fcntl is None:
+        yield
+        return
+    user = os.getuid()
+    short = hashlib.sha256(f"{user} {name}".encode()).hexdigest()[:16]
+    file = os.open(Path(tempfile.gettempdir()) / f"hasten-{short}.lock", os.O_CREAT | os.O_RDWR | os.O_NOFOLLOW, 0o600)
+    try:
         try:
-            line = line.decode("utf-8-sig")
-        except UnicodeDecodeError:
-            raise CorpusError("The line is not utf-8 text. Convert the file.") from None
-    return parse_object(line)
-
-
-def as_lines(records: Iterable[Record]) -> Iterator[str]:
-    """Yields records as lines of JSON."""
-    for record in records:
-        yield json.dumps(record) + "\n"
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            fcntl.flock(file, fcntl.LOCK_SH)
+        yield
+    finally:
+        os.close(file)

@@ -14,9 +14,9 @@ from hasten.kernels.watching import Driver, Opener, compiled
 from hasten.model.batch import Batch
 from hasten.model.problem import Labels, Problem
 from hasten.model.solution import Solution, Solutions
+from hasten.search.recorder import BeamRecorder
 from hasten.search.searcher import TracedSearcher, seconds_each
 from hasten.search.theta import theta_in_words
-from hasten.search.tracing import BeamRecorder
 from hasten.support.arrays import FloatArray, IntArray
 from hasten.support.checks import check_number, check_vector, check_width
 from hasten.support.parallel import in_parallel

@@ -12,8 +12,8 @@ from hasten.kernels.watching import Opener, compiled
 from hasten.model.batch import Batch
 from hasten.model.problem import Labels, Problem
 from hasten.model.solution import Solution, Solutions
+from hasten.search.recorder import ArcRecorder
 from hasten.search.searcher import TracedSearcher
-from hasten.search.tracing import ArcRecorder
 from hasten.support.parallel import in_parallel
 
 

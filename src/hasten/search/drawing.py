@@ -7,8 +7,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
-from html import escape
 
 from hasten.search.theta import theta_in_words
 from hasten.search.trace import (
@@ -21,10 +19,10 @@ from hasten.search.trace import (
     steps_to_show,
 )
 from hasten.support import pictures
-from hasten.support.pictures import Picture, text
+from hasten.support.pictures import WIDE, Page, Picture, escape, text
 from hasten.support.words import amount, count
 
-WIDE, CARD = 772.0, 378.0  # of the overview, of a step
+CARD = 378.0  # the width of a step
 MOST_STEPS, MOST_CANDIDATES, MOST_PARENTS = 16, 12, 8
 ROW, BOX = 20.0, 74.0
 LABEL = 122.0  # where the label of a candidate starts
@@ -45,45 +43,28 @@ THETA_SIGN = (
 )
 
 
-def to_html(trace: SearchTrace) -> str:
-    """Returns the picture of a search as a part of a page."""
-    return pictures.on_a_page(section(trace))
-
-
-def section(trace: SearchTrace) -> str:
-    """Returns the same, for a page that has the style already."""
+def page(trace: SearchTrace) -> Page:
+    """Returns a search as pictures."""
     shown = steps_to_show(trace, MOST_STEPS)
+    drawn = {t: draw_step(trace, t) for t in shown}
     cards, last = [], -1
-    for t in shown:
+    for t, picture in drawn.items():
         if t > last + 1:
-            cards.append(_left_out(t - last - 1))
-        cards.append(f"<figure>{draw_step(trace, t).svg()}</figure>")
+            left = count(t - last - 1, "step")
+            cards.append(f'<p class="more">… {left} not drawn one by one; all are in the picture above</p>')
+        cards.append(f"<figure>{picture.svg()}</figure>")
         last = t
-    return "".join(
-        [
-            f"<h3>{escape(trace.search)}</h3>",
-            pictures.paragraphs(explained(trace)),
-            pictures.key(signs(trace)),
-            f'<div class="wide">{draw_whole(trace).svg()}</div>' if trace.steps else "",
-            f'<div class="cards">{"".join(cards)}</div>' if cards else "",
-            pictures.paragraphs(trace.summary()),
-        ]
-    )
-
-
-def to_svg(trace: SearchTrace) -> str:
-    """Returns the picture of a search as one SVG file."""
-    shown = steps_to_show(trace, MOST_STEPS)
     hidden = len(trace.steps) - len(shown)
-    parts = [
-        pictures.lines_picture(trace.search, explained(trace), WIDE),
-        pictures.key_picture(signs(trace), WIDE),
-        *([replace(draw_whole(trace), width=WIDE)] if trace.steps else []),
-        *(draw_step(trace, t) for t in shown),
-    ]
     more = [f"{count(hidden, 'step')} of {len(trace.steps):,} not drawn one by one."] if hidden else []
-    parts.append(pictures.lines_picture("How it ended", [*more, *trace.summary()], WIDE))
-    return pictures.one_below_the_other(parts, trace.search)
+    return Page(
+        trace.search,
+        explained(trace),
+        signs(trace),
+        draw_whole(trace) if trace.steps else None,
+        f'<div class="cards">{"".join(cards)}</div>' if cards else "",
+        list(drawn.values()),
+        [*more, *trace.summary()],
+    )
 
 
 def signs(trace: SearchTrace) -> list[tuple[str, str]]:
@@ -323,7 +304,3 @@ def _column(step: SearchStep) -> list[tuple[float, Candidate]]:
 def _small(part: float, whole: float) -> float:
     """Returns a part of a sum, zero if it is only rounding."""
     return 0.0 if abs(part) <= ROUNDING * abs(whole) else part
-
-
-def _left_out(n: int) -> str:
-    return f'<p class="more">… {count(n, "step")} not drawn one by one; all are in the picture above</p>'

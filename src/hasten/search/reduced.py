@@ -9,14 +9,13 @@ from dataclasses import dataclass
 import numpy as np
 
 from hasten.kernels import search as beam
-from hasten.kernels.search import reduced
 from hasten.kernels.watching import Opener, compiled
 from hasten.model.batch import Batch
 from hasten.model.elimination import addresses, reduce
 from hasten.model.problem import Labels, Problem
 from hasten.model.solution import Solution, Solutions
+from hasten.search.recorder import ReducedRecorder
 from hasten.search.searcher import TracedSearcher, seconds_each
-from hasten.search.tracing import ReducedRecorder
 from hasten.support.checks import check_width
 from hasten.support.parallel import in_parallel
 
@@ -46,7 +45,7 @@ class ReducedSearch(TracedSearcher):
         check_width(self.width)
 
     def _search(self, batch: Batch, n_jobs: int, opened: Opener = compiled) -> Solutions:
-        batch, search_some = batch.resolved(), opened(reduced.search_some)
+        batch, search_some = batch.resolved(), opened(beam.search_reduced)
         labels = np.empty(batch.variable_at[-1], dtype=np.int64)
         done = np.empty(len(batch), dtype=bool)
         options = beam.Options(int(self.width), math.inf, math.inf, True, bool(self.look_ahead))

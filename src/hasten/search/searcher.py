@@ -10,7 +10,7 @@ from hasten.kernels.watching import Opener, compiled, uncompiled
 from hasten.model.batch import Batch, as_batch
 from hasten.model.problem import Labels, Problem, check_one
 from hasten.model.solution import Solution, Solutions
-from hasten.search.recording import Recorder
+from hasten.search.recorder import Recorder
 from hasten.search.trace import SearchTrace
 
 FEW = 200_000  # candidates, of all problems together, that are tried soon enough

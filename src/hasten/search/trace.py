@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
 from hasten.model.solution import Solution, Status
 from hasten.search.theta import theta_in_words
-from hasten.support.words import amount, count, ordinal, paired, plain_fields, plain_number
+from hasten.support.pictures import Page
+from hasten.support.traces import Trace, plain
+from hasten.support.words import amount, count, ordinal, paired
 
 MOST_STEPS, MOST_CANDIDATES, MOST_RULED_OUT = 16, 8, 3  # that are printed; all are kept
 ROUNDING = 1e-12  # a part of a sum that is smaller than this, relatively, is rounding
@@ -74,7 +76,7 @@ class Lost:
 
 
 @dataclass(frozen=True, eq=False)
-class SearchTrace:
+class SearchTrace(Trace):
     """What a search did with one problem; `str` tells it, notebooks draw it, `to_dict` is plain data.
 
     It comes from the search's own kernels, run uncompiled, so it takes the very steps of the search, ties included.
@@ -126,47 +128,12 @@ class SearchTrace:
         return tuple(reversed(labels))
 
     def to_dict(self) -> dict[str, Any]:
-        """Returns it as lists, words and numbers that JSON can hold; an infinite number is the word "inf"."""
-        return {
-            "search": self.search,
-            "width": self.width,
-            "theta": plain_number(self.theta),
-            "variables": list(self.names),
-            "reference": None if self.reference is None else list(self.reference),
-            "eliminated": list(self.eliminated),
-            "steps": [_step(step) for step in self.steps],
-            "choice": None if self.choice is None else plain_fields(asdict(self.choice)),
-            "lost": None if self.lost is None else asdict(self.lost),
-            "skipped": list(self.skipped),
-            "labels": None if self.labels is None else list(self.labels),
-            "cost": plain_number(self.cost),
-            "valid": self.valid,
-            "status": str(self.status),
-        }
+        """Returns it as plain data, with where the reference was lost, and the costs that were never computed."""
+        return super().to_dict() | {"lost": plain(self.lost), "skipped": plain(self.skipped)}
 
-    @classmethod
-    def from_dict(cls, found: Mapping[str, Any]) -> SearchTrace:
-        """Returns the trace that `to_dict` wrote down, but for its solution."""
-        choice, reference, labels = found["choice"], found["reference"], found["labels"]
-        return cls(
-            str(found["search"]),
-            int(found["width"]),
-            float(found["theta"]),
-            _names(found["variables"]),
-            None if reference is None else _names(reference),
-            _names(found["eliminated"]),
-            tuple(_step_of(each) for each in found["steps"]),
-            None
-            if choice is None
-            else Choice(int(choice["node"]), float(choice["gap"]), bool(choice["skipped"]), _names(choice["computed"])),
-            None if labels is None else _names(labels),
-            float(found["cost"]),
-            bool(found["valid"]),
-            Status(found["status"]),
-        )
-
-    def __str__(self) -> str:
-        return "\n".join([self.search, *self._told(), "", *self.summary()])
+    def lines(self) -> list[str]:
+        """Returns it in words."""
+        return [self.search, *self._told(), "", *self.summary()]
 
     def summary(self) -> list[str]:
         """Returns how it ended, in sentences."""
@@ -215,15 +182,11 @@ class SearchTrace:
         by = "by the heuristic alone" if step.skipped else "by priority"
         return f"{place} {by}; the beam keeps {self.width}."
 
-    def _repr_html_(self) -> str:
-        from hasten.search.drawing import to_html
+    def page(self) -> Page:
+        """Returns it as pictures."""
+        from hasten.search.drawing import page
 
-        return to_html(self)
-
-    def _repr_svg_(self) -> str:
-        from hasten.search.drawing import to_svg
-
-        return to_svg(self)
+        return page(self)
 
 
 def steps_to_show(trace: SearchTrace, most: int) -> Sequence[int]:
@@ -302,39 +265,3 @@ def in_numbers(step: SearchStep, each: Candidate) -> str:
         if abs(part) > ROUNDING * abs(each.path_cost):
             parts.append(f"{name} {amount(part)}")
     return " + ".join(parts) + (f" = {amount(each.priority)}" if len(parts) > 1 else "")
-
-
-def _step(step: SearchStep) -> dict[str, Any]:
-    fields = {key: value for key, value in asdict(step).items() if key != "candidates"}
-    return plain_fields(fields) | {"candidates": [plain_fields(asdict(each)) for each in step.candidates]}
-
-
-def _step_of(found: Mapping[str, Any]) -> SearchStep:
-    return SearchStep(
-        int(found["variable"]),
-        str(found["name"]),
-        int(found["n_nodes"]),
-        tuple(_candidate_of(each) for each in found["candidates"]),
-        None if found["gap"] is None else float(found["gap"]),
-        bool(found["skipped"]),
-        _names(found["computed"]),
-    )
-
-
-def _candidate_of(found: Mapping[str, Any]) -> Candidate:
-    return Candidate(
-        int(found["node"]),
-        str(found["label"]),
-        float(found["path_cost"]),
-        float(found["heuristic"]),
-        float(found["look_ahead"]),
-        float(found["priority"]),
-        None if found["rank"] is None else int(found["rank"]),
-        bool(found["kept"]),
-        bool(found["good"]),
-        str(found["ruled_out"]),
-    )
-
-
-def _names(found: Sequence[Any]) -> tuple[str, ...]:
-    return tuple(str(name) for name in found)

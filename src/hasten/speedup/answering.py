@@ -106,7 +106,7 @@ class Answering(Settings):
     def _proves_alone(self) -> bool:
         """Whether a single problem can be answered by a proof alone, the short way."""
         self._settle()
-        more = self.learn or self.search_first or self.past or self._compares
+        more = self.learn or self.past or self._compares
         limited = self.time_limit is not None or self.call_limit is not None
         return self.mode == Mode.CERTIFIED and self.prove and not (more or limited)
 
@@ -203,9 +203,7 @@ class Answering(Settings):
         return Pace(batch.structures[0], asked, self.time_limit is not None)
 
     def _start(self, batch: Batch) -> Solutions | None:
-        """Returns what a proof starts from: what was searched, or else the best past answers, if that is wanted."""
-        if self.search_first:
-            return self._search(batch)
+        """Returns the best past answers for a proof to start from, if they are kept."""
         pool = self._pool()
         return None if pool is None else pool.best(batch)
 

@@ -21,9 +21,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from hasten.errors import ProblemError
-from hasten.jit import driver, keep
 from hasten.kernels import search as beam
-from hasten.kernels.layout import VARIABLE, BatchArrays, costs_of, graph_of, tables_of
 from hasten.kernels.tolerance import TOLERANCE
 from hasten.model.batch import Batch, as_batch
 from hasten.model.problem import Problem
@@ -32,7 +30,7 @@ from hasten.search.beam import NO_WEIGHTS, BeamSearch
 from hasten.search.searcher import Searcher
 from hasten.search.theta import FORCED, theta_in_words
 from hasten.speedup.audit import upper_limit
-from hasten.support.arrays import BoolArray, FloatArray, IntArray
+from hasten.support.arrays import BoolArray, FloatArray
 from hasten.support.checks import check_width
 
 N_CANDIDATES = 24
@@ -211,7 +209,7 @@ def gaps(search: BeamSearch, batch: Batch) -> FloatArray:
     gap = np.empty(batch.variable_at[-1])
     weights = NO_WEIGHTS if search.weights is None else search.weights
     options = beam.Options(int(search.width), math.inf, float(search.spread), bool(search.enforce), False)
-    observe_gaps(batch.arrays, weights, options, batch.order, gap)
+    beam.observe_gaps(batch.arrays, weights, options, batch.order, gap)
     return gap
 
 
@@ -247,27 +245,3 @@ def _note(search: BeamSearch, whole: Searcher) -> str:
         f"Each finite theta was tried without {' and '.join(needs)}: a search that skips costs cannot have what "
         f"needs all of them. If that is why none passed, set {off} and calibrate again."
     )
-
-
-@driver
-def observe_gaps(
-    batch: BatchArrays, weights: FloatArray, options: beam.Options, problems: IntArray, gap: FloatArray
-) -> None:
-    """Writes the gap of each step of each search; inf for the steps after a dead end."""
-    n = beam.largest(batch, problems, options.width)
-    floats, ints = np.zeros(beam.n_floats(n)), np.zeros(beam.n_ints(n), dtype=np.int64)
-    nodes, scratch, known = beam.beam_in(floats, ints, n)
-    gap[:] = np.inf
-    for p in problems:
-        graph, cost, table = graph_of(batch, p), costs_of(batch, p), tables_of(batch, p)
-        beam.begin(graph, cost, options, known, nodes)
-        n_nodes = 1
-        for t in range(graph.order.size):
-            beam.expand(graph, cost, table, weights, options, known, nodes, n_nodes, t, scratch)
-            _, gap[batch.place[p, VARIABLE] + t] = beam.rank_by_heuristic(graph, n_nodes, t, options.width, scratch)
-            beam.add_costs(graph, cost, options.enforce, known, nodes.g, n_nodes, t, scratch)
-            n_nodes = beam.rank_by_priority(graph, n_nodes, t, options.width, options.spread, scratch)
-            if n_nodes == 0:
-                break
-            beam.keep_best(graph, cost, table, options, known, nodes, n_nodes, t, scratch)
-    keep((floats, ints))

@@ -20,7 +20,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from hasten.kernels.learning.gaps import cost_gaps
+from hasten.kernels.learning.algorithm_1 import cost_gaps
 from hasten.learning.learner import Learner
 from hasten.learning.mining import Evidence
 from hasten.learning.perceptron import MOST_PASSES, Pace, Perceptron, nodes_for, seconds

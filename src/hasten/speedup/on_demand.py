@@ -24,7 +24,6 @@ from hasten.model.structure import Structure
 from hasten.proof.bounds import are_proved
 from hasten.proof.certifier import Certifier
 from hasten.proof.loading import deadline_after
-from hasten.speedup.amortized import size_of_costs
 from hasten.speedup.predictor import Speedup
 from hasten.support.arrays import FloatArray, IntArray
 from hasten.support.checks import check_limit
@@ -160,6 +159,15 @@ def _is_proved(best: Solution, bound: float) -> bool:
     """Whether a bound proves a labelling; of the size of its terms only labels' costs count."""
     size = size_of_costs(best.problem.cost[None], best.problem.graph.first)
     return bool(are_proved(np.array([best.cost]), np.array([bound]), size)[0])
+
+
+def size_of_costs(cost: FloatArray, first: IntArray) -> FloatArray:
+    """Returns the sum of each variable's largest finite cost, in magnitude, of each row."""
+    if len(first) == 1:
+        return np.zeros(len(cost))
+    finite = np.where(np.isfinite(cost), np.abs(cost), 0.0)
+    sizes: FloatArray = np.maximum.reduceat(finite, first[:-1], axis=1).sum(axis=1)
+    return sizes
 
 
 def _late(answer: Solution, best: Solution | None) -> Solution:

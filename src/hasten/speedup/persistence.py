@@ -12,7 +12,7 @@ import math
 import sys
 from collections.abc import Callable, Mapping
 from contextlib import suppress
-from dataclasses import astuple, fields
+from dataclasses import asdict, astuple, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -36,7 +36,7 @@ from hasten.support.tensors import Tensors, load_tensors, reading, save_tensors
 if TYPE_CHECKING:
     from hasten.speedup.predictor import Speedup
 
-FORMAT = "hasten.speedup/2"
+FORMAT = "hasten.speedup/3"
 OWN = "a solver of your own"  # stands for one that a file cannot hold
 
 
@@ -63,6 +63,7 @@ def content(speedup: Speedup) -> tuple[Tensors, dict[str, str]]:
         "compared": memory.n_compared,
         "follows": memory.follows,
         "rng": memory.rng.bit_generator.state,
+        "counters": asdict(memory.counters),
         "learned": None,
         "history": of_history(memory.history),
         "gate": None if speedup.gate is None else _gate_settings(speedup.gate),
@@ -71,7 +72,6 @@ def content(speedup: Speedup) -> tuple[Tensors, dict[str, str]]:
     state["choice"], tables = of_choice(memory.choice)
     tensors: dict[str, Any] = {
         "recent": memory.audit.recent.astype(np.uint8),
-        "counters": np.array(memory.counters.values, dtype=np.int64),
         **tables,
     }
     learner = memory.learned
@@ -138,7 +138,7 @@ def _made(
         _rng(state["rng"]),
         state["guided"],
         _learner(state["learned"], tensors, schema),
-        Counters(*tensors["counters"].tolist()),
+        Counters(**state["counters"]),
     )
     memory.audit.recent, memory.audit.trusted = tensors["recent"].astype(bool), state["trusted"]
     if state.get("distrust"):
@@ -213,7 +213,6 @@ def _rng(kept: Any) -> np.random.Generator:
 def _tensor_forms(schema: Schema, state: dict[str, Any]) -> dict[str, forms.Array]:
     found = {
         "recent": forms.Array("uint8", (None,), 0, 1),
-        "counters": forms.Array("int64", (len(fields(Counters)),), 0, forms.COUNT),
     }
     if state["choice"] is not None:
         found |= tensor_forms(schema)
@@ -245,6 +244,7 @@ def _state_form(cls: type[Speedup]) -> forms.Form:
             "compared": forms.whole(0),
             "follows": forms.switch,
             "rng": _RNG,
+            "counters": _COUNTERS,
             "learned": forms.or_none(_LEARNED),
             "choice": forms.or_none(CHOICE),
             "history": HISTORY,
@@ -260,6 +260,9 @@ _SIZE = forms.number(0)
 _STEP = forms.number(math.ulp(0.0), sys.float_info.max)  # positive and finite
 _LEARNER = forms.record({field.name: forms.scalar for field in fields(Learner) if field.init})
 _OPTIONS = forms.table_of(forms.scalar)
+_COUNTERS = forms.record(  # by name: files written before a counter was added have none of it
+    {field.name: forms.whole() for field in fields(Counters)}, optional=[field.name for field in fields(Counters)]
+)
 _GATE = forms.record(
     {
         "cheap": forms.many(forms.text, least=1),

@@ -79,8 +79,6 @@ class Speedup(Answering):
     past
         How many past answers to keep of each structure (`AnswerPool`), though not in files: the best of them is where
         a proof and the solver start from, and a candidate in search mode. 0, the default, keeps none.
-    search_first
-        Whether a proof starts from what a search found. Off by default: a proof needs no search.
 
     How to answer:
 
@@ -224,15 +222,26 @@ class Speedup(Answering):
 
         In learned mode it must be the same labelling: the costs alone do not tell what the black box finds cheap.
         It looks at the mode's own answers, trusted or not, and leaves no trace: it neither counts nor learns.
-        `answers` is there for scikit-learn, and ignored: there are no gold labels.
+        `answers` are the black box's, as `fit` takes them, if they are there already; problems without are left out.
         """
         batch = self._checked(problems).resolved()
-        exact, _ = self._answered(batch)
-        if self.mode == Mode.CERTIFIED:
-            return float(self._judges(exact).mean()) if len(batch) else 1.0
-        found = self._found(batch)
-        wrong = ~self._agrees(found, exact) & (found.valid | (not self.repair))
-        return float(1 - wrong.mean()) if len(batch) else 1.0
+        if answers is None:
+            exact, _ = self._answered(batch)
+        else:
+            labels, usable = read_answers(batch, answers)
+            labels = labels[batch.places(usable)]
+            batch = batch.select(usable)
+            exact = Solutions.scored(batch, labels)
+        if not len(batch):
+            return 1.0
+        if self.mode == Mode.CERTIFIED and answers is None:
+            return float(self._judges(exact).mean())
+        found = self._answered(batch)[0] if self.mode == Mode.CERTIFIED else self._found(batch)
+        same = self._agrees(found, exact)
+        if answers is not None:  # an answer that breaks a constraint costs nothing to compare with
+            same &= exact.valid
+        wrong = ~same & (found.valid | (not self.repair))
+        return float(1 - wrong.mean())
 
     def calibrate(
         self,

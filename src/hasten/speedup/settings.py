@@ -34,7 +34,7 @@ from hasten.support.arrays import FloatArray
 from hasten.support.checks import check_limit, check_number, check_switch, check_whole
 
 MAX_PAST = 2**16
-SWITCHES = ("prove", "enforce", "look_ahead", "reduce", "search_first", "repair", "learn", "progress")
+SWITCHES = ("prove", "enforce", "look_ahead", "reduce", "repair", "learn", "progress")
 
 
 class Settings(Estimator):
@@ -56,7 +56,6 @@ class Settings(Estimator):
         spread: float = math.inf,
         reduce: bool = True,
         guided: bool | None = None,
-        search_first: bool = False,
         repair: bool = True,
         learn: bool = False,
         audit: float = 0.02,
@@ -86,7 +85,6 @@ class Settings(Estimator):
         self.spread = spread
         self.reduce = reduce
         self.guided = guided
-        self.search_first = search_first
         self.repair = repair
         self.learn = learn
         self.audit = audit

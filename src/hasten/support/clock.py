@@ -26,6 +26,7 @@ Result = TypeVar("Result")
 ALL, ONE, AT = 0, 1, 2
 MOMENT = 0.02  # seconds between two looks at the clock
 LONG = 0.2  # seconds: work that cannot take longer is not worth a thread that can be stopped
+SLOWNESS = 1.0  # how many times as long work takes as is said, at most: kernels may be interpreted (`hasten.jit.tiers`)
 PATIENCE = 0.1  # seconds that work has to stop, once it was asked to
 
 
@@ -99,6 +100,14 @@ def run_waiting(
 UNWATCHED = np.array([0, -1, 0])  # a watch that stops nothing, whoever shares it
 
 
+_DEADLINES: list[float] = []  # of the clocks that run
+
+
+def seconds_left() -> float:
+    """Returns how many seconds are left until the first deadline of a clock that runs."""
+    return min(_DEADLINES, default=math.inf) - time.monotonic()
+
+
 class Clock:
     """Keeps kernels to limits in seconds: for each problem, and for all of them together; None is no limit."""
 
@@ -125,12 +134,18 @@ class Clock:
 
         They stop at once when they are asked to, so none is left behind.
         """
+        seconds *= SLOWNESS
         if seconds <= LONG and seconds <= self.shortest:
             work()
             return
         if time.monotonic() >= self.deadline:
             self._stop()  # before it begins: how far it comes is not left to chance
-        run_waiting(work, self._stop, self.deadline, self._look, patience=None)
+        limit = min(self.deadline, time.monotonic() + self.each)
+        _DEADLINES.append(limit)
+        try:
+            run_waiting(work, self._stop, self.deadline, self._look, patience=None)
+        finally:
+            _DEADLINES.remove(limit)
 
     def _look(self) -> None:
         """Stops each problem that has had its time."""

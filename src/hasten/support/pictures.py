@@ -1,14 +1,18 @@
 """Pictures as SVG and HTML that need nothing else: no scripts, no fonts, no network; for day, night, phone and paper.
 
-Whatever text comes in is escaped here. Colours have names (`STYLE`), and none of them is the only sign of anything.
+Whatever text comes in is escaped here, control characters included. Colours have names (`STYLE`), and none of them is
+the only sign of anything.
 """
 
 from __future__ import annotations
 
+import html
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
-from html import escape
+from dataclasses import dataclass, replace
 
+from hasten.support.terminal import printable
+
+WIDE = 772.0  # the width of a page
 LETTER = 0.58  # the width of a letter, about, in units of its height
 
 STYLE = """
@@ -73,6 +77,11 @@ border-bottom:1px solid var(--faint);font-weight:400;white-space:normal}
 """.replace("\n", "")
 
 
+def escape(words: str) -> str:
+    """Returns text as HTML and SVG may hold it; control characters, which they may not, are spelled out."""
+    return html.escape(printable(words))
+
+
 @dataclass(frozen=True, slots=True)
 class Picture:
     """A drawing: SVG elements, and the size that they take."""
@@ -86,6 +95,43 @@ class Picture:
         """Returns it as an element of a page, which knows the style."""
         size = f'width="{self.width:.0f}" height="{self.height:.0f}" viewBox="0 0 {self.width:.0f} {self.height:.0f}"'
         return f'<svg role="img" aria-label="{escape(self.title)}" {size}>{self.body}</svg>'
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """What was done, for people: explained, with a key, in one picture, step by step, and how it ended."""
+
+    title: str
+    explained: Sequence[str]
+    signs: Sequence[tuple[str, str]]  # and what they mean
+    overview: Picture | None
+    details: str  # the steps, as HTML
+    pictures: Sequence[Picture]  # the steps, for an SVG file
+    summary: Sequence[str]
+
+    def section(self) -> str:
+        """Returns it as a part of a page that has the style already."""
+        return "".join(
+            [
+                f"<h3>{escape(self.title)}</h3>",
+                paragraphs(self.explained),
+                key(self.signs),
+                f'<div class="wide">{self.overview.svg()}</div>' if self.overview else "",
+                self.details,
+                paragraphs(self.summary),
+            ]
+        )
+
+    def svg(self) -> str:
+        """Returns it as one SVG file."""
+        parts = [
+            lines_picture(self.title, self.explained, WIDE),
+            key_picture(self.signs, WIDE),
+            *([replace(self.overview, width=max(WIDE, self.overview.width))] if self.overview else []),
+            *self.pictures,
+            lines_picture("How it ended", self.summary, WIDE),
+        ]
+        return one_below_the_other(parts, self.title)
 
 
 def on_a_page(*parts: str) -> str:

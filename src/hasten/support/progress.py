@@ -6,8 +6,10 @@ when another is.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass, field
 from typing import Protocol, TypeVar
 
 from rich.console import Console
@@ -79,3 +81,28 @@ class _Bars:
             self.stage, self.bar = stage, self.progress.add_task(stage, total=None)
         total, shown = None if share is None else 1.0, f"{stage}: {note}" if note else stage
         self.progress.update(self.bar, total=total, completed=share or 0.0, description=shown)
+
+
+@dataclass
+class Pace:
+    """How fast work that began when this was made goes, and how long it will take, in words."""
+
+    began: float = field(default_factory=time.monotonic)
+
+    def words(self, done: int, of: int | None = None, before: int = 0) -> str:
+        """Returns how many are done, how many a second, and the time left; `before` were done when it began."""
+        seconds = time.monotonic() - self.began
+        rate = (done - before) / seconds if seconds > 0 else 0.0
+        words = f"{done:,}" if of is None else f"{done:,} of {of:,}"
+        if rate <= 0:
+            return words
+        words += f", {rate:,.0f} a second"
+        return words if of is None else f"{words}, {duration((of - done) / rate)} left"
+
+
+def duration(seconds: float) -> str:
+    """Returns a time in words, by its largest unit and the next."""
+    if seconds < 60:
+        return f"{seconds:.0f} s"
+    minutes = round(seconds / 60)
+    return f"{minutes} min" if minutes < 60 else f"{minutes // 60} h {minutes % 60} min"

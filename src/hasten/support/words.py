@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
 
 MOST_PAIRS = 16
 
@@ -29,18 +28,6 @@ def plain_number(value: float) -> float | str:
     (1.5, 'inf')
     """
     return float(value) if math.isfinite(value) else str(float(value))
-
-
-def plain_fields(fields: Mapping[str, Any]) -> dict[str, Any]:
-    """Returns fields as JSON can hold them: lists in place of tuples, words in place of infinite numbers.
-
-    >>> plain_fields({"labels": ("cat", "dog"), "cost": float("inf")})
-    {'labels': ['cat', 'dog'], 'cost': 'inf'}
-    """
-    return {
-        key: list(value) if isinstance(value, tuple) else plain_number(value) if isinstance(value, float) else value
-        for key, value in fields.items()
-    }
 
 
 def count(n: int, name: str) -> str:

@@ -1,8 +1,8 @@
 """What a task gives, and nothing more, to get the experiment, the report and the command line (`docs/new-task.md`).
 
 A `Task` reads texts and trains a `Model`; a model turns texts into problems, and says what their gold labels are. What
-it gets: `tasks.experiment.comparison` lets greedy search, beams, a speedup, the task's own peers, certified answers and
-an ILP solver label the same test texts, timed in turns; `tasks.report.comparison` shows that as a page.
+it gets: `tasks.evaluation.comparison` lets greedy search, beams, a speedup, the task's own baselines, certified answers
+and an ILP solver label the same test texts, timed in turns; `tasks.evaluation.comparison_page` shows that as a page.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from hasten.model.solution import Solutions
 from hasten.support.progress import Tell
 
 Text = TypeVar("Text")  # one input with its gold labels, whatever a task makes of it
-Peer = Callable[[Batch], Solutions]
+Baseline = Callable[[Batch], Solutions]
 Counts = Sequence[tuple[float, float]]  # for each score: what both sides name alike, and what either side names
 
 
@@ -41,7 +41,7 @@ class Model(ABC, Generic[Text]):
         return ("accuracy",)
 
     @property
-    def quiet(self) -> frozenset[str]:
+    def null_labels(self) -> frozenset[str]:
         """Labels that say nothing, such as "O": a report does not draw them."""
         return frozenset()
 
@@ -60,7 +60,7 @@ class Model(ABC, Generic[Text]):
         """
         return {"label": {(place, label) for place, label in enumerate(labels) if label is not None}}
 
-    def peers(self) -> Mapping[str, Peer]:
+    def baselines(self) -> Mapping[str, Baseline]:
         """Returns the task's own ways to answer, by name, to be compared with ours."""
         return {}
 

@@ -13,7 +13,8 @@ from hasten import cli
 from hasten.tasks.entity_relation.data.corpus import in_order
 from hasten.tasks.entity_relation.data.formats import read_jsonl, write_jsonl
 from hasten.tasks.entity_relation.evaluating import RELATION, TYPE, evaluate
-from hasten.tasks.entity_relation.tagger import CHUNK_VARIABLES, Tagger, chunks
+from hasten.tasks.entity_relation.labelling import CHUNK_VARIABLES, CHUNK_WORDS, chunks
+from hasten.tasks.entity_relation.tagger import Tagger
 
 KINDS = {"gene": "Gen", "drug": "Dru", "cell": "Cel"}
 
@@ -78,12 +79,12 @@ def test_a_sentence_of_many_equal_spans_ends_in_time(tagger):
 def test_chunks_hold_few_long_sentences_and_lose_none():
     long = in_order("l", ["x"] * 300, [(n, n + 1) for n in range(300)])
     short = in_order("s", ["x"], [(0, 1)])
-    stream = [long, short, long, *[short] * 2000]
+    stream = [long, short, long, *[short] * (CHUNK_WORDS + 9)]
     found = list(chunks(stream))
     assert [sentence for chunk in found for sentence in chunk] == stream
     assert len(found[0]) == 1
     assert all(sum(len(each.spans) ** 2 for each in chunk[:-1]) < CHUNK_VARIABLES for chunk in found)
-    assert max(map(len, found)) == 512
+    assert max(sum(len(each.tokens) for each in chunk) for chunk in found) <= CHUNK_WORDS
 
 
 def run(*arguments):

@@ -152,25 +152,8 @@ def test_missing_parts_of_speech_are_one_value():
     assert [len(rows) for rows in all_rows(bare)] == [len(rows) for rows in all_rows(tagged)]
 
 
-def uncompiled(kernel):
-    return getattr(kernel, "py_func", kernel)  # there is no py_func where NUMBA_DISABLE_JIT is set
-
-
-def test_the_kernel_says_the_same_uncompiled(monkeypatch):
+def test_the_kernel_says_the_same_uncompiled():
     text = intern([VILLAGE, TRAIN])
     compiled = all_rows(text)
-    for name in (
-        "mix",
-        "read",
-        "column",
-        "mix_run",
-        "bucket",
-        "pair_of",
-        "entity_features",
-        "relation_features",
-    ):
-        monkeypatch.setattr(features, name, uncompiled(getattr(features, name)))
-    slow = [
-        rows_of(text, p, v, kernel=uncompiled(variable_features)) for p in (0, 1) for v in range(text.n_variables[p])
-    ]
+    slow = [rows_of(text, p, v, kernel=features.variable_features) for p in (0, 1) for v in range(text.n_variables[p])]
     assert slow == compiled

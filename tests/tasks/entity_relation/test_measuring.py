@@ -6,24 +6,23 @@ from sentences import installed
 
 from hasten.errors import SolverTooSmall
 from hasten.model.solution import Solutions
+from hasten.paper.test_set import SCORES, Measured, Reference, Row, over_seeds
 from hasten.search.theta import FORCED
 from hasten.solvers import make_solver
-from hasten.tasks.entity_relation.data.corpora import Corpora
-from hasten.tasks.entity_relation.data.paper import (
+from hasten.tasks.entity_relation.data.corpora import (
     PAPER_RELATIONS,
     PAPER_SENTENCES,
     PAPER_TYPES,
+    Corpora,
     is_papers_corpus,
 )
 from hasten.tasks.entity_relation.data.split import Split
 from hasten.tasks.entity_relation.data.synthetic import generate
-from hasten.tasks.entity_relation.experiment.measure import SCORES, Measured, Reference, Row, over_seeds
 from hasten.tasks.entity_relation.names import Model
 from hasten.tasks.entity_relation.task import EntityRelationTask
-from hasten.tasks.experiment import ilp as ilps
-from hasten.tasks.experiment.ilp import Ilp, Passes
-from hasten.tasks.experiment.resampling import Resamples, f1_of
-from hasten.tasks.experiment.timing import LONG, Timing, time_in_turns, timed
+from hasten.tasks.evaluation import methods as ilps
+from hasten.tasks.evaluation.methods import LONG, Ilp, Passes, Timing, time_in_turns, timed
+from hasten.tasks.evaluation.statistics import Resamples, f1_of
 
 
 def some_counts(rng, n):
@@ -119,13 +118,13 @@ def test_counts_of_sentences_add_up_to_the_f1_of_all():
 def test_everybody_takes_turns_on_the_same_deal_in_a_fresh_order():
     log = []
 
-    def contender(name):
-        return lambda deal: lambda: log.append((name, tuple(deal)))
+    def method(name):
+        return lambda inputs: lambda: log.append((name, tuple(inputs)))
 
     first = [0.0, LONG * 2, LONG / 2]
-    times = time_in_turns([contender(n) for n in "abc"], lambda rng: rng.permutation(5), first, runs=2, rounds=4)
+    times = time_in_turns([method(n) for n in "abc"], lambda rng: rng.permutation(5), first, runs=2, rounds=4)
     assert [len(each.runs) for each in times] == [2, 2, 2]
-    by_name = {name: [deal for who, deal in log if who == name] for name in "abc"}
+    by_name = {name: [inputs for who, inputs in log if who == name] for name in "abc"}
     assert [len(by_name[name]) for name in "abc"] == [8, 2, 4]  # who takes long takes part in fewer rounds
     assert len(set(by_name["a"])) > 4  # orders are fresh
     assert set(by_name["b"]) | set(by_name["c"]) <= set(by_name["a"])

@@ -40,7 +40,7 @@ def test_the_name_of_a_file_may_say_its_part(tmp_path):
     assert named_part("data/split_test.ids") == ("test", "data/split_test.ids")
     assert named_part("Train.txt") == ("train", "Train.txt")
     assert named_part("dev=x=y.ids") == ("dev", "x=y.ids")
-    for unclear in ("ids.txt", "train_test.ids", "contest.ids", "valid=a.ids"):
+    for unclear in ("ids.txt", "train_test.ids", "timer.ids", "valid=a.ids"):
         with pytest.raises(CorpusError, match=r"which part is it\? Name it, train=FILE"):
             named_part(unclear)
     with pytest.raises(CorpusError, match="no file is named"):

@@ -6,7 +6,7 @@ import random
 
 import pytest
 
-from hasten.tasks.evaluation.page import render
+from hasten.tasks.evaluation.evaluation_page import render
 from hasten.tasks.evaluation.scores import Tally, confusions
 
 

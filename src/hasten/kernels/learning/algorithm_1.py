@@ -29,10 +29,22 @@ from typing import NamedTuple
 import numpy as np
 
 from hasten.jit import driver, keep, kernel, split
-from hasten.kernels import search as beam
-from hasten.kernels.layout import BatchArrays, Graph, costs_of, graph_of, labels_of, tables_of
+from hasten.kernels.layout import VARIABLE, BatchArrays, Graph, costs_of, graph_of, instance_of, labels_of
 from hasten.kernels.score import entry
-from hasten.kernels.search import BITS, Nodes, Options, Scratch
+from hasten.kernels.search import FORBIDDEN as RULED_OUT
+from hasten.kernels.search import (
+    GIVEN,
+    Beam,
+    Options,
+    Track,
+    advance,
+    beam_in,
+    begin,
+    largest,
+    n_floats,
+    n_ints,
+)
+from hasten.kernels.search import LOST as PRUNED
 from hasten.support.arrays import FloatArray, IntArray
 
 CORRECT, LOST, WRONG, FORBIDDEN = 0, 1, 2, 3
@@ -47,6 +59,17 @@ class Weights(NamedTuple):
     n_blind: IntArray  # (1,) mistakes so far on which the nodes' features did not differ
     radius: FloatArray  # (2,) over all updates, the largest |phi(v*) - phi(v)|² and g(v*) - g(v)
 
+    @classmethod
+    def of(cls, w: FloatArray) -> Weights:
+        """Returns weights to start from, before the first example."""
+        return cls(w, np.zeros(w.size), np.zeros(1, dtype=np.int64), np.zeros(1, dtype=np.int64), np.zeros(2))
+
+    @property
+    def average(self) -> FloatArray:
+        """The average over the weights after each example; the weights themselves before the first."""
+        average: FloatArray = self.w - self.drift / max(1, int(self.n_examples[0]))
+        return average
+
 
 class Difference(NamedTuple):
     """Scratch for sparse differences of features: zero except at the places listed in `touched`."""
@@ -58,59 +81,14 @@ class Difference(NamedTuple):
 
 
 @kernel
-def follow(
-    graph: Graph,
-    cost: FloatArray,
-    table: FloatArray,
-    answer: IntArray,
-    weights: FloatArray,
-    options: Options,
-    known: IntArray,
-    nodes: Nodes,
-    scratch: Scratch,
-) -> tuple[int, int, int, float]:
-    """Searches one problem until the beam is lost or the search ends.
-
-    Returns how it went and, of a mistake, the level, the number of nodes (the first in `nodes`) that stood
-    before v*, and the path cost of v*, with what it must still cost at least.
-    """
-    n_variables = graph.order.size
-    beam.begin(graph, cost, options, known, nodes)
-    n_nodes, good = 1, 0  # the y-good node's place in the beam
-    for t in range(n_variables):
-        k = graph.order[t]
-        beam.expand(graph, cost, table, weights, options, known, nodes, n_nodes, t, scratch)
-        beam.add_costs(graph, cost, options.enforce, known, nodes.g, n_nodes, t, scratch)
-        n_nodes = beam.rank_by_priority(graph, n_nodes, t, options.width, options.spread, scratch)
-        wanted = (good << BITS) | answer[k]
-        c = good * (graph.first[k + 1] - graph.first[k]) + answer[k]
-        if scratch.out[c]:
-            return FORBIDDEN, t + 1, 0, np.inf
-        good = -1
-        for b in range(n_nodes):
-            if scratch.best[b] == wanted:
-                good = b
-        beam.keep_best(graph, cost, table, options, known, nodes, n_nodes, t, scratch)
-        if good < 0:
-            return LOST, t + 1, n_nodes, scratch.g[c] + scratch.rest[c]
-    if good > 0:
-        return WRONG, n_variables, 1, nodes.g[good] + nodes.rest[good]
-    return CORRECT, n_variables, 0, 0.0
-
-
-@kernel
 def update(
-    graph: Graph,
-    answer: IntArray,
-    level: int,
-    nodes: Nodes,
-    n_nodes: int,
-    path: float,
-    step: float,
-    difference: Difference,
-    learned: Weights,
+    graph: Graph, beam: Beam, level: int, n_nodes: int, step: float, difference: Difference, learned: Weights
 ) -> None:
-    """Adds `step` times phi(v*) less the mean of phi over the first `n_nodes` nodes to the weights."""
+    """Adds `step` times phi(v*) less the mean of phi over the first `n_nodes` nodes to the weights.
+
+    They met v*, whose labels are the first `level` of the beam's reference, in a mistake.
+    """
+    nodes, answer, path = beam.nodes, beam.track.reference, beam.track.good_cost[0]
     one, all_nodes, n_all = difference.one, difference.all, 0
     for b in range(n_nodes):
         n_one = 0
@@ -178,9 +156,9 @@ def learn_from_some(
     n_factors = 0
     for p in problems:
         n_factors = max(n_factors, graph_of(batch, p).done.size)
-    n = beam.largest(batch, problems, options.width)
-    floats, ints = np.zeros(beam.n_floats(n)), np.zeros(beam.n_ints(n), dtype=np.int64)
-    nodes, scratch, known = beam.beam_in(floats, ints, n)
+    n = largest(batch, problems, options.width)
+    floats, ints = np.zeros(n_floats(n)), np.zeros(n_ints(n), dtype=np.int64)
+    space = beam_in(floats, ints, n)
     n_weights = learned.w.size
     counts = np.zeros(2 * n_weights + 2 * n_factors * (1 + options.width), dtype=np.int64)
     one, touched, every, all_touched = split(
@@ -189,13 +167,34 @@ def learn_from_some(
     difference = Difference(one, touched, every, all_touched)
     for x in range(problems.size):
         p = problems[x]
-        graph, answer = graph_of(batch, p), labels_of(batch, answers, p)
-        outcome[x], level, n_nodes, path = follow(
-            graph, costs_of(batch, p), tables_of(batch, p), answer, learned.w, options, known, nodes, scratch
-        )
-        if outcome[x] == FORBIDDEN:
+        instance, track = instance_of(batch, p), space.track
+        track = Track(track.gap, labels_of(batch, answers, p), track.good, track.good_cost)
+        beam = Beam(space.nodes, space.scratch, space.known, track)
+        begin(instance, options, GIVEN, beam)
+        ended, n_nodes, level = advance(instance, learned.w, options, GIVEN, beam, 1, 0)
+        if ended == RULED_OUT:
+            outcome[x] = FORBIDDEN
             continue
+        if ended == PRUNED:
+            outcome[x], level = LOST, level + 1
+        else:
+            outcome[x], n_nodes = WRONG if track.good[0] > 0 else CORRECT, 1
         if step > 0.0 and outcome[x] != CORRECT:
-            update(graph, answer, level, nodes, n_nodes, path, step, difference, learned)
+            update(instance.graph, beam, level, n_nodes, step, difference, learned)
         learned.n_examples[0] += 1
     keep((floats, ints, counts))
+
+
+@driver
+def cost_gaps(batch: BatchArrays, gap: FloatArray) -> None:
+    """Writes for each variable what its second-best label costs above the best; nan if it has none."""
+    for p in range(batch.place.shape[0] - 1):
+        graph, cost = graph_of(batch, p), costs_of(batch, p)
+        for v in range(graph.order.size):
+            best, second = np.inf, np.inf
+            for at in range(graph.first[v], graph.first[v + 1]):
+                if cost[at] < best:
+                    best, second = cost[at], best
+                elif cost[at] < second:
+                    second = cost[at]
+            gap[batch.place[p, VARIABLE] + v] = second - best if second < np.inf else np.nan

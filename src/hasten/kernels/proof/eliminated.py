@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 
 from hasten.jit import driver, inlined_kernel, keep, kernel, part, split
-from hasten.jit.lanes import WIDTH
+from hasten.jit.simd import WIDTH
 from hasten.kernels.abreast import (
     Abreast,
     cost_abreast,

@@ -15,72 +15,62 @@ heuristic. Ties go to the earlier candidate. Switches:
   among the last nodes by the same rule, with a beam of one. `theta = inf` always computes, `theta = 0` never.
 
 A search that needs costs that are not there returns `BLOCKED` with those variables marked as wanted; put
-their costs in place and call `advance` again.
+their costs in place and call `advance` again. So the loop is written once: searches with costs of their own, and
+learning, which follows a reference (`Track`), call it too.
 
-Its kernels (`hasten.jit`), each file resting on those before it: `nodes` (what a search works in), `ahead`
-(look-ahead), `candidates` (expand and rank), `advance` (one search), `walk` (one with a beam of one), `drivers`
-(many). Searches of another kind, for learning or with costs of their own, take the same steps: `arcs` keeps
-arc consistency, `reduced` searches what elimination leaves.
+Its kernels (`hasten.jit`), each file resting on those before it: `nodes` (what a search works in), `candidates`
+(expand, look ahead and rank), `loop` (one search), `drivers` (many). `arcs` is another search: greedy, and arc
+consistent.
 
 Imports the kernels of the room around it, never those of `proof` or `learning`.
 """
 
-from hasten.kernels.rows import breaks_row
-from hasten.kernels.search.advance import BLOCKED, DEAD_END, DONE, advance, begin, choose, keep_best, settle
-from hasten.kernels.search.candidates import add_costs, expand, rank_by_heuristic, rank_by_priority
-from hasten.kernels.search.drivers import Paused, search_some, search_wave
+from hasten.kernels.search.drivers import Paused, observe_gaps, search_reduced, search_some, search_wave
+from hasten.kernels.search.loop import BLOCKED, DEAD_END, DONE, FORBIDDEN, LOST, advance, begin
 from hasten.kernels.search.nodes import (
     BITS,
+    GIVEN,
     KNOWN,
+    NOW,
     UNKNOWN,
     WANTED,
     Beam,
     Nodes,
     Options,
-    Scratch,
     Sizes,
+    Track,
     beam_in,
     largest,
     n_floats,
     n_ints,
 )
-from hasten.kernels.search.walk import NONE, UNSEEN, assign_one, choose_one, choose_unseen, expand_one, start_walk
 
 __all__ = [
     "BITS",
     "BLOCKED",
     "DEAD_END",
     "DONE",
+    "FORBIDDEN",
+    "GIVEN",
     "KNOWN",
-    "NONE",
+    "LOST",
+    "NOW",
     "UNKNOWN",
-    "UNSEEN",
     "WANTED",
     "Beam",
     "Nodes",
     "Options",
     "Paused",
-    "Scratch",
     "Sizes",
-    "add_costs",
+    "Track",
     "advance",
-    "assign_one",
     "beam_in",
     "begin",
-    "breaks_row",
-    "choose",
-    "choose_one",
-    "choose_unseen",
-    "expand",
-    "expand_one",
-    "keep_best",
     "largest",
     "n_floats",
     "n_ints",
-    "rank_by_heuristic",
-    "rank_by_priority",
+    "observe_gaps",
+    "search_reduced",
     "search_some",
     "search_wave",
-    "settle",
-    "start_walk",
 ]

@@ -1,6 +1,10 @@
 """The candidates of a step: each node with each label of the next variable; what they cost, and which are best.
 
 Candidates stand node by node and label by label, in arrays of `Scratch`; `best` names them by `BITS`.
+
+Looking ahead adds the least that the variables a node has not assigned can still cost. A table that is one variable
+short says, with the labels so far, what each label of that variable would add. Only the variables that a step *opens*,
+by leaving a table one short, can have a new least: the others keep theirs.
 """
 
 from __future__ import annotations
@@ -8,36 +12,25 @@ from __future__ import annotations
 import numpy as np
 
 from hasten.jit import inlined_kernel, kernel
-from hasten.kernels.layout import Graph
+from hasten.kernels.layout import Graph, Instance
 from hasten.kernels.rows import breaks_row, rows_can_hold
-from hasten.kernels.search.ahead import look_ahead
-from hasten.kernels.search.nodes import BITS, KNOWN, Nodes, Options, Scratch
+from hasten.kernels.search.nodes import BITS, KNOWN, Beam, Nodes, Options, Scratch
 from hasten.support.arrays import FloatArray, IntArray
 
 
 @inlined_kernel
-def expand(
-    graph: Graph,
-    cost: FloatArray,
-    table: FloatArray,
-    weights: FloatArray,
-    options: Options,
-    known: IntArray,
-    nodes: Nodes,
-    n_nodes: int,
-    t: int,
-    scratch: Scratch,
-) -> None:
+def expand(instance: Instance, weights: FloatArray, options: Options, beam: Beam, n_nodes: int, t: int) -> None:
     """Writes the candidates of step `t`, node by node and label by label, but for the costs of their labels."""
-    open_candidates(graph, nodes, n_nodes, t, scratch)
+    graph = instance.graph
+    open_candidates(graph, beam.nodes, n_nodes, t, beam.scratch)
     for x in range(graph.done_first[t], graph.done_first[t + 1]):
         f = graph.done[x]
         if graph.table_at[f] >= 0 or weights.size:
-            complete(graph, table, weights, options.enforce, nodes.labels, n_nodes, t, f, scratch)
+            complete(instance, weights, options, beam, n_nodes, t, f)
     if options.enforce and graph.row_low.size:
-        remove_by_rows(graph, nodes, n_nodes, t, scratch.out)
+        remove_by_rows(graph, beam.nodes, n_nodes, t, beam.scratch.out)
     if options.ahead:
-        look_ahead(graph, cost, table, options.enforce, known, nodes, n_nodes, t, scratch)
+        look_ahead(instance, options, beam, n_nodes, t)
 
 
 @inlined_kernel
@@ -55,17 +48,11 @@ def open_candidates(graph: Graph, nodes: Nodes, n_nodes: int, t: int, scratch: S
 
 @inlined_kernel
 def complete(
-    graph: Graph,
-    table: FloatArray,
-    weights: FloatArray,
-    enforce: bool,
-    labels: IntArray,
-    n_nodes: int,
-    t: int,
-    f: int,
-    scratch: Scratch,
+    instance: Instance, weights: FloatArray, options: Options, beam: Beam, n_nodes: int, t: int, f: int
 ) -> None:
     """Adds to the candidates of step `t` what factor `f`, which they complete, costs and weighs."""
+    graph, _, table = instance
+    labels, scratch = beam.nodes.labels, beam.scratch
     k = graph.order[t]
     n_labels = graph.first[k + 1] - graph.first[k]
     for b in range(n_nodes):
@@ -82,7 +69,7 @@ def complete(
                 value = table[at + i * stride]
                 if value < np.inf:
                     scratch.g[c + i] += value
-                elif enforce:
+                elif options.enforce:
                     scratch.out[c + i] = True
         if weights.size and graph.weight_at[f] >= 0:
             at = graph.weight_at[f] + base
@@ -103,33 +90,26 @@ def remove_by_rows(graph: Graph, nodes: Nodes, n_nodes: int, t: int, out: IntArr
 
 
 @inlined_kernel
-def add_costs(
-    graph: Graph,
-    cost: FloatArray,
-    enforce: bool,
-    known: IntArray,
-    g: FloatArray,
-    n_nodes: int,
-    t: int,
-    scratch: Scratch,
-) -> None:
+def add_costs(instance: Instance, options: Options, beam: Beam, n_nodes: int, t: int) -> None:
     """Adds the path costs of their nodes, and the label's own if it is known, to the candidates of step `t`."""
+    graph, cost, _ = instance
+    scratch = beam.scratch
     k = graph.order[t]
     n_labels = graph.first[k + 1] - graph.first[k]
     for b in range(n_nodes):
         for i in range(n_labels):
             c = b * n_labels + i
-            scratch.g[c] += g[b]
-            if known[k] == KNOWN:
+            scratch.g[c] += beam.nodes.g[b]
+            if beam.known[k] == KNOWN:
                 scratch.g[c] += cost[graph.first[k] + i]
-            if enforce and scratch.g[c] == np.inf:
+            if options.enforce and scratch.g[c] == np.inf:
                 scratch.out[c] = True
 
 
 @inlined_kernel
-def rank_by_heuristic(graph: Graph, n_nodes: int, t: int, width: int, scratch: Scratch) -> tuple[int, float]:
+def rank_by_heuristic(graph: Graph, options: Options, n_nodes: int, t: int, scratch: Scratch) -> tuple[int, float]:
     """Ranks the candidates of step `t` by `h` alone; returns how many and the gap at the beam's edge."""
-    k = graph.order[t]
+    k, width = graph.order[t], options.width
     n_labels = graph.first[k + 1] - graph.first[k]
     n_best = 0
     for b in range(n_nodes):
@@ -142,9 +122,9 @@ def rank_by_heuristic(graph: Graph, n_nodes: int, t: int, width: int, scratch: S
 
 
 @inlined_kernel
-def rank_by_priority(graph: Graph, n_nodes: int, t: int, width: int, spread: float, scratch: Scratch) -> int:
+def rank_by_priority(graph: Graph, options: Options, n_nodes: int, t: int, scratch: Scratch) -> int:
     """Ranks the candidates of step `t` by `g + h`, and look-ahead; returns how many the beam keeps."""
-    k = graph.order[t]
+    k, width = graph.order[t], options.width
     n_labels = graph.first[k + 1] - graph.first[k]
     n_best = 0
     for b in range(n_nodes):
@@ -153,7 +133,7 @@ def rank_by_priority(graph: Graph, n_nodes: int, t: int, width: int, spread: flo
             if not scratch.out[c]:
                 priority = scratch.g[c] + scratch.h[c] + scratch.rest[c]
                 n_best = select(scratch.rank, scratch.best, n_best, width, (b << BITS) | i, priority)
-    while n_best > 1 and scratch.rank[n_best - 1] > scratch.rank[0] + spread:
+    while n_best > 1 and scratch.rank[n_best - 1] > scratch.rank[0] + options.spread:
         n_best -= 1
     return n_best
 
@@ -173,3 +153,74 @@ def select(rank: FloatArray, best: IntArray, n_best: int, capacity: int, candida
     rank[at] = priority
     best[at] = candidate
     return n_best + 1
+
+
+@kernel
+def look_ahead(instance: Instance, options: Options, beam: Beam, n_nodes: int, t: int) -> None:
+    """Writes the least that each candidate of step `t` must still cost; removes those that cannot go on."""
+    graph = instance.graph
+    nodes, scratch = beam.nodes, beam.scratch
+    k = graph.order[t]
+    n_labels = graph.first[k + 1] - graph.first[k]
+    for b in range(n_nodes):
+        for i in range(n_labels):
+            c = b * n_labels + i
+            scratch.rest[c] = nodes.rest[b] - nodes.ahead[b, k]
+            nodes.labels[b, k] = i
+            for x in range(graph.open_first[t], graph.open_first[t + 1]):
+                u = opened(graph, beam.known, t, x)
+                if u >= 0 and not scratch.out[c]:
+                    least = least_cost(instance, nodes.labels, b, t, u)
+                    if least < np.inf:
+                        scratch.rest[c] += least - nodes.ahead[b, u]
+                    elif options.enforce:
+                        scratch.out[c] = True
+
+
+@kernel
+def keep_ahead(instance: Instance, beam: Beam, n_nodes: int, t: int) -> None:
+    """Keeps, for the nodes that step `t` made, the least that each variable it opened can cost."""
+    graph, nodes = instance.graph, beam.nodes
+    for b in range(n_nodes):
+        for x in range(graph.open_first[t], graph.open_first[t + 1]):
+            u = opened(graph, beam.known, t, x)
+            if u >= 0:
+                least = least_cost(instance, nodes.labels, b, t, u)
+                if least < np.inf:
+                    nodes.ahead[b, u] = least
+
+
+@kernel
+def opened(graph: Graph, known: IntArray, t: int, x: int) -> int:
+    """Returns the variable that the `x`-th opened factor of step `t` lacks; -1 if unknown or opened before."""
+    u: int = graph.last[graph.open[x]]
+    if known[u] != KNOWN:
+        return -1
+    for y in range(graph.open_first[t], x):
+        if graph.last[graph.open[y]] == u:
+            return -1
+    return u
+
+
+@kernel
+def least_cost(instance: Instance, labels: IntArray, b: int, t: int, u: int) -> float:
+    """Returns the least that variable `u` can cost, given the labels up to step `t` and its tables with them."""
+    graph, cost, table = instance
+    least = np.inf
+    for j in range(graph.first[u + 1] - graph.first[u]):
+        value = cost[graph.first[u] + j]
+        for x in range(graph.touch_first[u], graph.touch_first[u + 1]):
+            slot = graph.touch[x]
+            f = graph.factor_of[slot]
+            if graph.table_at[f] < 0 or graph.last[f] != u or value == np.inf:
+                continue
+            at = graph.table_at[f] + j * graph.stride[slot]
+            short = True
+            for a in range(graph.scope_first[f], graph.scope_first[f + 1]):
+                if a != slot:
+                    short &= graph.position[graph.scope[a]] <= t
+                    at += graph.stride[a] * labels[b, graph.scope[a]]
+            if short:
+                value += table[at]
+        least = min(least, value)
+    return least

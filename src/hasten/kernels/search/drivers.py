@@ -1,4 +1,4 @@
-"""Many searches: over a range of problems whose costs are there, or in waves where they are lazy."""
+"""Many searches: of problems whose costs are there, in waves where they are lazy, and of what elimination leaves."""
 
 from __future__ import annotations
 
@@ -6,12 +6,26 @@ from typing import NamedTuple
 
 import numpy as np
 
-from hasten.jit import driver, grid, keep, part
-from hasten.kernels.layout import VARIABLE, BatchArrays, instance_of, labels_of
-from hasten.kernels.search.advance import DEAD_END, DONE, advance, begin
-from hasten.kernels.search.nodes import KNOWN, UNKNOWN, Beam, Nodes, Options, beam_in, largest, n_floats, n_ints
-from hasten.kernels.search.walk import walk
-from hasten.support.arrays import FloatArray, IntArray
+from hasten.jit import driver, grid, keep, part, split
+from hasten.kernels.eliminate import eliminate, plan_at, restore
+from hasten.kernels.layout import VARIABLE, BatchArrays, Instance, graph_at, instance_of, labels_of
+from hasten.kernels.search.loop import DONE, advance, begin
+from hasten.kernels.search.nodes import (
+    GIVEN,
+    KNOWN,
+    LATER,
+    Beam,
+    Nodes,
+    Options,
+    Sizes,
+    Track,
+    at_least,
+    beam_in,
+    largest,
+    n_floats,
+    n_ints,
+)
+from hasten.support.arrays import BoolArray, FloatArray, IntArray
 
 
 @driver
@@ -28,22 +42,14 @@ def search_some(
     n = largest(batch, problems, options.width)
     floats, ints = np.zeros(n_floats(n)), np.zeros(n_ints(n), dtype=np.int64)
     beam = beam_in(floats, ints, n)
-    nodes, known = beam.nodes, beam.known
     for p in problems:
-        instance = instance_of(batch, p)
-        graph = instance.graph
-        if options.width == 1 and not options.ahead:
-            outcome[p] = DONE if walk(instance, weights, options, beam) else DEAD_END
-        else:
-            for v in range(graph.order.size):
-                known[v] = KNOWN if options.theta == np.inf else UNKNOWN
-            begin(graph, instance.cost, options, known, nodes)
-            outcome[p], _, _ = advance(instance, weights, options, False, beam, 1, 0)
-        mine = labels_of(batch, labels, p)
+        instance, mine = instance_of(batch, p), labels_of(batch, labels, p)
+        begin(instance, options, GIVEN, beam)
+        outcome[p], _, _ = advance(instance, weights, options, GIVEN, beam, 1, 0)
         n_costs[p] = 0
-        for v in range(graph.order.size):
-            mine[v] = nodes.labels[0, v] if outcome[p] == DONE else -1
-            n_costs[p] += known[v] == KNOWN
+        for v in range(mine.size):
+            mine[v] = beam.nodes.labels[0, v] if outcome[p] == DONE else -1
+            n_costs[p] += beam.known[v] == KNOWN
     keep((floats, ints))
 
 
@@ -76,7 +82,7 @@ def search_wave(
     width = options.width
     n = largest(batch, active, width)
     floats, ints = np.zeros(n_floats(n)), np.zeros(n_ints(n), dtype=np.int64)
-    scratch = beam_in(floats, ints, n).scratch
+    space = beam_in(floats, ints, n)
     for p in active:
         instance = instance_of(batch, p)
         v0, v1 = batch.place[p, VARIABLE], batch.place[p + 1, VARIABLE]
@@ -90,12 +96,68 @@ def search_wave(
             grid(part(paused.row_low, r0 * width, r1 * width), width, r1 - r0),
             grid(part(paused.row_high, r0 * width, r1 * width), width, r1 - r0),
         )
-        known = part(paused.known, v0, v1)
+        beam = Beam(nodes, space.scratch, part(paused.known, v0, v1), space.track)
         if paused.step[p] < 0:
-            begin(instance.graph, instance.cost, options, known, nodes)
+            begin(instance, options, LATER, beam)
             paused.step[p] = 0
             paused.n_nodes[p] = 1
         outcome[p], paused.n_nodes[p], paused.step[p] = advance(
-            instance, weights, options, True, Beam(nodes, scratch, known), paused.n_nodes[p], paused.step[p]
+            instance, weights, options, LATER, beam, paused.n_nodes[p], paused.step[p]
         )
     keep((floats, ints))
+
+
+@driver
+def observe_gaps(
+    batch: BatchArrays, weights: FloatArray, options: Options, problems: IntArray, gap: FloatArray
+) -> None:
+    """Writes the heuristic's gap at each step of each search; inf for the steps after a dead end."""
+    n = largest(batch, problems, options.width)
+    floats, ints = np.zeros(n_floats(n)), np.zeros(n_ints(n), dtype=np.int64)
+    nodes, scratch, known, track = beam_in(floats, ints, n)
+    gap[:] = np.inf
+    for p in problems:
+        instance = instance_of(batch, p)
+        mine = part(gap, batch.place[p, VARIABLE], batch.place[p + 1, VARIABLE])
+        beam = Beam(nodes, scratch, known, Track(mine, track.reference, track.good, track.good_cost))
+        begin(instance, options, GIVEN, beam)
+        advance(instance, weights, options, GIVEN, beam, 1, 0)
+    keep((floats, ints))
+
+
+@driver
+def search_reduced(
+    batch: BatchArrays, reduced: IntArray, options: Options, problems: IntArray, labels: IntArray, done: BoolArray
+) -> None:
+    """Searches what elimination leaves of some problems; `reduced` has, for each, the addresses of plan and graph."""
+    n, n_work, n_kept, s = Sizes(options.width, 0, 0, 1), 0, 0, 0
+    for x in range(problems.size):
+        if reduced[x, 0] != s:
+            s = reduced[x, 0]
+            plan, n = plan_at(s), at_least(n, reduced[x, 1])
+            n_work = max(n_work, plan.out_first[plan.variable.size] + plan.copy_from.size)
+            n_kept = max(n_kept, plan.keep_label.size)
+    floats, ints = np.zeros(n_floats(n)), np.zeros(n_ints(n), dtype=np.int64)
+    beam = beam_in(floats, ints, n)
+    kept, values = np.zeros(n.variables, dtype=np.int64), np.zeros(n_work + n_kept)
+    kept_labels, no_weights = part(kept, 0, n.variables), np.zeros(0)
+    work, kept_cost = split(values, (n_work, n_kept))
+    for x in range(problems.size):
+        p = problems[x]
+        given, mine = instance_of(batch, p), labels_of(batch, labels, p)
+        plan, small = plan_at(reduced[x, 0]), graph_at(reduced[x, 1])
+        possible = eliminate(plan, given.cost, given.table, work, kept_cost) < np.inf
+        if possible:
+            left = Instance(small, kept_cost, work)
+            begin(left, options, GIVEN, beam)
+            outcome, _, _ = advance(left, no_weights, options, GIVEN, beam, 1, 0)
+            possible = outcome == DONE
+        done[p] = possible
+        if possible:
+            for v in range(small.order.size):
+                kept_labels[v] = beam.nodes.labels[0, v]
+            restore(plan, given.cost, given.table, work, kept_labels, mine)
+        else:
+            for v in range(mine.size):
+                mine[v] = -1
+    keep((floats, ints, kept, values))

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from hasten.jit import grid, kernel, split
+from hasten.jit import grid, kernel, part, split
 from hasten.kernels.layout import GRAPH, BatchArrays, graph_at
 from hasten.support.arrays import FloatArray, IntArray
 
 UNKNOWN, WANTED, KNOWN = 0, 1, 2  # the cost of a variable; one that is known and assigned is part of g
+GIVEN, LATER, NOW = 0, 1, 2  # costs that are not known: are there; in a later call; in the next, scratch untouched
 BITS, MASK = 15, (1 << 15) - 1  # a candidate is named by its node, shifted, and its label
 
 
@@ -46,12 +47,25 @@ class Scratch(NamedTuple):
     rank: FloatArray  # (width + 1,) their priorities
 
 
+class Track(NamedTuple):
+    """What a search reports beside its answer. With both arrays empty it reports nothing, and may take the short way.
+
+    Given a reference, a search ends once the node that agrees with it (the paper's y-good node) is lost.
+    """
+
+    gap: FloatArray  # (V,) or empty: receives the heuristic's gap at the beam's edge, step by step
+    reference: IntArray  # (V,) or empty: labels
+    good: IntArray  # (1,) the place of the y-good node in the beam
+    good_cost: FloatArray  # (1,) the path cost of the y-good node, with the least that it must still cost
+
+
 class Beam(NamedTuple):
     """All that a search works in."""
 
     nodes: Nodes
     scratch: Scratch
     known: IntArray  # (V,) of each variable: UNKNOWN, WANTED or KNOWN
+    track: Track
 
 
 class Sizes(NamedTuple):
@@ -66,56 +80,58 @@ class Sizes(NamedTuple):
 @kernel
 def largest(batch: BatchArrays, problems: IntArray, width: int) -> Sizes:
     """Returns the sizes of a beam that can search some problems."""
-    n_variables, n_rows, n_labels, s = 0, 0, 1, 0
+    n, s = Sizes(width, 0, 0, 1), 0
     for p in problems:
         if batch.place[p, GRAPH] != s:
             s = batch.place[p, GRAPH]
-            graph = graph_at(s)
-            n_variables = max(n_variables, graph.order.size)
-            n_rows = max(n_rows, graph.row_low.size)
-            for v in range(graph.order.size):
-                n_labels = max(n_labels, graph.first[v + 1] - graph.first[v])
-    return Sizes(width, n_variables, n_rows, n_labels)
+            n = at_least(n, s)
+    return n
+
+
+@kernel
+def at_least(n: Sizes, address: int) -> Sizes:
+    """Returns sizes large enough for the graph at an address as well."""
+    graph = graph_at(address)
+    n_labels = n.labels
+    for v in range(graph.order.size):
+        n_labels = max(n_labels, graph.first[v + 1] - graph.first[v])
+    return Sizes(n.width, max(n.variables, graph.order.size), max(n.rows, graph.row_low.size), n_labels)
 
 
 @kernel
 def n_floats(n: Sizes) -> int:
     """Returns how many floats a beam needs."""
-    return n.width * (2 * (3 + n.variables + 2 * n.rows) + 3 * n.labels + 1) + 1
+    return n.width * (2 * (3 + n.variables + 2 * n.rows) + 3 * n.labels + 1) + 2
 
 
 @kernel
 def n_ints(n: Sizes) -> int:
     """Returns how many whole numbers a beam needs."""
-    return n.width * (2 * n.variables + n.labels + 1) + 1 + n.variables
+    return n.width * (2 * n.variables + n.labels + 1) + 2 + n.variables
 
 
 @kernel
 def beam_in(floats: FloatArray, ints: IntArray, n: Sizes) -> Beam:
-    """Returns a beam cut out of two buffers of these sizes; all costs count as known."""
+    """Returns a beam cut out of two buffers of these sizes, that tracks nothing."""
     b, bv, br, c = n.width, n.width * n.variables, n.width * n.rows, n.width * n.labels
-    g, h, rest, ahead, low, high, next_g, next_h, next_rest, next_ahead, next_low, next_high, cg, ch, crest, rank = (
-        split(floats, (b, b, b, bv, br, br, b, b, b, bv, br, br, c, c, c, b + 1))
-    )
-    labels, next_labels, out, best, known = split(ints, (bv, bv, c, b + 1, n.variables))
-    for v in range(n.variables):
-        known[v] = KNOWN
-    nodes = Nodes(
-        grid(labels, b, n.variables),
+    spans = split(floats, (b, b, b, bv, br, br, b, b, b, bv, br, br, c, c, c, b + 1, 1))
+    cg, ch, crest, rank, good_cost = spans[12:]
+    labels, next_labels, out, best, known, good = split(ints, (bv, bv, c, b + 1, n.variables, 1))
+    scratch = Scratch(nodes_of(next_labels, spans[6:12], n), cg, ch, crest, out, best, rank)
+    track = Track(part(floats, 0, 0), part(ints, 0, 0), good, good_cost)
+    return Beam(nodes_of(labels, spans[:6], n), scratch, known, track)
+
+
+@kernel
+def nodes_of(labels: IntArray, spans: tuple[FloatArray, ...], n: Sizes) -> Nodes:
+    """Returns the nodes that some spans hold, in the order of their fields."""
+    g, h, rest, ahead, low, high = spans
+    return Nodes(
+        grid(labels, n.width, n.variables),
         g,
         h,
         rest,
-        grid(ahead, b, n.variables),
-        grid(low, b, n.rows),
-        grid(high, b, n.rows),
+        grid(ahead, n.width, n.variables),
+        grid(low, n.width, n.rows),
+        grid(high, n.width, n.rows),
     )
-    following = Nodes(
-        grid(next_labels, b, n.variables),
-        next_g,
-        next_h,
-        next_rest,
-        grid(next_ahead, b, n.variables),
-        grid(next_low, b, n.rows),
-        grid(next_high, b, n.rows),
-    )
-    return Beam(nodes, Scratch(following, cg, ch, crest, out, best, rank), known)

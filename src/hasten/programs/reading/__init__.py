@@ -17,7 +17,7 @@ from hasten.programs.program import Program
 from hasten.programs.reading.cfn import read_cfn
 from hasten.programs.reading.lp import read_lp
 from hasten.programs.reading.mps import read_mps
-from hasten.programs.reading.text import MAX_BYTES, Text, open_text
+from hasten.programs.reading.text import MAX_BYTES, Text
 from hasten.programs.reading.uai import read_uai
 from hasten.programs.reading.wcsp import read_wcsp
 from hasten.programs.statement import Statement
@@ -49,7 +49,7 @@ def state_file(path: str | os.PathLike[str], max_bytes: int = MAX_BYTES) -> Stat
     """Returns what a file states."""
     check_whole("max_bytes", max_bytes)
     kind = format_of(path)
-    text = open_text(path, max_bytes)
+    text = Text(path, max_bytes)
     try:
         return _READERS[kind](text)
     except (ProgramError, RecursionError) as error:

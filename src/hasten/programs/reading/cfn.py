@@ -17,7 +17,7 @@ import numpy as np
 
 from hasten.errors import ProgramError
 from hasten.model.kinds import MAX_LABELS, MAX_ROLES
-from hasten.programs.reading.text import Text, shown
+from hasten.programs.reading.text import Text, as_number, shown
 from hasten.programs.reading.wcsp import check_table_size
 from hasten.programs.statement import MAX_COLUMNS, Builder, Statement
 from hasten.support.arrays import FloatArray
@@ -27,7 +27,7 @@ from hasten.support.forms import short
 def read_cfn(text: Text) -> Statement:
     """Reads a cost function network."""
     try:
-        data = json.loads(text.text, object_pairs_hook=_once)
+        data = json.loads(text.whole_text(), object_pairs_hook=_once)
     except json.JSONDecodeError as error:
         text.number = error.lineno
         raise ProgramError(f"It is not JSON: {error.msg}.") from None
@@ -130,10 +130,6 @@ def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 def _must_be(word: Any) -> tuple[bool, float]:
     """Returns whether costs are maximised, and what every answer must be better than."""
     text = str(word).strip()
-    try:
-        limit = float(text[1:]) if text[:1] in ("<", ">") else math.nan
-    except ValueError:
-        limit = math.nan
-    if math.isnan(limit):
+    if text[:1] not in ("<", ">"):
         raise ProgramError(f"'mustbe' is < or > and a number, not {shown(text)}.")
-    return text[0] == ">", limit
+    return text[0] == ">", as_number(text[1:].strip(), "The number in 'mustbe'")

@@ -1,22 +1,22 @@
 """MPS files, fixed and free, with names without spaces: read here, so that an error can say in which line it is.
 
 Known beyond the classic sections: OBJSENSE, OBJSENSE MAX in one line, QUADOBJ and QMATRIX, INDICATORS, exponents with
-the letter D. Special ordered sets and semicontinuous variables are refused, and so is what solvers read in different
-ways: several sets of right-hand sides or bounds, what is said twice, a negative upper bound without a lower one.
+the letter D. Special ordered sets and semicontinuous variables are refused, and so is everything that solvers read in
+different ways: several sets of right-hand sides or bounds, the same thing said twice, words behind the end of a line or
+the name of a section, a negative upper bound without a lower one.
 """
 
 from __future__ import annotations
 
 import math
 import re
-from collections.abc import Hashable
+from collections.abc import Callable, Hashable
 
 from hasten.errors import ProgramError
-from hasten.programs.reading.text import Text, as_number, as_whole, shown
+from hasten.programs.reading.text import Text, as_number, as_whole, shown, split
 from hasten.programs.statement import INFINITE, MAX_COLUMNS, MAX_ROWS, Builder, Statement
 
-_SECTIONS = {"NAME", "OBJSENSE", "OBJSENSE_MAX", "OBJSENSE_MIN", "ROWS", "COLUMNS", "RHS", "RANGES", "BOUNDS"}
-_MORE = {"QUADOBJ", "QMATRIX", "QSECTION", "INDICATORS", "ENDATA", "OBJNAME"}
+MAX_LETTERS = 100_000  # of a line
 _REFUSED = {
     "SOS": "special ordered sets",
     "SOS1": "special ordered sets",
@@ -28,8 +28,9 @@ _REFUSED = {
     "LAZYCONS": "lazy constraints",
     "USERCUTS": "user cuts",
     "SCENARIOS": "scenarios",
+    "OBJNAME": "a choice of objectives",
 }
-_FORTRAN = re.compile(r"[-+]?[\d.]+[dD][-+]?\d+")
+_FORTRAN = re.compile(r"[-+]?[0-9.]+[dD][-+]?[0-9]+")
 # What each kind of bound sets, below and above: the value in its line, a number, or nothing.
 _BOUNDS: dict[str, tuple[str | float | None, str | float | None]] = {
     "LO": ("value", None),
@@ -67,6 +68,13 @@ class _Reader:
 
     # One method a section: each gets the words of a line.
 
+    def sense(self, words: list[str]) -> None:
+        """OBJSENSE: MIN or MAX."""
+        word = words[0].upper()
+        if len(words) > 1 or word not in ("MAX", "MAXIMIZE", "MIN", "MINIMIZE"):
+            raise ProgramError(f"The sense of the objective is MIN or MAX, not {shown(' '.join(words))}.")
+        self.build.maximize = word.startswith("MAX")
+
     def rows(self, words: list[str]) -> None:
         """ROWS: a letter and a name."""
         kind = words[0].upper()
@@ -89,7 +97,7 @@ class _Reader:
 
     def columns(self, words: list[str]) -> None:
         """COLUMNS: a name, and one or two pairs of a row and a coefficient; or a marker."""
-        if len(words) >= 3 and words[1].strip("'\"").upper() == "MARKER":
+        if len(words) == 3 and words[1].strip("'\"").upper() == "MARKER":
             kind = words[2].strip("'\"").upper()
             if kind not in ("INTORG", "INTEND"):
                 raise ProgramError(f"A marker is INTORG or INTEND, not {shown(kind)}.")
@@ -139,8 +147,10 @@ class _Reader:
         if (valued and len(rest) == 2) or (not valued and len(rest) == 1):
             rest = ["", *rest]
         elif not valued and len(rest) == 2 and rest[0] in self.column and rest[1] not in self.column:
-            rest = ["", rest[0]]
-        if len(rest) < 3 - (not valued):
+            rest = ["", rest[0], rest[1]]
+        elif not valued and len(rest) == 3 and not as_number(rest[2], "A bound of 0 or 1, or of none,"):
+            rest = rest[:2]  # some write a 0 where no number is needed
+        if len(rest) != 3 - (not valued):
             raise ProgramError("A bound is a kind, the name of the bounds, a column and a number.")
         self._one_set("BOUNDS", rest[0])
         j = self._column(rest[1])
@@ -163,23 +173,33 @@ class _Reader:
         if kind in ("BV", "LI", "UI"):
             build.whole[j] = True
 
-    def quadratic(self, words: list[str], section: str) -> None:
-        """QUADOBJ (each pair once) and QMATRIX (both ways): two columns and a number, of one half of x'Qx."""
+    def quadratic(self, words: list[str]) -> None:
+        """QUADOBJ and QSECTION (each pair once): two columns and a number, of one half of x'Qx."""
+        self._product(words, False)
+
+    def matrix(self, words: list[str]) -> None:
+        """QMATRIX: the same, with each pair both ways."""
+        self._product(words, True)
+
+    def _product(self, words: list[str], both: bool) -> None:
         if len(words) != 3:
             raise ProgramError("A quadratic term is two columns and a number.")
         i, j, value = self._column(words[0]), self._column(words[1]), _number(words[2], "A quadratic term")
-        pair = (i, j) if section == "QMATRIX" else (min(i, j), max(i, j))
+        pair = (i, j) if both else (min(i, j), max(i, j))
         if self._again("products", pair):
             raise ProgramError(f"The product of {shown(words[0])} and {shown(words[1])} is given twice. Keep one.")
-        if section == "QMATRIX" and i != j:
+        if both and i != j:
             self.products[pair] = value, self.text.number
-        self.build.product(i, j, value / 2 if section == "QMATRIX" or i == j else value)
+        self.build.product(i, j, value / 2 if both or i == j else value)
 
     def indicator(self, words: list[str]) -> None:
         """INDICATORS: IF, a row, a binary column and its value."""
         if len(words) != 4 or words[0].upper() != "IF":
             raise ProgramError("An indicator is IF, a row, a column and 0 or 1.")
-        self.indicators[self._row(words[1])] = self._column(words[2]), as_whole(words[3], "An indicator's value", 0, 1)
+        row = self._row(words[1])
+        if row in self.indicators:
+            raise ProgramError(f"There is an indicator for the row {shown(words[1])} already. Keep one.")
+        self.indicators[row] = self._column(words[2]), as_whole(words[3], "An indicator's value", 0, 1)
 
     def statement(self) -> Statement:
         """Puts it all together."""
@@ -264,64 +284,66 @@ class _Reader:
             raise ProgramError(f"There is no column {shown(name)}. Name it under COLUMNS.") from None
 
 
+_SECTIONS: dict[str, Callable[[_Reader, list[str]], None] | None] = {  # how a line of each is read; None: has no lines
+    "NAME": None,
+    "OBJSENSE": _Reader.sense,
+    "OBJSENSE_MAX": None,
+    "OBJSENSE_MIN": None,
+    "ROWS": _Reader.rows,
+    "COLUMNS": _Reader.columns,
+    "RHS": _Reader.right_sides,
+    "RANGES": _Reader.ranges,
+    "BOUNDS": _Reader.bounds,
+    "QUADOBJ": _Reader.quadratic,
+    "QSECTION": _Reader.quadratic,
+    "QMATRIX": _Reader.matrix,
+    "INDICATORS": _Reader.indicator,
+    "ENDATA": None,
+}
+
+
 def read_mps(text: Text) -> Statement:
     """Reads an MPS file."""
     reader, section = _Reader(text), ""
     for line in text.lines():
         if line.startswith("*") or not line.strip():
             continue
-        words = line.split()
+        if len(line) > MAX_LETTERS:
+            raise ProgramError(f"It is longer than {MAX_LETTERS:,} letters. Is this an MPS file?")
+        words = split(line)
         head = words[0].upper()
-        if not line[0].isspace() and (head in _SECTIONS or head in _MORE or head in _REFUSED):
-            section = _begin(reader, head, words)
-            if section == "ENDATA":
-                break
+        if section == "ENDATA":
+            raise ProgramError(f"Nothing should come after ENDATA, but there is {shown(words[0])}.")
+        if not line[0].isspace() and (head in _SECTIONS or head in _REFUSED):
+            _begin(reader, head, words[1:])
+            section = head
             continue
-        if not line[0].isspace() and section not in ("OBJSENSE", "OBJNAME") and len(words) == 1:
+        if not line[0].isspace() and section != "OBJSENSE" and len(words) == 1:
             raise ProgramError(f"There is no section {shown(words[0])}.")
-        _read_line(reader, section, words)
-    else:
+        read = _SECTIONS.get(section)
+        if read is None:
+            raise ProgramError(f"{shown(words[0])} stands in no section that could hold it. Is this an MPS file?")
+        read(reader, words)
+    if section != "ENDATA":
         raise ProgramError("The file ends without ENDATA. Is it whole?")
     return reader.statement()
 
 
-def _begin(reader: _Reader, head: str, words: list[str]) -> str:
+def _begin(reader: _Reader, head: str, more: list[str]) -> None:
+    """Begins a section, given the words behind its name."""
     if head in _REFUSED:
         raise ProgramError(f"It has {_REFUSED[head]}, which are not read.")
     if head == "NAME":
-        reader.build.name = words[1] if len(words) > 1 else ""
-    elif head == "OBJSENSE" and len(words) > 1:
-        _sense(reader, words[1])
+        reader.build.name = " ".join(more)
+    elif head == "OBJSENSE" and more:
+        reader.sense(more)
+    elif head == "QSECTION" and more:
+        if more != [reader.objective]:
+            raise ProgramError(f"{shown(more[0])} is not the objective: quadratic constraints are not read.")
+    elif more:
+        raise ProgramError(f"{head} begins a section, but {shown(more[0])} follows. Data lines begin with a space.")
     elif head in ("OBJSENSE_MAX", "OBJSENSE_MIN"):
-        _sense(reader, head[-3:])
-    return head
-
-
-def _sense(reader: _Reader, word: str) -> None:
-    if word.upper() not in ("MAX", "MAXIMIZE", "MIN", "MINIMIZE"):
-        raise ProgramError(f"The sense of the objective is MIN or MAX, not {shown(word)}.")
-    reader.build.maximize = word.upper().startswith("MAX")
-
-
-def _read_line(reader: _Reader, section: str, words: list[str]) -> None:
-    if section == "OBJSENSE":
-        _sense(reader, words[0])
-    elif section == "ROWS":
-        reader.rows(words)
-    elif section == "COLUMNS":
-        reader.columns(words)
-    elif section == "RHS":
-        reader.right_sides(words)
-    elif section == "RANGES":
-        reader.ranges(words)
-    elif section == "BOUNDS":
-        reader.bounds(words)
-    elif section in ("QUADOBJ", "QMATRIX", "QSECTION"):
-        reader.quadratic(words, section)
-    elif section == "INDICATORS":
-        reader.indicator(words)
-    else:
-        raise ProgramError(f"{shown(words[0])} stands in no section that could hold it. Is this an MPS file?")
+        reader.sense([head[-3:]])
 
 
 def _pairs(words: list[str]) -> list[tuple[str, float]]:

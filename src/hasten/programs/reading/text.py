@@ -1,38 +1,66 @@
-"""The text of a file: unpacked, of bounded length, with the number of the line that is being read."""
+"""The text of a file, streamed: unpacked, of bounded size, with the line number of every error; strict numbers.
+
+A file is read twice, in pieces: once to check its size and encoding, once for its lines. So a small packed file cannot
+fill the memory, and every reader holds a line at a time.
+"""
 
 from __future__ import annotations
 
 import gzip
+import io
 import os
+import re
 import zlib
+from codecs import getincrementaldecoder
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from typing import IO, cast
 
 from hasten.errors import ProgramError
 
 MAX_BYTES = 1_000_000_000
+MAX_RATIO = 100  # to which a file may be packed, if it has more than `MANY_BYTES`
+MANY_BYTES = 16_000_000
+MAX_LINE = 32_000_000  # letters
 _CHUNK = 1 << 20
+_WORD = re.compile(r"[^ \t\n\r\f\v]+")
+_WHOLE = re.compile(r"[+-]?[0-9]+")
+_NUMBER = re.compile(r"[+-]?(?:(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?|inf(?:inity)?)", re.IGNORECASE)
 
 
 class Text:
     """Lines and words of a file; `number` is the line last read from, from 1."""
 
-    def __init__(self, name: str, text: str, path: str = "") -> None:
-        self.name = name
-        self.path = path  # where it is, unpacked; "" if nowhere
-        self.text = text
+    def __init__(self, path: str | os.PathLike[str], max_bytes: int = MAX_BYTES) -> None:
+        self.path = os.fspath(path)
+        if "\0" in self.path:
+            raise ProgramError(f"{self.path!r}: a name holds no null character. Check the path.")
+        self.name = Path(self.path).name
         self.number = 0
+        self._encoding = _check(self.path, max_bytes)
 
     def lines(self) -> Iterator[str]:
         """Yields one line after the other."""
-        for line in self.text.splitlines():
-            self.number += 1
-            yield line
+        with _opened(self.path) as (stream, _), io.TextIOWrapper(cast(IO[bytes], stream), self._encoding) as lines:
+            number = 0
+            while line := lines.readline(MAX_LINE):
+                number += 1
+                self.number = number
+                if len(line) == MAX_LINE:
+                    raise ProgramError(f"It is longer than {MAX_LINE:,} letters. Break the line.")
+                yield line
 
     def words(self) -> Iterator[str]:
         """Yields one word after the other, whatever the line."""
         for line in self.lines():
-            yield from line.split()
+            for found in _WORD.finditer(line):
+                yield found.group()
+
+    def whole_text(self) -> str:
+        """Returns everything at once."""
+        with _opened(self.path) as (stream, _):
+            return stream.read().decode(self._encoding)
 
 
 class Words:
@@ -50,8 +78,7 @@ class Words:
 
     def whole(self, what: str, least: int = 0, most: int = 2**62) -> int:
         """Returns the next word as a whole number within limits."""
-        word = self.word(what)
-        return as_whole(word, what, least, most)
+        return as_whole(self.word(what), what, least, most)
 
     def number(self, what: str) -> float:
         """Returns the next word as a number."""
@@ -63,26 +90,26 @@ class Words:
             raise ProgramError(f"Nothing should come after the end, but there is {shown(word)}.")
 
 
+def split(line: str) -> list[str]:
+    """Returns the words of a line."""
+    return _WORD.findall(line)
+
+
 def as_whole(word: str, what: str, least: int = 0, most: int = 2**62) -> int:
     """Returns a word as a whole number within limits."""
-    try:
-        value = int(word) if len(word) < 30 else most + 1
-    except ValueError:
-        raise ProgramError(f"{what} must be a whole number, not {shown(word)}.") from None
+    if not _WHOLE.fullmatch(word):
+        raise ProgramError(f"{what} must be a whole number, not {shown(word)}.")
+    value = int(word) if len(word) < 30 else most + 1
     if not least <= value <= most:
         raise ProgramError(f"{what} must be from {least:,} to {most:,}, not {shown(word)}.")
     return value
 
 
 def as_number(word: str, what: str) -> float:
-    """Returns a word as a number."""
-    try:
-        value = float(word)
-    except ValueError:
-        raise ProgramError(f"{what} must be a number, not {shown(word)}.") from None
-    if value != value:
-        raise ProgramError(f"{what} must be a number, not nan.")
-    return value
+    """Returns a word as a number, in ASCII digits; Python would also read `1_0` and the digits of other scripts."""
+    if not _NUMBER.fullmatch(word):
+        raise ProgramError(f"{what} must be a number, not {shown(word)}.")
+    return float(word)
 
 
 def shown(word: str) -> str:
@@ -90,40 +117,48 @@ def shown(word: str) -> str:
     return repr(word if len(word) <= 40 else word[:40] + "…")
 
 
-def open_text(path: str | os.PathLike[str], max_bytes: int = MAX_BYTES) -> Text:
-    """Reads a file, gzipped or not, up to a limit."""
-    name = os.fspath(path)
-    if "\0" in name:
-        raise ProgramError(f"{name!r}: a name holds no null character. Check the path.")
+@contextmanager
+def _opened(path: str) -> Iterator[tuple[IO[bytes] | gzip.GzipFile, int]]:
+    """Opens a file, gzipped or not; yields its bytes, unpacked, and its packed size, 0 if it is not packed."""
     try:
-        data = _unpacked(name, max_bytes)
+        with open(path, "rb") as raw:
+            if raw.peek(2)[:2] != b"\x1f\x8b":
+                yield raw, 0
+                return
+            with gzip.GzipFile(fileobj=raw) as stream:
+                yield stream, os.fstat(raw.fileno()).st_size
     except IsADirectoryError:
-        raise ProgramError(f"{name}: this is a directory. Name a file in it.") from None
-    except (OSError, EOFError, zlib.error) as error:
-        if isinstance(error, gzip.BadGzipFile | EOFError | zlib.error):
-            raise ProgramError(f"{name}: the file is damaged ({error}). Fetch it again, or pack it again.") from None
-        raise ProgramError(f"{name}: cannot be read ({error.strerror or error}). Check the path.") from None
-    if b"\0" in data[:4096]:
-        raise ProgramError(f"{name}: this is not text. Name a file in one of the formats.")
-    try:
-        text = data.decode("utf-8-sig")
-    except UnicodeDecodeError:
-        text = data.decode("latin-1")
-    return Text(Path(name).name, text, name)
+        raise ProgramError(f"{path}: this is a directory. Name a file in it.") from None
+    except (gzip.BadGzipFile, EOFError, zlib.error) as error:
+        raise ProgramError(f"{path}: the file is damaged ({error}). Fetch it again, or pack it again.") from None
+    except OSError as error:
+        raise ProgramError(f"{path}: cannot be read ({error.strerror or error}). Check the path.") from None
 
 
-def _unpacked(name: str, max_bytes: int) -> bytes:
-    """Returns the bytes of a file, never more than a limit."""
-    with open(name, "rb") as raw:
-        packed = raw.peek(2)[:2] == b"\x1f\x8b"
-        stream = gzip.GzipFile(fileobj=raw) if packed else raw
-        parts, size = [], 0
+def _check(path: str, max_bytes: int) -> str:
+    """Returns the encoding of a file; refuses one that is too large, or not text."""
+    decoder, encoding, size = getincrementaldecoder("utf-8")(), "utf-8-sig", 0
+    with _opened(path) as (stream, packed):
         while chunk := stream.read(_CHUNK):
+            if not size and b"\0" in chunk[:4096]:
+                raise ProgramError(f"{path}: this is not text. Name a file in one of the formats.")
             size += len(chunk)
             if size > max_bytes:
                 raise ProgramError(
-                    f"{name}: it holds more than {max_bytes:,} bytes{', unpacked' if packed else ''}. "
+                    f"{path}: it holds more than {max_bytes:,} bytes{', unpacked' if packed else ''}. "
                     "If it should, allow more: max_bytes."
                 )
-            parts.append(chunk)
-    return b"".join(parts)
+            if packed and size > max(MANY_BYTES, MAX_RATIO * packed):
+                raise ProgramError(
+                    f"{path}: it unpacks to more than {MAX_RATIO} times its size. If it should, unpack it first."
+                )
+            if encoding != "latin-1":
+                try:
+                    decoder.decode(chunk)
+                except UnicodeDecodeError:
+                    encoding = "latin-1"
+    try:
+        decoder.decode(b"", final=True)
+    except UnicodeDecodeError:
+        encoding = "latin-1"
+    return encoding

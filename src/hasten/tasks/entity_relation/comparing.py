@@ -1,6 +1,6 @@
-"""Entities and relations as a task like any other: what `tasks.experiment.comparison` and `tasks.evaluation` need.
+"""Entities and relations as a task like any other: what `tasks.evaluation.comparison` and `tasks.evaluation` need.
 
-The paper's own experiment is richer (`tasks.entity_relation.experiment`); this is its task, through the interface that
+The paper's own experiment is richer (`hasten.paper`); this is its task, through the interface that
 all tasks share: `hasten compare hasten.tasks.entity_relation.comparing:EntityRelations CORPUS --out DIRECTORY`.
 """
 
@@ -39,7 +39,7 @@ class EntityRelationModel(Model[Sentence]):
         return "entity F1", "relation F1"
 
     @property
-    def quiet(self) -> frozenset[str]:
+    def null_labels(self) -> frozenset[str]:
         """The labels for "nothing"."""
         return frozenset({NOTHING, self.task.no_relation})
 
@@ -69,7 +69,9 @@ class EntityRelationModel(Model[Sentence]):
     def items(self, labels: Sequence[str | None]) -> Mapping[str, set[tuple[Hashable, str]]]:
         """Returns spans with their types, and pairs with their relations."""
         n = isqrt(len(labels))
-        known = [(place, label) for place, label in enumerate(labels) if label not in self.quiet and label is not None]
+        known = [
+            (place, label) for place, label in enumerate(labels) if label not in self.null_labels and label is not None
+        ]
         pairs = ordered_pairs(n)
         relations = {(pairs[place - n], label) for place, label in known if place >= n}
         return {"type": {(place, label) for place, label in known if place < n}, "relation": set(relations)}

@@ -14,10 +14,10 @@ from itertools import tee
 from hasten.errors import CorpusError
 from hasten.model.solution import Source
 from hasten.tasks.entity_relation.data.corpus import Sentence
+from hasten.tasks.entity_relation.labelling import Labelled
 from hasten.tasks.entity_relation.scoring.gold import Unreachable
-from hasten.tasks.entity_relation.tagger import Labelled, Tagger
-from hasten.tasks.evaluation.result import Evaluation
-from hasten.tasks.evaluation.scores import Item, Tally
+from hasten.tasks.entity_relation.tagger import Tagger
+from hasten.tasks.evaluation.scores import Evaluation, Item, Tally
 
 TYPE, RELATION, STRICT = "type", "relation", "relation with its types"
 NO_ENTITY = "none"

@@ -15,16 +15,15 @@ import numpy as np
 from hasten.errors import CorpusError
 from hasten.model.solution import Solution
 from hasten.proof.certifier import Certifier
-from hasten.proof.drawing import section as draw_proof
 from hasten.proof.trace import ProofTrace
 from hasten.search.beam import BeamSearch, greedy
-from hasten.search.drawing import section as draw_search
 from hasten.search.trace import SearchTrace
 from hasten.support.pictures import on_a_page, paragraphs
 from hasten.tasks.entity_relation.data.corpus import Sentence
 from hasten.tasks.entity_relation.data.formats.jsonl import from_json
+from hasten.tasks.entity_relation.labelling import in_words
 from hasten.tasks.entity_relation.scoring.text import Vocabulary
-from hasten.tasks.entity_relation.tagger import Tagger, in_words
+from hasten.tasks.entity_relation.tagger import Tagger
 from hasten.tasks.entity_relation.task import ordered_pairs
 
 HOW = 'Write the entities in brackets: "[Colin] went home to [Ordon Village]."'
@@ -53,6 +52,11 @@ class Explanation:
         told = [str(trace) for trace in (*self.searches, self.proof)]
         return "\n\n\n".join(["\n".join([self._marked(), *self._relations()]), *told])
 
+    def summary(self) -> list[str]:
+        """Returns the answer, and how the searches and the proof ended, in five lines."""
+        searches = [f"{trace.search}: {' '.join(trace.summary()[1:]) or trace.status}" for trace in self.searches]
+        return [self._marked(), " ".join(self._relations()) or "No relation.", *searches, f"Proof: {self.proof.status}"]
+
     def to_html(self) -> str:
         """Returns it as a page."""
         words = self._words()
@@ -64,8 +68,8 @@ class Explanation:
         ]
         parts = [
             on_a_page(f"<h1>{words}</h1>", paragraphs(lead)),
-            *(on_a_page(draw_search(trace)) for trace in self.searches),
-            on_a_page(draw_proof(self.proof)),
+            *(on_a_page(trace.section()) for trace in self.searches),
+            on_a_page(self.proof.section()),
         ]
         return (
             '<!DOCTYPE html>\n<html lang="en"><head><meta charset="utf-8">'

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 import os
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache, partial
 from pathlib import Path
@@ -18,7 +18,7 @@ from hasten.learning.gate import Gate
 from hasten.learning.heuristic import Heuristic
 from hasten.learning.learner import Learner
 from hasten.model.batch import Batch
-from hasten.model.solution import Solutions, Source, Status
+from hasten.model.solution import STATUSES, WITHOUT_ANSWER, Solutions, Status, numbered
 from hasten.search.beam import BeamSearch
 from hasten.search.theta import FORCED, theta_in_words
 from hasten.solvers import make_solver
@@ -28,45 +28,28 @@ from hasten.speedup.calibration import Calibration, calibrate, disagreeing, prob
 from hasten.speedup.gated import CONFIDENCE, GatedSearch
 from hasten.speedup.mode import TextMode
 from hasten.support import forms
-from hasten.support.arrays import IntArray
 from hasten.support.checks import check_limit, check_number, check_width
 from hasten.support.files import output_directory
 from hasten.support.progress import Tell, tell_nobody
 from hasten.support.tensors import Tensors, digest_of, format_of, load_tensors, reading, save_tensors
-from hasten.tasks.entity_relation.data.corpus import JOINT, Sentence, split
+from hasten.tasks.entity_relation.data.corpus import Sentence, split
+from hasten.tasks.entity_relation.data.formats.jsonl import Row
 from hasten.tasks.entity_relation.gating import train_gate
+from hasten.tasks.entity_relation.labelling import Answers, Labelled, all_in_words, chunks
 from hasten.tasks.entity_relation.names import Training
 from hasten.tasks.entity_relation.scoring import native
 from hasten.tasks.entity_relation.scoring.black_box import LinearScorer, check_versions
 from hasten.tasks.entity_relation.scoring.cheap import relation_features
-from hasten.tasks.entity_relation.scoring.text import Vocabulary
+from hasten.tasks.entity_relation.scoring.text import Text, Vocabulary
 from hasten.tasks.entity_relation.scoring.training import train_black_box
 from hasten.tasks.entity_relation.task import EntityRelationTask
 
 FORMAT = "hasten.tagger/1"
 KIND = "labeller of entities and relations"  # as errors call it: a tagger is what `hasten tag` trains
-CHUNK = 512  # sentences labelled together, at most,
-CHUNK_VARIABLES = 50_000  # and their variables
 MAX_WORDS = 200_000  # words remembered between chunks
 MAX_NODES = 20_000  # of branching, before the solver is asked
 LEARNING_LIMIT = 2.0  # seconds for a sentence that is only learned from
 PLAIN_IS_BETTER = "Search mode goes by costs alone: the learned heuristic was no better on sentences held out."
-
-
-@dataclass(frozen=True)
-class Labelled:
-    """One labelled sentence, and how its labels came about.
-
-    Where the solver failed, `reason` says why, and the sentence has the best labels known without it, or none. Where
-    time was up, or nothing is proved in search mode, nobody knows whether they are `optimal`.
-    """
-
-    sentence: Sentence
-    proved: bool
-    source: Source
-    reason: str = ""
-    valid: bool = True
-    optimal: bool = True
 
 
 @dataclass(frozen=True)
@@ -169,50 +152,9 @@ class Tagger:
 
     def label(self, sentences: Iterable[Sentence]) -> Iterator[Labelled]:
         """Labels sentences, a chunk at a time; any number of them, in constant memory."""
-        label = self.labeller()
+        label = Labeller(self)
         for chunk in chunks(sentences):
-            yield from label(chunk)
-
-    def labeller(self) -> Callable[[Sequence[Sentence]], Iterator[Labelled]]:
-        """Returns what labels one chunk after the other, and remembers words and solver in between."""
-        vocabulary, solver = Vocabulary(), cache(partial(make_solver, self.solver))
-
-        def label(chunk: Sequence[Sentence]) -> Iterator[Labelled]:
-            nonlocal vocabulary
-            if len(vocabulary) > MAX_WORDS:
-                vocabulary = Vocabulary()
-            text = vocabulary.intern(chunk)
-            if self.mode == TextMode.SEARCH:
-                found = self._search(text)
-            else:
-                batch = self.task.batch(text.n_entities, self.scorer.costs(text)[0])
-                found, _ = prove_or_solve(batch, solver, max_nodes=MAX_NODES, time_limit=self.time_limit)
-                warn_of_failures(found)
-            return self._labelled(chunk, found)
-
-        return label
-
-    def _search(self, text: Any) -> Solutions:
-        if self.gate is not None:
-            gate = self.gate.seeing({"relation": relation_features(text)})
-            return GatedSearch(gate, self.max_doubt)(self.task.batch(text.n_entities, self.scorer.lazy(text)))
-        lean = self.task.lean
-        search = BeamSearch(self.width, self.task.folded(self.heuristic.weights), theta=self.theta)
-        sizes = text.n_entities
-        n_labels = sizes * len(lean.entity_labels) + sizes * (sizes - 1) * len(lean.relation_labels)
-        return native.search(self.scorer, text, lean.batch(sizes, np.zeros(n_labels.sum())), search)
-
-    def _labelled(self, chunk: Sequence[Sentence], found: Solutions) -> Iterator[Labelled]:
-        for sentence, answer in zip(chunk, found, strict=True):
-            if answer.values is None and answer.status is Status.FAILED:
-                yield Labelled(sentence.unlabeled(), False, answer.source, answer.reason, False, False)
-                continue
-            if answer.values is None:
-                raise ProblemError(f"Sentence {sentence.id!r} has no valid labelling: {answer.status}")
-            types, relations = in_words(self.task, answer.labels, len(sentence.spans))
-            labelled = replace(sentence, types=types, relations=relations)
-            optimal = answer.status.optimal
-            yield Labelled(labelled, answer.proved, answer.source, answer.reason, answer.valid, optimal)
+            yield from label(chunk).labelled()
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Writes a file, whole or not at all; a tagger that is there already is replaced."""
@@ -275,6 +217,45 @@ class Tagger:
             return cls(task, scorer, heuristic, settings["width"], theta, **how)
 
 
+class Labeller:
+    """Labels chunks of sentences, one after the other; remembers the words, and the solver, in between."""
+
+    def __init__(self, tagger: Tagger) -> None:
+        self.tagger = tagger
+        self.vocabulary = Vocabulary()
+        self.solver = cache(partial(make_solver, tagger.solver))
+
+    def __call__(self, rows: Sequence[Row | Sentence]) -> Answers:
+        """Labels sentences that fit into memory together (`chunks`)."""
+        if self.vocabulary.size > MAX_WORDS:
+            self.vocabulary = Vocabulary()
+        tagger, text = self.tagger, self.vocabulary.intern(rows)
+        if tagger.mode == TextMode.SEARCH:
+            found = search(tagger, text)
+        else:
+            batch = tagger.task.batch(text.n_entities, tagger.scorer.costs(text)[0])
+            found, _ = prove_or_solve(batch, self.solver, max_nodes=MAX_NODES, time_limit=tagger.time_limit)
+            warn_of_failures(found)
+        labels = list[Any](all_in_words(tagger.task, found.labels, text.n_entities))
+        without = np.isin(found.status, numbered(*WITHOUT_ANSWER)) & ~found.valid
+        for p in np.flatnonzero(without).tolist():
+            if STATUSES[found.status[p]] is not Status.FAILED:
+                raise ProblemError(f"Sentence {rows[p].id!r} has no valid labelling: {STATUSES[found.status[p]]}")
+            labels[p] = None
+        return Answers(rows, labels, found, tagger.mode == TextMode.CERTIFIED)
+
+
+def search(tagger: Tagger, text: Text) -> Solutions:
+    """Searches sentences without proving anything: by the gate, if there is one, or by the beam."""
+    if tagger.gate is not None:
+        gate = tagger.gate.seeing({"relation": relation_features(text)})
+        return GatedSearch(gate, tagger.max_doubt)(tagger.task.batch(text.n_entities, tagger.scorer.lazy(text)))
+    lean, sizes = tagger.task.lean, text.n_entities
+    beam = BeamSearch(tagger.width, tagger.task.folded(tagger.heuristic.weights), theta=tagger.theta)
+    n_labels = sizes * len(lean.entity_labels) + sizes * (sizes - 1) * len(lean.relation_labels)
+    return native.search(tagger.scorer, text, lean.batch(sizes, np.zeros(n_labels.sum())), beam)
+
+
 _SETTINGS = forms.record(
     {
         "entity_labels": forms.many(forms.text),
@@ -294,19 +275,6 @@ _SETTINGS = forms.record(
 
 def _part(tensors: Tensors, prefix: str) -> Tensors:
     return {name.removeprefix(prefix): tensor for name, tensor in tensors.items() if name.startswith(prefix)}
-
-
-def chunks(sentences: Iterable[Sentence]) -> Iterator[list[Sentence]]:
-    """Yields sentences in groups that fit into memory, however many spans they have."""
-    chunk, n_variables = list[Sentence](), 0
-    for sentence in sentences:
-        chunk.append(sentence)
-        n_variables += len(sentence.spans) ** 2
-        if len(chunk) == CHUNK or n_variables >= CHUNK_VARIABLES:
-            yield chunk
-            chunk, n_variables = [], 0
-    if chunk:
-        yield chunk
 
 
 def better_of(learned: BeamSearch, plain: BeamSearch, held: Batch, answers: Solutions) -> BeamSearch:
@@ -349,21 +317,3 @@ def check_place(path: Path) -> None:
     """Refuses a place that holds something else than a labeller, which may be replaced."""
     if os.path.lexists(path) and format_of(path) != FORMAT:
         raise ModelError(f"{path} is there already, and is not a {KIND}. Choose another place.")
-
-
-def in_words(
-    task: EntityRelationTask, labels: IntArray, n_entities: int
-) -> tuple[tuple[str, ...], tuple[tuple[int, int, str], ...]]:
-    """Returns a labelling's entity types, and the relations that there are as (source, target, name)."""
-    types = tuple(task.entity_labels[i] for i in labels[:n_entities])
-    nothing = len(task.relation_labels) - 1
-    relations: list[tuple[int, int, str]] = []
-    at = n_entities
-    for left in range(n_entities):
-        for right in range(left + 1, n_entities):
-            for source, target in ((left, right), (right, left)):
-                if labels[at] != nothing:
-                    names = task.relation_labels[labels[at]].split(JOINT)
-                    relations += [(source, target, name) for name in names]
-                at += 1
-    return types, tuple(relations)

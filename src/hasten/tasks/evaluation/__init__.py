@@ -1,6 +1,4 @@
-"""How good a labeller is, on any task: precision, recall and F1 of each label, with intervals, and what is confused.
+"""What all tasks share: methods timed in turns, scores against gold labels, and the pages that show them.
 
-A task says what is labelled, as places with labels; nothing here knows what a place is.
-
-Imports the core, `tasks.task`, `tasks.experiment` and the page of the reports, never a task.
+Imports the core and `tasks.task`, never a task: a task is given to it.
 """

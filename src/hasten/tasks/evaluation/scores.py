@@ -7,14 +7,25 @@ the bootstrap: a sentence counts as often as it is drawn, which for each resampl
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Hashable, Mapping
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from functools import cache, partial
+from itertools import islice
+from typing import Any, NamedTuple, Protocol, TypeVar
 
 import numpy as np
 
+from hasten.errors import CorpusError
+from hasten.model.batch import Batch
+from hasten.model.solution import Solutions, Source
+from hasten.solvers import make_solver
+from hasten.speedup.black_box import prove_or_solve
 from hasten.support.arrays import FloatArray
-from hasten.tasks.experiment.resampling import CONFIDENCE, N_RESAMPLES
+from hasten.support.environment import package_version
+from hasten.support.progress import Tell, tell_nobody
+from hasten.tasks.evaluation.comparison import in_words
+from hasten.tasks.evaluation.statistics import CONFIDENCE, N_RESAMPLES
+from hasten.tasks.task import Model
 
 Item = tuple[Hashable, str]  # a place, and its label
 Items = Mapping[str, set[Item]]  # by kind of place, such as "type" and "relation"
@@ -159,3 +170,120 @@ def _score(label: str, total: FloatArray, drawn: FloatArray) -> Score:
             limits = np.percentile(drawn_some[told] / drawn_of[told], [tail, 100.0 - tail])
             intervals[name] = float(limits[0]), float(limits[1])
     return Score(label, gold, found, right, values["precision"], values["recall"], values["f1"], intervals)
+
+
+class Unreachable(Protocol):
+    """Gold labels that no answer can have: as a sentence, and as data."""
+
+    def as_dict(self) -> dict[str, Any]:
+        """Returns it for JSON."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Evaluation:
+    """Scores of each kind of label, and what is known of the answers."""
+
+    kinds: dict[str, Kind]
+    n: int  # sentences
+    n_exact: int
+    n_valid: int
+    n_proved: int
+    n_by_solver: int
+    n_failed: int
+    unreachable: Unreachable
+
+    def as_dict(self, **about: Any) -> dict[str, Any]:
+        """Returns it for JSON, with what else is to be said about it."""
+        of = max(1, self.n)
+        return {
+            "about": {"hasten": package_version("hasten"), **about},
+            "n": self.n,
+            "exact": self.n_exact / of,
+            "valid": self.n_valid / of,
+            "proved": self.n_proved / of,
+            "n_by_solver": self.n_by_solver,
+            "n_failed": self.n_failed,
+            "unreachable": self.unreachable.as_dict() | {"in_words": str(self.unreachable)},
+            "kinds": {name: kind.as_dict() for name, kind in self.kinds.items()},
+        }
+
+
+Text = TypeVar("Text")
+Answer = Callable[[Batch], Solutions]
+
+CHUNK = 256  # texts answered together
+MOST = 8  # labels that are named
+
+
+@dataclass(slots=True)
+class OutOfReach:
+    """Texts whose gold labels no answer can have, and labels that the model has never seen."""
+
+    n_texts: int = 0
+    unknown: Counter[str] = field(default_factory=Counter)
+
+    def add(self, batch: Batch, p: int, gold: Sequence[str]) -> None:
+        """Looks at the gold labels of a problem."""
+        problem = batch[p]
+        kinds = problem.structure.kinds
+        unknown = [label for label, kind in zip(gold, kinds, strict=True) if label not in kind.places]
+        self.unknown.update(unknown)
+        if unknown:
+            self.n_texts += 1
+            return
+        labels = np.array([kind.places[label] for label, kind in zip(gold, kinds, strict=True)], dtype=np.int64)
+        self.n_texts += not problem.check(labels).valid
+
+    def as_dict(self) -> dict[str, Any]:
+        """Returns it for JSON."""
+        return {"n_texts": self.n_texts, "unknown": dict(self.unknown.most_common())}
+
+    def __str__(self) -> str:
+        if not self.n_texts:
+            return "All gold labels can be reached."
+        named = ", ".join(f"{name} ({n:,})" for name, n in self.unknown.most_common(MOST))
+        lost = f" Labels that the model has never seen, each a lost point: {named}." if named else ""
+        what = "the gold labels of one text" if self.n_texts == 1 else f"the gold labels of {self.n_texts:,} texts"
+        return f"No answer can have all of {what}: they break the rules, or the model lacks them.{lost}"
+
+
+def evaluate(
+    model: Model[Text], texts: Iterable[Text], *, answer: Answer | None = None, seed: int = 0, tell: Tell = tell_nobody
+) -> Evaluation:
+    """Lets a model answer texts, any number of them, and compares that with their gold labels.
+
+    `answer` is how: by default certified, that is, proved, or solved by HiGHS.
+    """
+    answer = answer or partial(_certified, cache(partial(make_solver, "highs")))
+    tally, reach = Tally(tuple(model.items(())), seed), OutOfReach()
+    counts: Counter[str] = Counter()
+    stream = iter(texts)
+    while chunk := list(islice(stream, CHUNK)):
+        found = answer(model.batch(chunk))
+        for p, text in enumerate(chunk):
+            gold = list(model.gold(text))
+            tally.add(model.items(gold), model.items(in_words(found, p)))
+            reach.add(found.batch, p, gold)
+            one = found[p]
+            counts.update(
+                valid=one.valid, proved=one.proved, solver=one.source is Source.SOLVER, failed=one.values is None
+            )
+        tell("Answering", None, f"{tally.n:,}")
+    if not tally.n:
+        raise CorpusError("There is nothing to evaluate on. Give texts with gold labels.")
+    tell("Comparing", None)
+    return Evaluation(
+        tally.result(),
+        tally.n,
+        tally.n_exact,
+        n_valid=counts["valid"],
+        n_proved=counts["proved"],
+        n_by_solver=counts["solver"],
+        n_failed=counts["failed"],
+        unreachable=reach,
+    )
+
+
+def _certified(solver: Callable[[], Any], batch: Batch) -> Solutions:
+    return prove_or_solve(batch, solver)[0]

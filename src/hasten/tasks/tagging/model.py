@@ -32,7 +32,7 @@ from hasten.tasks.tagging.features import Text, Vocabulary
 from hasten.tasks.tagging.rules import Count, Rules, read_rule
 from hasten.tasks.tagging.training import train_weights, word_costs
 from hasten.tasks.tagging.viterbi import viterbi
-from hasten.tasks.task import Counts, Model, Peer
+from hasten.tasks.task import Baseline, Counts, Model
 
 N_BUCKETS = 2**16
 KEPT = 200_000  # words of all structures that are kept
@@ -183,7 +183,7 @@ class TagModel(Model[Tagged]):
         return text.words
 
     @property
-    def quiet(self) -> frozenset[str]:
+    def null_labels(self) -> frozenset[str]:
         """The tag of words outside of entities, where tags are BIO."""
         return frozenset({"O"} if self.is_bio else ())
 
@@ -212,7 +212,7 @@ class TagModel(Model[Tagged]):
             found["entity"] = {((start, end), name) for start, end, name in spans.entities(labels)}
         return found
 
-    def peers(self) -> Mapping[str, Peer]:
+    def baselines(self) -> Mapping[str, Baseline]:
         """Returns Viterbi's algorithm, which knows nothing of rules that count."""
         return {"Viterbi": self.viterbi}
 

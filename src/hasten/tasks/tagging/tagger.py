@@ -23,8 +23,7 @@ from hasten.support.checks import check_limit, check_width
 from hasten.support.files import output_directory
 from hasten.support.progress import Tell, tell_nobody
 from hasten.support.tensors import format_of, load_tensors, reading, save_tensors
-from hasten.tasks.evaluation.models import evaluate
-from hasten.tasks.evaluation.result import Evaluation
+from hasten.tasks.evaluation.scores import Evaluation, evaluate
 from hasten.tasks.tagging.corpus import Tagged
 from hasten.tasks.tagging.model import TagModel
 

@@ -1,4 +1,4 @@
-"""Sequence labelling as a task: what `tasks.experiment.comparison` needs of it."""
+"""Sequence labelling as a task: what `tasks.evaluation.comparison` needs of it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Viterbi's algorithm in NumPy, over sentences of all lengths at once: what trains a tagger, and a peer to be timed.
+"""Viterbi's algorithm in NumPy, over sentences of all lengths at once: it trains a tagger, and is a baseline.
 
 Going forward only least costs are kept, a minimum over contiguous rows; which label gave them is found on the way back,
 for the labels that are chosen. One sentence alone goes a way of its own. It knows nothing of rules: those that count

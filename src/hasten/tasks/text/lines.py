@@ -4,10 +4,14 @@ Files may be plain, gzipped, or a zip archive with one file in it; which of them
 from their name. A reader raises `CorpusError` with the reason alone; `open_lines` puts the file and the line before
 it, and does the same for files that are damaged or missing. No line is read that is longer than a limit, so that a
 file without line ends, or a packed one that unpacks to no end, cannot fill the memory.
+
+`read_blocks` reads many lines at a time, for a process that hands them out to others: cutting text into lines would be
+most of what that process does.
 """
 
 from __future__ import annotations
 
+import codecs
 import csv
 import gzip
 import io
@@ -16,9 +20,9 @@ import os
 import sys
 import zipfile
 import zlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
-from typing import Any, TextIO
+from typing import Any, NamedTuple, TextIO
 
 from hasten.errors import CorpusError
 from hasten.support.checks import check_whole
@@ -27,6 +31,8 @@ AnyPath = str | os.PathLike[str]
 
 MAX_LINE = 64_000_000  # characters
 FAULTS_SHOWN = 5
+BLOCK = 1 << 20  # bytes read at a time
+BYTES = 4  # of a character, at most
 
 _DAMAGE = (EOFError, zlib.error, lzma.LZMAError, zipfile.BadZipFile, gzip.BadGzipFile, csv.Error, UnicodeDecodeError)
 
@@ -214,3 +220,62 @@ def _open_archive(raw: Any, stack: ExitStack) -> Any:
     if len(names) != 1:
         raise CorpusError(f"The archive holds {len(names)} files. Pack one, or unpack it.")
     return stack.enter_context(archive.open(names[0]))
+
+
+class Block(NamedTuple):
+    """Some whole lines of a file; `first` is the number of the first one, from 1."""
+
+    file: str
+    first: int
+    data: bytes
+    max_line: int = MAX_LINE
+
+    def entries(self) -> Iterator[tuple[int, str | bytes]]:
+        """Yields the lines that are not blank, with their numbers; as bytes if some of the block are not utf-8 text."""
+        may_be_long = len(self.data) > self.max_line
+        for number, line in enumerate(self._split(), self.first):
+            if may_be_long and len(line) > self.max_line:
+                raise _too_long(self.file, number, self.max_line)
+            if line and not line.isspace():
+                yield number, line
+
+    def _split(self) -> Sequence[str | bytes]:
+        try:
+            return self.data.decode().split("\n")
+        except UnicodeDecodeError:
+            return self.data.split(b"\n")
+
+
+def read_blocks(path: AnyPath, max_line: int = MAX_LINE) -> Iterator[Block]:
+    """Reads the lines of a file, or of standard input (`"-"`), a block at a time."""
+    check_whole("max_line", max_line, least=1)
+    name, first, rest = called(path), 1, bytearray()
+    with open_bytes(path, lambda: f"{name}, line {first}" if first > 1 else name) as stream:
+        mark = codecs.BOM_UTF8  # may stand at the beginning
+        while data := stream.read(BLOCK):
+            data, mark = data.removeprefix(mark), b""
+            cut = _last_end(data)
+            if cut:
+                block = _with_line_feeds(bytes(rest + data[:cut]))
+                yield Block(name, first, block, max_line)
+                first, rest = first + block.count(b"\n"), bytearray(data[cut:])
+            else:
+                rest += data
+                if len(rest) > BYTES * max_line:
+                    raise _too_long(name, first, max_line)
+    if rest:
+        yield Block(name, first, _with_line_feeds(bytes(rest)), max_line)
+
+
+def _too_long(file: str, line: int, max_line: int) -> PlacedError:
+    return PlacedError(f"{file}, line {line}: {too_long(max_line)}")
+
+
+def _last_end(data: bytes) -> int:
+    """Returns where the last line that is whole ends; 0 if none does."""
+    # A carriage return at the very end is left: a line feed may follow.
+    return data.rfind(b"\n") + 1 or data.rfind(b"\r", 0, -1) + 1
+
+
+def _with_line_feeds(data: bytes) -> bytes:
+    return data.replace(b"\r\n", b"\n").replace(b"\r", b"\n") if b"\r" in data else data

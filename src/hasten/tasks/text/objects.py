@@ -36,6 +36,16 @@ def parse_object(line: str) -> dict[str, Any]:
     return found
 
 
+def parse_line(line: str | bytes) -> dict[str, Any]:
+    """Returns the object that a line of JSON is, whether it is decoded already or not."""
+    if isinstance(line, bytes):
+        try:
+            line = line.decode("utf-8-sig")
+        except UnicodeDecodeError:
+            raise CorpusError("The line is not utf-8 text. Convert the file.") from None
+    return parse_object(line)
+
+
 def short(value: object) -> str:
     """Returns a value in few words, for an error."""
     try:

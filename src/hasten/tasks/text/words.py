@@ -12,12 +12,14 @@ N_COLUMNS = POS + 1
 # What FLAGS holds, a bit each.
 CAPITALISED, HAS_CAPITAL, HAS_SMALL, HAS_DIGIT, HAS_DOT, HAS_HYPHEN = 1, 2, 4, 8, 16, 32
 
+MASK = 0x7FFFFFFF  # 31 bits
+MAX_SHAPES = 100_000  # remembered
 NO_POS = 0  # stands for the part of speech of a token that came without one
 
 
 def hash_string(string: str) -> int:
     """Hashes a string to 31 bits, the same in every process and on every machine."""
-    return crc32(string.encode("utf-8", "surrogatepass")) & 0x7FFFFFFF
+    return crc32(string.encode("utf-8", "surrogatepass")) & MASK
 
 
 class _Kinds(dict[int, str]):
@@ -29,7 +31,26 @@ class _Kinds(dict[int, str]):
         return self[code]
 
 
+class _Shapes(dict[str, tuple[int, int]]):
+    """The hash and the flags of each shape met so far: texts have few."""
+
+    def __missing__(self, shape: str) -> tuple[int, int]:
+        if len(self) >= MAX_SHAPES:
+            self.clear()
+        flags = (
+            CAPITALISED * shape.startswith("X")
+            | HAS_CAPITAL * ("X" in shape)
+            | HAS_SMALL * ("x" in shape)
+            | HAS_DIGIT * ("d" in shape)
+            | HAS_DOT * ("." in shape)
+            | HAS_HYPHEN * ("-" in shape)
+        )
+        self[shape] = hash_string(shape), flags
+        return self[shape]
+
+
 _KINDS = _Kinds()
+_SHAPES = _Shapes()
 
 
 def shape_of(word: str) -> str:
@@ -43,14 +64,10 @@ def shape_of(word: str) -> str:
 
 def attributes_of(word: str) -> tuple[int, ...]:
     """Returns the columns that belong to a word, in the order of the constants above."""
-    lower, shape = word.lower(), shape_of(word)
-    flags = (
-        CAPITALISED * shape.startswith("X")
-        | HAS_CAPITAL * ("X" in shape)
-        | HAS_SMALL * ("x" in shape)
-        | HAS_DIGIT * ("d" in shape)
-        | HAS_DOT * ("." in shape)
-        | HAS_HYPHEN * ("-" in shape)
-    )
-    strings = (lower, shape, lower[:2], lower[:3], lower[:4], lower[-2:], lower[-3:], lower[-4:])
-    return (*map(hash_string, strings), flags)
+    lower, (shape, flags) = word.lower(), _SHAPES[shape_of(word)]
+    if lower.isascii():  # a letter is a byte
+        text = lower.encode()
+        parts = text[:2], text[:3], text[:4], text[-2:], text[-3:], text[-4:]
+        return (crc32(text) & MASK, shape, *[crc32(part) & MASK for part in parts], flags)
+    affixes = lower[:2], lower[:3], lower[:4], lower[-2:], lower[-3:], lower[-4:]
+    return (hash_string(lower), shape, *map(hash_string, affixes), flags)

@@ -13,7 +13,7 @@ import numpy as np
 
 from hasten.jit import driver, keep, kernel
 from hasten.kernels import search as beam
-from hasten.kernels.layout import BatchArrays, Graph, Instance, instance_of, labels_of
+from hasten.kernels.layout import BatchArrays, Instance, instance_of, labels_of
 from hasten.model.batch import Batch
 from hasten.model.solution import Solutions
 from hasten.search.beam import BeamSearch
@@ -35,23 +35,6 @@ class Model(NamedTuple):
 
 
 @kernel
-def score(text: Text, model: Model, sentence: int, graph: Graph, v: int, cost: FloatArray) -> None:
-    """Computes the costs of one variable."""
-    score_variable(
-        text, model.entity_weights, model.relation_weights, model.normalised,
-        sentence, v, model.rows, cost, graph.first[v],
-    )  # fmt: skip
-
-
-@kernel
-def score_wanted(text: Text, model: Model, sentence: int, graph: Graph, known: IntArray, cost: FloatArray) -> None:
-    """Computes the costs that a search wants."""
-    for v in range(graph.order.size):
-        if known[v] == beam.WANTED:
-            score(text, model, sentence, graph, v, cost)
-
-
-@kernel
 def search_sentence(
     text: Text,
     model: Model,
@@ -61,68 +44,20 @@ def search_sentence(
     options: beam.Options,
     space: beam.Beam,
 ) -> bool:
-    """Searches one sentence; false at a dead end.
-
-    This is `beam.advance` with the costs that it would block for computed on the spot: to return and resume
-    costs more than they do.
-    """
-    if options.width == 1 and not options.ahead:
-        return walk_sentence(text, model, sentence, instance, weights, options, space)
-    graph, cost, table = instance
-    nodes, scratch, known = space
-    n_nodes = 1
-    for v in range(graph.order.size):
-        known[v] = beam.UNKNOWN
-    beam.begin(graph, cost, options, known, nodes)
-    for t in range(graph.order.size):
-        beam.expand(graph, cost, table, weights, options, known, nodes, n_nodes, t, scratch)
-        n_best, gap = beam.rank_by_heuristic(graph, n_nodes, t, options.width, scratch)
-        skip = options.theta == 0.0 or gap > options.theta
-        if not skip and not beam.settle(graph, cost, True, known, nodes, n_nodes, t):
-            score_wanted(text, model, sentence, graph, known, cost)
-            beam.settle(graph, cost, True, known, nodes, n_nodes, t)
-        beam.add_costs(graph, cost, options.enforce, known, nodes.g, n_nodes, t, scratch)
-        if not skip:
-            n_best = beam.rank_by_priority(graph, n_nodes, t, options.width, options.spread, scratch)
-        n_nodes = min(n_best, options.width)
-        if n_nodes == 0:
-            return False
-        beam.keep_best(graph, cost, table, options, known, nodes, n_nodes, t, scratch)
-    if n_nodes == 1 or options.theta == np.inf:
-        return True
-    outcome = beam.choose(graph, cost, options, True, known, nodes, n_nodes)
-    if outcome == beam.BLOCKED:
-        score_wanted(text, model, sentence, graph, known, cost)
-        outcome = beam.choose(graph, cost, options, True, known, nodes, n_nodes)
+    """Searches one sentence; computes the costs that the search is blocked for, and goes on. False at a dead end."""
+    graph, cost, _ = instance
+    beam.begin(instance, options, beam.NOW, space)
+    outcome, n_nodes, t = beam.advance(instance, weights, options, beam.NOW, space, 1, 0)
+    while outcome == beam.BLOCKED:
+        for s in range(t if n_nodes == 1 else 0, min(t + 1, graph.order.size)):
+            v = graph.order[s]
+            if space.known[v] == beam.WANTED:
+                score_variable(
+                    text, model.entity_weights, model.relation_weights, model.normalised,
+                    sentence, v, model.rows, cost, graph.first[v],
+                )  # fmt: skip
+        outcome, n_nodes, t = beam.advance(instance, weights, options, beam.NOW, space, n_nodes, t)
     return bool(outcome == beam.DONE)
-
-
-@kernel
-def walk_sentence(
-    text: Text,
-    model: Model,
-    sentence: int,
-    instance: Instance,
-    weights: FloatArray,
-    options: beam.Options,
-    space: beam.Beam,
-) -> bool:
-    """Searches one sentence with one node: the walk of `hasten.kernels.search.walk`, its costs computed on the spot."""
-    graph, cost, table = instance
-    known, walker = space.known, beam.start_walk(graph, space, beam.UNKNOWN)
-    path, weight = 0.0, 0.0
-    for t in range(graph.order.size):
-        k = graph.order[t]
-        beam.expand_one(graph, table, weights, options.enforce, walker, t, weight)
-        chosen = beam.choose_unseen(graph, options, k, walker)
-        if chosen == beam.UNSEEN:
-            score(text, model, sentence, graph, k, cost)
-            known[k] = beam.KNOWN
-            chosen = beam.choose_one(graph, cost, options.enforce, k, path, walker)
-        if chosen == beam.NONE:
-            return False
-        path, weight = beam.assign_one(graph, cost, known, walker, k, chosen, path)
-    return True
 
 
 @driver

@@ -6,16 +6,16 @@ after that, interning a token is one dictionary lookup.
 The kernels of `features` read the columns: this module is one of those that `hasten.jit` looks at.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass, field
-from itertools import chain
+from itertools import chain, islice, repeat
 from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from hasten.support.arrays import IntArray
-from hasten.tasks.entity_relation.data.corpus import Sentence
+from hasten.tasks.entity_relation.data.corpus import Spanned, layout
 from hasten.tasks.text.words import N_COLUMNS, NO_POS, POS, attributes_of, hash_string
 
 HashArray = npt.NDArray[np.int32]
@@ -45,65 +45,62 @@ class Text(NamedTuple):
         return self.n_entities**2
 
 
+class _Tags(dict[str | None, int]):
+    """The hash of each part of speech met so far."""
+
+    def __missing__(self, tag: str | None) -> int:
+        self[tag] = NO_POS if tag is None else hash_string(tag)
+        return self[tag]
+
+
+class _Numbers(dict[str, int]):
+    """The number of each word met so far, in the order in which they came."""
+
+    def __missing__(self, word: str) -> int:
+        self[word] = number = len(self)
+        return number
+
+
 @dataclass(slots=True)
 class Vocabulary:
     """Words already looked at. A stream of short texts that shares one is spared looking at them again."""
 
-    _row: dict[str, int] = field(default_factory=dict)
-    _attributes: HashArray = field(default_factory=lambda: np.empty((1024, POS), np.int32))
-    _pos: dict[str, int] = field(default_factory=dict)
+    _numbers: _Numbers = field(default_factory=_Numbers)
+    _attributes: HashArray = field(default_factory=lambda: np.empty((1024, N_COLUMNS), np.int32))
+    _tags: _Tags = field(default_factory=_Tags)
 
     def __len__(self) -> int:
-        return len(self._row)
+        return len(self._numbers)
 
-    def intern(self, sentences: Iterable[Sentence]) -> Text:
+    @property
+    def size(self) -> int:
+        """How many words and parts of speech it remembers."""
+        return len(self._numbers) + len(self._tags)
+
+    def intern(self, sentences: Iterable[Spanned]) -> Text:
         """Turns sentences into one text: their tokens, spans and parts of speech, never their labels."""
         sentences = list(sentences)
-        token_at = _offsets([len(sentence.tokens) for sentence in sentences])
-        span_at = _offsets([len(sentence.spans) for sentence in sentences])
-        columns = np.empty((token_at[-1], N_COLUMNS), np.int32)
-        columns[:, :POS] = self._words([word for sentence in sentences for word in sentence.tokens])
-        columns[:, POS] = self._parts_of_speech(sentences)
-        bounds = [token for sentence in sentences for span in sentence.spans for token in span]
-        spans = np.array(bounds, np.int64).reshape(-1, 2)
-        spans += np.repeat(token_at[:-1], span_at[1:] - span_at[:-1])[:, None]
-        return Text(columns, token_at, spans, span_at)
+        token_at, span_at, bounds = layout(sentences)
+        words = chain.from_iterable(each.tokens for each in sentences)
+        tags = (repeat(None, len(each.tokens)) if each.pos is None else each.pos for each in sentences)
+        columns = self._columns(words, token_at[-1])
+        columns[:, POS] = np.fromiter(map(self._tags.__getitem__, chain.from_iterable(tags)), np.int32, token_at[-1])
+        return Text(columns, token_at, bounds + np.repeat(token_at[:-1], np.diff(span_at))[:, None], span_at)
 
-    def _words(self, words: list[str]) -> HashArray:
-        row = self._row
-        new = set(words).difference(row)
-        if new:
-            first, end = len(row), len(row) + len(new)
-            if end > len(self._attributes):
-                grown = np.empty((2 * end, POS), np.int32)
-                grown[:first] = self._attributes[:first]
-                self._attributes = grown
-            hashes = chain.from_iterable(map(attributes_of, new))
-            self._attributes[first:end] = np.fromiter(hashes, np.int32, POS * len(new)).reshape(-1, POS)
-            row.update(zip(new, range(first, end), strict=True))
-        return self._attributes[np.fromiter(map(row.__getitem__, words), np.int64, len(words))]
-
-    def _parts_of_speech(self, sentences: Sequence[Sentence]) -> list[int]:
-        known = self._pos
-        hashes: list[int] = []
-        for sentence in sentences:
-            if sentence.pos is None:
-                hashes += [NO_POS] * len(sentence.tokens)
-                continue
-            try:
-                hashes += [known[tag] for tag in sentence.pos]
-            except KeyError:
-                known.update((tag, hash_string(tag)) for tag in sentence.pos)
-                hashes += [known[tag] for tag in sentence.pos]
-        return hashes
+    def _columns(self, words: Iterable[str], n: int) -> HashArray:
+        """Returns a row for each of `n` words; looks at those that are new."""
+        first = len(self._numbers)
+        numbers = np.fromiter(map(self._numbers.__getitem__, words), np.int64, n)
+        end = len(self._numbers)
+        if end > len(self._attributes):
+            grown = np.empty((2 * end, N_COLUMNS), np.int32)
+            grown[:first] = self._attributes[:first]
+            self._attributes = grown
+        hashes = chain.from_iterable(map(attributes_of, islice(self._numbers, first, None)))
+        self._attributes[first:end, :POS] = np.fromiter(hashes, np.int32, POS * (end - first)).reshape(-1, POS)
+        return self._attributes[numbers]
 
 
-def intern(sentences: Iterable[Sentence]) -> Text:
+def intern(sentences: Iterable[Spanned]) -> Text:
     """Turns sentences into one text, with a vocabulary of their own."""
     return Vocabulary().intern(sentences)
-
-
-def _offsets(lengths: list[int]) -> IntArray:
-    at = np.zeros(len(lengths) + 1, np.int64)
-    np.cumsum(lengths, out=at[1:])
-    return at

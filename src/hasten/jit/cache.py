@@ -1,0 +1,162 @@
+"""The kernel cache: compiled drivers on disk, in NUMBA_CACHE_DIR, else beside their modules, else the user's cache.
+
+A driver is looked for in each of these directories, and written to the first that can be written: a container often has
+none, and its kernels were compiled when the image was built, by another user. Where none can be written, there is one
+warning, and the driver stays in memory.
+
+A compiled driver contains the kernels that it calls. So the name of its file carries the stamp of all modules that
+have to do with kernels: after an edit or an upgrade of any of them, all drivers are compiled anew. A file that is
+broken, in whatever way, counts as missing, and is written again.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import pickle
+import secrets
+import signal
+import sys
+import warnings
+from collections.abc import Iterable
+from contextlib import suppress
+from functools import cache
+from pathlib import Path
+from types import FunctionType
+from typing import Any
+
+_HOMES = {"jit", "kernels"}  # the rooms whose modules all count
+PACKAGE = Path(__file__).parents[1]
+SUFFIX = ".kernel"
+
+
+def counts(file: Path, package: Path) -> bool:
+    """Whether a module has to do with kernels: it mentions `hasten.jit`, or stands in its room or in `kernels`."""
+    return bool(_HOMES & set(file.relative_to(package).parts)) or b"hasten.jit" in file.read_bytes()
+
+
+def stamp_of(package: Path) -> str:
+    """Returns a digest of the modules of a package that have to do with kernels."""
+    digest = hashlib.sha256(f"bounds checked: {os.environ.get('NUMBA_BOUNDSCHECK')}".encode())
+    for file in sorted(package.rglob("*.py")):
+        if counts(file, package):
+            digest.update(file.read_bytes())
+    return digest.hexdigest()[:12]
+
+
+@cache
+def stamp() -> str:
+    """Returns the stamp of this package."""
+    return stamp_of(PACKAGE)
+
+
+def directories(function: FunctionType) -> list[Path]:
+    """Returns where a driver may be kept, the best place first."""
+    if chosen := os.environ.get("NUMBA_CACHE_DIR"):
+        return [Path(chosen)]
+    home = Path.home() / ("Library/Caches" if sys.platform == "darwin" else ".cache")
+    user = Path(os.environ.get("XDG_CACHE_HOME") or os.environ.get("LOCALAPPDATA") or home)
+    return [Path(function.__code__.co_filename).parent / "__pycache__", user / "hasten"]
+
+
+def is_on_disk(function: FunctionType) -> bool:
+    """Whether something compiled of a driver is there, maybe for another processor or Numba."""
+    pattern = f"{_name(function)}.*{SUFFIX}"
+    return any(any(directory.glob(pattern)) for directory in directories(function))
+
+
+def can_write(function: FunctionType) -> bool:
+    """Whether there is a place for a compiled driver."""
+    return any(os.access(_existing(directory), os.W_OK) for directory in directories(function))
+
+
+def _existing(path: Path) -> Path:
+    return path if path.exists() or path == path.parent else _existing(path.parent)
+
+
+def _name(function: FunctionType) -> str:
+    return f"{function.__module__}.{function.__qualname__}.{stamp()}"
+
+
+class KernelCache:
+    """The files of one driver, one for each signature, as Numba's dispatchers ask for them."""
+
+    def __init__(self, function: FunctionType) -> None:
+        self.function = function
+        self.cache_path = str(directories(function)[0])
+
+    def load_overload(self, signature: Any, target: Any) -> Any:
+        """Returns what was compiled for a signature and this processor; None if it is not there, or broken."""
+        from numba.core.compiler import CompileResult
+
+        target.refresh()
+        for directory in directories(self.function):
+            with suppress(Exception):
+                data = (directory / self._file(signature, target)).read_bytes()
+                if hashlib.sha256(data[32:]).digest() == data[:32]:
+                    return CompileResult._rebuild(target, *pickle.loads(data[32:]))
+        return None
+
+    def save_overload(self, signature: Any, compiled: Any) -> None:
+        """Writes what was compiled, if that is possible."""
+        from numba.core import serialize
+
+        try:
+            data = serialize.dumps(compiled._reduce())
+        except RuntimeError:
+            if getattr(compiled.library, "_compiled_object", None) is not None:
+                raise
+            signal.raise_signal(signal.SIGINT)  # it came while LLVM handed over the code, and was lost
+            return
+        name = self._file(signature, compiled.target_context)
+        if not any(_written(each / name, hashlib.sha256(data).digest() + data) for each in directories(self.function)):
+            _warn_once()
+
+    def _file(self, signature: Any, target: Any) -> str:
+        import llvmlite
+        import numba
+
+        versions = numba.__version__, llvmlite.__version__, sys.implementation.cache_tag
+        key = hashlib.sha256(repr((str(signature), target.codegen().magic_tuple(), versions)).encode())
+        return f"{_name(self.function)}.{key.hexdigest()[:12]}{SUFFIX}"
+
+    def flush(self) -> None:
+        """Forgets nothing: there is no index."""
+
+
+def _written(path: Path, data: bytes) -> bool:
+    """Writes a file beside its place and moves it there; returns whether that was possible."""
+    part = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        part.write_bytes(data)
+        os.replace(part, path)
+    except OSError:  # the place can only be read, or is full
+        with suppress(OSError):
+            part.unlink(missing_ok=True)
+        return False
+    return True
+
+
+@cache
+def _warn_once() -> None:
+    warnings.warn(
+        "hasten can write its compiled kernels neither beside its package nor to the user's cache directory, so it "
+        "compiles them again in each process. Set NUMBA_CACHE_DIR to a directory that it can write, or run "
+        "`hasten compile` once as a user who can write beside the package.",
+        RuntimeWarning,
+        stacklevel=2,
+    )
+
+
+def remove_old_files(functions: Iterable[FunctionType]) -> int:
+    """Removes what other versions of the package left in its directories; returns how many files it removed."""
+    ours = [each for each in functions if PACKAGE in Path(each.__code__.co_filename).parents]
+    n_removed = 0
+    for directory in {directory for each in ours for directory in directories(each)}:
+        old = [*directory.glob(f"hasten.*{SUFFIX}"), *directory.glob("*.nb[ic]")]
+        for file in (file for file in old if f".{stamp()}." not in file.name):
+            with suppress(OSError):  # it can only be read
+                file.unlink()
+                n_removed += 1
+    return n_removed

@@ -1,0 +1,235 @@
+"""Two tiers: a driver is interpreted at first, and compiled once that pays.
+
+Kernels are plain Python functions on arrays, and Numba's compiler takes seconds for a driver. A few small problems are
+answered sooner by Python itself. So a *driver*, which Python calls, is interpreted until that has cost about as
+much as compiling it would (the ski-rental rule: never more than twice the best), or until a call is clearly too large.
+Then it is compiled, or loaded from the kernel cache, and all later calls go straight to the compiled code. Both tiers
+give the same bits. HASTEN_TIER=compiled or interpreted forces a tier, as NUMBA_DISABLE_JIT=1 does.
+
+Numba counts the references to each array of each tuple at each call, which costs more than the small kernels
+themselves (five times the whole of a beam search). A function that allocates nothing needs no such counts: that is a
+`kernel`. A function that allocates scratch space, once for many problems, is a `driver`. Both release the interpreter's
+lock and divide by zero the IEEE way. Only drivers and open kernels have code for calling them from Python; a `kernel`
+called from Python is interpreted (`tests/opened.py` shows how to test the compiled one).
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import cached_property, partial
+from types import FunctionType
+from typing import Any, ClassVar, ParamSpec, TypeVar, cast
+
+import numpy as np
+
+from hasten.jit.cache import is_on_disk
+from hasten.jit.namespaces import KERNELS, seconds_to_compile
+from hasten.jit.records import Record
+from hasten.support import clock
+from hasten.support.arrays import IntArray
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+COMPILED, INTERPRETED, AUTO = "compiled", "interpreted", "auto"
+TIER = INTERPRETED if os.environ.get("NUMBA_DISABLE_JIT", "0") == "1" else os.environ.get("HASTEN_TIER") or AUTO
+if TIER not in (COMPILED, INTERPRETED, AUTO):
+    raise ValueError(f"HASTEN_TIER is {TIER!r}. Set it to compiled, interpreted or auto.")
+clock.SLOWNESS = 1.0 if TIER == COMPILED else 100.0
+
+FREE = (
+    0.25  # seconds that a process interprets before anything is compiled or loaded: importing Numba takes twice as long
+)
+PRIOR = 3e-7  # seconds that a call may take for each number of its arrays, times the root of how many they are
+LOADING = 1.0  # seconds that loading from the kernel cache takes at most, Numba included
+DRIVERS: list[Driver] = []  # every driver that was imported, for `hasten compile`
+_HERE = threading.local()  # whether this thread interprets a driver
+
+
+class Driver(partial[Any]):
+    """A function that Python calls. It is a `partial` whose function is replaced: once compiled, it costs nothing."""
+
+    py_func: Any  # the Python function
+    is_open: bool  # called by kernels as well
+    watch_at: int | None  # which argument is the watch by which it is stopped
+    dispatcher: Any  # Numba's, once it is compiled
+    seconds: float  # that it was interpreted
+    rate: float  # seconds for each number of its arrays, in the slowest call
+    all_seconds: ClassVar[float] = 0.0  # that this process interpreted
+
+    def __new__(cls, function: FunctionType, is_open: bool = False) -> Driver:
+        """Makes a driver that is not compiled yet."""
+        driver = super().__new__(cls, function)
+        names = function.__code__.co_varnames[: function.__code__.co_argcount]
+        about = {name: getattr(function, name) for name in ("__module__", "__name__", "__qualname__", "__doc__")}
+        driver.__dict__.update(about, __wrapped__=function, py_func=function, is_open=is_open, dispatcher=None)
+        driver.__dict__.update(watch_at=names.index("watch") if "watch" in names else None, seconds=0.0, rate=0.0)
+        driver._point_to(driver._choose)
+        return driver
+
+    def _point_to(self, run: Callable[..., Any]) -> None:
+        self.__setstate__((run, (), {}, self.__dict__))  # type: ignore[attr-defined]
+
+    def __reduce__(self) -> str:
+        return str(self.py_func.__qualname__)
+
+    @property
+    def overloads(self) -> dict[Any, Any]:
+        """The signatures that were compiled or loaded."""
+        return {} if self.dispatcher is None else dict(self.dispatcher.overloads)
+
+    @property
+    def is_compiled(self) -> bool:
+        """Whether there is machine code, in memory or on disk, so that calling it will not compile."""
+        return bool(self.overloads) or self._is_kept
+
+    @cached_property
+    def _is_kept(self) -> bool:
+        return is_on_disk(self.py_func)
+
+    def compile(self) -> Callable[..., Any]:
+        """Goes over to compiled code for good, and returns it: Numba compiles or loads it when it is called."""
+        if self.dispatcher is None:
+            from hasten.jit.backend import dispatcher_of
+
+            self.dispatcher = dispatcher_of(self.py_func)
+            if not self.is_open:  # an interpreted kernel may call it, with arrays of other layouts
+                self._point_to(self.dispatcher)
+        run: Callable[..., Any] = self.dispatcher
+        return run
+
+    def _choose(self, *args: Any) -> Any:
+        """Runs a driver that is not compiled yet, or an open kernel."""
+        if getattr(_HERE, "interpreting", False):
+            return self.py_func(*args)
+        seconds = 0.0 if self.dispatcher is not None else self._worth(args)
+        if not seconds:
+            return self.compile()(*args)
+        if seconds == np.inf or self.watch_at is None:
+            return self._interpret(args)
+        return self._try(args, seconds)
+
+    def _worth(self, args: tuple[Any, ...]) -> float:
+        """Returns for how many seconds a call is worth interpreting; 0 is not at all."""
+        if TIER != AUTO:
+            return 0.0 if TIER == COMPILED else np.inf
+        n, left = sum(each.size for each in _arrays(args)), clock.seconds_left()
+        expected = n * max(self.rate, PRIOR * n**0.5)
+        is_free = Driver.all_seconds + expected <= FREE and "hasten.jit.backend" not in sys.modules
+        wait = LOADING if not is_free and self._is_kept else seconds_to_compile(self.py_func)
+        if left < 2 * wait:  # a clock stops it before compiled code would pay
+            return np.inf
+        if is_free:
+            return max(FREE, wait)
+        budget = 0.0 if self._is_kept else wait - self.seconds
+        return budget if expected < budget else 0.0
+
+    def _try(self, args: tuple[Any, ...], seconds: float) -> Any:
+        """Interprets a driver that can be stopped, for so long; after that, undoes it all and compiles."""
+        assert self.watch_at is not None
+        before = [(each, each.copy()) for each in _arrays(args) if each.flags.writeable]
+        watch = _Watch(args[self.watch_at], seconds)
+        found = self._interpret((*args[: self.watch_at], watch, *args[self.watch_at + 1 :]))
+        if not watch.over:
+            return found
+        for array, values in before:
+            array[...] = values
+        return self.compile()(*args)
+
+    def _interpret(self, args: tuple[Any, ...]) -> Any:
+        start = time.perf_counter()
+        with interpreted():
+            found = self.py_func(*map(_ieee, args))
+        took = time.perf_counter() - start
+        self.seconds, Driver.all_seconds = self.seconds + took, Driver.all_seconds + took
+        self.rate = max(self.rate, took / max(1, sum(each.size for each in _arrays(args))))
+        return _plain(found)
+
+
+class _Watch:
+    """A watch that also stops an interpreted driver once it takes too long."""
+
+    def __init__(self, watch: IntArray, seconds: float) -> None:
+        self.watch, self.until, self.over, self.size = watch, time.perf_counter() + seconds, False, watch.size
+
+    def __getitem__(self, i: Any) -> Any:
+        if isinstance(i, slice):
+            return self
+        if i == clock.ALL and (self.over or time.perf_counter() > self.until):
+            self.over = True
+            return 1
+        return self.watch[i]
+
+    def __setitem__(self, i: int, value: int) -> None:
+        self.watch[i] = value
+
+
+@contextmanager
+def interpreted() -> Iterator[None]:
+    """Runs kernels within as Python functions, open ones too, and without warnings: compiled code gives none either."""
+    before, _HERE.interpreting = getattr(_HERE, "interpreting", False), True
+    try:
+        with np.errstate(all="ignore"):
+            yield
+    finally:
+        _HERE.interpreting = before
+
+
+def _arrays(value: Any) -> Iterator[Any]:
+    """Yields the arrays of arguments: of tuples and records, too."""
+    for each in value:
+        if isinstance(each, tuple):
+            yield from _arrays(each)
+        elif isinstance(each, Record):
+            yield each.buffer
+        elif isinstance(each, np.ndarray):
+            yield each
+
+
+def _ieee(value: Any) -> Any:
+    """Returns arguments with NumPy's floats, which divide by zero as compiled ones do."""
+    if isinstance(value, tuple):
+        values = map(_ieee, value)
+        return value._make(values) if hasattr(value, "_make") else tuple(values)
+    return np.float64(value) if type(value) is float else value
+
+
+def _plain(value: Any) -> Any:
+    """Returns a result with Python's numbers, as compiled code does."""
+    if isinstance(value, tuple):
+        return tuple(map(_plain, value))
+    return value.item() if isinstance(value, np.generic) else value
+
+
+_KERNEL: dict[str, Any] = {"_nrt": False, "no_cpython_wrapper": True}
+
+
+def kernel(function: Callable[P, R]) -> Callable[P, R]:
+    """Marks a function that allocates nothing, for other kernels and drivers to call."""
+    KERNELS[cast(FunctionType, function)] = _KERNEL
+    return function
+
+
+def inlined_kernel(function: Callable[P, R]) -> Callable[P, R]:
+    """Marks a kernel to be compiled into each caller: a small one in inner loops, whose call would cost more."""
+    KERNELS[cast(FunctionType, function)] = _KERNEL | {"inline": "always"}
+    return function
+
+
+def open_kernel(function: Callable[P, R]) -> Callable[P, R]:
+    """Marks a function that allocates nothing, for Python to call as well."""
+    KERNELS[cast(FunctionType, function)] = {"_nrt": False}
+    return Driver(cast(FunctionType, function), is_open=True)
+
+
+def driver(function: Callable[P, R]) -> Callable[P, R]:
+    """Marks a function that allocates scratch space and runs kernels in it."""
+    KERNELS[cast(FunctionType, function)] = {}
+    found = Driver(cast(FunctionType, function))
+    DRIVERS.append(found)
+    return found
