@@ -31,9 +31,10 @@ from hasten.learning.heuristic import Heuristic
 from hasten.learning.learner import Learner
 from hasten.learning.tables import LearnedTables
 from hasten.model.batch import Batch
+from hasten.model.costs import Scorer
 from hasten.model.families import Family
 from hasten.model.kinds import FactorKind, VariableKind
-from hasten.model.problem import Problem, Scorer
+from hasten.model.problem import Problem
 from hasten.model.rules import Rule
 from hasten.model.schema import Schema
 from hasten.model.shapes import RuleArrays

@@ -3,6 +3,7 @@
     HastenError
     ├── SchemaError        a schema, or a structure built from it, is ill-formed
     ├── ProblemError       costs, tables, rows or labels do not fit their structure
+    │   └── OutOfRange         there is no problem of this number
     ├── SolverError        a solver cannot do what it was asked
     │   ├── SolverMissing      its package is not installed
     │   ├── SolverTooSmall     its licence or design does not allow a problem of this size
@@ -33,6 +34,10 @@ class SchemaError(HastenError):
 
 class ProblemError(HastenError):
     """Costs, tables, rows or labels do not fit their structure."""
+
+
+class OutOfRange(ProblemError, IndexError):  # noqa: N818
+    """There is no problem, or answer, of this number."""
 
 
 class SolverError(HastenError):

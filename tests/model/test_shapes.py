@@ -114,7 +114,7 @@ def test_one_shape_takes_kinds_by_name_and_goes_on_growing() -> None:
             {"kinds": [0, 0, 7]},
             r"Variable 2 has kind number 7; the schema has 2 kinds of variables, from 0: entity, rel",
         ),
-        ({"kinds": [0.5, 1, 1]}, "The kinds of variables are whole numbers"),
+        ({"kinds": [0.5, 1, 1]}, "The kinds of variables must be whole numbers"),
         ({"kinds": ["entity", "thing"]}, "no variable kind 'thing'"),
         ({"factors": {"other": [[0, 2, 1]]}}, "no factor kind 'other'. This schema has args, near"),
         ({"factors": {"args": [[0, 2]]}}, "2 columns; give one for each role: source, relation, target"),
@@ -125,27 +125,30 @@ def test_one_shape_takes_kinds_by_name_and_goes_on_growing() -> None:
         ({"factors": {"args": [[-1, 2, 1]]}}, "Factor 0 of args, source: there is no variable -1"),
         ({"factors": {"args": [[0, 1, 1]]}}, "relation must be of kind relation, but variable 1 is of kind entity"),
         ({"factors": {"args": [[0, 2, 0]]}}, r"joins a variable with itself: \[0, 2, 0\]"),
-        ({"factors": {"args": [0, 2, 1]}}, "The scopes of args are whole numbers, an array with 2 axes"),
-        ({"rules": RuleArrays([0, 1], [5], [0], high=1.0)}, "Term 0 of the rules: there is no variable 5"),
-        ({"rules": RuleArrays([0, 1], [2], [2], high=1.0)}, r"variable 2 \(relation\) has no label number 2; it has 2"),
-        ({"rules": RuleArrays([0, 2], [2], [1], high=1.0)}, "first must rise from 0 to 1, the number of terms"),
-        ({"rules": RuleArrays([0, 1], [2], [1, 1], high=1.0)}, "1 variable and 2 labels"),
-        ({"rules": RuleArrays([0, 1], [2], [1])}, "which limits nothing"),
-        ({"rules": RuleArrays([0, 1], [2], [1], low=2.0, high=1.0)}, "at least 2 and at most 1"),
-        ({"rules": RuleArrays([0, 1], [2], [1], np.nan, high=1.0)}, "has the weight nan"),
-        ({"rules": RuleArrays([0, 2], [2, 2], [1, 1], 9e9, high=1.0)}, "has the weight 1.8e.10, added up"),
+        ({"factors": {"args": [0, 2, 1]}}, "The scopes of args must be whole numbers, in an array with 2 axes"),
+        ({"rules": lambda: RuleArrays([0, 1], [5], [0], high=1.0)}, "Term 0 of the rules: there is no variable 5"),
         (
-            {"rules": RuleArrays([0, 1], [2], [1], [1.0, 2.0], high=1.0)},
+            {"rules": lambda: RuleArrays([0, 1], [2], [2], high=1.0)},
+            r"variable 2 \(relation\) has no label number 2; it has 2",
+        ),
+        ({"rules": lambda: RuleArrays([0, 2], [2], [1], high=1.0)}, "first must rise from 0 to 1, the number of terms"),
+        ({"rules": lambda: RuleArrays([0, 1], [2], [1, 1], high=1.0)}, "1 variable and 2 labels"),
+        ({"rules": lambda: RuleArrays([0, 1], [2], [1])}, "which limits nothing"),
+        ({"rules": lambda: RuleArrays([0, 1], [2], [1], low=2.0, high=1.0)}, "at least 2 and at most 1"),
+        ({"rules": lambda: RuleArrays([0, 1], [2], [1], np.nan, high=1.0)}, "has the weight nan"),
+        ({"rules": lambda: RuleArrays([0, 2], [2, 2], [1, 1], 9e9, high=1.0)}, "has the weight 1.8e.10, added up"),
+        (
+            {"rules": lambda: RuleArrays([0, 1], [2], [1], [1.0, 2.0], high=1.0)},
             "weights of rules are numbers: one, or one for",
         ),
-        ({"rules": RuleArrays([0, 1], [2], [1], high=1.0, price=-1.0)}, "Rule 0 has the price -1"),
-        ({"rules": RuleArrays([0, 1], [2], [1], 0.5, high=1.0, price=1.0)}, "need whole weights"),
+        ({"rules": lambda: RuleArrays([0, 1], [2], [1], high=1.0, price=-1.0)}, "Rule 0 has the price -1"),
+        ({"rules": lambda: RuleArrays([0, 1], [2], [1], 0.5, high=1.0, price=1.0)}, "need whole weights"),
     ],
 )
 def test_wrong_numbers_are_refused_by_name(change: dict[str, Any], words: str) -> None:
     given = {"kinds": [0, 0, 1], "factors": {"args": [[0, 2, 1]]}, "rules": None} | change
     with pytest.raises(SchemaError, match=words):
-        schema_of_relations().structure(**given)
+        schema_of_relations().structure(**given | ({"rules": given["rules"]()} if given["rules"] else {}))
 
 
 def test_of_several_shapes_the_wrong_one_is_named() -> None:

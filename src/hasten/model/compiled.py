@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from hasten.kernels.layout import Graph
-from hasten.model.prices import Prices
+from hasten.model.soft import Indicators
 from hasten.support.arrays import IntArray, offsets, sizes_of
 from hasten.support.cache import Cache
 
@@ -28,10 +28,10 @@ MAX_KEPT = 64 * 2**20  # bytes of compiled shapes, used last, that are kept alth
 class Compiled:
     """What all structures of one shape share: its arrays, and what was made of these since."""
 
-    def __init__(self, graph: Graph, row_names: tuple[str, ...], prices: Prices | None = None) -> None:
+    def __init__(self, graph: Graph, row_names: tuple[str, ...], indicators: Indicators | None = None) -> None:
         self.graph = graph
         self.row_names = row_names
-        self.prices = prices  # of rules that may be broken
+        self.indicators = indicators  # of soft rules
         self.reductions: dict[int | None, Reduction] = {}  # by `max_join`: see hasten.model.elimination
         self.relaxed: Reduction | None = None  # see hasten.model.relaxing
         self.tally: Tally | None = None  # see hasten.model.tallying
@@ -43,8 +43,8 @@ class Compiled:
         self.branchings: dict[object, Any] = {}  # by effort: see hasten.proof.branching
         self.n_bytes = graph.buffer.nbytes
 
-    def __reduce__(self) -> tuple[type[Compiled], tuple[Graph, tuple[str, ...], Prices | None]]:
-        return Compiled, (self.graph, self.row_names, self.prices)  # what holds addresses is made anew
+    def __reduce__(self) -> tuple[type[Compiled], tuple[Graph, tuple[str, ...], Indicators | None]]:
+        return Compiled, (self.graph, self.row_names, self.indicators)  # what holds addresses is made anew
 
     def keep(self) -> None:
         """Counts as using it: it is kept until enough others have been used since."""

@@ -11,9 +11,9 @@ from collections.abc import Iterable, Sequence
 import numpy as np
 
 from hasten.model.batch import Batch
-from hasten.model.kinds import FactorKind, KindRule
+from hasten.model.kinds import FactorKind
 from hasten.model.problem import Problem
-from hasten.model.rules import Rule
+from hasten.model.rules import KindRule, Rule
 from hasten.model.schema import Schema
 from hasten.model.solution import SOURCES, STATUSES, Solution, Solutions
 from hasten.model.structure import Structure
@@ -88,7 +88,11 @@ def of_solution(solution: Solution) -> str:
     if not problem.lazy:
         header, costs = [*header, "cost"], problem.cost[problem.graph.first[: problem.n_variables] + solution.labels]
         rows = [[*row, cost] for row, cost in zip(rows, costs.tolist(), strict=True)]
-    checked = problem.check(solution.labels) if not solution.valid or problem.structure.prices is not None else None
+    checked = (
+        problem.check(solution.labels)
+        if not solution.valid or problem.structure.compiled.indicators is not None
+        else None
+    )
     broken = () if checked is None else (*checked.violations, *checked.paid)
     cost = "some costs not computed" if np.isnan(solution.cost) else f"cost {solution.cost:,.6g}"
     known = f" Nothing costs less than {solution.bound:,.6g}." if np.isfinite(solution.bound) else ""

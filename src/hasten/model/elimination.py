@@ -28,8 +28,8 @@ from hasten.kernels.scopes import with_scopes
 from hasten.model.compiled import Compiled
 from hasten.model.exclusions import with_cliques
 from hasten.model.joins import DERIVED, SILENT, STATIC, FactorTable, Join, Pattern, Signature, join_of, pattern_of
-from hasten.model.moulds import NO_INTS, Fields, Form, TableLayout, cast
 from hasten.model.structure import Structure
+from hasten.model.templates import NO_INTS, Fields, Form, TableLayout, cast
 from hasten.support.arrays import BoolArray, IntArray, all_of, ints, offsets, ranges, sizes_of
 
 FEW_SUMS = 768  # that eliminating a variable may always take, unless a limit is given

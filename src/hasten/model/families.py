@@ -59,10 +59,8 @@ class Family:
 
 def extended(structure: Structure, kind: FactorKind, scopes: IntArray) -> Structure:
     """Returns a structure with more factors of a kind; it is closed."""
-    structure._closed = True
-    before, copy, after = structure._scopes, structure._copy(), Scopes()
+    before, after = structure._scopes, Scopes()
     after.kind, after.places, after.first = before.kind, before.places, before.first
     after.factor_kind = before.factor_kind + array("q", [kind.index]) * len(scopes)
     after.scope = before.scope + array("q", np.ascontiguousarray(scopes).ravel().tolist())
-    copy._scopes, copy._own, copy._closed = after, structure._own, True
-    return copy
+    return structure._variant(_scopes=after)

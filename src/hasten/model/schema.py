@@ -25,17 +25,15 @@ from hasten.model.kinds import (
     MAX_ROLES,
     MAX_TABLE,
     FactorKind,
-    KindRule,
     Pattern,
     VariableKind,
-    check_price,
-    check_weight,
-    check_whole_weight,
+    check_tables,
     label_names,
-    read_limits,
 )
-from hasten.model.moulds import Moulds
+from hasten.model.rules import KindRule, check_price, check_weight, read_limits
+from hasten.model.templates import Templates
 from hasten.support.arrays import FloatArray, IntArray
+from hasten.support.checks import brief, check_switch, is_text, is_whole, listed
 
 if TYPE_CHECKING:
     from hasten.model.compiled import Compiled
@@ -65,16 +63,14 @@ class Schema:
         """Declares a kind of variable."""
         self._check_open()
         self._check_name(name)
-        if isinstance(labels, str):
-            raise SchemaError(f"{name}: give the labels as a list of names, not as one string.")
-        labels = tuple(labels)
+        labels = listed(labels, f"The labels of {name}", SchemaError)
         if not labels:
             raise SchemaError(f"{name} has no labels. Give at least one.")
         if len(labels) > MAX_LABELS:
             raise SchemaError(f"{name} has {len(labels):,} labels; the limit is {MAX_LABELS:,}.")
         for label in labels:
-            if not isinstance(label, str):
-                raise SchemaError(f"{name}: a label is a name, got {label!r}.")
+            if not is_text(label):
+                raise SchemaError(f"{name}: a label is a name, got {brief(label)}.")
         twice = sorted(label for label, times in Counter(labels).items() if times > 1)
         if twice:
             raise SchemaError(f"{name} names a label twice: {', '.join(twice)}. Labels are unique.")
@@ -89,11 +85,12 @@ class Schema:
         """
         self._check_open()
         self._check_name(name)
+        check_switch("learned", learned)
         if not roles:
             raise SchemaError(f"{name} has no roles. Name at least one, such as {name!r}, source=entity.")
         for role, kind in roles.items():
-            if self.variables.get(getattr(kind, "name", "")) is not kind:
-                raise SchemaError(f"{name}: role {role!r} is not a variable kind of this schema, got {kind!r}.")
+            if not isinstance(kind, VariableKind) or self.variables.get(kind.name) is not kind:
+                raise SchemaError(f"{name}: role {role!r} is not a variable kind of this schema, got {brief(kind)}.")
         size = math.prod(len(kind) for kind in roles.values())
         if len(roles) > MAX_ROLES:
             raise SchemaError(f"{name} has {len(roles)} roles; the limit is {MAX_ROLES}. Say it with smaller factors.")
@@ -131,9 +128,9 @@ class Schema:
         rule may be broken, for that price or, with `per_unit`, for that much for each unit by which it is missed.
         """
         self._check_open()
+        low, high = read_limits(name, at_most, at_least, exactly)
         if name in self.rules:
             raise SchemaError(f"There is a rule {name!r} already. Rules have unique names.")
-        low, high = read_limits(name, at_most, at_least, exactly)
         check_price(name, price, per_unit)
         if not counted:
             raise SchemaError(f"Rule {name!r} counts nothing. Name a variable kind and its labels.")
@@ -145,18 +142,11 @@ class Schema:
                     f"There are {', '.join(self.variables) or 'none'}."
                 )
             kind = self.variables[kind_name]
-            coefficients = np.zeros(len(kind))
-            items = (
-                labels.items()
-                if isinstance(labels, Mapping)
-                else [(label, 1.0) for label in label_names(labels, f"Rule {name!r}: {kind_name}")]
-            )
-            for label, weight in items:
-                place = kind.label(label)
-                coefficients[place] = check_weight(coefficients[place] + check_weight(weight, name, label), name, label)
-                if price is not None:
-                    check_whole_weight(name, weight, label)
-            weights[kind.index] = coefficients
+            coefficients = weights[kind.index] = np.zeros(len(kind))
+            if not isinstance(labels, Mapping):
+                labels = Counter(label_names(labels, f"Rule {name!r}: {kind_name}"))
+            for label, weight in labels.items():
+                coefficients[kind.label(label)] = check_weight(weight, name, label, price is not None)
         rule = KindRule(name, weights, low, high, price, per_unit)
         self.rules[name] = rule
         return rule
@@ -204,6 +194,9 @@ class Schema:
 
         Its structures are new shapes, which are compiled; `Batch.with_tables` is for tables that keep changing.
         """
+        check_tables(tables)
+        for name in tables:
+            self.factor_kind(name)
         other = Schema()
         for kind in self.variables.values():
             other.variable(kind.name, kind.labels)
@@ -217,6 +210,16 @@ class Schema:
                 like.set_table(table)
         other.rules, other.n_weights, other.n_messages = self.rules, self.n_weights, self.n_messages
         return other
+
+    def factor_kind(self, key: object) -> FactorKind:
+        """Returns a factor kind of this schema, given itself or its name."""
+        name = key.name if isinstance(key, FactorKind) else key
+        kind = self.factors.get(name) if isinstance(name, str) else None
+        if kind is None:
+            hint = " Factors are numbered in each structure: use problem.with_tables." if is_whole(key) else ""
+            names = ", ".join(self.factors) or "none"
+            raise SchemaError(f"There is no factor kind {brief(name)}. This schema has {names}.{hint}")
+        return kind
 
     @property
     def digest(self) -> str:
@@ -240,9 +243,9 @@ class Schema:
         return digest.hexdigest()
 
     @cached_property
-    def _moulds(self) -> Moulds:
-        """What compiling needs of the factor kinds; only once the schema is closed."""
-        return Moulds(self.factors.values())
+    def _templates(self) -> Templates:
+        """The parts of graphs that all factors of a kind share; only once the schema is closed."""
+        return Templates(self.factors.values())
 
     def _check_open(self) -> None:
         if self._closed:
@@ -251,13 +254,13 @@ class Schema:
             )
 
     def _check_name(self, name: str) -> None:
-        if not name or not isinstance(name, str):
-            raise SchemaError(f"A kind needs a name, got {name!r}.")
+        if not name or not is_text(name):
+            raise SchemaError(f"A kind needs a name, got {brief(name)}.")
         if name in self.variables or name in self.factors:
             raise SchemaError(f"There is a kind {name!r} already. Kinds have unique names.")
 
     def __getstate__(self) -> dict[str, object]:
-        return {name: value for name, value in self.__dict__.items() if name not in ("_compiled", "_moulds")}
+        return {name: value for name, value in self.__dict__.items() if name not in ("_compiled", "_templates")}
 
     def __setstate__(self, state: dict[str, object]) -> None:
         self.__dict__.update(state)

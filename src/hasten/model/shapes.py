@@ -7,19 +7,19 @@ shape start. Variables are numbered from 0 within each shape, labels from 0 with
 from __future__ import annotations
 
 from array import array
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from hasten.errors import SchemaError
-from hasten.kernels.cells import Rows
-from hasten.model.kinds import MAX_WEIGHT, FactorKind, VariableKind
-from hasten.model.rules import Packed, Terms
+from hasten.model.kinds import MAX_WEIGHT, FactorKind, VariableKind, check_tables
+from hasten.model.rules import RuleList, check_rule_name
 from hasten.model.schema import Schema
 from hasten.model.structure import Structure
-from hasten.support.arrays import FloatArray, IntArray, floats, offsets, ranges
+from hasten.support.arrays import FloatArray, IntArray, floats, offsets, ranges, sizes_of
+from hasten.support.checks import brief, check_switch, whole_numbers
 from hasten.support.words import count
 
 Kinds = IntArray | Sequence[int] | Sequence[str] | Sequence[VariableKind]
@@ -44,182 +44,182 @@ class RuleArrays:
     per_unit: bool = False
     name: str = "rule"  # of all of them
 
+    def __post_init__(self) -> None:
+        check_rule_name(self.name)
+        check_switch("per_unit", self.per_unit)
+        variable = whole_numbers(self.variable, "The variables of rules", SchemaError)
+        label = whole_numbers(self.label, "The labels of rules", SchemaError)
+        first = _offsets("first", self.first, len(variable), "terms of rules")
+        if len(label) != len(variable):
+            raise SchemaError(
+                f"Rules have {count(len(variable), 'variable')} and {count(len(label), 'label')}. Give one for each."
+            )
+        checked: dict[str, Any] = {"first": first, "variable": variable, "label": label}
+        for name, n in ("weight", len(variable)), ("low", len(first) - 1), ("high", len(first) - 1):
+            checked[name] = _numbers(f"The {name}s of rules", getattr(self, name), n)
+        checked["price"] = _numbers("The prices of rules", self.price, len(first) - 1)
+        for name, value in checked.items():
+            object.__setattr__(self, name, value)
+        self._check_numbers(np.arange(len(first) - 1).repeat(sizes_of(first)))
 
-def build_shapes(
-    schema: Schema,
-    kinds: Kinds,
-    variable_at: IntArray,
-    factors: Mapping[Any, tuple[IntArray, IntArray]],
-    rules: tuple[RuleArrays, IntArray] | None = None,
-) -> list[Structure]:
-    """Returns the structures that flat arrays describe, or says which of their numbers is wrong."""
-    numbers = _kind_numbers(schema, kinds)
-    at = _offsets("variable_at", variable_at, len(numbers), "variables")
-    n = len(at) - 1
-    sizes = np.array([len(kind) for kind in schema.variables.values()], dtype=np.int64)
-    label_at = offsets(sizes[numbers])  # of all variables in a row
-    given = [_factors(schema, key, *value, numbers, at) for key, value in factors.items()]
-    factor_kind, factor_first, scope, scope_first = _sorted(given, n)
-    terms = None if rules is None else _terms(schema, *rules, numbers, at, label_at)
-    known, found = list(schema.variables.values()), []
-    for s in range(n):
-        shape, mine = Structure(schema), slice(at[s], at[s + 1])
-        shape.kinds = [known[k] for k in numbers[mine].tolist()]
-        scopes = shape._scopes
-        scopes.kind = _array("q", numbers[mine])
-        scopes.places = {v: kind.places for v, kind in enumerate(shape.kinds)}
-        scopes.first = (label_at[at[s] : at[s + 1] + 1] - label_at[at[s]]).tolist()
-        scopes.factor_kind = _array("q", factor_kind[factor_first[s] : factor_first[s + 1]])
-        scopes.scope = _array("q", scope[scope_first[s] : scope_first[s + 1]])
-        if terms is not None:
-            terms.put(shape, s)
-        found.append(shape)
-    return found
+    def _check_numbers(self, rule: IntArray) -> None:
+        """Refuses weights, limits and prices that no rule can have, given the rule of each term."""
+        weight, low, high, price = (np.asarray(each) for each in (self.weight, self.low, self.high, self.price))
+        total = weight
+        if np.abs(weight).sum() > MAX_WEIGHT:  # some label may be named twice
+            _, same = np.unique(np.stack([rule, self.variable, self.label]), axis=1, return_inverse=True)
+            total = np.bincount(same.ravel(), weight)[same.ravel()]
+        for t in np.flatnonzero(~(np.abs(weight) <= MAX_WEIGHT) | ~(np.abs(total) <= MAX_WEIGHT))[:1].tolist():
+            raise SchemaError(
+                f"Term {t} of the rules has the weight {total[t]:g}, added up; beyond {MAX_WEIGHT:g} sums cannot "
+                "be told apart from rounding. Scale the rule down."
+            )
+        for r in np.flatnonzero(~(low <= high) | (np.isinf(low) & np.isinf(high)))[:1].tolist():
+            raise SchemaError(f"Rule {r} asks for at least {low[r]:g} and at most {high[r]:g}, which limits nothing.")
+        for r in np.flatnonzero(~(price >= 0.0) | np.isinf(price))[:1].tolist():
+            raise SchemaError(f"Rule {r} has the price {price[r]:g}. Prices are above 0; 0 means that it must hold.")
+        for t in np.flatnonzero((price[rule] != 0.0) & (weight != np.rint(weight)))[:1].tolist():
+            raise SchemaError(
+                f"Term {t} of the rules has the weight {weight[t]:g}. Rules with a price need whole weights."
+            )
+
+    def part(self, begin: int, end: int, labels: IntArray) -> RuleList:
+        """Returns some of the rules, given the labels of all terms, numbered through all variables."""
+        weight, low, high, price = (np.asarray(each) for each in (self.weight, self.low, self.high, self.price))
+        first, rules = self.first[begin : end + 1], RuleList()
+        terms, limits = slice(int(first[0]), int(first[-1])), slice(begin, end)
+        rows = first - first[0], labels[terms], weight[terms], low[limits], high[limits]
+        for to, given in zip(rules.arrays, rows, strict=True):
+            to[:] = _array(to.typecode, given)
+        rules.names = [self.name] * (end - begin)
+        rules.charges = {r: (float(price[begin + r]), self.per_unit) for r in price[limits].nonzero()[0].tolist()}
+        return rules
 
 
 def build_shape(schema: Schema, kinds: Kinds, factors: Scopes, rules: RuleArrays | None) -> Structure:
     """Returns the structure with variables of some kinds, and factors by kind, a row of variables for each."""
     numbers = _kind_numbers(schema, kinds)
-    one = {key: (given, np.array([0, len(given)])) for key, given in factors.items()}
-    both = None if rules is None else (rules, np.array([0, len(rules.first) - 1]))
+    check_tables(factors)
+    one = {key: (given, None) for key, given in factors.items()}
+    both = None if rules is None else (rules, None)
     return build_shapes(schema, numbers, np.array([0, len(numbers)]), one, both)[0]
+
+
+def build_shapes(
+    schema: Schema,
+    kinds: Kinds,
+    variable_at: IntArray,
+    factors: Mapping[Any, tuple[Any, IntArray | None]],
+    rules: tuple[RuleArrays, IntArray | None] | None = None,
+) -> list[Structure]:
+    """Returns the structures that flat arrays describe, or says which of their numbers is wrong."""
+    numbers = _kind_numbers(schema, kinds)
+    at = _offsets("variable_at", variable_at, len(numbers), "variables")
+    sizes = np.array([len(kind) for kind in schema.variables.values()], dtype=np.int64)
+    shapes = _Shapes(schema, numbers, at, offsets(sizes[numbers]))
+    check_tables(factors)
+    given = [_factors(shapes, key, *_pair(value)) for key, value in factors.items()]
+    factor_kind, factor_first, scope, scope_first = _sorted(given, len(at) - 1)
+    stated, rule_at = (None, np.zeros(0)) if rules is None else _pair(rules)
+    if rules is not None:
+        rule_at, labels = _labels(shapes, stated, rule_at)
+    known, found = list(schema.variables.values()), []
+    for s in range(len(at) - 1):
+        shape, mine = Structure(schema), slice(at[s], at[s + 1])
+        shape.kinds = [known[k] for k in numbers[mine].tolist()]
+        scopes = shape._scopes
+        scopes.kind = _array("q", numbers[mine])
+        scopes.places = {v: kind.places for v, kind in enumerate(shape.kinds)}
+        scopes.first = (shapes.label_at[at[s] : at[s + 1] + 1] - shapes.label_at[at[s]]).tolist()
+        scopes.factor_kind = _array("q", factor_kind[factor_first[s] : factor_first[s + 1]])
+        scopes.scope = _array("q", scope[scope_first[s] : scope_first[s + 1]])
+        if stated is not None:
+            shape._rules = stated.part(int(rule_at[s]), int(rule_at[s + 1]), labels)
+        found.append(shape)
+    return found
 
 
 def factor_scopes(structure: Structure, kind: FactorKind, scopes: Any) -> IntArray:
     """Returns scopes for factors of a kind, a row of variables each, or says which of them is wrong."""
     numbers = np.array(structure._scopes.kind)
-    return _factors(structure.schema, kind, scopes, [0, len(scopes)], numbers, np.array([0, len(numbers)]))[1]
+    shapes = _Shapes(structure.schema, numbers, np.array([0, len(numbers)]), np.array(structure._scopes.first))
+    return _factors(shapes, kind, scopes, None)[1]
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class _Terms:
-    """The rules of all shapes, checked; labels are numbered through the variables of each shape."""
+class _Shapes(NamedTuple):
+    """The variables of all shapes in a row."""
 
-    name: str
-    per_unit: bool
-    first: IntArray
-    rule_at: IntArray
-    label: IntArray
-    weight: FloatArray
-    low: FloatArray
-    high: FloatArray
-    price: FloatArray
+    schema: Schema
+    kind: IntArray
+    at: IntArray  # where those of each shape start
+    label_at: IntArray  # where the labels of each variable start
 
-    def put(self, shape: Structure, s: int) -> None:
-        """Gives a shape its rules."""
-        begin, end = int(self.rule_at[s]), int(self.rule_at[s + 1])
-        first = self.first[begin : end + 1]
-        cells, limits = slice(int(first[0]), int(first[-1])), slice(begin, end)
-        rows = Rows(first - first[0], self.label[cells], self.weight[cells], self.low[limits], self.high[limits])
-        prices = self.price[limits]
-        charges = {r: (float(prices[r]), self.per_unit) for r in prices.nonzero()[0].tolist()}
-        shape._terms = Terms([self.name] * (end - begin), charges, Packed.of(rows))
+    def offsets(self, what: str, given: IntArray | None, n: int, of: str) -> IntArray:
+        """Returns where each shape's part of `n` things starts; without offsets the only shape has all of them."""
+        if given is None:
+            return np.array([0, n])
+        found = _offsets(what, given, n, of)
+        if len(found) != len(self.at):
+            raise SchemaError(
+                f"{what} are for {len(found) - 1} shapes; there are {len(self.at) - 1}. Give one for each, and where "
+                "the last one ends."
+            )
+        return found
+
+    def check(self, variable: IntArray, shape: IntArray, what: Callable[[int], str]) -> IntArray:
+        """Returns the places of variables, given by shape and number, among all; refuses those that are not there."""
+        n_variables = sizes_of(self.at)[shape]
+        for f in np.flatnonzero((variable < 0) | (variable >= n_variables))[:1].tolist():
+            raise SchemaError(
+                f"{what(f)}{self.name(shape[f])}: there is no variable {variable[f]}. This shape has {n_variables[f]}, "
+                "numbered from 0."
+            )
+        return self.at[shape] + variable
+
+    def name(self, shape: int) -> str:
+        """Names a shape, if there are several."""
+        return f" (shape {shape})" if len(self.at) > 2 else ""
 
 
-def _terms(
-    schema: Schema, rules: RuleArrays, rule_at: IntArray, numbers: IntArray, at: IntArray, label_at: IntArray
-) -> _Terms:
-    variable, label = _whole("The variables of rules", rules.variable), _whole("The labels of rules", rules.label)
-    first = _offsets("first", rules.first, len(variable), "terms of rules")
-    of_shape = _offsets("rule_at", rule_at, len(first) - 1, "rules")
-    if len(of_shape) != len(at):
-        raise SchemaError(f"rule_at says where the rules of {len(of_shape) - 1} shapes are; there are {len(at) - 1}.")
-    if len(label) != len(variable):
+def _labels(shapes: _Shapes, rules: Any, rule_at: Any) -> tuple[IntArray, IntArray]:
+    """Returns where the rules of each shape start, and the labels of all terms, numbered through each shape."""
+    if not isinstance(rules, RuleArrays):
+        raise SchemaError(f"Rules as arrays are RuleArrays(first, variable, label, ...), got {brief(rules)}.")
+    of_shape = shapes.offsets("rule_at", rule_at, len(rules.first) - 1, "rules")
+    shape = np.arange(len(shapes.at) - 1).repeat(sizes_of(of_shape)).repeat(sizes_of(rules.first))
+    place = shapes.check(rules.variable, shape, lambda t: f"Term {t} of the rules")
+    for t in np.flatnonzero((rules.label < 0) | (rules.label >= sizes_of(shapes.label_at)[place]))[:1].tolist():
+        kind = list(shapes.schema.variables.values())[shapes.kind[place[t]]]
         raise SchemaError(
-            f"Rules have {count(len(variable), 'variable')} and {count(len(label), 'label')}. Give a label for each."
+            f"Term {t} of the rules{shapes.name(shape[t])}: variable {rules.variable[t]} ({kind.name}) has no label "
+            f"number {rules.label[t]}; it has {len(kind)} labels, from 0."
         )
-    shape = np.arange(len(at) - 1).repeat(np.diff(of_shape)).repeat(np.diff(first))
-    _check_variables(variable, shape, at, lambda t: f"Term {t} of the rules")
-    place = at[shape] + variable
-    sizes = np.diff(label_at)[place]
-    wrong = np.flatnonzero((label < 0) | (label >= sizes))
-    if wrong.size:
-        t = wrong[0]
-        kind = list(schema.variables.values())[numbers[place[t]]]
-        raise SchemaError(
-            f"Term {t} of the rules{_of(shape[t], at)}: variable {variable[t]} ({kind.name}) has no label number "
-            f"{label[t]}; it has {len(kind)} labels, from 0."
-        )
-    n_rules = len(first) - 1
-    weight = _numbers("The weights of rules", rules.weight, len(variable))
-    low, high = (
-        _numbers(f"The limits of rules ({what})", given, n_rules)
-        for what, given in (("low", rules.low), ("high", rules.high))
-    )
-    price = _numbers("The prices of rules", rules.price, n_rules)
-    rule = np.arange(n_rules).repeat(np.diff(first))
-    found = _Terms(
-        str(rules.name),
-        bool(rules.per_unit),
-        first,
-        of_shape,
-        label_at[place] - label_at[at[shape]] + label,
-        weight,
-        low,
-        high,
-        price,
-    )
-    _check_rules(found, rule)
-    return found
+    return of_shape, shapes.label_at[place] - shapes.label_at[shapes.at[shape]] + rules.label
 
 
-def _check_rules(terms: _Terms, rule: IntArray) -> None:
-    """Refuses weights, limits and prices that no rule can have, given the rule of each term."""
-    weight, low, high, price = terms.weight, terms.low, terms.high, terms.price
-    total = weight
-    if np.abs(weight).sum() > MAX_WEIGHT:  # some label may be named twice
-        _, same = np.unique(np.stack([rule, terms.label]), axis=1, return_inverse=True)
-        total = np.asarray(np.bincount(same.ravel(), weight)[same.ravel()], dtype=np.float64)
-    for t in np.flatnonzero(~(np.abs(weight) <= MAX_WEIGHT) | ~(np.abs(total) <= MAX_WEIGHT))[:1].tolist():
-        raise SchemaError(
-            f"Term {t} of the rules has the weight {total[t]:g}, added up; beyond {MAX_WEIGHT:g} its sums cannot be "
-            "told apart from rounding. Scale the rule down."
-        )
-    for r in np.flatnonzero(~(low <= high) | (np.isinf(low) & np.isinf(high)))[:1].tolist():
-        raise SchemaError(f"Rule {r} asks for at least {low[r]:g} and at most {high[r]:g}, which limits nothing.")
-    for r in np.flatnonzero(~(price >= 0.0) | np.isinf(price))[:1].tolist():
-        raise SchemaError(f"Rule {r} has the price {price[r]:g}. Prices are above 0; 0 means that it must hold.")
-    for t in np.flatnonzero((price[rule] != 0.0) & (weight != np.rint(weight)))[:1].tolist():
-        raise SchemaError(f"Term {t} of the rules has the weight {weight[t]:g}. Rules with a price need whole weights.")
-
-
-def _factors(
-    schema: Schema, key: Any, scopes: Any, factor_at: Any, numbers: IntArray, at: IntArray
-) -> tuple[int, IntArray, IntArray]:
+def _factors(shapes: _Shapes, key: Any, scopes: Any, factor_at: IntArray | None) -> tuple[int, IntArray, IntArray]:
     """Returns the number of a factor kind, its scopes, and the shape of each, or says what is wrong with them."""
-    name = key.name if isinstance(key, FactorKind) else key
-    kind = schema.factors.get(name) if isinstance(name, str) else None
-    if kind is None:
-        raise SchemaError(f"There is no factor kind {name!r}. This schema has {', '.join(schema.factors) or 'none'}.")
-    scope = _whole(f"The scopes of {kind.name}", scopes, 2)
+    kind = shapes.schema.factor_kind(key)
+    scope = whole_numbers(scopes, f"The scopes of {kind.name}", SchemaError, n_axes=2)
+    if not len(scope):
+        scope = scope.reshape(0, len(kind.roles))
     if scope.shape[1] != len(kind.roles):
         raise SchemaError(
             f"The scopes of {kind.name} have {scope.shape[1]} columns; give one for each role: {', '.join(kind.roles)}."
         )
-    first = _offsets(f"The offsets of {kind.name}", factor_at, len(scope), "factors")
-    if len(first) != len(at):
-        raise SchemaError(
-            f"The offsets of {kind.name} are for {len(first) - 1} shapes; there are {len(at) - 1}. Give one for each, "
-            "and where the last one ends."
-        )
-    shape = np.arange(len(at) - 1).repeat(np.diff(first))
-    roles = list(kind.roles.items())
-    for r, (role, wanted) in enumerate(roles):
-        _check_variables(scope[:, r], shape, at, lambda f, role=role: f"Factor {f} of {kind.name}, {role}")
-        wrong = np.flatnonzero(numbers[at[shape] + scope[:, r]] != wanted.index)
-        if wrong.size:
-            f = wrong[0]
-            got = list(schema.variables)[numbers[at[shape[f]] + scope[f, r]]]
+    first = shapes.offsets(f"The offsets of {kind.name}", factor_at, len(scope), "factors")
+    shape = np.arange(len(shapes.at) - 1).repeat(sizes_of(first))
+    for r, (role, wanted) in enumerate(kind.roles.items()):
+        place = shapes.check(scope[:, r], shape, lambda f, role=role: f"Factor {f} of {kind.name}, {role}")  # type: ignore[misc]
+        for f in np.flatnonzero(shapes.kind[place] != wanted.index)[:1].tolist():
             raise SchemaError(
-                f"Factor {f} of {kind.name}{_of(shape[f], at)}: {role} must be of kind {wanted.name}, but variable "
-                f"{scope[f, r]} is of kind {got}."
+                f"Factor {f} of {kind.name}{shapes.name(shape[f])}: {role} must be of kind {wanted.name}, but variable "
+                f"{scope[f, r]} is of kind {list(shapes.schema.variables)[shapes.kind[place[f]]]}."
             )
     ordered = np.sort(scope, axis=1)
-    twice = np.flatnonzero((ordered[:, 1:] == ordered[:, :-1]).any(axis=1))
-    if twice.size:
-        f = twice[0]
+    for f in np.flatnonzero((ordered[:, 1:] == ordered[:, :-1]).any(axis=1))[:1].tolist():
         raise SchemaError(
-            f"Factor {f} of {kind.name}{_of(shape[f], at)} joins a variable with itself: {scope[f].tolist()}. Its "
+            f"Factor {f} of {kind.name}{shapes.name(shape[f])} joins a variable with itself: {scope[f].tolist()}. Its "
             "variables must differ."
         )
     return kind.index, scope, shape
@@ -238,51 +238,22 @@ def _sorted(given: list[tuple[int, IntArray, IntArray]], n: int) -> tuple[IntArr
     return kind[order], offsets(np.bincount(shape, minlength=n)), scope, offsets(n_slots)
 
 
-def _check_variables(variable: IntArray, shape: IntArray, at: IntArray, what: Any) -> None:
-    n_variables = np.diff(at)[shape]
-    wrong = np.flatnonzero((variable < 0) | (variable >= n_variables))
-    if wrong.size:
-        f = wrong[0]
-        raise SchemaError(
-            f"{what(f)}{_of(shape[f], at)}: there is no variable {variable[f]}. This shape has {n_variables[f]}, "
-            "numbered from 0."
-        )
-
-
-def _of(shape: int, at: IntArray) -> str:
-    """Says of which shape something is, if there are several."""
-    return f" (shape {shape})" if len(at) > 2 else ""
-
-
-def _kind_numbers(schema: Schema, kinds: Kinds) -> IntArray:
+def _kind_numbers(schema: Schema, kinds: Any) -> IntArray:
     """Returns the numbers of kinds, given by number, by name or as they are."""
-    if not isinstance(kinds, np.ndarray) and any(isinstance(kind, str | VariableKind) for kind in kinds):
-        names = [kind.name if isinstance(kind, VariableKind) else str(kind) for kind in kinds]
-        unknown = next((name for name in names if name not in schema.variables), None)
-        if unknown is not None:
-            raise SchemaError(f"There is no variable kind {unknown!r}. There are {', '.join(schema.variables)}.")
-        return np.array([schema.variables[name].index for name in names], dtype=np.int64)
-    numbers = _whole("The kinds of variables", kinds)
-    wrong = np.flatnonzero((numbers < 0) | (numbers >= len(schema.variables)))
-    if wrong.size:
-        v = wrong[0]
+    names = list(schema.variables)
+    if isinstance(kinds, list | tuple) and any(isinstance(kind, str | VariableKind) for kind in kinds):
+        given = [kind.name if isinstance(kind, VariableKind) else kind for kind in kinds]
+        for name in given:
+            if not isinstance(name, str) or name not in schema.variables:
+                raise SchemaError(f"There is no variable kind {brief(name)}. There are {', '.join(names)}.")
+        return np.array([schema.variables[name].index for name in given], dtype=np.int64)
+    numbers = whole_numbers(kinds, "The kinds of variables", SchemaError)
+    for v in np.flatnonzero((numbers < 0) | (numbers >= len(names)))[:1].tolist():
         raise SchemaError(
-            f"Variable {v} has kind number {numbers[v]}; the schema has {len(schema.variables)} kinds of variables, "
-            f"from 0: {', '.join(schema.variables)}."
+            f"Variable {v} has kind number {numbers[v]}; the schema has {len(names)} kinds of variables, "
+            f"from 0: {', '.join(names)}."
         )
     return numbers
-
-
-def _whole(what: str, given: Any, n_axes: int = 1) -> IntArray:
-    try:
-        found = np.asarray(given)
-    except (TypeError, ValueError):
-        found = np.zeros(())
-    if not found.size and found.ndim <= n_axes:
-        found = np.zeros(found.shape if found.ndim == n_axes else (0,) * n_axes, dtype=np.int64)
-    if found.ndim != n_axes or found.dtype.kind not in "iu":
-        raise SchemaError(f"{what} are whole numbers, an array with {n_axes} ax{'i' if n_axes == 1 else 'e'}s.")
-    return found.astype(np.int64)
 
 
 def _numbers(what: str, given: Any, n: int) -> FloatArray:
@@ -293,12 +264,18 @@ def _numbers(what: str, given: Any, n: int) -> FloatArray:
 
 
 def _offsets(what: str, given: Any, n: int, of: str) -> IntArray:
-    found = _whole(what, given)
+    found = whole_numbers(given, what, SchemaError)
     if not len(found) or found[0] != 0 or found[-1] != n or (np.diff(found) < 0).any():
         raise SchemaError(
             f"{what} must rise from 0 to {n}, the number of {of}: where those of each start, and the last ones end."
         )
     return found
+
+
+def _pair(given: Any) -> tuple[Any, Any]:
+    if not isinstance(given, tuple | list) or len(given) != 2:
+        raise SchemaError(f"Give an array and the offsets of each shape, as a pair; got {brief(given)}.")
+    return given[0], given[1]
 
 
 def _array(code: str, numbers: Any) -> array[Any]:

@@ -15,8 +15,8 @@ import numpy as np
 from hasten.errors import NoAnswerError, ProblemError
 from hasten.kernels.score import score_batch
 from hasten.model.batch import Batch
-from hasten.model.hidden import complete, seen
 from hasten.model.problem import Problem
+from hasten.model.soft import complete
 from hasten.support.arrays import BoolArray, Chosen, FloatArray, IntArray, chosen_numbers
 from hasten.support.words import count
 
@@ -257,8 +257,8 @@ class Solutions(Sequence[Solution]):
 
     @property
     def labels(self) -> IntArray:
-        """The label numbers, flat: problem p owns `batch.seen_at[p]:batch.seen_at[p + 1]`; -1 without a labelling."""
-        return self.values[seen(self.batch)] if self.batch.priced else self.values
+        """The label numbers, flat: problem p owns `batch.labels_at[p]:batch.labels_at[p + 1]`; -1 without an answer."""
+        return self.batch.labels(self.values)
 
     @property
     def score(self) -> FloatArray:

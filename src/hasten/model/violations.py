@@ -53,7 +53,7 @@ class Check:
 
 
 def check(problem: Problem, labels: IntArray) -> Check:
-    """Names every label, table and rule that a labelling breaks, given with the indicators of rules with a price."""
+    """Names every label, table and rule that a labelling breaks, given with the indicators of soft rules."""
     broken = (*_labels(problem, labels), *_factors(problem, labels), *_rows(problem, labels))
     return Check(broken, tuple(_paid(problem, labels)))
 
@@ -130,12 +130,12 @@ def _rows(problem: Problem, labels: IntArray) -> list[Violation]:
 
 def _paid(problem: Problem, labels: IntArray) -> list[Violation]:
     """Names the rules that are broken for their price."""
-    prices = problem.structure.prices
-    if prices is None:
+    indicators = problem.structure.compiled.indicators
+    if indicators is None:
         return []
     seen, found = labels[: problem.n_variables], []
-    sums, numbers = prices.sums(seen[None])[0].tolist(), prices.complete(seen[None])[0].tolist()
-    for rule, value, number in zip(prices.indicators, sums, numbers, strict=True):
+    sums, numbers = indicators.sums(seen[None])[0].tolist(), indicators.labels(seen[None])[0].tolist()
+    for rule, value, number in zip(indicators.indicators, sums, numbers, strict=True):
         if number > 0:
             missed = _missed(problem, labels, rule.name, rule.label, value, (rule.low, rule.high))
             found.append(replace(missed, price=float(rule.cost[number])))

@@ -9,7 +9,7 @@ from typing import Any, TypeAlias, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from hasten.errors import ProblemError
+from hasten.errors import OutOfRange, ProblemError
 
 IntArray = NDArray[np.int64]
 FloatArray = NDArray[np.float64]
@@ -22,6 +22,7 @@ def floats(values: object, *, copy: bool = False) -> FloatArray:
     """Returns numbers as an array of floats, stored row by row; anything else raises TypeError or ValueError.
 
     A tensor that NumPy cannot read, because it needs gradients or is in another memory, is read without them.
+    Masked entries have no value, so they are refused.
     """
     if type(values) is np.ndarray and values.dtype == np.float64 and values.flags.c_contiguous and not copy:
         return values
@@ -33,10 +34,19 @@ def floats(values: object, *, copy: bool = False) -> FloatArray:
         found = np.asarray(values.detach().cpu().numpy())
     if found.dtype.kind not in "biufO":
         raise TypeError(f"got {found.dtype.name}")
+    if is_masked(values):
+        raise TypeError("got masked entries; fill them first")
+    if found.dtype.kind == "O" and any(isinstance(each, str | bytes) for each in found.flat):
+        raise TypeError("got text")
     try:
         return np.array(found, dtype=np.float64, order="C", copy=copy or None)
     except OverflowError as error:
         raise ValueError(str(error)) from None
+
+
+def is_masked(values: object) -> bool:
+    """Whether an array has masked entries, which NumPy would take for numbers."""
+    return isinstance(values, np.ma.MaskedArray) and bool(np.ma.is_masked(values))
 
 
 def all_finite(values: FloatArray) -> bool:
@@ -84,7 +94,7 @@ def chosen_numbers(chosen: Chosen, n: int) -> IntArray:
     numbers = given.astype(np.int64)
     outside = numbers[(numbers < -n) | (numbers >= n)]
     if outside.size:
-        raise IndexError(f"There is no problem {outside[0]}; the batch has {n}.")
+        raise OutOfRange(f"There is no problem {outside[0]}; the batch has {n}.")
     return np.where(numbers < 0, numbers + n, numbers)
 
 

@@ -1,17 +1,17 @@
-"""What arguments may be. Each check is cheap where all is well, and otherwise names one, and what was expected."""
+"""Checks of arguments. Each is cheap where all is well; otherwise it names the argument and what was expected of it."""
 
 from __future__ import annotations
 
+import math
+import reprlib
 import sys
-from collections.abc import Iterable
-from typing import TypeVar
+from contextlib import suppress
+from typing import Any, TypeGuard
 
 import numpy as np
 
 from hasten.errors import HastenError, ProblemError
-from hasten.support.arrays import FloatArray, floats, plain
-
-Item = TypeVar("Item")
+from hasten.support.arrays import FloatArray, IntArray, floats, is_masked, plain
 
 MAX_WIDTH = 2**16  # of a beam: kernels allocate all of it
 MAX_WHOLE = 2**62  # what kernels can still count with
@@ -22,19 +22,85 @@ def check_whole(name: str, value: object, least: int = 0, most: int | None = MAX
     if type(value) is int and value >= least and (most is None or value <= most):
         return
     if isinstance(value, bool) or not isinstance(value, int | np.integer):
-        raise ProblemError(f"{name} must be a whole number, got {value!r}.")
+        raise ProblemError(f"{name} must be a whole number, got {brief(value)}.")
     if value < least:
         raise ProblemError(f"{name} must be at least {least}, got {value}.")
     if most is not None and value > most:
         raise ProblemError(f"{name} must be at most {most}, got {value}.")
 
 
-def listed(given: Iterable[Item], what: str, error: type[HastenError]) -> tuple[Item, ...]:
-    """Returns several things as a tuple, or says that there should be several."""
+def brief(value: object) -> str:
+    """Returns a value in a few letters, for an error message, however large or odd it is.
+
+    >>> brief("cat"), brief(10**30), brief(np.zeros((2, 3)))
+    ("'cat'", '1000000000000000000000000000000', 'an array of float64 of shape (2, 3)')
+    """
+    if isinstance(value, np.ndarray):
+        return f"an array of {value.dtype} of shape {value.shape}"
+    if value is None or isinstance(value, str | bytes | int | float | complex | list | tuple | dict | set | np.generic):
+        with suppress(Exception):  # a number of 5,000 digits, or a class of which some object cannot be shown
+            return reprlib.repr(value)
+    return f"an object of type {type(value).__name__}"
+
+
+def is_text(value: object) -> TypeGuard[str]:
+    """Whether a value is text that can be written to a file."""
+    if not isinstance(value, str):
+        return False
+    try:
+        value.encode()
+    except UnicodeEncodeError:  # half of a surrogate pair
+        return False
+    return True
+
+
+def is_whole(value: object) -> TypeGuard[int]:
+    """Whether a value is a whole number; True and False are not."""
+    return type(value) is int or (isinstance(value, int | np.integer) and not isinstance(value, bool))
+
+
+def finite(value: object, what: str, error: type[HastenError], hint: str = "") -> float:
+    """Returns a finite number as a float; refuses everything else, with a hint if there is one."""
+    given: Any = value
+    try:
+        number = float(given) if not isinstance(value, str | bytes) and np.ndim(given) == 0 else math.nan
+    except (TypeError, ValueError, OverflowError):  # a whole number may be too large for a float
+        number = math.nan
+    if not math.isfinite(number):
+        raise error(f"{what} must be a finite number, got {brief(value)}. {hint}".rstrip())
+    return number
+
+
+def listed(given: Any, what: str, error: type[HastenError]) -> tuple[Any, ...]:
+    """Returns several values as a tuple; refuses a value that is not a list, or anything else that can be iterated."""
+    if isinstance(given, str | bytes | bytearray):
+        raise error(f"{what} must be a list, got {brief(given)}.")
     try:
         return tuple(given)
     except TypeError:
-        raise error(f"{what} must be a list, got {given!r}.") from None
+        raise error(f"{what} must be a list, got {brief(given)}.") from None
+
+
+def whole_numbers(values: object, what: str, error: type[HastenError] = ProblemError, n_axes: int = 1) -> IntArray:
+    """Returns whole numbers as an array of our own; refuses fractions, text, masked entries and numbers beyond 64 bits.
+
+    >>> whole_numbers([0.7, 1.9], "Labels")
+    Traceback (most recent call last):
+    ...
+    hasten.errors.ProblemError: Labels must be whole numbers, in one row; got [0.7, 1.9].
+    """
+    given: Any = values
+    try:
+        found = np.asarray(given.detach().cpu() if hasattr(given, "detach") else given)
+    except (TypeError, ValueError, RuntimeError, OverflowError):  # rows of different lengths
+        found = np.zeros(())
+    if not found.size and found.ndim <= n_axes and np.ndim(found) > 0:
+        found = np.zeros(found.shape if found.ndim == n_axes else (0,) * n_axes, dtype=np.int64)
+    too_large = found.dtype == np.uint64 and bool((found >= 2**63).any())
+    if found.ndim != n_axes or found.dtype.kind not in "iu" or too_large or is_masked(values):
+        rows = "in one row" if n_axes == 1 else f"in an array with {n_axes} axes"
+        raise error(f"{what} must be whole numbers, {rows}; got {brief(values)}.")
+    return np.array(found, dtype=np.int64, order="C")
 
 
 def check_width(width: object) -> None:
@@ -54,7 +120,7 @@ def check_number(name: str, value: object) -> None:
     if type(value) is float and value >= 0:
         return
     if isinstance(value, bool) or not isinstance(value, int | float | np.integer | np.floating):
-        raise ProblemError(f"{name} must be a number, got {value!r}.")
+        raise ProblemError(f"{name} must be a number, got {brief(value)}.")
     if not value >= 0:
         raise ProblemError(f"{name} must be at least 0, got {value}.")
     if isinstance(value, int) and value > sys.float_info.max:
@@ -66,7 +132,7 @@ def check_limit(name: str, value: object) -> None:
     if value is None:
         return
     if isinstance(value, bool) or not isinstance(value, int | float | np.integer | np.floating) or not value >= 0:
-        raise ProblemError(f"{name} must be a number of seconds, or None for no limit; got {value!r}.")
+        raise ProblemError(f"{name} must be a number of seconds, or None for no limit; got {brief(value)}.")
 
 
 def check_switch(name: str, value: object, *, or_none: bool = False) -> None:
@@ -74,7 +140,7 @@ def check_switch(name: str, value: object, *, or_none: bool = False) -> None:
     if value is True or value is False or (or_none and value is None):
         return
     if not isinstance(value, np.bool_):
-        raise ProblemError(f"{name} must be True or False{', or None' if or_none else ''}, got {value!r}.")
+        raise ProblemError(f"{name} must be True or False{', or None' if or_none else ''}, got {brief(value)}.")
 
 
 def check_vector(name: str, values: object) -> FloatArray:

@@ -134,7 +134,7 @@ class Comparison(Generic[Text]):
             "seeds": self.seeds,
             "n_train": trained.n_train,
             "n_test": len(trained.texts),
-            "variables": int(trained.batch.seen_at[-1]),
+            "variables": int(trained.batch.labels_at[-1]),
             "max_variables": int(trained.batch.n_variables.max(initial=0)),
         } | dict(trained.model.facts())
 
