@@ -25,7 +25,11 @@ from __future__ import annotations
 
 
 class HastenError(Exception):
-    """The root of the tree above."""
+    """The root of the tree above. Its message has no control characters, whatever names of the user's it quotes."""
+
+    def __str__(self) -> str:
+        words = super().__str__()
+        return "".join(c if c.isprintable() or c == "\n" else c.encode("unicode_escape").decode() for c in words)
 
 
 class SchemaError(HastenError):

@@ -243,9 +243,9 @@ def test_numbers_are_not_strings() -> None:
 
 def test_labels_are_given_by_name() -> None:
     schema, _ = pets()
-    with refused("Rule 'few': pet must be a label or several, by name; got 3"):
+    with refused("Rule 'few': pet: labels must be a list, got 3"):
         schema.rule("few", at_most=1, pet=3)  # type: ignore[arg-type]
-    with refused("pair: left must be a label or several, by name; got 3"):
+    with refused("pair: left: labels must be a list, got 3"):
         pair_of_pets().allow(left=3)  # type: ignore[arg-type]
 
 

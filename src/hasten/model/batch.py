@@ -24,14 +24,13 @@ from hasten.support.arrays import (
     FloatArray,
     IntArray,
     all_finite,
-    chosen_numbers,
     ints,
     offsets,
     plain,
     ranges,
     sizes_of,
 )
-from hasten.support.checks import brief, check_switch, listed, whole_numbers
+from hasten.support.checks import brief, check_switch, chosen_numbers, listed, whole_numbers
 from hasten.support.words import count
 
 ONLY = np.zeros(1, dtype=np.int64)  # the number of the only problem, of its structure, and where its tables start

@@ -53,8 +53,8 @@ def read_costs(structure: Structure, costs: Given, maximize: bool) -> FloatArray
         raise ProblemError(
             "Costs are numbers. Give a list or array for each variable, one flat list or array, or a scorer."
         ) from None
-    if flat.size == structure.graph.first[-1]:
-        flat = flat[: structure.n_labels]  # the costs of another problem may have their prices behind them
+    if flat.size != structure.n_labels and flat.size == structure.graph.first[-1]:
+        flat = flat[: structure.n_labels]  # the costs of another problem, with the prices of soft rules
     if flat.size != structure.n_labels:
         raise ProblemError(
             f"Got {count(flat.size, 'cost')} for {count(structure.n_labels, 'label')}. "
@@ -145,7 +145,7 @@ def ask(batch: Batch, problems: IntArray, variables: IntArray) -> FloatArray:
 
 def add_loss(batch: Batch, labels: Any, weight: float | FloatArray) -> FloatArray:
     """Returns the costs of problems in which every label but the given one is cheaper by `weight`."""
-    at, given = batch.labels_at, whole_numbers(labels, "Labels", n_axes=2 if np.ndim(labels) == 2 else 1)
+    at, given = batch.labels_at, whole_numbers(labels, "Labels", n_axes=None)
     if given.ndim == 2 and given.shape[0] == len(batch) and (sizes_of(at) == given.shape[1]).all():
         given = given.ravel()
     if given.shape != (at[-1],):
@@ -155,14 +155,20 @@ def add_loss(batch: Batch, labels: Any, weight: float | FloatArray) -> FloatArra
     wrong = np.flatnonzero((given < 0) | (given >= sizes))
     if wrong.size:
         raise ProblemError(f"Problem {problems[wrong[0]]}: there is no label number {given[wrong[0]]}.")
-    starts += batch.cost_at[problems]
-    cost, loss = batch.cost.copy(), loss_weights(weight, len(given))
+    return with_loss(batch.cost, batch.cost_at[problems] + starts, sizes, given, weight)
+
+
+def with_loss(
+    cost: FloatArray, starts: IntArray, sizes: IntArray, labels: IntArray, weight: float | FloatArray
+) -> FloatArray:
+    """Returns costs in which every label but a variable's own is cheaper, given where the labels of variables start."""
+    found, loss = cost.copy(), loss_weights(weight, len(labels))
     with np.errstate(over="ignore"):
-        cost[ranges(starts, sizes)] -= loss.repeat(sizes)
-    cost[starts + given] = batch.cost[starts + given]
-    if np.isneginf(cost).any():
+        found[ranges(starts, sizes)] -= loss.repeat(sizes)
+    found[starts + labels] = cost[starts + labels]
+    if np.isneginf(found).any():
         raise ProblemError("With this loss, a cost is no longer finite. Scale the weight or the costs down.")
-    return cost
+    return found
 
 
 def loss_weights(weight: float | FloatArray, n: int) -> FloatArray:

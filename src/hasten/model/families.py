@@ -17,6 +17,7 @@ from hasten.model.kinds import FactorKind
 from hasten.model.shapes import factor_scopes
 from hasten.model.structure import Scopes, Structure
 from hasten.support.arrays import IntArray
+from hasten.support.checks import brief, check_type
 
 Broken = Callable[[IntArray], IntArray]  # from the labels of all variables to the scopes of members, a row each
 Mend = Callable[[IntArray], IntArray]  # from labels that may break members to labels that break none
@@ -42,6 +43,10 @@ class Family:
     mend: Mend | None = None
 
     def __post_init__(self) -> None:
+        check_type(self.kind, FactorKind, "The kind of a family", SchemaError)
+        for name, function in ("broken", self.broken), ("mend", len if self.mend is None else self.mend):
+            if not callable(function):
+                raise SchemaError(f"{name} must be a function of labels, got {brief(function)}.")
         table = self.kind.table
         if table is None or not len(table) or float(np.min(table)) < 0.0:
             raise SchemaError(

@@ -12,7 +12,7 @@ import numpy as np
 
 from hasten.errors import SchemaError
 from hasten.support.arrays import BoolArray, FloatArray, all_finite, floats
-from hasten.support.checks import brief, finite
+from hasten.support.checks import brief, finite, listed
 from hasten.support.words import first_few
 
 if TYPE_CHECKING:
@@ -118,7 +118,7 @@ class FactorKind:
         >>> pair.imply({"left": "city"}, {"right": "country"}).table.tolist()
         [[inf, 0.0], [0.0, 0.0]]
         """
-        if not then:
+        if isinstance(then, Mapping) and not then:
             raise SchemaError(f"{self.name}: what does it imply? Give roles and labels, or use forbid.")
         wrong = self._match(None, when) & ~self._match(None, then)
         if price is not None:
@@ -195,9 +195,10 @@ def label_names(labels: Pattern, what: str) -> Collection[str]:
     """Returns the label, or labels, that a pattern names."""
     if isinstance(labels, str):
         return [labels]
-    if not isinstance(labels, Collection) or not all(isinstance(label, str) for label in labels):
+    names = listed(labels, f"{what}: labels", SchemaError)
+    if not all(isinstance(label, str) for label in names):
         raise SchemaError(f"{what} must be a label or several, by name; got {brief(labels)}.")
-    return labels
+    return names
 
 
 def check_table(table: FloatArray, kind: FactorKind) -> FloatArray:

@@ -16,12 +16,12 @@ import numpy as np
 
 from hasten.errors import ProblemError
 from hasten.kernels.score import total_cost
-from hasten.model.costs import Costs, Negated, Scorer, read_costs
+from hasten.model.costs import Costs, Negated, Scorer, read_costs, with_loss
 from hasten.model.kinds import VariableKind, check_tables
 from hasten.model.rules import Rule
 from hasten.model.structure import Structure
 from hasten.model.tables import Tables, bring, read_tables, refilled, widened
-from hasten.support.arrays import FloatArray, IntArray
+from hasten.support.arrays import FloatArray, IntArray, sizes_of
 from hasten.support.checks import brief, is_text, is_whole, listed
 from hasten.support.words import count
 
@@ -132,7 +132,9 @@ class Problem:
         Its cheapest labelling is the one that a structured learner has to push away from: wrong, and cheap
         (loss-augmented inference, with the Hamming loss). `weight` is one number, or one for each variable.
         """
-        return self.batch.augmented(self.labels(labels), weight)[0]
+        first = self.graph.first[: self.n_variables + 1]
+        cost = with_loss(self.cost, first[:-1], sizes_of(first), self.labels(labels), weight)
+        return Problem(self.structure, cost, None, self.table, self.id)
 
     def check(self, labels: Labels) -> Check:
         """Says whether a labelling is valid, and names each constraint that it breaks."""
@@ -152,7 +154,7 @@ class Problem:
     def names(self, labels: IntArray) -> list[str]:
         """Returns the names of a labelling's labels, given their numbers, with or without indicators."""
         kinds = self.structure.kinds
-        if np.size(labels) > len(kinds):
+        if len(listed(labels, "A labelling", ProblemError)) > len(kinds):
             kinds = self.structure.all_kinds
         return [kind.labels[label] for kind, label in zip(kinds, _numbers(kinds, labels).tolist(), strict=True)]
 
@@ -208,6 +210,8 @@ def _numbers(kinds: Sequence[VariableKind], labels: Any) -> IntArray:
 
 def _whole(label: Any) -> int:
     """Returns a label's number; -1 for a value that is not one."""
+    if label is np.ma.masked:
+        return -1
     try:
         number = int(label)
         return number if bool(number == label) else -1

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from array import array
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from operator import countOf
@@ -296,9 +297,9 @@ def read_limits(name: str, at_most: float | None, at_least: float | None, exactl
 
 def read_terms(rule: str, terms: object, *, soft: bool = False) -> tuple[tuple[int, str, float], ...]:
     """Returns terms with their weights, or says which of them is none; those of a soft rule have whole weights."""
-    found, total = [], dict[tuple[int, str], float]()
+    found, total = [], 0.0
     for term in listed(terms, f"Rule {rule!r}: the terms", SchemaError):
-        if not isinstance(term, tuple | list) or len(term) not in WITH_OR_WITHOUT or not is_text(term[1]):
+        if not isinstance(term, tuple | list) or len(term) not in WITH_OR_WITHOUT or not isinstance(term[1], str):
             raise SchemaError(
                 f"Rule {rule!r}: a term is (variable, label) or (variable, label, weight), got {brief(term)}."
             )
@@ -306,10 +307,15 @@ def read_terms(rule: str, terms: object, *, soft: bool = False) -> tuple[tuple[i
         if not is_whole(variable):
             raise SchemaError(f"Rule {rule!r}: there is no variable {brief(variable)}. Give its number.")
         weight = check_weight(weights[0], rule, label, soft) if weights else 1.0
-        total[variable, label] = check_weight(total.get((variable, label), 0.0) + weight, rule, label)
+        total += abs(weight)
         found.append((int(variable), label, weight))
     if not found:
         raise SchemaError(f"Rule {rule!r} counts nothing. Give (variable, label) terms.")
+    if total > MAX_WEIGHT:  # some label may be named twice
+        sums: Counter[tuple[int, str]] = Counter()
+        for variable, label, weight in found:
+            sums[variable, label] += weight  # type: ignore[assignment]
+            check_weight(sums[variable, label], rule, label)
     return tuple(found)
 
 
@@ -342,7 +348,9 @@ def check_price(rule: str, price: float | None, per_unit: bool) -> None:
 
 def check_weight(given: float, rule: str, label: str, soft: bool = False) -> float:
     """Returns a weight with which sums can be checked, those of soft rules exactly; refuses others."""
-    weight = finite(given, f"Rule {rule!r}: the weight of {label!r}", SchemaError)
+    if not isinstance(given, float) or not math.isfinite(given):
+        given = finite(given, f"Rule {rule!r}: the weight of {label!r}", SchemaError)
+    weight = float(given)
     if abs(weight) > MAX_WEIGHT:
         raise SchemaError(
             f"Rule {rule!r}: the weights of {label!r} add up to {weight:g}; beyond {MAX_WEIGHT:g} sums cannot be told "

@@ -165,7 +165,7 @@ class Schema:
         self._closed = True
         if kinds is None and factors is None and rules is None:
             return Structure(self)
-        return build_shape(self, () if kinds is None else kinds, factors or {}, rules)
+        return build_shape(self, () if kinds is None else kinds, {} if factors is None else factors, rules)
 
     def structures(
         self,
@@ -254,7 +254,7 @@ class Schema:
             )
 
     def _check_name(self, name: str) -> None:
-        if not name or not is_text(name):
+        if not is_text(name) or not name:
             raise SchemaError(f"A kind needs a name, got {brief(name)}.")
         if name in self.variables or name in self.factors:
             raise SchemaError(f"There is a kind {name!r} already. Kinds have unique names.")

@@ -66,7 +66,7 @@ class RuleArrays:
         """Refuses weights, limits and prices that no rule can have, given the rule of each term."""
         weight, low, high, price = (np.asarray(each) for each in (self.weight, self.low, self.high, self.price))
         total = weight
-        if np.abs(weight).sum() > MAX_WEIGHT:  # some label may be named twice
+        if np.abs(weight).max(initial=0.0) > MAX_WEIGHT / (1 + len(weight)):  # some label may be named twice
             _, same = np.unique(np.stack([rule, self.variable, self.label]), axis=1, return_inverse=True)
             total = np.bincount(same.ravel(), weight)[same.ravel()]
         for t in np.flatnonzero(~(np.abs(weight) <= MAX_WEIGHT) | ~(np.abs(total) <= MAX_WEIGHT))[:1].tolist():

@@ -17,7 +17,8 @@ from hasten.kernels.score import score_batch
 from hasten.model.batch import Batch
 from hasten.model.problem import Problem
 from hasten.model.soft import complete
-from hasten.support.arrays import BoolArray, Chosen, FloatArray, IntArray, chosen_numbers
+from hasten.support.arrays import BoolArray, Chosen, FloatArray, IntArray
+from hasten.support.checks import check_type, chosen_numbers, listed, whole_numbers
 from hasten.support.words import count
 
 
@@ -148,6 +149,12 @@ class Solutions(Sequence[Solution]):
     @classmethod
     def of(cls, batch: Batch, answers: Sequence[Solution]) -> Solutions:
         """Gathers single answers."""
+        check_type(batch, Batch, "The problems that are answered")
+        answers = listed(answers, "Answers", ProblemError)
+        for answer in answers:
+            check_type(answer, Solution, "An answer")
+        if len(answers) != len(batch):
+            raise ProblemError(f"Got {count(len(answers), 'answer')} for {count(len(batch), 'problem')}.")
         values = np.full(batch.variable_at[-1], -1, dtype=np.int64)
         for p, answer in enumerate(answers):
             if answer.values is not None:
@@ -173,6 +180,12 @@ class Solutions(Sequence[Solution]):
     @classmethod
     def joined(cls, batch: Batch, parts: Sequence[Solutions]) -> Solutions:
         """Puts the answers to the parts of a batch, in their order, together again."""
+        check_type(batch, Batch, "The problems that are answered")
+        parts = listed(parts, "The parts of answers", ProblemError)
+        for part in parts:
+            check_type(part, Solutions, "A part of answers")
+        if sum(len(part.values) for part in parts) != batch.variable_at[-1]:
+            raise ProblemError("The parts have answers to other problems. Give all parts, in their order.")
         if not parts:
             return cls.of(batch, [])
         arrays = ([getattr(part, name) for part in parts] for name in ("values", *_EACH))
@@ -195,6 +208,11 @@ class Solutions(Sequence[Solution]):
         were computed: all, unless given. `computed` holds the costs that a lazy search asked for; where it did not
         ask for all, the cost is nan.
         """
+        check_type(batch, Batch, "The problems that are answered")
+        if type(labels) is not np.ndarray or labels.dtype != np.int64 or labels.shape != (batch.variable_at[-1],):
+            labels = batch.values(whole_numbers(labels, "Labels"))
+            if len(labels) != batch.variable_at[-1]:
+                raise ProblemError(f"Got {count(len(labels), 'label')} for {batch.labels_at[-1]:,} variables.")
         n, labels = len(batch), complete(batch, labels)
         total, valid = np.empty(n), np.empty(n, dtype=bool)
         arrays = batch.arrays if computed is None else batch.arrays._replace(cost=computed)
@@ -249,10 +267,12 @@ class Solutions(Sequence[Solution]):
 
     def has(self, status: Status) -> BoolArray:
         """Tells which answers have this status."""
+        check_type(status, Status, "A status")
         return np.asarray(self.status == _NUMBER[status])
 
     def by(self, source: Source) -> BoolArray:
         """Tells which answers came from this step."""
+        check_type(source, Source, "A source")
         return np.asarray(self.source == _NUMBER[source])
 
     @property
@@ -295,6 +315,7 @@ class Solutions(Sequence[Solution]):
 
     def replace(self, chosen: Chosen, others: Solutions) -> Solutions:
         """Returns these answers with others, to the same problems, in place of some, by number or by a mask."""
+        check_type(others, Solutions, "The other answers")
         numbers = chosen_numbers(chosen, len(self))
         places = self.batch.places(numbers)
         if len(others) != numbers.size or len(others.values) != places.size:

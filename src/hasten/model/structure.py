@@ -28,7 +28,7 @@ from hasten.model.soft import Indicators, lower
 from hasten.model.templates import NO_SLOTS, Slots
 from hasten.support.arrays import FloatArray, IntArray, ints, offsets, packed, ranges, sizes_of
 from hasten.support.cache import Cache
-from hasten.support.checks import brief, check_switch, check_whole, listed, whole_numbers
+from hasten.support.checks import brief, check_switch, check_type, check_whole, listed, whole_numbers
 from hasten.support.words import count
 
 if TYPE_CHECKING:
@@ -159,7 +159,7 @@ class Structure(RuleBuilder):
 
         check_switch("maximize", maximize)
         check_whole("id", id, least=-(2**63), most=2**63 - 1)
-        given = listed(rules, "The rules of a problem", SchemaError) if rules != () else ()
+        given = rules if type(rules) is tuple else listed(rules, "The rules of a problem", SchemaError)
         return Problem.of(self, costs, maximize, {} if tables is None else tables, given, id)
 
     def batch(self, costs: FloatArray, *, maximize: bool = False) -> Batch:
@@ -269,7 +269,7 @@ class Structure(RuleBuilder):
 
     def _with_slots(self, slots: Slots) -> Structure:
         """Returns this structure with slots for the tables that its problems bring."""
-        if slots == self._slots:
+        if slots is self._slots or slots == self._slots:
             return self
         variant = self._variants.get(slots)
         if variant is None:
@@ -305,6 +305,7 @@ class Structure(RuleBuilder):
 
     def under(self, schema: Schema) -> Structure:
         """Returns this structure under a schema that differs in its tables alone (`Schema.with_tables`)."""
+        check_type(schema, Schema, "The other schema", SchemaError)
         schema._closed = True
         return self._variant(schema=schema)
 

@@ -17,7 +17,7 @@ from hasten.errors import SchemaError
 from hasten.model.kinds import FactorKind, check_table, check_tables
 from hasten.model.schema import Schema
 from hasten.model.structure import Structure
-from hasten.model.templates import Slots
+from hasten.model.templates import NO_SLOTS, Slots
 from hasten.support.arrays import FloatArray, IntArray
 from hasten.support.checks import brief, is_whole
 
@@ -53,7 +53,7 @@ def read_tables(schema: Schema, tables: Tables, structure: Structure | None = No
 def bring(structure: Structure, tables: Tables) -> tuple[Structure, FloatArray]:
     """Returns a structure with slots for given tables alone, and all its tables: the given ones, and the schema's."""
     if not tables:
-        structure = structure._with_slots(Slots())
+        structure = structure._with_slots(NO_SLOTS)
         return structure, structure.graph.table
     brought = read_tables(structure.schema, tables, structure)
     structure = structure._with_slots(brought.slots)

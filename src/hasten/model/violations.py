@@ -11,6 +11,7 @@ from hasten.kernels.score import entry
 from hasten.model.kinds import FactorKind
 from hasten.model.problem import Problem
 from hasten.support.arrays import FloatArray, IntArray
+from hasten.support.terminal import printable
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,7 +25,7 @@ class Violation:
     price: float | None = None  # what breaking it costs; None if it must be kept
 
     def __str__(self) -> str:
-        return self.message
+        return printable(self.message)
 
 
 @dataclass(frozen=True, slots=True)

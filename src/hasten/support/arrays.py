@@ -9,8 +9,6 @@ from typing import Any, TypeAlias, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from hasten.errors import OutOfRange, ProblemError
-
 IntArray = NDArray[np.int64]
 FloatArray = NDArray[np.float64]
 BoolArray = NDArray[np.bool_]
@@ -24,8 +22,8 @@ def floats(values: object, *, copy: bool = False) -> FloatArray:
     A tensor that NumPy cannot read, because it needs gradients or is in another memory, is read without them.
     Masked entries have no value, so they are refused.
     """
-    if type(values) is np.ndarray and values.dtype == np.float64 and values.flags.c_contiguous and not copy:
-        return values
+    if type(values) is np.ndarray and values.dtype == np.float64 and values.flags.c_contiguous:
+        return values.copy() if copy else values
     try:
         found = np.asarray(values)
     except (TypeError, ValueError, RuntimeError) as error:
@@ -75,27 +73,6 @@ def ints(values: Iterable[int]) -> IntArray:
 def packed(values: Sequence[int]) -> IntArray:
     """Returns a list of whole numbers as an array: sooner than NumPy, which asks what each is."""
     return np.frombuffer(bytearray(pack(f"{len(values)}q", *values)), np.int64)
-
-
-def chosen_numbers(chosen: Chosen, n: int) -> IntArray:
-    """Returns the numbers, from 0, of some of `n` problems, or says why something does not choose among them."""
-    if isinstance(chosen, slice):
-        return np.arange(n)[chosen]
-    given = np.asarray(chosen)
-    if given.dtype == bool:
-        if given.shape != (n,):
-            raise ProblemError(f"A mask of shape {given.shape} does not fit {n} problems. Give a value for each.")
-        return np.flatnonzero(given)
-    if given.ndim != 1 or (given.size and given.dtype.kind not in "iu"):
-        raise ProblemError(
-            "Choose problems by their numbers, a slice or a mask, "
-            f"not by an array of {given.dtype} of shape {given.shape}."
-        )
-    numbers = given.astype(np.int64)
-    outside = numbers[(numbers < -n) | (numbers >= n)]
-    if outside.size:
-        raise OutOfRange(f"There is no problem {outside[0]}; the batch has {n}.")
-    return np.where(numbers < 0, numbers + n, numbers)
 
 
 def offsets(counts: Iterable[int]) -> IntArray:

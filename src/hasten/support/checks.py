@@ -10,8 +10,8 @@ from typing import Any, TypeGuard
 
 import numpy as np
 
-from hasten.errors import HastenError, ProblemError
-from hasten.support.arrays import FloatArray, IntArray, floats, is_masked, plain
+from hasten.errors import HastenError, OutOfRange, ProblemError
+from hasten.support.arrays import Chosen, FloatArray, IntArray, floats, is_masked, plain
 
 MAX_WIDTH = 2**16  # of a beam: kernels allocate all of it
 MAX_WHOLE = 2**62  # what kernels can still count with
@@ -24,9 +24,9 @@ def check_whole(name: str, value: object, least: int = 0, most: int | None = MAX
     if isinstance(value, bool) or not isinstance(value, int | np.integer):
         raise ProblemError(f"{name} must be a whole number, got {brief(value)}.")
     if value < least:
-        raise ProblemError(f"{name} must be at least {least}, got {value}.")
+        raise ProblemError(f"{name} must be at least {least}, got {brief(value)}.")
     if most is not None and value > most:
-        raise ProblemError(f"{name} must be at most {most}, got {value}.")
+        raise ProblemError(f"{name} must be at most {most}, got {brief(value)}.")
 
 
 def brief(value: object) -> str:
@@ -63,12 +63,16 @@ def finite(value: object, what: str, error: type[HastenError], hint: str = "") -
     """Returns a finite number as a float; refuses everything else, with a hint if there is one."""
     given: Any = value
     try:
-        number = float(given) if not isinstance(value, str | bytes) and np.ndim(given) == 0 else math.nan
+        number = float(given) if isinstance(value, int | float) or _is_scalar(given) else math.nan
     except (TypeError, ValueError, OverflowError):  # a whole number may be too large for a float
         number = math.nan
     if not math.isfinite(number):
         raise error(f"{what} must be a finite number, got {brief(value)}. {hint}".rstrip())
     return number
+
+
+def _is_scalar(value: Any) -> bool:
+    return not isinstance(value, str | bytes) and np.ndim(value) == 0
 
 
 def listed(given: Any, what: str, error: type[HastenError]) -> tuple[Any, ...]:
@@ -81,8 +85,12 @@ def listed(given: Any, what: str, error: type[HastenError]) -> tuple[Any, ...]:
         raise error(f"{what} must be a list, got {brief(given)}.") from None
 
 
-def whole_numbers(values: object, what: str, error: type[HastenError] = ProblemError, n_axes: int = 1) -> IntArray:
-    """Returns whole numbers as an array of our own; refuses fractions, text, masked entries and numbers beyond 64 bits.
+def whole_numbers(
+    values: object, what: str, error: type[HastenError] = ProblemError, n_axes: int | None = 1
+) -> IntArray:
+    """Returns whole numbers as an array of our own, with as many axes as said; None allows any.
+
+    Refuses fractions, text, masked entries and numbers beyond 64 bits.
 
     >>> whole_numbers([0.7, 1.9], "Labels")
     Traceback (most recent call last):
@@ -94,13 +102,41 @@ def whole_numbers(values: object, what: str, error: type[HastenError] = ProblemE
         found = np.asarray(given.detach().cpu() if hasattr(given, "detach") else given)
     except (TypeError, ValueError, RuntimeError, OverflowError):  # rows of different lengths
         found = np.zeros(())
-    if not found.size and found.ndim <= n_axes and np.ndim(found) > 0:
-        found = np.zeros(found.shape if found.ndim == n_axes else (0,) * n_axes, dtype=np.int64)
+    if not found.size and (n_axes is None or found.ndim <= n_axes):
+        found = np.zeros(found.shape if n_axes in (None, found.ndim) else (0,) * (n_axes or 1), dtype=np.int64)
+    fits = found.ndim == n_axes if n_axes is not None else found.ndim > 0
     too_large = found.dtype == np.uint64 and bool((found >= 2**63).any())
-    if found.ndim != n_axes or found.dtype.kind not in "iu" or too_large or is_masked(values):
-        rows = "in one row" if n_axes == 1 else f"in an array with {n_axes} axes"
+    if not fits or found.dtype.kind not in "iu" or too_large or is_masked(values):
+        rows = {1: "in one row", None: "in rows"}.get(n_axes, f"in an array with {n_axes} axes")
         raise error(f"{what} must be whole numbers, {rows}; got {brief(values)}.")
     return np.array(found, dtype=np.int64, order="C")
+
+
+def chosen_numbers(chosen: Chosen, n: int) -> IntArray:
+    """Returns the numbers, from 0, of some of `n` problems, or says why something does not choose among them."""
+    if isinstance(chosen, slice):
+        try:
+            return np.arange(n)[chosen]
+        except (TypeError, ValueError) as error:
+            raise ProblemError(f"{chosen} chooses no problems: {error}.") from None
+    given: Any = chosen
+    if (isinstance(given, np.ndarray) and given.dtype.kind == "b") or (
+        isinstance(given, list) and given and type(given[0]) is bool
+    ):
+        if np.shape(given) != (n,) or is_masked(given):
+            raise ProblemError(f"A mask of shape {np.shape(given)} does not fit {n} problems. Give a value for each.")
+        return np.flatnonzero(given)
+    numbers = whole_numbers(given, "Choose problems by a slice, a mask or their numbers, which")
+    outside = numbers[(numbers < -n) | (numbers >= n)]
+    if outside.size:
+        raise OutOfRange(f"There is no problem {outside[0]}; the batch has {n}.")
+    return np.where(numbers < 0, numbers + n, numbers)
+
+
+def check_type(value: object, kind: type, what: str, error: type[HastenError] = ProblemError) -> None:
+    """Refuses a value that is not of a kind."""
+    if not isinstance(value, kind):
+        raise error(f"{what} must be a {kind.__name__}, got {brief(value)}.")
 
 
 def check_width(width: object) -> None:
@@ -122,7 +158,7 @@ def check_number(name: str, value: object) -> None:
     if isinstance(value, bool) or not isinstance(value, int | float | np.integer | np.floating):
         raise ProblemError(f"{name} must be a number, got {brief(value)}.")
     if not value >= 0:
-        raise ProblemError(f"{name} must be at least 0, got {value}.")
+        raise ProblemError(f"{name} must be at least 0, got {brief(value)}.")
     if isinstance(value, int) and value > sys.float_info.max:
         raise ProblemError(f"{name} must be at most {sys.float_info.max:g}, or inf; got one of more than 300 digits.")
 
