@@ -37,7 +37,6 @@ from hasten.model.kinds import FactorKind, VariableKind
 from hasten.model.problem import Problem
 from hasten.model.rules import Rule
 from hasten.model.schema import Schema
-from hasten.model.shapes import RuleArrays
 from hasten.model.solution import SOURCES, STATUSES, Solution, Solutions, Source, Status
 from hasten.model.structure import Structure
 from hasten.model.violations import Check, Violation
@@ -103,7 +102,6 @@ __all__ = [
     "Ranking",
     "ReducedSearch",
     "Rule",
-    "RuleArrays",
     "Schema",
     "SchemaError",
     "Scorer",

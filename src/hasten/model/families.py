@@ -14,7 +14,6 @@ import numpy as np
 
 from hasten.errors import SchemaError
 from hasten.model.kinds import FactorKind
-from hasten.model.shapes import factor_scopes
 from hasten.model.structure import Scopes, Structure
 from hasten.support.arrays import IntArray
 from hasten.support.checks import brief, check_type
@@ -56,10 +55,8 @@ class Family:
 
     def scopes(self, structure: Structure, labels: IntArray) -> IntArray:
         """Returns the scopes that a labelling breaks, checked."""
-        found = self.broken(labels)
-        if np.size(found) == 0:
-            return np.zeros((0, len(self.kind.roles)), dtype=np.int64)
-        return factor_scopes(structure, self.kind, found)
+        found = structure.checked_scopes(self.kind, self.broken(labels))
+        return np.array(found, dtype=np.int64).reshape(-1, len(self.kind.roles))
 
 
 def extended(structure: Structure, kind: FactorKind, scopes: IntArray) -> Structure:

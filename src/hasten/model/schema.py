@@ -12,7 +12,7 @@ import hashlib
 import json
 import math
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 from weakref import WeakValueDictionary
@@ -32,12 +32,11 @@ from hasten.model.kinds import (
 )
 from hasten.model.rules import KindRule, check_price, check_weight, read_limits
 from hasten.model.templates import Templates
-from hasten.support.arrays import FloatArray, IntArray
+from hasten.support.arrays import FloatArray
 from hasten.support.checks import brief, check_switch, is_text, is_whole, listed
 
 if TYPE_CHECKING:
     from hasten.model.compiled import Compiled
-    from hasten.model.shapes import Kinds, RuleArrays, Scopes
     from hasten.model.structure import Structure
 
 
@@ -152,42 +151,25 @@ class Schema:
         return rule
 
     def structure(
-        self, kinds: Kinds | None = None, factors: Scopes | None = None, rules: RuleArrays | None = None
+        self, kinds: Iterable[VariableKind | str] = (), factors: Mapping[Any, Iterable[Sequence[int]]] | None = None
     ) -> Structure:
         """Starts a structure: the topology of one shape of input. Closes the schema to further declarations.
 
-        Given arrays, it has all that they say: `kinds` are those of its variables, by number, name or as they are;
-        `factors` has, for a factor kind or its name, a row of variables for each factor, in the order of the roles.
+        It begins with variables of some kinds, given as they are or by name, and with factors: for a factor kind or its
+        name, a row of variables for each factor, in the order of the roles.
         """
-        from hasten.model.shapes import build_shape
         from hasten.model.structure import Structure
 
         self._closed = True
-        if kinds is None and factors is None and rules is None:
-            return Structure(self)
-        return build_shape(self, () if kinds is None else kinds, {} if factors is None else factors, rules)
-
-    def structures(
-        self,
-        kinds: Kinds,
-        variable_at: IntArray,
-        factors: Mapping[Any, tuple[IntArray, IntArray]],
-        rules: tuple[RuleArrays, IntArray] | None = None,
-    ) -> list[Structure]:
-        """Returns many structures at once, each of its own shape, from flat arrays.
-
-        kinds, variable_at
-            The kinds of all variables in a row; the variables `variable_at[s]:variable_at[s + 1]` are shape `s`'s.
-        factors
-            For a factor kind or its name, the scopes of all factors, a row of variables each, and where those of each
-            shape start, and the last end. Variables are numbered from 0 within their shape.
-        rules
-            All rules, and where those of each shape start, and the last end.
-        """
-        from hasten.model.shapes import build_shapes
-
-        self._closed = True
-        return build_shapes(self, kinds, variable_at, factors, rules)
+        shape = Structure(self)
+        for kind in listed(kinds, "The kinds of variables", SchemaError):
+            shape.add(self.variables[kind] if isinstance(kind, str) and kind in self.variables else kind)
+        check_tables({} if factors is None else factors)
+        for key, scopes in (factors or {}).items():
+            factor = self.factor_kind(key)
+            for scope in shape.checked_scopes(factor, scopes):
+                shape.connect(factor, **dict(zip(factor.roles, scope, strict=True)))
+        return shape
 
     def with_tables(self, tables: Mapping[str, FloatArray]) -> Schema:
         """Returns a schema of the same kinds and rules in which some factors, by name, have other tables.

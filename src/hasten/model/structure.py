@@ -125,10 +125,15 @@ class Structure(RuleBuilder):
                     f"but variable {variable} is of kind {self.kinds[variable].name}."
                 )
         if len({*scope}) < len(scope):
-            raise SchemaError(
-                f"{kind.name} joins a variable with itself: {brief(dict(roles))}. Its variables must differ."
-            )
+            raise SchemaError(f"{kind.name} joins a variable with itself: {scope}. Its variables must differ.")
         return scope
+
+    def checked_scopes(self, kind: FactorKind, scopes: object) -> list[list[int]]:
+        """Returns the scopes of factors of a kind, rows of variables in the order of its roles; refuses wrong ones."""
+        found = whole_numbers(scopes, f"The scopes of {kind.name}", SchemaError, n_axes=2)
+        if len(found) and found.shape[1] != len(kind.roles):
+            raise SchemaError(f"The scopes of {kind.name} need a column for each role: {', '.join(kind.roles)}.")
+        return [self._checked_scope(kind, dict(zip(kind.roles, scope, strict=True))) for scope in found.tolist()]
 
     def search_order(self, variables: Sequence[int]) -> None:
         """Says in which order the search assigns the variables."""
