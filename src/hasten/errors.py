@@ -93,4 +93,4 @@ class WorkerError(HastenError):
 
 
 class MissingExtra(HastenError, ImportError):  # noqa: N818
-    """What was imported needs an extra that is not installed."""
+    """An import needs an extra that is not installed."""

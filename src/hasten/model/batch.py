@@ -100,19 +100,19 @@ class Batch:
         return batch
 
     @classmethod
-    def alike(cls, problem: Problem, costs: FloatArray) -> Batch:
-        """Makes a batch of problems that differ from one in their costs alone: a matrix with a row for each."""
-        flat, numbers = rows_of_costs(problem.structure, costs, maximize=False)
-        return cls._priced([problem.structure], numbers, flat, problem.table, np.zeros_like(numbers))
+    def stack(
+        cls, structure: Structure, costs: FloatArray, *, maximize: bool = False, table: FloatArray | None = None
+    ) -> Batch:
+        """Makes a batch of one shape from a matrix with a row of flat costs, or of scores to maximise, per problem.
 
-    @classmethod
-    def stack(cls, structure: Structure, costs: FloatArray, *, maximize: bool = False) -> Batch:
-        """Makes a batch of one shape from a matrix with a row of flat costs, or of scores to maximise, per problem."""
+        `table` holds the tables that all of them bring, if the structure has slots for some.
+        """
         check_switch("maximize", maximize)
-        structure = _without_slots(structure)
+        if table is None:
+            structure = _without_slots(structure)
         flat, numbers = rows_of_costs(structure, costs, maximize)
-        batch = cls._priced([structure], numbers, flat, structure.graph.table, np.zeros_like(numbers))
-        return batch._checked(scores=maximize)
+        tables = structure.graph.table if table is None else table, np.zeros_like(numbers)
+        return cls._make([structure], numbers, flat, tables, scores=maximize)
 
     @classmethod
     def build(
@@ -141,34 +141,29 @@ class Batch:
         flat = np.zeros(n_labels) if callable(costs) else as_costs(costs)
         if flat.shape != (n_labels,):
             raise ProblemError(f"Got costs of shape {flat.shape} for {n_labels} labels. Give one per label.")
-        table_at = offsets(len(each.graph.table) for each in shapes)[numbers]
-        scorer = costs if callable(costs) else None
-        batch = cls._priced(shapes, numbers, flat, _join([each.graph.table for each in shapes]), table_at, scorer, ids)
-        return batch._checked()
+        tables = [each.graph.table for each in shapes]
+        joined = _join(tables), offsets(map(len, tables))[numbers]
+        return cls._make(shapes, numbers, flat, joined, costs if callable(costs) else None, ids)
 
     @classmethod
-    def _priced(
+    def _make(
         cls,
         structures: Sequence[Structure],
         structure: IntArray,
         flat: FloatArray,
-        table: FloatArray,
-        table_at: IntArray,
+        tables: tuple[FloatArray, IntArray],
         scorer: Scorer | None = None,
         ids: IntArray | None = None,
+        scores: bool = False,
     ) -> Batch:
-        """Makes a batch of costs that lack the prices of soft rules."""
+        """Makes a batch of costs that lack the prices of soft rules; `scores` says that minus these were given."""
         cost_at = offsets(ints(each.graph.first[-1] for each in structures)[structure])
         cost, ids = add_prices(structures, structure, flat), np.arange(len(structure)) if ids is None else ids
-        return cls(tuple(structures), structure, cost, cost_at, table, table_at, scorer, ids)
-
-    def _checked(self, scores: bool = False) -> Batch:
-        """Returns this batch; refuses costs that are neither finite nor inf. `scores` says that minus were given."""
-        wrong = () if all_finite(self.cost) else np.flatnonzero(np.isnan(self.cost) | np.isneginf(self.cost))[:1]
-        for p in np.searchsorted(self.cost_at, wrong, side="right") - 1:
-            flat = self.cost[self.cost_at[p] : self.cost_at[p + 1]]
-            check_costs(self.structures[self.structure[p]], flat, scores, f"Problem {p}: the")
-        return self
+        wrong = () if all_finite(cost) else np.flatnonzero(np.isnan(cost) | np.isneginf(cost))[:1]
+        for p in np.searchsorted(cost_at, wrong, side="right") - 1:
+            mine = cost[cost_at[p] : cost_at[p + 1]]
+            check_costs(structures[structure[p]], mine, scores, f"Problem {p}: the")
+        return cls(tuple(structures), structure, cost, cost_at, *tables, scorer, ids)
 
     def augmented(self, labels: IntArray, weight: float | FloatArray = 1.0) -> Batch:
         """Returns these problems with a loss in their costs, as `Problem.augmented`; labels are flat, or a row each."""
@@ -272,16 +267,7 @@ class Batch:
 
     def score(self, problems: IntArray, variables: IntArray) -> FloatArray:
         """Asks the scorer for the costs of some variables of some problems, and checks its answer."""
-        if not len(problems):
-            return np.zeros(0)
-        if not self.soft:
-            return ask(self, problems, variables)
-        starts, sizes = self.label_ranges(problems, variables)
-        cost, at = self.cost[ranges(self.cost_at[problems] + starts, sizes)], offsets(sizes)
-        asked = np.flatnonzero(variables < sizes_of(self.labels_at)[problems])  # the prices of indicators are there
-        if asked.size:
-            cost[ranges(at[asked], sizes[asked])] = ask(self, problems[asked], variables[asked])
-        return cost
+        return ask(self, problems, variables)
 
     def label_ranges(self, problems: IntArray, variables: IntArray) -> tuple[IntArray, IntArray]:
         """Returns where the labels of some variables start, each in its problem, and how many there are."""

@@ -11,7 +11,7 @@ import numpy as np
 from hasten.errors import ProblemError
 from hasten.model.soft import with_prices
 from hasten.model.structure import Structure
-from hasten.support.arrays import FloatArray, IntArray, all_finite, floats, ranges, sizes_of
+from hasten.support.arrays import FloatArray, IntArray, all_finite, floats, offsets, ranges, sizes_of
 from hasten.support.checks import whole_numbers
 from hasten.support.words import count
 
@@ -122,12 +122,26 @@ def rows_of_costs(structure: Structure, costs: object, maximize: bool) -> tuple[
 
 
 def ask(batch: Batch, problems: IntArray, variables: IntArray) -> FloatArray:
-    """Asks the scorer of a batch for the costs of some variables of some problems, and checks its answer."""
+    """Asks the scorer of a batch for the costs of some variables of some problems; prices of soft rules are known."""
     if batch.scorer is None:
         raise ProblemError("This batch has its costs given; there is no scorer to ask.")
-    ids = problems if batch.ids is None else batch.ids[problems]
-    costs = as_costs(batch.scorer(ids, variables))
-    _, sizes = batch.label_ranges(problems, variables)
+    starts, sizes = batch.label_ranges(problems, variables)
+    asked = np.flatnonzero(variables < sizes_of(batch.labels_at)[problems])
+    if not len(problems) or len(asked) == len(problems):
+        return _scored(batch.scorer, batch.ids, problems, variables, sizes) if len(problems) else np.zeros(0)
+    cost, at = batch.cost[ranges(batch.cost_at[problems] + starts, sizes)], offsets(sizes)
+    if asked.size:
+        given = _scored(batch.scorer, batch.ids, problems[asked], variables[asked], sizes[asked])
+        cost[ranges(at[asked], sizes[asked])] = given
+    return cost
+
+
+def _scored(
+    scorer: Scorer, ids: IntArray | None, problems: IntArray, variables: IntArray, sizes: IntArray
+) -> FloatArray:
+    """Asks a scorer for the costs of variables with so many labels, and checks its answer."""
+    ids = problems if ids is None else ids[problems]
+    costs = as_costs(scorer(ids, variables))
     if costs.shape != (sizes.sum(),):
         raise ProblemError(
             f"The scorer returned costs of shape {costs.shape} for {len(problems)} requests that need "

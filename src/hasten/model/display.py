@@ -1,4 +1,4 @@
-"""What notebooks show of schemas, structures, problems, batches and solutions.
+"""Schemas, structures, problems, batches and solutions as notebooks show them.
 
 Looking changes nothing: no structure is closed, no lazy cost computed.
 """

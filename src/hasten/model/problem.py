@@ -20,7 +20,7 @@ from hasten.model.costs import Costs, Negated, Scorer, read_costs, with_loss
 from hasten.model.kinds import VariableKind, check_tables
 from hasten.model.rules import Rule
 from hasten.model.structure import Structure
-from hasten.model.tables import Tables, bring, read_tables, refilled, widened
+from hasten.model.tables import Tables, bring, filled, read_tables, widened
 from hasten.support.arrays import FloatArray, IntArray, sizes_of
 from hasten.support.checks import brief, is_text, is_whole, listed
 from hasten.support.words import count
@@ -90,7 +90,7 @@ class Problem:
         check_tables(tables)
         brought = read_tables(self.structure.schema, tables, self.structure)
         structure = widened(self.structure, brought)
-        table = refilled(self.structure, self.table, structure, brought)
+        table = filled(structure, brought, self.structure, self.table)
         return Problem(structure, self._cost, self.scorer, table, self.id)
 
     @property
@@ -113,7 +113,7 @@ class Problem:
         """Returns problems that differ from this one in their costs alone: a row of flat costs for each, as a batch."""
         from hasten.model.batch import Batch
 
-        return Batch.alike(self, costs)
+        return Batch.stack(self.structure, costs, table=self.table)
 
     def costs_of(self, variable: int) -> FloatArray:
         """Returns the costs of one variable's labels."""

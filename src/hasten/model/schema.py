@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 
 
 class Schema:
-    """What can be said of every input: kinds of variables, kinds of factors, rules.
+    """The declarations that all inputs share: kinds of variables, kinds of factors, rules.
 
     >>> schema = Schema()
     >>> pet = schema.variable("pet", ["cat", "dog"])

@@ -1,4 +1,4 @@
-"""What comes back: a `Solution` for one problem, `Solutions` for a batch, and the words for how it went."""
+"""Answers: a `Solution` to one problem, `Solutions` to a batch, and the words for how they came about."""
 
 from __future__ import annotations
 

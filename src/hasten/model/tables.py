@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 
 Tables: TypeAlias = Mapping[Any, FloatArray]  # by a factor's number, or by a factor kind or its name
 
+NONE = np.zeros(0)
+
 
 class Brought(NamedTuple):
     """Given tables, flat, by factor and by factor kind, and the slots that they need."""
@@ -75,15 +77,8 @@ def bring_to_all(batch: Batch, tables: Tables) -> tuple[tuple[Structure, ...], F
             table_at[batch.structure == s] = blocks.put(filled(wide, mine))
             continue
         for p in np.flatnonzero(batch.structure == s).tolist():
-            table_at[p] = blocks.put(refilled(given, batch.table[batch.table_at[p] :], wide, mine))
+            table_at[p] = blocks.put(filled(wide, mine, given, batch.table[batch.table_at[p] :]))
     return tuple(structures), blocks.table, table_at
-
-
-def filled(structure: Structure, brought: Brought) -> FloatArray:
-    """Returns all tables of a structure that has slots for given ones: the given ones, and the schema's."""
-    table = structure.graph.table.copy()
-    _fill(table, structure, brought)
-    return table
 
 
 def widened(structure: Structure, brought: Brought) -> Structure:
@@ -100,13 +95,19 @@ def widened(structure: Structure, brought: Brought) -> Structure:
     )
 
 
-def refilled(structure: Structure, table: FloatArray, wide: Structure, brought: Brought) -> FloatArray:
-    """Returns all tables of a problem that brings some already, under its widened structure, with given ones."""
-    found = wide.graph.table.copy()
-    for kind, start, at in shared_slots(structure, wide) if structure._slots else ():
-        found[at : at + kind.size] = table[start : start + kind.size]
-    _fill(found, wide, brought)
-    return found
+def filled(wide: Structure, brought: Brought, before: Structure | None = None, own: FloatArray = NONE) -> FloatArray:
+    """Returns all tables of a structure with slots: the given ones, those that a problem had before, the schema's."""
+    table = wide.graph.table.copy()
+    for kind, start, at in () if before is None else shared_slots(before, wide):
+        table[at : at + kind.size] = own[start : start + kind.size]
+    for k, flat in brought.kinds.items():
+        at = wide._table_starts.get(k, -1)
+        if at >= 0:  # it has factors of this kind
+            table[at : at + len(flat)] = flat
+    for f, flat in brought.factors.items():
+        at = int(wide.graph.table_at[f])
+        table[at : at + len(flat)] = flat
+    return table
 
 
 def shared_slots(structure: Structure, wide: Structure) -> list[tuple[FactorKind, int, int]]:
@@ -117,17 +118,6 @@ def shared_slots(structure: Structure, wide: Structure) -> list[tuple[FactorKind
     found = [(kinds[k], structure._table_starts[k], wide._table_starts[k]) for k in shared]
     chosen = of_factors & wide._slots.factors
     return found + [(structure.factors[f].kind, int(here[f]), int(there[f])) for f in chosen]
-
-
-def _fill(table: FloatArray, structure: Structure, brought: Brought) -> None:
-    """Puts tables into their slots; those of kinds that this structure lacks are left out."""
-    for k, flat in brought.kinds.items():
-        at = structure._table_starts.get(k, -1)
-        if at >= 0:
-            table[at : at + len(flat)] = flat
-    for f, flat in brought.factors.items():
-        at = int(structure.graph.table_at[f])
-        table[at : at + len(flat)] = flat
 
 
 class Blocks:

@@ -37,7 +37,7 @@ class Check:
 
     @property
     def price(self) -> float:
-        """What the broken rules that have a price cost together; the labelling's cost has it."""
+        """The price of all broken soft rules together, which is part of the labelling's cost."""
         return sum((each.price or 0.0 for each in self.paid), 0.0)
 
     @property
