@@ -199,6 +199,13 @@ def test_asking_again_changes_nothing(answer: Callable[..., Any], batch: Batch) 
     assert all_facts(answer(batch)) == all_facts(answer(batch))
 
 
+def test_numpy_may_raise_instead_of_warning(answer: Callable[..., Any], batch: Batch) -> None:
+    before = all_facts(answer(batch))
+    with np.errstate(all="raise"):
+        assert all_facts(answer(batch)) == before
+        assert facts(answer(batch[1])) == before[1]
+
+
 def test_threads_change_nothing(answerer: Answerer, answer: Callable[..., Any], batch: Batch) -> None:
     if hasattr(answer, "__self__"):  # a speedup has threads of its own
         other = answerer.make()

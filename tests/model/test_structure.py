@@ -128,7 +128,7 @@ def test_a_problem_s_own_rules_are_checked_too() -> None:
     shape = Pets().structure()
     with refused("pet has no label 'house'"):
         shape.problem(np.zeros(7), rules=[Rule.of("few", [(0, "house")], at_most=1)])
-    with refused(r"1 is not a rule. Make one: Rule.of"):
+    with refused(r"number 0 is 1. Make one: Rule.of"):
         shape.problem(np.zeros(7), rules=[1])
     with refused("The rules of a problem must be a list, got an object of type Rule"):
         shape.problem(np.zeros(7), rules=Rule.of("few", [(0, "cat")], at_most=0))

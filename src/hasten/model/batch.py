@@ -127,7 +127,7 @@ class Batch:
         Given a scorer instead of costs, the batch is lazy; the scorer is told `ids` (by default 0, 1, 2, …), and so
         are the cheap features of a gate. Arrays are copied: the batch does not change with the caller's arrays.
         """
-        shapes = [_without_slots(each) for each in listed(structures, "The structures of a batch", ProblemError)]
+        shapes = [_without_slots(each) for each in listed(structures, "The structures of a batch")]
         numbers = whole_numbers(structure, "The numbers of the problems' structures")
         if numbers.size and not 0 <= numbers.min() <= numbers.max() < len(shapes):
             raise ProblemError(f"A structure number is out of range: there are {len(shapes)} structures, from 0.")

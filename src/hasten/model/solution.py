@@ -150,9 +150,7 @@ class Solutions(Sequence[Solution]):
     def of(cls, batch: Batch, answers: Sequence[Solution]) -> Solutions:
         """Gathers single answers."""
         check_type(batch, Batch, "The problems that are answered")
-        answers = listed(answers, "Answers", ProblemError)
-        for answer in answers:
-            check_type(answer, Solution, "An answer")
+        answers = listed(answers, "Answers", kind=Solution)
         if len(answers) != len(batch):
             raise ProblemError(f"Got {count(len(answers), 'answer')} for {count(len(batch), 'problem')}.")
         values = np.full(batch.variable_at[-1], -1, dtype=np.int64)
@@ -181,9 +179,7 @@ class Solutions(Sequence[Solution]):
     def joined(cls, batch: Batch, parts: Sequence[Solutions]) -> Solutions:
         """Puts the answers to the parts of a batch, in their order, together again."""
         check_type(batch, Batch, "The problems that are answered")
-        parts = listed(parts, "The parts of answers", ProblemError)
-        for part in parts:
-            check_type(part, Solutions, "A part of answers")
+        parts = listed(parts, "The parts of answers", kind=Solutions)
         if sum(len(part.values) for part in parts) != batch.variable_at[-1]:
             raise ProblemError("The parts have answers to other problems. Give all parts, in their order.")
         if not parts:

@@ -299,12 +299,10 @@ class Structure(RuleBuilder):
 
     def with_rules(self, rules: Iterable[Rule]) -> Structure:
         """Returns this structure with more rules."""
-        given = listed(rules, "Rules", SchemaError)
+        given = listed(rules, "Rules", SchemaError, Rule, "Make one: Rule.of(name, terms, at_most=...).")
         self._shared = self._without_rows()
         other = self._variant(_shared=self._shared, _rules=self._rules.copy())
         for rule in given:
-            if not isinstance(rule, Rule):
-                raise SchemaError(f"{brief(rule)} is not a rule. Make one: Rule.of(name, terms, at_most=...).")
             other._add_rule(rule)
         return other
 

@@ -75,14 +75,20 @@ def _is_scalar(value: Any) -> bool:
     return not isinstance(value, str | bytes) and np.ndim(value) == 0
 
 
-def listed(given: Any, what: str, error: type[HastenError]) -> tuple[Any, ...]:
-    """Returns several values as a tuple; refuses a value that is not a list, or anything else that can be iterated."""
-    if isinstance(given, str | bytes | bytearray):
-        raise error(f"{what} must be a list, got {brief(given)}.")
+def listed(
+    given: Any, what: str, error: type[HastenError] = ProblemError, kind: type = object, hint: str = ""
+) -> tuple[Any, ...]:
+    """Returns several values, all of a kind, as a tuple; refuses text, values that are no list, and other kinds."""
     try:
-        return tuple(given)
+        values = None if isinstance(given, str | bytes | bytearray) else tuple(given)
     except TypeError:
-        raise error(f"{what} must be a list, got {brief(given)}.") from None
+        values = None
+    if values is None:
+        raise error(f"{what} must be a list, got {brief(given)}.")
+    for n, value in enumerate(values) if kind is not object else ():
+        if not isinstance(value, kind):
+            raise error(f"{what} must be of type {kind.__name__}; number {n} is {brief(value)}. {hint}".rstrip())
+    return values
 
 
 def whole_numbers(
