@@ -17,7 +17,6 @@ from hasten.support.cache import Cache
 
 Fields = dict[str, Any]  # of a graph, by name
 NO_INTS, NO_FLOATS = ints(()), np.zeros(0)
-MAX_LAYOUTS = 64  # of one schema's tables that are kept
 MAX_CASTS = 2**22  # bytes of one schema's factors that are kept
 
 
@@ -88,7 +87,7 @@ class Templates:
     def __init__(self, kinds: Iterable[FactorKind]) -> None:
         self.kinds = list(kinds)
         self.arity = ints(len(kind.roles) for kind in self.kinds)
-        self.slot_first = offsets(self.arity)
+        self.role_first = offsets(self.arity)
         self.n_labels = ints(n for kind in self.kinds for n in kind.shape)  # of each role
         self.stride = np.concatenate([NO_INTS, *[strides(kind.shape) for kind in self.kinds]])
         self.start_at = np.concatenate(
@@ -96,51 +95,38 @@ class Templates:
         )  # where the starting messages of each role start
         self.weight_at = ints(kind.weight_at for kind in self.kinds)
         self.tables = [_table_of(kind) for kind in self.kinds]
-        self.layouts = Cache[tuple[int, ...], TableLayout](MAX_LAYOUTS)  # by the kinds in the order of their first use
-        self.casts = Cache[bytes, Graph](MAX_CASTS)  # by the kinds of all factors
+        self.casts = Cache[tuple[bytes, Slots], Graph](MAX_CASTS)  # by the kinds of all factors
 
     def cast(self, kinds: array[int], slots: Slots = NO_SLOTS) -> Graph:
         """Returns the part of a graph that depends on the kinds of its factors, whatever variables these join.
 
         Problems bring the tables that `slots` lists.
         """
-        if slots:
-            return self._cast_slots(np.array(kinds), slots)
-        key = kinds.tobytes()
+        key = kinds.tobytes(), slots
         graph = self.casts.get(key)
         if graph is None:
-            kind_of = np.array(kinds)
-            used = tuple(dict.fromkeys(kind_of.tolist()))
-            layout = self.layouts.get(used)
-            if layout is None:
-                layout = TableLayout.of(self.tables, used)
-                self.layouts.put(used, layout)
-            graph = self._cast(kind_of, kind_of, layout)
+            kind_of, table_of, tables = np.array(kinds), np.array(kinds), self._tables_with(slots)
+            for f in sorted(slots.factors):
+                table_of[f] = len(tables)
+                tables.append(self._free(int(kind_of[f])))
+            arity = self.arity[kind_of]
+            roles = ranges(self.role_first[kind_of], arity)
+            form = Form(arity, self.n_labels[roles], self.stride[roles], self.start_at[roles], self.weight_at[kind_of])
+            layout = TableLayout.of(tables, tuple(dict.fromkeys(table_of.tolist())))
+            graph = Graph.start(**cast(form, table_of, layout))
             if graph.buffer.nbytes <= MAX_CASTS:
                 self.casts.put(key, graph, graph.buffer.nbytes)
         return graph
 
-    def _cast_slots(self, kind_of: IntArray, slots: Slots) -> Graph:
-        table_of, tables = kind_of.copy(), list(self.tables)
+    def _tables_with(self, slots: Slots) -> list[Table | None]:
+        """Returns the tables of all kinds, those in whose place problems bring others as these may be."""
+        tables = list(self.tables)
         for k in slots.kinds:
-            tables[k] = self._changing(k)
+            table = tables[k]
+            tables[k] = self._free(k) if table is None else replace(table, soft=True)
         for k in slots.free:
             tables[k] = self._free(k)
-        for f in sorted(slots.factors):
-            table_of[f] = len(tables)
-            tables.append(self._free(int(kind_of[f])))
-        return self._cast(kind_of, table_of, TableLayout.of(tables, tuple(dict.fromkeys(table_of.tolist()))))
-
-    def _cast(self, kind_of: IntArray, table_of: IntArray, layout: TableLayout) -> Graph:
-        arity = self.arity[kind_of]
-        slots = ranges(self.slot_first[kind_of], arity)
-        form = Form(arity, self.n_labels[slots], self.stride[slots], self.start_at[slots], self.weight_at[kind_of])
-        return Graph.start(**cast(form, table_of, layout))
-
-    def _changing(self, k: int) -> Table:
-        """Returns the table of a kind in whose place problems bring others, which forbid at least the same."""
-        table = self.tables[k]
-        return self._free(k) if table is None else replace(table, soft=True)
+        return tables
 
     def _free(self, k: int) -> Table:
         """Returns a table in whose place problems bring others, which forbid whatever they like."""
