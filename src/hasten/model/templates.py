@@ -90,9 +90,6 @@ class Templates:
         self.role_first = offsets(self.arity)
         self.n_labels = ints(n for kind in self.kinds for n in kind.shape)  # of each role
         self.stride = np.concatenate([NO_INTS, *[strides(kind.shape) for kind in self.kinds]])
-        self.start_at = np.concatenate(
-            [NO_INTS, *[kind.message_at + offsets(kind.shape)[:-1] for kind in self.kinds]]
-        )  # where the starting messages of each role start
         self.weight_at = ints(kind.weight_at for kind in self.kinds)
         self.tables = [_table_of(kind) for kind in self.kinds]
         self.casts = Cache[tuple[bytes, Slots], Graph](MAX_CASTS)  # by the kinds of all factors
@@ -111,7 +108,7 @@ class Templates:
                 tables.append(self._free(int(kind_of[f])))
             arity = self.arity[kind_of]
             roles = ranges(self.role_first[kind_of], arity)
-            form = Form(arity, self.n_labels[roles], self.stride[roles], self.start_at[roles], self.weight_at[kind_of])
+            form = Form(arity, self.n_labels[roles], self.stride[roles], self.weight_at[kind_of])
             layout = TableLayout.of(tables, tuple(dict.fromkeys(table_of.tolist())))
             graph = Graph.start(**cast(form, table_of, layout))
             if graph.buffer.nbytes <= MAX_CASTS:
@@ -149,7 +146,6 @@ class Form(NamedTuple):
     arity: IntArray  # (F,)
     n_labels: IntArray  # (slots,)
     stride: IntArray  # (slots,)
-    start_at: IntArray  # (slots,)
     weight_at: IntArray  # (F,)
 
 
@@ -161,7 +157,6 @@ def cast(form: Form, table_of: IntArray, layout: TableLayout) -> Fields:
         "factor_of": np.arange(len(table_of)).repeat(form.arity),
         "stride": form.stride,
         "message_at": offsets(form.n_labels)[:-1],
-        "start_at": form.start_at,
         "table_at": layout.place[table_of],
         "weight_at": form.weight_at,
         "listing": listing,

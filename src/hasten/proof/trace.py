@@ -18,7 +18,7 @@ class Step(StrEnum):
     """The steps of a proof, in the order in which they are tried."""
 
     LOOK = "by looking"
-    MEND = "by mending"
+    REPAIR = "by repairing"
     ELIMINATE = "by eliminating"
     CUT = "by cutting"
     SWEEP = "by sweeping"
