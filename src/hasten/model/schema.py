@@ -175,18 +175,16 @@ class Schema:
         Its structures are new shapes, which are compiled; `Batch.with_tables` is for tables that keep changing.
         """
         check_tables(tables)
-        for name in tables:
-            self.factor_kind(name)
+        given = {self.factor_kind(key).name: table for key, table in tables.items()}
         other = Schema()
         for kind in self.variables.values():
             other.variable(kind.name, kind.labels)
         for name, factor in self.factors.items():
             roles = {role: other.variables[of.name] for role, of in factor.roles.items()}
-            table = tables.get(name, factor.table)
-            like = other.factors[name] = FactorKind(other, name, roles, factor.learned, factor.index, factor.weight_at)
+            like, table = other.factor(name, learned=factor.learned, **roles), given.get(name, factor.table)
             if table is not None:
                 like.set_table(table)
-        other.rules, other.n_weights = self.rules, self.n_weights
+        other.rules = self.rules
         return other
 
     def factor_kind(self, key: object) -> FactorKind:

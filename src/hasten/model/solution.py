@@ -154,26 +154,18 @@ class Solutions(Sequence[Solution]):
         if len(answers) != len(batch):
             raise ProblemError(f"Got {count(len(answers), 'answer')} for {count(len(batch), 'problem')}.")
         values = np.full(batch.variable_at[-1], -1, dtype=np.int64)
-        for p, answer in enumerate(answers):
+        for p, (answer, n) in enumerate(zip(answers, batch.n_variables.tolist(), strict=True)):
+            if answer.values is not None and len(answer.values) != n:
+                raise ProblemError(
+                    f"Answer {p} has {count(len(answer.values), 'label')}, its problem {count(n, 'variable')}. "
+                    "Give the answers to these problems, in their order."
+                )
             if answer.values is not None:
-                if len(answer.values) != batch.n_variables[p]:
-                    raise ProblemError(
-                        f"Answer {p} has {count(len(answer.values), 'label')}, its problem "
-                        f"{count(int(batch.n_variables[p]), 'variable')}. "
-                        "Give the answers to these problems, in their order."
-                    )
                 values[batch.variable_at[p] : batch.variable_at[p + 1]] = answer.values
-        return cls(
-            batch,
-            values,
-            np.array([answer.cost for answer in answers], dtype=np.float64),
-            np.array([answer.bound for answer in answers], dtype=np.float64),
-            np.array([answer.valid for answer in answers], dtype=bool),
-            numbered(*(answer.status for answer in answers)),
-            numbered(*(answer.source for answer in answers)),
-            np.array([answer.n_costs for answer in answers], dtype=np.int64),
-            reasons={p: answer.reason for p, answer in enumerate(answers) if answer.reason},
-        )
+        each = [(a.cost, a.bound, a.valid, _NUMBER[a.status], _NUMBER[a.source], a.n_costs) for a in answers]
+        columns = zip(*each, strict=True) if each else [()] * len(_EACH)
+        arrays = (np.array(column, dtype=dtype) for column, dtype in zip(columns, _EACH.values(), strict=True))
+        return cls(batch, values, *arrays, reasons={p: a.reason for p, a in enumerate(answers) if a.reason})
 
     @classmethod
     def joined(cls, batch: Batch, parts: Sequence[Solutions]) -> Solutions:
@@ -351,6 +343,6 @@ def same_labels(batch: Batch, labels: IntArray, others: IntArray) -> BoolArray:
     return np.asarray(differs[batch.variable_at[1:]] == differs[batch.variable_at[:-1]])
 
 
-_EACH = ("cost", "bound", "valid", "status", "source", "n_costs")  # what there is one of for each problem, in order
+_EACH = {"cost": float, "bound": float, "valid": bool, "status": int, "source": int, "n_costs": int}  # per problem
 # By whether the search was done, and whether its answer is valid.
 _SEARCHED = np.array([numbered(Status.DEAD_END, Status.DEAD_END), numbered(Status.INVALID, Status.FOUND)])
