@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from itertools import accumulate
 from operator import index
-from typing import overload
+from typing import Any, overload
 
 import numpy as np
 
@@ -18,7 +18,7 @@ from hasten.model.batch import Batch
 from hasten.model.problem import Problem
 from hasten.model.soft import complete
 from hasten.support.arrays import BoolArray, Chosen, FloatArray, IntArray
-from hasten.support.checks import check_type, chosen_numbers, listed, whole_numbers
+from hasten.support.checks import brief, check_type, chosen_numbers, listed, whole_numbers
 from hasten.support.words import count
 
 
@@ -164,7 +164,7 @@ class Solutions(Sequence[Solution]):
                 values[batch.variable_at[p] : batch.variable_at[p + 1]] = answer.values
         each = [(a.cost, a.bound, a.valid, _NUMBER[a.status], _NUMBER[a.source], a.n_costs) for a in answers]
         columns = zip(*each, strict=True) if each else [()] * len(_EACH)
-        arrays = (np.array(column, dtype=dtype) for column, dtype in zip(columns, _EACH.values(), strict=True))
+        arrays: list[Any] = [np.array(each, dtype=kind) for each, kind in zip(columns, _EACH.values(), strict=True)]
         return cls(batch, values, *arrays, reasons={p: a.reason for p, a in enumerate(answers) if a.reason})
 
     @classmethod
@@ -255,13 +255,11 @@ class Solutions(Sequence[Solution]):
 
     def has(self, status: Status) -> BoolArray:
         """Tells which answers have this status."""
-        check_type(status, Status, "A status")
-        return np.asarray(self.status == _NUMBER[status])
+        return np.asarray(self.status == _number_of(status, Status))
 
     def by(self, source: Source) -> BoolArray:
         """Tells which answers came from this step."""
-        check_type(source, Source, "A source")
-        return np.asarray(self.source == _NUMBER[source])
+        return np.asarray(self.source == _number_of(source, Source))
 
     @property
     def labels(self) -> IntArray:
@@ -333,6 +331,13 @@ class Solutions(Sequence[Solution]):
         from hasten.model.display import of_solutions
 
         return of_solutions(self)
+
+
+def _number_of(word: str, words: type[Status] | type[Source]) -> int:
+    """Returns the number of a status or source; refuses other words."""
+    if isinstance(word, words) or (isinstance(word, str) and word in tuple(words)):
+        return _NUMBER[words(word)]
+    raise ProblemError(f"There is no {words.__name__.lower()} {brief(word)}. Choose one of hasten.{words.__name__}.")
 
 
 def same_labels(batch: Batch, labels: IntArray, others: IntArray) -> BoolArray:
