@@ -45,7 +45,7 @@ def full_elimination(compiled: Compiled) -> RecordPlan | None:
     if not compiled.is_free or len(left.graph.table_at) >= THIN * n * (n - 1) / 2:  # joined nearly all by all
         return None
     found = plan_buckets(compiled.graph)
-    if found is None or found.record.most[1] > THIN * len(left.plan.keep):  # type: ignore[attr-defined]
+    if found is None or found.record.most[1] > THIN * len(left.plan.keep):
         return None
     return found
 
