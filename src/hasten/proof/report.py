@@ -13,8 +13,7 @@ from hasten.model.batch import Batch
 from hasten.model.hidden import complete
 from hasten.model.problem import Problem
 from hasten.model.solution import Solution, Solutions, Source, Status, numbered, same_labels
-from hasten.proof.bounds import prove_met
-from hasten.proof.outcome import BEST, LABELS_BY, N_NODES, N_SWEEPS, OUTCOME, STEP, Proofs, nothing_known
+from hasten.proof.outcome import BEST, LABELS_BY, N_NODES, N_SWEEPS, OUTCOME, STEP, Proofs, nothing_known, prove_met
 from hasten.proof.trace import Step
 from hasten.support.arrays import IntArray
 from hasten.support.words import count
