@@ -12,8 +12,7 @@ from hasten.model.batch import Batch
 from hasten.model.problem import Problem
 from hasten.model.soft import complete_answers
 from hasten.model.solution import Solution, Solutions, Source, Status, numbered
-from hasten.proof.bounds import prove_met
-from hasten.proof.outcome import BEST, LABELS_BY, N_NODES, N_SWEEPS, OUTCOME, STEP, Proofs, nothing_known
+from hasten.proof.outcome import BEST, LABELS_BY, N_NODES, N_SWEEPS, OUTCOME, STEP, Proofs, nothing_known, prove_met
 from hasten.proof.trace import Step
 from hasten.support.arrays import IntArray
 from hasten.support.words import count
