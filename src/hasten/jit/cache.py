@@ -24,7 +24,6 @@ from pathlib import Path
 from types import FunctionType
 from typing import Any
 
-from hasten.errors import WriteError
 from hasten.support.files import write_whole
 
 _HOMES = {"jit", "kernels"}  # the rooms whose modules all count
@@ -147,7 +146,7 @@ def _processors(target: Any) -> list[tuple[str, str, str]]:
 
 def _written(path: Path, data: bytes) -> bool:
     """Writes a file, all of it or nothing; returns whether that was possible."""
-    with suppress(OSError, WriteError):  # the place can only be read, or is full
+    with suppress(OSError):  # the place can only be read, or is full
         path.parent.mkdir(parents=True, exist_ok=True)
         write_whole(path, data)
         return True

@@ -88,14 +88,14 @@ class RecordModel(models.StructModel):  # type: ignore[misc]
 
 
 @cache  # Numba asks at every call
-def type_of(record: type[Record]) -> RecordType:
+def type_of(record: Any) -> RecordType:
     """Returns the type that a class of records has in compiled code."""
     return RecordType(record.__name__, tuple(record._fields.items()))
 
 
 @typeof_impl.register(Record)
-def _typeof_record(record: Record, context: Any) -> RecordType:
-    return type_of(type(record))
+def _typeof_record(record: Any, context: Any) -> RecordType:
+    return type_of(record.__class__)
 
 
 @unbox(RecordType)
@@ -272,7 +272,7 @@ def _record_attribute(context: Any, builder: Any, kind: RecordType, value: Any, 
 
 
 @cache
-def _register_view(view: Callable[[int], Any], record: type[Record]) -> None:
+def _register_view(view: Callable[[int], Any], record: Any) -> None:
     kind = type_of(record)
     returns(view, lambda address: kind)
 
