@@ -117,7 +117,7 @@ def both_tiers(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     monkeypatch.setattr(tiers, "seconds_to_compile", lambda function: 0.2)
     for each in (fill, wait):
         each.seconds = each.rate = 0.0
-        each._point_to(each._choose)
+        each.point_to(each._choose)
         each.dispatcher = None
     yield
     for each in (fill, wait):

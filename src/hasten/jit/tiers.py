@@ -45,6 +45,8 @@ clock.SLOWNESS = 1.0 if TIER == COMPILED else 100.0
 
 FREE = 0.25  # seconds that a process interprets before it imports Numba, which takes twice as long
 PRIOR = 3e-7  # seconds that a call may take for each number of its arrays, times the root of how many they are
+TRIAL = 0.05  # of the time that compiling takes, for which a call is interpreted that seems too large
+COPYING = 2e-8  # seconds that are lost for each number if that was in vain
 LOADING = 1.0  # seconds that loading from the kernel cache takes at most, Numba included
 DRIVERS: list[Driver] = []  # every driver that was imported, for `hasten compile`
 _HERE = threading.local()  # whether this thread interprets a driver
@@ -72,10 +74,11 @@ class Driver(partial[Any]):
         about = {name: getattr(function, name) for name in ("__module__", "__name__", "__qualname__", "__doc__")}
         driver.__dict__.update(about, __wrapped__=function, py_func=function, is_open=is_open, dispatcher=None)
         driver.__dict__.update(watch_at=names.index("watch") if "watch" in names else None, seconds=0.0, rate=0.0)
-        driver._point_to(driver._choose)
+        driver.point_to(driver._choose)
         return driver
 
-    def _point_to(self, run: Callable[..., Any]) -> None:
+    def point_to(self, run: Callable[..., Any]) -> None:
+        """Says what is called in its place from now on."""
         self.__setstate__((run, (), {}, self.__dict__))  # type: ignore[attr-defined]
 
     def __reduce__(self) -> str:
@@ -104,7 +107,7 @@ class Driver(partial[Any]):
                 return self._do_without(error)
             self.dispatcher = dispatcher_of(self.py_func)
             if not self.is_open:  # an interpreted kernel may call it, with arrays of other layouts
-                self._point_to(self.dispatcher)
+                self.point_to(self.dispatcher)
         run: Callable[..., Any] = self.dispatcher
         return run
 
@@ -129,7 +132,12 @@ class Driver(partial[Any]):
         seconds = 0.0 if self.dispatcher is not None else self._worth(args)
         if not seconds:
             return self.compile()(*args)
-        return self._interpret(args) if seconds == np.inf else self._try(args, seconds)
+        start = time.perf_counter()
+        found = self._interpret(args) if seconds == np.inf else self._try(args, seconds)
+        took = time.perf_counter() - start
+        self.seconds, Driver.all_seconds = self.seconds + took, Driver.all_seconds + took
+        self.rate = max(self.rate, took / max(1, sum(each.size for each in _arrays(args))))
+        return found
 
     def _worth(self, args: tuple[Any, ...]) -> float:
         """Returns for how many seconds a call is worth interpreting; 0 is not at all."""
@@ -144,7 +152,9 @@ class Driver(partial[Any]):
         if is_free:
             return max(FREE, wait)
         budget = 0.0 if self._is_kept else wait - self.seconds
-        return budget if expected < budget else 0.0
+        if expected < budget:
+            return budget
+        return TRIAL * wait if n * COPYING < TRIAL * wait < budget else 0.0  # a large batch, of which it may answer few
 
     def _try(self, args: tuple[Any, ...], seconds: float) -> Any:
         """Interprets a driver for so long, on copies of its arrays; if that is not enough, drops them and compiles.
@@ -177,7 +187,7 @@ class Driver(partial[Any]):
         self, args: tuple[Any, ...], copies: dict[int, Any] | None = None, on_call: Callable[..., None] | None = None
     ) -> Any:
         """Interprets a driver, maybe on copies of arrays; `on_call` is called whenever it calls a kernel."""
-        start, prepared = time.perf_counter(), _interpretable(args, copies or {})
+        prepared = _interpretable(args, copies or {})
         with interpreted():
             if on_call is None:
                 found = self.py_func(*prepared)
@@ -187,9 +197,6 @@ class Driver(partial[Any]):
                     found = self.py_func(*prepared)
                 finally:
                     sys.settrace(None)
-        took = time.perf_counter() - start
-        self.seconds, Driver.all_seconds = self.seconds + took, Driver.all_seconds + took
-        self.rate = max(self.rate, took / max(1, sum(each.size for each in _arrays(args))))
         return _plain(found)
 
 
