@@ -136,11 +136,13 @@ class KernelCache:
 
 def _processors(target: Any) -> list[tuple[str, str, str]]:
     """Returns the processors whose code runs here, this one first: each a system, a name, and further features."""
-    import llvmlite.binding
+    from llvmlite import binding
 
     this: tuple[str, str, str] = target.codegen().magic_tuple()
+    if this[1] != binding.get_host_cpu_name():  # NUMBA_CPU_NAME asks for another
+        return [this]
     name, needed = PORTABLE.get(this[0].partition("-")[0], ("generic", set[str]()))
-    features = llvmlite.binding.get_host_cpu_features()
+    features = binding.get_host_cpu_features() if needed else {}
     return [this, (this[0], name, "")] if all(features.get(each) for each in needed) else [this]
 
 
