@@ -198,13 +198,22 @@ returns(part, lambda array, begin, end: SpanType(array.dtype))
 returns(keep, lambda arrays: types.none)
 
 
+def _unpacked(context: Any, builder: Any, kind: types.Type, value: Any) -> Any:
+    """Returns where an array or a span lies, and how many numbers it has."""
+    if isinstance(kind, SpanType):
+        return cgutils.unpack_tuple(builder, value, 2)
+    array = context.make_array(kind)(context, builder, value)
+    return array.data, array.nitems
+
+
 @lower_builtin(split, types.Array, types.UniTuple)
+@lower_builtin(split, SpanType, types.UniTuple)
 def _lower_split(context: Any, builder: Any, sig: Any, args: Any) -> Any:
-    array = context.make_array(sig.args[0])(context, builder, args[0])
+    data, n = _unpacked(context, builder, sig.args[0], args[0])
     begin, parts = ir.Constant(ir.IntType(64), 0), []
     for size in cgutils.unpack_tuple(builder, args[1], sig.args[1].count):
         end = builder.add(begin, context.cast(builder, size, sig.args[1].dtype, types.intp))
-        parts.append(_make_span(context, builder, array.data, array.nitems, begin, end))
+        parts.append(_make_span(context, builder, data, n, begin, end))
         begin = end
     return context.make_tuple(builder, sig.return_type, parts)
 
@@ -229,17 +238,10 @@ def _make_span(context: Any, builder: Any, data: Any, size: Any, begin: Any, end
 
 
 @lower_builtin(part, types.Array, types.Integer, types.Integer)
-def _part_of_array(context: Any, builder: Any, sig: Any, args: Any) -> Any:
-    array = context.make_array(sig.args[0])(context, builder, args[0])
-    begin, end = (context.cast(builder, args[i], sig.args[i], types.intp) for i in (1, 2))
-    return _make_span(context, builder, array.data, array.nitems, begin, end)
-
-
 @lower_builtin(part, SpanType, types.Integer, types.Integer)
-def _part_of_span(context: Any, builder: Any, sig: Any, args: Any) -> Any:
-    data, size = cgutils.unpack_tuple(builder, args[0], 2)
+def _lower_part(context: Any, builder: Any, sig: Any, args: Any) -> Any:
     begin, end = (context.cast(builder, args[i], sig.args[i], types.intp) for i in (1, 2))
-    return _make_span(context, builder, data, size, begin, end)
+    return _make_span(context, builder, *_unpacked(context, builder, sig.args[0], args[0]), begin, end)
 
 
 # -- records ----------------------------------------------------------------------------------------------------
