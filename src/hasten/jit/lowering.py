@@ -240,8 +240,9 @@ def _make_span(context: Any, builder: Any, data: Any, size: Any, begin: Any, end
 @lower_builtin(part, types.Array, types.Integer, types.Integer)
 @lower_builtin(part, SpanType, types.Integer, types.Integer)
 def _lower_part(context: Any, builder: Any, sig: Any, args: Any) -> Any:
+    data, n = _unpacked(context, builder, sig.args[0], args[0])
     begin, end = (context.cast(builder, args[i], sig.args[i], types.intp) for i in (1, 2))
-    return _make_span(context, builder, *_unpacked(context, builder, sig.args[0], args[0]), begin, end)
+    return _make_span(context, builder, data, n, begin, end)
 
 
 # -- records ----------------------------------------------------------------------------------------------------
