@@ -1,4 +1,4 @@
-"""The paper's experiment (§5), whole: train a black box, let it label unlabeled text, learn, compare.
+"""The paper's experiment (§5): train a black box, let it label unlabeled text, learn, compare.
 
 70% of the labelled sentences train the black box, 30% test (`TestSet`), or as published lists or files say (`Split`).
 Its answers on the unlabeled sentences and on those that trained it, found by proof and where that fails by the solver,
@@ -6,7 +6,7 @@ teach the speedup classifier (`LearningSet`); where nothing is unlabeled, a fift
 for that. On the paper's corpus it is the unlabeled text alone, as in the paper. Every row of the results is measured on
 the test sentences: accuracy against gold labels and against the black box, validity, and CPU time in one thread with
 features included (`methods`). With several seeds all of this is done for each: another split, another training,
-another order of the unlabeled text. `results.json` is what `run` returns; `report.py` draws it.
+another order of the unlabeled text. `run` returns the content of `results.json`; `report.py` draws it.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from hasten.errors import CorpusError
 from hasten.paper import analyses, methods
 from hasten.paper.learning import LearningSet
 from hasten.paper.methods import PAPER_ROWS
-from hasten.paper.test_set import Measured, Row, TestSet, over_seeds
+from hasten.paper.test_set import SCORES, SentenceTestSet
 from hasten.solvers import package_of
 from hasten.support.environment import package_version
 from hasten.support.progress import Tell, tell_nobody
@@ -34,7 +34,8 @@ from hasten.tasks.entity_relation.scoring.gold import Unreachable
 from hasten.tasks.entity_relation.scoring.text import Text, intern
 from hasten.tasks.entity_relation.scoring.training import train_black_box
 from hasten.tasks.entity_relation.task import EntityRelationTask
-from hasten.tasks.evaluation.statistics import Resamples, machine
+from hasten.tasks.evaluation.methods import Measuring
+from hasten.tasks.evaluation.results import Measured, Row, machine, over_seeds
 
 LEAST = 10  # sentences of each kind
 TAUGHT = 0.8  # of the training sentences: what the black box is trained on where no text is unlabeled
@@ -42,13 +43,14 @@ TAUGHT = 0.8  # of the training sentences: what the black box is trained on wher
 
 @dataclass(frozen=True)
 class Experiment:
-    """What to run: labelled and unlabeled sentences, and how."""
+    """Labelled and unlabeled sentences, and how to run the experiment on them."""
 
     labelled: Sequence[Sentence]
     unlabeled: Sequence[Sentence]
     task: EntityRelationTask = field(default_factory=EntityRelationTask)
     black_box: str = Training.STRUCTURED
     solver: str = "highs"
+    time_limit: float = 60.0  # seconds of each call of the solver
     runs: int = 5  # of each measurement, shared by the seeds; each has one at least
     seed: int = 0
     seeds: int = 1  # how many, from `seed` on
@@ -129,50 +131,43 @@ class Experiment:
         return intern(self.unlabeled)
 
     def run(self, tell: Tell = tell_nobody) -> dict[str, Any]:
-        """Runs everything and returns what `results.json` holds. Curves, sizes and examples are of the first seed."""
+        """Runs everything and returns `results.json`. Curves, sizes and examples are of the first seed."""
         measured: list[list[Measured]] = []
-        tests: list[list[int]] = []
+        tests: list[Any] = []
         found: dict[str, Any] = {}
         for seed in range(self.seed, self.seed + self.seeds):
             test_set, learning_set, test = self.prepare(seed, _for_seed(tell, seed - self.seed, self.seeds))
-            chosen = methods.calibrate_all(test_set, learning_set)
+            test_set.how.tell("Learning the speedups", None)
+            calibrated, chosen = methods.calibrated(test_set, learning_set)
             every = [
                 *methods.table_1(test_set, learning_set),
                 *methods.table_2(test_set, learning_set),
-                *methods.calibrated(test_set, chosen),
+                *calibrated,
                 *methods.ours(test_set),
             ]
             measured.append(test_set.measure(every, "Measuring all rows in turns"))
-            tests.append(test)
+            tests.append(np.array(test))
             if seed == self.seed:
-                found = self.findings(test_set, learning_set) | {"calibration": [each.as_dict() for each in chosen]}
-        resamples = Resamples.of([np.array(test) for test in tests], self.seed)
-        rows = [over_seeds(each, resamples) for each in zip(*measured, strict=True)]
+                found = self.findings(test_set, learning_set) | {"calibration": chosen}
+        rows = over_seeds(measured, tests, SCORES, self.seed)
         compare_with_greedy(found["calibration"], rows)
-        found["about"]["answered_by"] = dict(rows[0].answered_by)
-        return found | {"rows": [row.as_dict() for row in rows]}
+        found["about"]["answered_by"] = rows[0]["answered_by"]
+        return found | {"rows": rows}
 
-    def prepare(self, seed: int, tell: Tell) -> tuple[TestSet, LearningSet, list[int]]:
-        """Trains a black box; returns the test sentences, what is learned, and the numbers of these sentences."""
+    def prepare(self, seed: int, tell: Tell) -> tuple[SentenceTestSet, LearningSet, list[int]]:
+        """Trains a black box; returns the test sentences, the learning set, and the numbers of the test sentences."""
         parts = parts_of(self.labelled, self.split, seed)
         sentences = [self.labelled[n] for n in parts.train]
         taught, fresh = (sentences, self.unlabeled) if self.unlabeled else split(sentences, TAUGHT, seed)
         task = EntityRelationTask.induced(taught, no_relation=self.task.no_relation) if self.induce else self.task
         model = train_black_box(self.black_box, taught, task, seed=seed, tell=tell)
-        test_set = TestSet.of(
-            task,
-            model,
-            [self.labelled[n] for n in parts.test],
-            solver=self.solver,
-            runs=self.runs_each,
-            seed=seed,
-            tell=tell,
-        )
+        how = Measuring(self.solver, self.time_limit, self.runs_each, seed, tell)
+        test_set = SentenceTestSet.of(task, model, [self.labelled[n] for n in parts.test], how)
         tell("Scoring the unlabeled text", None)
         drawn = np.random.default_rng(seed)
         if self.papers:
             text, order = self.text, None if seed == self.seed else drawn.permutation(len(self.unlabeled))
-        else:  # what the black box was not trained on comes last: it calibrates
+        else:  # sentences that the black box was not trained on come last: they calibrate
             text, n = intern([*taught, *fresh]), len(taught)
             order = np.concatenate([drawn.permutation(n), n + drawn.permutation(len(fresh))])
         batch = task.batch(text.n_entities, model.costs(text)[0])
@@ -180,14 +175,15 @@ class Experiment:
             batch if order is None else batch.select(order),
             epochs=self.epochs,
             seed=seed,
-            tell=tell,
             n_fresh=len(fresh),
             jobs=self.jobs,
+            time_limit=self.time_limit,
+            tell=tell,
         )
         return test_set, learning_set, parts.test
 
-    def findings(self, test_set: TestSet, learning_set: LearningSet) -> dict[str, Any]:
-        """Returns what the report shows beyond its tables."""
+    def findings(self, test_set: SentenceTestSet, learning_set: LearningSet) -> dict[str, Any]:
+        """Returns the sections of the report beyond its tables."""
         return {
             "about": self.about(test_set, learning_set) | {"papers_corpus": self.papers},
             "paper": [dict(row) for row in PAPER_ROWS] if self.papers else [],
@@ -202,8 +198,8 @@ class Experiment:
             "examples": analyses.examples(test_set, learning_set),
         }
 
-    def about(self, test_set: TestSet, learning_set: LearningSet) -> dict[str, Any]:
-        """Says what was run, on what; what is measured here is of the first seed."""
+    def about(self, test_set: SentenceTestSet, learning_set: LearningSet) -> dict[str, Any]:
+        """Describes the run: versions, settings and sizes; measured figures are of the first seed."""
         n_entities = test_set.text.n_entities
         train, test, _ = parts_of(self.labelled, self.split, self.seed)
         unreachable = Unreachable.of([self.labelled[n] for n in test], test_set.task)
@@ -214,6 +210,7 @@ class Experiment:
             "black_box": self.black_box,
             "solver": self.solver,
             "solver_version": package_version(package_of(self.solver) or "hasten"),
+            "time_limit": self.time_limit,
             "runs": self.runs_each * self.seeds,
             "seed": self.seed,
             "seeds": self.seeds,
@@ -238,16 +235,20 @@ class Experiment:
         }
 
 
-def compare_with_greedy(calibrations: Sequence[dict[str, Any]], rows: Sequence[Row]) -> None:
+def compare_with_greedy(calibrations: Sequence[Row], rows: Sequence[Row]) -> None:
     """Adds how many times as fast as greedy search each calibrated search is: by their rows, which took turns."""
-    times = {(row.model, row.beam): row.time_ms for row in rows if row.table != "2" or row.relative_theta is None}
+    times = {
+        (row["model"], row["beam"]): row["time_ms"]
+        for row in rows
+        if row["table"] != "2" or row["relative_theta"] is None
+    }
     for each in calibrations:
         mine = times[Model.calibrated(each["enforce"]), each["width"]]
         each["times_faster_than_greedy"] = times[Model.GREEDY, None] / mine if mine else None
 
 
 def _for_seed(tell: Tell, n: int, of: int) -> Tell:
-    """Returns what tells, before each stage, which seed it is of, where there are several."""
+    """Returns a function that tells the number of the seed before each stage, where there are several."""
     if of == 1:
         return tell
 

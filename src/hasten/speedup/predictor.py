@@ -35,6 +35,7 @@ from hasten.model.batch import Batch
 from hasten.model.problem import Problem
 from hasten.model.schema import Schema
 from hasten.model.solution import Solution, Solutions
+from hasten.search.beam import BeamSearch
 from hasten.solvers import Solver
 from hasten.speedup.answering import Answering
 from hasten.speedup.audit import Agreement, Counters
@@ -329,6 +330,11 @@ class Speedup(Answering):
         """What became of it so far: calls of the black box, agreement, shares proved and learned; `plot` draws it."""
         with self._lock:
             return self._memory.history
+
+    @property
+    def search(self) -> BeamSearch:
+        """The beam search of search mode, with the weights that guide it, if any do."""
+        return self._beam(self._guide())
 
     @property
     def heuristic(self) -> Heuristic:

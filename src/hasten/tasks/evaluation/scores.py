@@ -24,7 +24,7 @@ from hasten.support.arrays import FloatArray
 from hasten.support.environment import package_version
 from hasten.support.progress import Tell, tell_nobody
 from hasten.tasks.evaluation.comparison import in_words
-from hasten.tasks.evaluation.statistics import CONFIDENCE, N_RESAMPLES
+from hasten.tasks.evaluation.results import N_RESAMPLES, tails
 from hasten.tasks.task import Model
 
 Item = tuple[Hashable, str]  # a place, and its label
@@ -162,12 +162,11 @@ def _score(label: str, total: FloatArray, drawn: FloatArray) -> Score:
         "f1": (2 * right, found + gold, 2 * drawn[RIGHT], drawn[FOUND] + drawn[GOLD]),
     }
     values, intervals = {}, {}
-    tail = 50.0 * (1.0 - CONFIDENCE)
     for name, (some, of, drawn_some, drawn_of) in shares.items():
         values[name] = some / of if of else None
         told = drawn_of > 0
         if of and told.any():
-            limits = np.percentile(drawn_some[told] / drawn_of[told], [tail, 100.0 - tail])
+            limits = np.percentile(drawn_some[told] / drawn_of[told], tails())
             intervals[name] = float(limits[0]), float(limits[1])
     return Score(label, gold, found, right, values["precision"], values["recall"], values["f1"], intervals)
 
