@@ -1,8 +1,8 @@
 """The peers: general solvers in their best usage, and hasten itself, as black boxes that answer problems.
 
-A peer that is also one of `hasten.solvers` is used as such; the others have a class each here. All are given the same
-strong formulation, reuse their models where their interface allows it, use one thread, and are asked for a gap of zero.
-Packages are imported when a peer is made.
+A peer that is also one of `hasten.solvers` is used as such; SCIP and SciPy (HiGHS with its own defaults) have a class
+each here. All are given the same strong formulation, reuse their models where their interface allows it, use one
+thread, and are asked for a gap of zero. Packages are imported when a peer is made.
 """
 
 from __future__ import annotations
@@ -11,10 +11,9 @@ import math
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from functools import cache, partial
+from functools import partial
 from importlib.util import find_spec
-from time import thread_time
-from typing import Any, Protocol
+from typing import Any, overload
 
 import numpy as np
 
@@ -22,15 +21,13 @@ from hasten.errors import SolverError, SolverMissing
 from hasten.kernels.layout import Graph
 from hasten.model.batch import Batch
 from hasten.model.problem import Problem
+from hasten.model.schema import Schema
 from hasten.model.solution import Solution, Solutions, Status
-from hasten.proof.certifier import Certifier
-from hasten.solvers import Solver, make_solver
+from hasten.solvers import make_solver
 from hasten.solvers.base import ModelSolver, Outcome
-from hasten.solvers.failures import OnError
 from hasten.solvers.formulation import Formulation, formulate
 from hasten.solvers.objective import Objective
-from hasten.speedup.black_box import prove_one, prove_or_solve, solve_one
-from hasten.speedup.efforts import KNOWN
+from hasten.speedup.predictor import Speedup
 from hasten.support.arrays import BoolArray, FloatArray
 from hasten.support.environment import package_version
 
@@ -43,14 +40,14 @@ class Program:
         self.first = graph.first
 
     def columns_of(self, objective: Objective) -> tuple[FloatArray, BoolArray]:
-        """Returns what each column costs, and which may be chosen."""
+        """Returns the cost of each column, and which may be chosen."""
         form = self.formulation
         cost = np.concatenate([objective.label, objective.table[form.entry]])
         allowed = np.concatenate([objective.label_allowed, objective.table_allowed[form.entry]]) & ~form.dead
         return cost, allowed
 
     def chosen(self, status: Status | None, column: Any = None, cost: float = 0.0, said: object = "") -> Outcome:
-        """Returns what a solver found: the labels whose columns are one, or why there are none."""
+        """Returns a solver's answer: the labels whose columns are one, or why there are none."""
         if status is None:
             raise SolverError(f"The solver stopped early: {said}.")
         if status is not Status.SOLVED:
@@ -59,64 +56,6 @@ class Program:
         if len(chosen) != len(self.first) - 1:
             raise SolverError("The answer to an integer program is fractional.")
         return Outcome(Status.SOLVED, chosen - self.first[:-1], cost)
-
-
-class HighsDefaultModel(Program):
-    """A structure's integer program; only costs and upper bounds change."""
-
-    def __init__(self, graph: Graph) -> None:
-        import highspy
-
-        super().__init__(graph)
-        form = self.formulation
-        self.columns = np.arange(form.n_columns, dtype=np.int32)
-        highs: Any = highspy.Highs()
-        self.highs = highs
-        for option, value in (("output_flag", False), ("threads", 1), ("mip_rel_gap", 0.0)):
-            highs.setOptionValue(option, value)
-        lp = highspy.HighsLp()
-        lp.num_col_, lp.num_row_ = form.n_columns, form.n_rows
-        lp.col_cost_ = np.zeros(form.n_columns)
-        lp.col_lower_, lp.col_upper_ = np.zeros(form.n_columns), (~form.dead).astype(float)
-        lp.row_lower_, lp.row_upper_ = form.low, form.high
-        lp.a_matrix_.format_ = highspy.MatrixFormat.kRowwise
-        lp.a_matrix_.start_ = form.row_first.astype(np.int32)
-        lp.a_matrix_.index_ = form.column.astype(np.int32)
-        lp.a_matrix_.value_ = form.weight
-        n_tuples = form.n_columns - form.n_labels
-        lp.integrality_ = [highspy.HighsVarType.kInteger] * form.n_labels
-        lp.integrality_ += [highspy.HighsVarType.kContinuous] * n_tuples
-        highs.passModel(lp)
-
-
-class HighsDefaultSolver(ModelSolver[HighsDefaultModel]):
-    """HiGHS with default options, one thread, and a gap of zero."""
-
-    name = "highs default"
-
-    def _build(self, graph: Graph) -> HighsDefaultModel:
-        return HighsDefaultModel(graph)
-
-    def _run(self, model: HighsDefaultModel, problem: Problem, objective: Objective, deadline: float) -> Outcome:
-        import highspy
-
-        form, highs = model.formulation, model.highs
-        n = form.n_columns
-        cost, allowed = model.columns_of(objective)
-        highs.changeColsBounds(n, model.columns, np.zeros(n), allowed.astype(float))
-        highs.changeColsCost(n, model.columns, cost)
-        highs.clearSolver()
-        left = deadline - time.monotonic()
-        highs.setOptionValue("time_limit", math.inf if left == math.inf else highs.getRunTime() + max(0.0, left))
-        highs.run()
-        known = highspy.HighsModelStatus
-        statuses = {
-            known.kOptimal: Status.SOLVED,
-            known.kInfeasible: Status.INFEASIBLE,
-            known.kTimeLimit: Status.NO_TIME,
-        }
-        said, found = highs.getModelStatus(), highs.getInfo().objective_function_value
-        return model.chosen(statuses.get(said), highs.getSolution().col_value, found, highs.modelStatusToString(said))
 
 
 class ScipModel(Program):
@@ -174,12 +113,9 @@ class ScipSolver(ModelSolver[ScipModel]):
         for c in np.flatnonzero(allowed != model.upper):
             program.chgVarUb(model.columns[c], float(allowed[c]))
         model.upper = allowed
-        sum_of_costs = pyscipopt.quicksum(
-            value * column for value, column in zip(cost.tolist(), model.columns, strict=True)
-        )
-        program.setObjective(sum_of_costs, "minimize")
-        limit = 1e20 if deadline == math.inf else max(0.0, deadline - time.monotonic())
-        program.setParam("limits/time", limit)
+        weighted = (value * column for value, column in zip(cost.tolist(), model.columns, strict=True))
+        program.setObjective(pyscipopt.quicksum(weighted), "minimize")
+        program.setParam("limits/time", 1e20 if deadline == math.inf else max(0.0, deadline - time.monotonic()))
         program.optimize()
         said = program.getStatus()
         statuses = {"optimal": Status.SOLVED, "infeasible": Status.INFEASIBLE, "timelimit": Status.NO_TIME}
@@ -224,23 +160,36 @@ class ScipySolver(ModelSolver[ScipyModel]):
         return model.chosen(statuses.get(said.status), said.x, said.fun, said.message)
 
 
-class Batched(Protocol):
-    """A peer that answers many problems in one call."""
+class Hasten:
+    """hasten: certified, and where that fails solved by HiGHS. A `Speedup` for each schema."""
 
-    def solve_all(self, batch: Batch) -> Solutions:
-        """Answers problems."""
-        ...
+    def __init__(self, time_limit: float) -> None:
+        self.options = {"time_limit": time_limit, "interruptible": False}
+        self.known: dict[int, tuple[Schema, Speedup]] = {}
+
+    @overload
+    def solve(self, problems: Problem) -> Solution: ...
+    @overload
+    def solve(self, problems: Batch) -> Solutions: ...
+    def solve(self, problems: Problem | Batch) -> Solution | Solutions:
+        """Answers one problem, or many in one call."""
+        schema = (problems.structure if isinstance(problems, Problem) else problems.structures[0]).schema
+        if id(schema) not in self.known:
+            speedup = Speedup(schema, solver="highs", solver_options=self.options, on_error="raise")
+            self.known[id(schema)] = schema, speedup
+        return self.known[id(schema)][1].predict(problems)
 
 
 @dataclass(frozen=True, slots=True)
 class Peer:
-    """How to make a peer, given how many seconds it may take for a problem."""
+    """How to make a peer, given the seconds that it may take for a problem; the package and distribution it needs."""
 
     name: str
     about: str
-    package: str | None  # what it imports, beyond hasten's own dependencies
-    distribution: str | None  # what to install for that
-    make: Callable[[float], Solver | Batched]
+    make: Callable[[float], Any]  # an object with `solve`
+    package: str | None = None  # beyond hasten's own dependencies
+    distribution: str | None = None
+    batched: bool = False  # whether it answers many problems in one call
 
     @property
     def installed(self) -> bool:
@@ -252,91 +201,28 @@ class Peer:
         """The version of its package."""
         return package_version(self.distribution) if self.distribution else None
 
-    def start(self, time_limit: float) -> Solver | Batched:
+    def start(self, time_limit: float) -> Any:
         """Makes the peer, or says what to install."""
         if not self.installed:
             raise SolverMissing(f"{self.name} needs the package {self.package}: pip install {self.distribution}")
         return self.make(time_limit)
 
 
-class Alone:
-    """hasten, a call for each problem: certified, and where that fails solved by HiGHS."""
-
-    name = "hasten"
-
-    def __init__(self, time_limit: float) -> None:
-        self._certify = Certifier()
-        self._solver = cache(partial(make_solver, "highs", time_limit=time_limit, interruptible=False))
-
-    def solve(self, problem: Problem) -> Solution:
-        """Answers a problem."""
-        efforts = KNOWN.of(problem.structure.compiled, "highs")
-        return prove_one(problem, self._certify, self._ask, efforts)
-
-    def _ask(self, found: Solution, seconds: float, alone: bool) -> Solution:
-        return solve_one(found, self._solver, OnError.RAISE, (seconds, math.inf), harder=not alone)[0]
-
-
-class Together(Alone):
-    """hasten, one call for all problems: certified, and where that fails solved by HiGHS."""
-
-    def solve_all(self, batch: Batch) -> Solutions:
-        """Answers problems."""
-        return prove_or_solve(batch, self._solver, on_error=OnError.RAISE)[0]
-
-
-class Toulbar2:
-    """toulbar2, which also tells the seconds spent in its own search, without what Python does around it."""
-
-    name = "toulbar2"
-
-    def __init__(self, time_limit: float) -> None:
-        self._solver = make_solver("toulbar2", time_limit=time_limit, interruptible=False)
-        self.inner = 0.0
-        import pytoulbar2
-
-        search = pytoulbar2.CFN.Solve
-
-        def timed(*given: Any, **named: Any) -> Any:
-            started = thread_time()
-            try:
-                return search(*given, **named)
-            finally:
-                self.inner += thread_time() - started
-
-        pytoulbar2.CFN.Solve = timed
-
-    def solve(self, problem: Problem) -> Solution:
-        """Answers a problem."""
-        return self._solver.solve(problem)
-
-
-def _solver(name: str) -> Callable[[float], Solver]:
+def _solver(name: str) -> Callable[[float], Any]:
     return lambda time_limit: make_solver(name, time_limit=time_limit, interruptible=False)
 
 
 _ALL = (
-    Peer("hasten", "certified, a call for each problem", None, None, Alone),
-    Peer("hasten batch", "certified, one call for all problems", None, None, Together),
-    Peer("toulbar2", "made anew for each problem", "pytoulbar2", "pytoulbar2", Toulbar2),
-    Peer("gurobi", "model reused", "gurobipy", "gurobipy", _solver("gurobi")),
-    Peer("highs", "warm linear program first, model reused", "highspy", "highspy", _solver("highs")),
-    Peer(
-        "highs default",
-        "its own defaults, model reused",
-        "highspy",
-        "highspy",
-        partial(HighsDefaultSolver, interruptible=False),
-    ),
-    Peer(
-        "scip",
-        "model reused, presolving, heuristics and cuts off",
-        "pyscipopt",
-        "pyscipopt",
-        partial(ScipSolver, interruptible=False),
-    ),
-    Peer("scipy", "milp, matrix reused", "scipy", "scipy", partial(ScipySolver, interruptible=False)),
-    Peer("cpsat", "one worker, model reused", "ortools", "ortools", _solver("cpsat")),
-)
+    Peer("hasten", "certified, a call for each problem", Hasten),
+    Peer("hasten batch", "certified, one call for all problems", Hasten, batched=True),
+    Peer("toulbar2", "made anew for each problem", _solver("toulbar2"), "pytoulbar2", "pytoulbar2"),
+    Peer("gurobi", "model reused", _solver("gurobi"), "gurobipy", "gurobipy"),
+    Peer("highs", "warm linear program first, model reused", _solver("highs"), "highspy", "highspy"),
+    Peer("scip", "model reused, presolving, heuristics and cuts off", partial(ScipSolver, interruptible=False),
+         "pyscipopt", "pyscipopt"),
+    Peer("scipy", "HiGHS with its defaults (milp), matrix reused", partial(ScipySolver, interruptible=False),
+         "scipy", "scipy"),
+    Peer("cpsat", "one worker, model reused", _solver("cpsat"), "ortools", "ortools"),
+)  # fmt: skip
 PEERS: Mapping[str, Peer] = {peer.name: peer for peer in _ALL}
 OWN = ("hasten", "hasten batch")

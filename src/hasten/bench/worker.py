@@ -1,8 +1,8 @@
-"""A peer in a process of its own: it cannot disturb another, and may crash, hang or shout.
+"""A peer in a process of its own: it cannot disturb another, and may crash, hang or print.
 
-HiGHS and OR-Tools cannot share a process at all. Only the calls themselves are timed, by the processor time
-of the calling thread: all peers use no other, so that on an idle machine this is the time on the clock, and
-on a busy one it does not count the time that others took.
+HiGHS and OR-Tools cannot share a process at all. Only the calls themselves are timed, by the processor time of the
+process: all peers use one thread, so that on an idle machine this is the time on the clock, and on a busy one it does
+not count the time that others took.
 """
 
 from __future__ import annotations
@@ -30,13 +30,19 @@ PATIENCE = 120.0  # seconds beyond what a peer may take, before it is given up
 
 @dataclass(frozen=True, slots=True)
 class Round:
-    """What a peer answered to the first so many problems, and the seconds that each took."""
+    """A peer's answers to the first problems, and the seconds that each took."""
 
     seconds: list[float] = field(default_factory=list)
     labels: list[IntArray | None] = field(default_factory=list)
     optimal: list[bool] = field(default_factory=list)  # whether the peer says that nothing is better
     sources: list[str] = field(default_factory=list)  # which step answered
-    inner: float | None = None  # seconds of all, in the peer's own search alone, where that can be told
+
+    def note(self, seconds: float, answer: Any) -> None:
+        """Adds an answer."""
+        self.seconds.append(seconds)
+        self.labels.append(answer.values)
+        self.optimal.append(bool(answer.status.optimal))
+        self.sources.append(answer.source.value)
 
 
 class PeerFailed(Exception):  # noqa: N818
@@ -53,6 +59,9 @@ class Worker:
     def __init__(self, name: str, time_limit: float) -> None:
         self.name = name
         self.time_limit = time_limit
+        os.environ.setdefault(
+            "HASTEN_TIER", "compiled"
+        )  # for the process: interpreted kernels are not what is measured
         context = multiprocessing.get_context("spawn")
         self._pipe, theirs = context.Pipe()
         self._process = context.Process(target=_serve, args=(theirs, name, time_limit), daemon=True)
@@ -103,14 +112,13 @@ def _serve(pipe: Connection, name: str, time_limit: float) -> None:
         except EOFError:
             return
         try:
-            if peer is None:
-                peer = PEERS[name].start(time_limit)
+            peer = PEERS[name].start(time_limit) if peer is None else peer
             if what == "load":
                 problems = how[0]
-                warm_up(peer, problems)
+                warm_up(peer, problems, PEERS[name].batched)
                 pipe.send(("ok", None))
             else:
-                pipe.send(("ok", measure(peer, problems, *how)))
+                pipe.send(("ok", measure(peer, problems, *how, batched=PEERS[name].batched)))
         except SolverMissing as error:
             pipe.send(("not installed", str(error)))
         except SolverTooSmall as error:
@@ -119,52 +127,35 @@ def _serve(pipe: Connection, name: str, time_limit: float) -> None:
             pipe.send(("failed", f"{type(error).__name__}: {error}"))
 
 
-def warm_up(peer: Any, problems: Sequence[Problem]) -> None:
+def warm_up(peer: Any, problems: Sequence[Problem], batched: bool = False) -> None:
     """Solves, for each structure, a problem without costs: models are built and kernels compiled."""
     structures = {id(problem.structure.compiled): problem.structure for problem in problems}
     empty = [structure.problem(np.zeros(structure.n_labels)) for structure in structures.values()]
-    if hasattr(peer, "solve_all"):
-        peer.solve_all(Batch.of(empty))
-    else:
-        for problem in empty:
-            peer.solve(problem)
+    for problem in [Batch.of(empty)] if batched else empty:
+        peer.solve(problem)
 
 
-def measure(peer: Any, problems: Sequence[Problem], budget: float, most: int) -> Round:
+def measure(peer: Any, problems: Sequence[Problem], budget: float, most: int, *, batched: bool = False) -> Round:
     """Times a peer on problems, each alone or all of them together."""
-    problems = problems[:most]
-    inner = getattr(peer, "inner", None)
-    if hasattr(peer, "solve_all"):
-        batch = Batch.of(problems)
-        warm_up(peer, problems[:1])  # a process that waited is slow at first
-        least, ends = math.inf, time.perf_counter() + budget
+    problems, found = problems[:most], Round()
+    batch = Batch.of(problems) if batched else None
+    warm_up(peer, problems[:1], batched)  # a process that waited is slow at first
+    ends = time.perf_counter() + budget
+    if batch is not None:
+        least, answers = math.inf, list[Any]()
         for _ in range(REPEATS):
             started = time.process_time()
-            answers = peer.solve_all(batch)
+            answers = peer.solve(batch)
             least = min(least, time.process_time() - started)
             if time.perf_counter() > ends:
                 break
-        each = least / max(1, len(problems))
-        found = Round([each] * len(problems))
         for answer in answers:
-            _note(found, answer)
+            found.note(least / max(1, len(problems)), answer)
         return found
-    found = Round()
-    warm_up(peer, problems[:1])  # a process that waited is slow at first
-    ends = time.perf_counter() + budget
     for problem in problems:
         started = time.process_time()
         answer = peer.solve(problem)
-        found.seconds.append(time.process_time() - started)
-        _note(found, answer)
+        found.note(time.process_time() - started, answer)
         if time.perf_counter() > ends:
             break
-    if inner is None:
-        return found
-    return Round(found.seconds, found.labels, found.optimal, found.sources, peer.inner - inner)
-
-
-def _note(found: Round, answer: Any) -> None:
-    found.labels.append(answer.values)
-    found.optimal.append(bool(answer.status.optimal))
-    found.sources.append(answer.source.value)
+    return found

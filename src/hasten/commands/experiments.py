@@ -111,7 +111,7 @@ def reproduce(
 def run_and_report(experiment: Experiment, out: Path, *, full: bool = True) -> None:
     """Runs an experiment, shows every row or the story in short, and writes a report."""
     from hasten.paper.report import write_report
-    from hasten.paper.terminal import show_results, show_story
+    from hasten.paper.tables import show_results, show_story
 
     def show(results: dict[str, Any], on: Console) -> None:
         (show_results if full else show_story)(results, on)

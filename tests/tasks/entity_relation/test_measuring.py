@@ -5,7 +5,7 @@ import pytest
 from sentences import installed
 
 from hasten.errors import SolverTooSmall
-from hasten.paper.test_set import SCORES, Reference, SentenceTestSet
+from hasten.paper.test_set import SCORES, SentenceTestSet
 from hasten.search.beam import greedy
 from hasten.search.theta import FORCED
 from hasten.solvers import make_solver
