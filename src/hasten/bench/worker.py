@@ -61,7 +61,7 @@ class Worker:
         self.time_limit = time_limit
         os.environ.setdefault(
             "HASTEN_TIER", "compiled"
-        )  # for the process: interpreted kernels are not what is measured
+        )  # for the process: small batches are interpreted
         context = multiprocessing.get_context("spawn")
         self._pipe, theirs = context.Pipe()
         self._process = context.Process(target=_serve, args=(theirs, name, time_limit), daemon=True)
