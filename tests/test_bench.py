@@ -10,7 +10,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from hasten.bench import run, tables, text
+from hasten.bench import run, tables
 from hasten.bench.families import FAMILIES, TASK, plant
 from hasten.bench.peers import PEERS, Peer
 from hasten.bench.worker import Round, Worker, measure, warm_up
@@ -181,13 +181,3 @@ def test_the_machine_is_described():
     said = describe_machine()
     assert said["processor"]
     assert "numpy" in said["packages"]
-
-
-def test_text_goes_to_vowpal_wabbit_and_back():
-    sentences = list(generate(5, 0))
-    truth = [gold(sentence, TASK.entity_labels, TASK.relation_labels) for sentence in sentences]
-    blocks = text.write_examples(sentences).strip().split("\n\n")
-    said = "\n".join(" ".join(line.split()[0] for line in block.splitlines()) + " E_0" for block in blocks)
-    answers = text.read_answers(said, [len(sentence.spans) for sentence in sentences])
-    judged = text.judge(truth, answers)
-    assert judged == {"entity accuracy": 1.0, "relation F1": 1.0, "valid": 1.0}

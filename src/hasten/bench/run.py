@@ -92,24 +92,18 @@ def main(
     """Measures, prints tables, and writes `peers.json`, `peers.md` and `peers.html` into the directory `out`.
 
     `corpus` adds the family "corpus", the test sentences of a labelled corpus with the costs of models trained on the
-    others. With it, and in a full run, searches are compared with Vowpal Wabbit's.
+    others.
     """
     from hasten.bench import tables
 
     _choose("family", choice.families, FAMILIES)
     names = choice.installed(report)
     measurements = measure_all(choice.problem_sets(corpus), names, choice.settings, report)
-    compared = None
-    if corpus is not None or (choice.families is None and not choice.quick):
-        from hasten.bench.text import compare_searches
-
-        compared = compare_searches(corpus, seed=choice.seed, quick=choice.quick, report=report)
     results = {
         "machine": describe_machine(),
         "settings": asdict(choice.settings),
         "measurements": measurements,
         "peers": {name: {"about": PEERS[name].about, "version": PEERS[name].version} for name in names},
-        "text": compared,
     }
     tables.show(results)
     if out is not None:

@@ -17,8 +17,6 @@ from hasten.tasks.evaluation.charts import Axis, Point, Series, figure
 from hasten.tasks.evaluation.page import page
 from hasten.tasks.evaluation.tables import Column, Entry, column, markdown_table, terminal_table
 
-TEXT_COLUMNS = ("microseconds", "entity accuracy", "relation F1", "valid")
-
 
 class Shown(NamedTuple):
     """A table: its title, its columns and its rows."""
@@ -29,7 +27,7 @@ class Shown(NamedTuple):
 
 
 def tables_of(results: Entry) -> Iterator[Shown]:
-    """Yields a table for each family, time a problem and how many times hasten's that is; then that of searches."""
+    """Yields a table for each family, time a problem and how many times hasten's that is."""
     for family in dict.fromkeys(row["family"] for row in results["measurements"]):
         known, mine = FAMILIES.get(family), [row for row in results["measurements"] if row["family"] == family]
         sizes = dict.fromkeys(row["size"] for row in mine)
@@ -40,9 +38,6 @@ def tables_of(results: Entry) -> Iterator[Shown]:
         ]
         columns = [column("", "peer"), *(column(head, size) for head, size in heads)]
         yield Shown(f"{family}: {known.about if known else 'the costs of a trained model'}", columns, rows)
-    if results["text"] is not None:
-        columns = [column("", "name"), *(column(name, name, number) for name in TEXT_COLUMNS)]
-        yield Shown(f"search on text: {results['text']['about']}", columns, results["text"]["rows"])
 
 
 def show(results: Entry, console: Console | None = None) -> None:
@@ -79,11 +74,6 @@ def cell(row: Entry) -> str:
     if row["peer"] in OWN and row["by"].get("solver"):
         parts.append(f"({row['by']['solver']} by HiGHS)")
     return " ".join(parts)
-
-
-def number(value: object) -> str:
-    """Returns a figure with three digits, and nothing for none."""
-    return f"{value:.3g}" if isinstance(value, float) else str(value or "")
 
 
 def duration(seconds: float) -> str:

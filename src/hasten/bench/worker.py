@@ -59,9 +59,7 @@ class Worker:
     def __init__(self, name: str, time_limit: float) -> None:
         self.name = name
         self.time_limit = time_limit
-        os.environ.setdefault(
-            "HASTEN_TIER", "compiled"
-        )  # for the process: small batches are interpreted
+        os.environ.setdefault("HASTEN_TIER", "compiled")  # for the process: small batches are interpreted
         context = multiprocessing.get_context("spawn")
         self._pipe, theirs = context.Pipe()
         self._process = context.Process(target=_serve, args=(theirs, name, time_limit), daemon=True)
