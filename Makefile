@@ -59,7 +59,7 @@ test-ray: ## Set up an environment with Ray and run the tests on a cluster of th
 
 .PHONY: bench
 bench: $(VENV)/ready ## Measure search, bound and solvers side by side
-	$(BIN)/python benchmarks/engine.py --out results/engine.json
+	HASTEN_TIER=compiled $(BIN)/python benchmarks/engine.py --out results/engine.json
 
 .PHONY: bench-peers
 bench-peers: $(VENV)/ready ## Measure hasten and other solvers side by side (installs them)
