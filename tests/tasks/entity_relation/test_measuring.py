@@ -23,7 +23,7 @@ from hasten.tasks.entity_relation.scoring.training import train_black_box
 from hasten.tasks.entity_relation.task import EntityRelationTask
 from hasten.tasks.evaluation import ilp as ilps
 from hasten.tasks.evaluation.ilp import Ilp, Passes, who_answered
-from hasten.tasks.evaluation.methods import Measuring
+from hasten.tasks.evaluation.methods import Measuring, compile_used
 from hasten.tasks.evaluation.results import Measured, f1_of, intervals, over_seeds
 from hasten.tasks.evaluation.timing import LONG, Timing, time_in_turns, timed
 
@@ -222,3 +222,20 @@ def test_the_papers_corpus_is_known_and_so_is_its_published_split():
     train, test = Split.read([str(path) for path in lists]).apply(labelled)
     assert (len(train), len(test)) == (910, 288)
     assert not set(train) & set(test)
+
+
+def test_what_was_interpreted_is_compiled_before_it_is_timed(monkeypatch):
+    class Driver:
+        seconds, dispatcher = 0.1, None
+
+        def compile(self):
+            self.dispatcher = "compiled"
+
+    idle = Driver()
+    idle.seconds = 0.0
+    drivers = [Driver(), idle]
+    monkeypatch.setattr("hasten.tasks.evaluation.methods.DRIVERS", drivers)
+    monkeypatch.setattr("hasten.tasks.evaluation.methods.TIER", "auto")
+    assert compile_used()
+    assert [driver.dispatcher for driver in drivers] == ["compiled", None]
+    assert not compile_used()
