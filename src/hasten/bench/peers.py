@@ -17,6 +17,7 @@ from hasten.model.problem import Problem
 from hasten.model.schema import Schema
 from hasten.model.solution import Solution, Solutions
 from hasten.solvers import make_solver
+from hasten.speedup.parts import Trust
 from hasten.speedup.predictor import Speedup
 from hasten.support.environment import package_version
 
@@ -36,7 +37,7 @@ class Hasten:
         """Answers one problem, or many in one call."""
         schema = (problems.structure if isinstance(problems, Problem) else problems.structures[0]).schema
         if id(schema) not in self.known:
-            speedup = Speedup(schema, solver="highs", solver_options=self.options, on_error="raise")
+            speedup = Speedup(schema, solver="highs", solver_options=self.options, trust=Trust(on_error="raise"))
             self.known[id(schema)] = schema, speedup
         return self.known[id(schema)][1].predict(problems)
 

@@ -168,7 +168,9 @@ def explain(
     if source == "-" or os.path.exists(source):
         sentence = next(islice(sentences_of(source, format, max_line), n - 1, None), None)
         if sentence is None:
-            raise hasten.CorpusError(f"{source} has fewer than {count(n, 'sentence')}. Choose one with --sentence.")
+            raise hasten.errors.CorpusError(
+                f"{source} has fewer than {count(n, 'sentence')}. Choose one with --sentence."
+            )
     else:
         sentence = explaining.read_sentence(source)
     with output_directory(out.parent):

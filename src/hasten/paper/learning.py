@@ -21,7 +21,8 @@ from hasten.search.beam import BeamSearch
 from hasten.solvers import make_solver
 from hasten.solvers.failures import OnError
 from hasten.speedup.black_box import solve_open
-from hasten.speedup.calibration import Calibration, calibrate
+from hasten.speedup.calibration import Calibration, Calibrator
+from hasten.speedup.parts import Search
 from hasten.speedup.predictor import Speedup
 from hasten.support.progress import Tell, tell_nobody
 from hasten.tasks.evaluation.timing import timed
@@ -79,9 +80,9 @@ class LearningSet:
         if key not in self._learned:
             how: dict[str, Any] = {"epochs": self.epochs, "progress": False}
             learner = Learner.paper(width, **how) if paper else Learner(width, enforce=False, seed=self.seed, **how)
-            speedup = Speedup.paper(
-                self.batch.structures[0].schema, width, learner=learner, guided=True if paper else None, seed=self.seed
-            )
+            guided = True if paper else None
+            answer = Search(width, enforce=False, look_ahead=False, guided=guided, learner=learner)
+            speedup = Speedup.paper(self.batch.structures[0].schema, answer=answer, seed=self.seed)
             labels = self.answers.labels[: self.batch.variable_at[n]]
             self._learned[key] = speedup.fit(self.batch.select(np.arange(n)), labels)
         return self._learned[key]
@@ -90,7 +91,13 @@ class LearningSet:
         """Returns the paper's speedup search: a beam guided by learned weights, and by nothing else."""
         return BeamSearch(width, self.learned(width, n=n, paper=paper).heuristic.weights, enforce=False)
 
+    def chosen(self, width: int) -> BeamSearch:
+        """Returns our speedup's search: guided by learned weights, or by costs alone where these did better."""
+        search = self.learned(width).search
+        assert isinstance(search, BeamSearch)
+        return search
+
     def calibrate(self, search: BeamSearch) -> Calibration:
         """Chooses theta for a search on the sentences that nothing was learned from."""
         held_out = np.arange(self.n_learned, len(self.batch))
-        return calibrate(search, self.batch.select(held_out), seed=self.seed)
+        return Calibrator(seed=self.seed).theta(search, self.batch.select(held_out))

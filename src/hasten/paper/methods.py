@@ -36,7 +36,7 @@ def table_1(test_set: SentenceTestSet, learning_set: LearningSet) -> Methods:
         test_set.eager(Model.CONSTRAINED, ConstrainedSearch(), table="1", note="greedy, arc consistency"),
     ]
     for paper, width in product((True, False), PAPER_WIDTHS):
-        search = learning_set.search(width, paper=True) if paper else learning_set.learned(width).search
+        search = learning_set.search(width, paper=True) if paper else learning_set.chosen(width)
         note = PRESET if paper else PLAIN if search.weights is None else OURS
         rows.append(test_set.eager(Model.speedup(paper), search, learned=True, beam=width, table="1", note=note))
     return rows
@@ -78,7 +78,7 @@ def calibrated(test_set: SentenceTestSet, learning_set: LearningSet) -> tuple[Me
     methods, chosen = [], []
     every = list(product((1, 2, 4), (False, True)))
     for width, enforce in steps(test_set.how.tell, "Calibrating theta", every):
-        search = BeamSearch(width) if enforce else learning_set.learned(width).search
+        search = BeamSearch(width) if enforce else learning_set.chosen(width)
         how = learning_set.calibrate(search)
         search = replace(search, theta=how.theta)
         skips, changed_test = finite(how.theta) is not None, test_set.changed(search)

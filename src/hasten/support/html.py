@@ -68,12 +68,12 @@ def card(title: str, *parts: str) -> str:
     return tag("div", style, heading, *parts, class_="hasten")
 
 
-def sentence(words: str) -> Html:
+def sentence(words: str) -> str:
     """Returns a sentence, which may be longer than other texts."""
     return tag("p", shown(words, 3 * MOST_LETTERS))
 
 
-def table(header: Sequence[str], rows: Iterable[Sequence[object]], n: int) -> Html:
+def table(header: Sequence[str], rows: Iterable[Sequence[object]], n: int) -> str:
     """Returns the first of `n` rows and, below them, how many more there are; nothing if there are none."""
     if not n:
         return Html()

@@ -234,23 +234,15 @@ def test_a_tagger_that_cannot_be_saved_names_its_place(tagger, tmp_path):
 def test_a_tagger_says_what_its_theta_rests_on(tagger):
     assert "a risk of 0.01 needs 3,721 sentences to learn from, and there were 300" in explain_theta(None, 300, 0.01)
     assert math.isinf(tagger.theta)
-    chosen = Calibration(
-        1.5,
-        2,
-        True,
-        0.01,
-        0.95,
-        "search",
-        0.002,
-        0.007,
-        0.61,
-        (Candidate(width=2, theta=1.5, n_changed=1, n=500, limit=0, share=0, passed=True),),
-    )
+    best = Candidate(width=2, theta=1.5, n_changed=1, n=500, limit=0.007, share=0.61, passed=True)
+    chosen = Calibration(best, True, 0.01, 0.95, "search", (best,))
     said = explain_theta(chosen, 5000, 0.01)
     assert said.startswith("Theta for search mode: 1.5. On 500 sentences held out it computed 61% of the costs")
     assert "at most 0.70%, with confidence 95%" in said
-    assert "forced, which skips" in explain_theta(replace(chosen, theta=FORCED), 5000, 0.01)
-    assert "No theta was within a risk of 0.01" in explain_theta(replace(chosen, theta=math.inf), 5000, 0.01)
+    assert "forced, which skips" in explain_theta(replace(chosen, best=replace(best, theta=FORCED)), 5000, 0.01)
+    assert "No theta was within a risk of 0.01" in explain_theta(
+        replace(chosen, best=replace(best, theta=math.inf)), 5000, 0.01
+    )
 
 
 def test_a_damaged_or_foreign_tagger_is_refused(tagger, tmp_path):
@@ -319,8 +311,8 @@ def test_a_sentence_that_the_solver_fails_on_is_told_apart(tagger, sentences, mo
     def fail(problem):
         raise ValueError("too hard")
 
-    def hardly(batch, solver, max_nodes, time_limit):
-        answers, n_calls = prove_or_solve(batch, solver, max_nodes=max_nodes)
+    def hardly(batch, solver, limits):
+        answers, n_calls = prove_or_solve(batch, solver, limits=limits)
         return answers.replace([1], solve_all(make_solver(fail), batch.select([1]))), n_calls
 
     expected = list(tagger.label(sentences[:4]))

@@ -22,6 +22,7 @@ from hasten.model.solution import Solutions
 from hasten.proof.certifier import Certifier
 from hasten.search.beam import BeamSearch, greedy
 from hasten.solvers import package_of
+from hasten.speedup.parts import Search
 from hasten.speedup.predictor import Speedup
 from hasten.support.arrays import FloatArray
 from hasten.support.environment import package_version
@@ -103,7 +104,8 @@ class Comparison(Generic[Text]):
         tell("Learning the speedup", None)
         batch = model.batch(train)
         learner = Learner(WIDTHS[0], enforce=False, epochs=5, seed=seed, progress=False)
-        speedup = Speedup.paper(batch.structures[0].schema, WIDTHS[0], learner=learner).fit(batch)
+        answer = Search(WIDTHS[0], enforce=False, look_ahead=False, guided=True, learner=learner)
+        speedup = Speedup.paper(batch.structures[0].schema, answer=answer).fit(batch)
         how = Measuring(self.solver, self.time_limit, self.runs, seed, tell)
         ilp = Ilp(self.solver, self.time_limit)
         return TextTestSet(ilp.answer(model.batch(test), tell), ilp, how, model, test, speedup)
