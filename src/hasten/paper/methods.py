@@ -5,6 +5,7 @@ Another row is another entry. All rows are timed in turns.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from itertools import product
 from typing import Any
@@ -70,41 +71,55 @@ def ours(test_set: SentenceTestSet) -> Methods:
     ]
 
 
-def calibrated(test_set: SentenceTestSet, learning_set: LearningSet) -> tuple[Methods, list[Row]]:
+def calibrate(test_set: SentenceTestSet, learning_set: LearningSet) -> list[tuple[BeamSearch, Row]]:
     """Calibrates searches of three widths: with learned weights, where these help, and with enforced tables without.
 
-    Returns their methods, for Table 2, and how theta was chosen.
+    Returns them with entries of `calibration` in results.json, which say how theta was chosen.
     """
-    methods, chosen = [], []
+    found = []
     every = list(product((1, 2, 4), (False, True)))
     for width, enforce in steps(test_set.how.tell, "Calibrating theta", every):
         search = BeamSearch(width) if enforce else learning_set.chosen(width)
         how = learning_set.calibrate(search)
         search = replace(search, theta=how.theta)
+        n, needed = learning_set.n_held_out, problems_needed(how.risk, how.confidence)
         skips, changed_test = finite(how.theta) is not None, test_set.changed(search)
-        needed = problems_needed(how.risk, how.confidence)
-        too_little = learning_set.n_held_out < needed
         note = f"θ changed {how.changed:.1%} of unlabeled answers, {changed_test:.1%} here"
-        if too_little:
-            there = f"{learning_set.n_held_out:,} sentences to calibrate on are too few, {needed:,} needed"
-            note = f"every cost computed: {there}"
+        if n < needed:
+            note = f"every cost computed: {n:,} sentences to calibrate on are too few, {needed:,} needed"
         elif not skips:
             note = f"every cost computed: no θ kept within {how.risk:.0%} of changed answers"
-        methods.append(test_set.lazily(Model.calibrated(enforce), search, table="2", note=note))
-        chosen.append(
-            {
-                "width": how.width,
-                "enforce": enforce,
-                "theta": finite(how.theta),
-                "changed": how.changed if skips else None,
-                "changed_test": changed_test if skips else None,
-                "limit": how.limit if skips else None,
-                "share": how.share,
-                "n_held_out": learning_set.n_held_out,
-                "too_little": too_little,
-            }
-        )
-    return methods, chosen
+        entry = {
+            "width": how.width,
+            "enforce": enforce,
+            "theta": finite(how.theta),
+            "changed": how.changed if skips else None,
+            "changed_test": changed_test if skips else None,
+            "limit": how.limit if skips else None,
+            "share": how.share,
+            "n_held_out": n,
+            "too_little": n < needed,
+            "note": note,
+        }
+        found.append((search, entry))
+    return found
+
+
+def skipping_by_calibration(test_set: SentenceTestSet, calibrated: Sequence[tuple[BeamSearch, Row]]) -> Methods:
+    """Searches with their calibrated thetas, in Table 2."""
+    return [
+        test_set.lazily(Model.calibrated(how["enforce"]), search, table="2", note=how["note"])
+        for search, how in calibrated
+    ]
+
+
+def compare_with_greedy(calibrations: Sequence[Row], rows: Sequence[Row]) -> None:
+    """Adds how many times as fast as greedy search each calibrated search is: by their rows, which took turns."""
+    known = [row for row in rows if row["table"] != "2" or row["relative_theta"] is None]
+    times = {(row["model"], row["beam"]): row["time_ms"] for row in known}
+    for each in calibrations:
+        mine = times[Model.calibrated(each["enforce"]), each["width"]]
+        each["times_faster_than_greedy"] = times[Model.GREEDY, None] / mine if mine else None
 
 
 PAPER_ROWS: tuple[Row, ...] = tuple(

@@ -65,7 +65,7 @@ def test_seeds_are_summed_up_honestly():
             (FORCED, 8.0, "", {"gurobi": 3}),
         )
     ]
-    (row,) = over_seeds([[Measured(each, counts)] for each in rows], [test] * 3, SCORES, 0)
+    (row,) = over_seeds([[Measured(each, counts, SCORES)] for each in rows], [test] * 3, 0)
     assert (row["time_ms"], row["time_ms_std"]) == (6.0, 2.0)
     assert row["theta"] == FORCED  # the median: inf is the largest
     assert row["note"] == "with one seed: highs 1"
@@ -73,7 +73,7 @@ def test_seeds_are_summed_up_honestly():
     assert row["solving_ms"] == {"gurobi": pytest.approx(8 / 3), "highs": pytest.approx(1 / 3)}
     assert row["std"]["validity"] == 0.0
     assert row["features_ms"] is None
-    (alone,) = over_seeds([[Measured(rows[0], counts)]], [test], SCORES, 0)
+    (alone,) = over_seeds([[Measured(rows[0], counts, SCORES)]], [test], 0)
     assert alone["time_ms_std"] == 9.0  # of its runs
     assert alone["std"] == {}
 

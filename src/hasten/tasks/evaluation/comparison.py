@@ -21,15 +21,14 @@ from hasten.model.batch import Batch
 from hasten.model.solution import Solutions
 from hasten.proof.certifier import Certifier
 from hasten.search.beam import BeamSearch, greedy
-from hasten.solvers import package_of
 from hasten.speedup.parts import Search
 from hasten.speedup.predictor import Speedup
-from hasten.support.arrays import FloatArray
-from hasten.support.environment import package_version
-from hasten.support.progress import Tell, tell_nobody
+from hasten.support.arrays import FloatArray, IntArray
+from hasten.support.progress import Tell
 from hasten.tasks.evaluation.ilp import Ilp
-from hasten.tasks.evaluation.methods import Measuring, Method, TestSet, same_answers
-from hasten.tasks.evaluation.results import Measured, machine, over_seeds
+from hasten.tasks.evaluation.methods import Method, TestSet, same_answers
+from hasten.tasks.evaluation.results import Measured
+from hasten.tasks.evaluation.study import Study
 from hasten.tasks.task import Baseline, Model, Task
 
 Text = TypeVar("Text")
@@ -49,7 +48,7 @@ class Inputs(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Comparison(Generic[Text]):
+class Comparison(Study["TextTestSet[Text]"], Generic[Text]):
     """A task, its labelled texts, and how to compare methods on them.
 
     `test` are the texts to test on; without it, `share` of the texts train and the rest test, drawn by the seed.
@@ -59,58 +58,29 @@ class Comparison(Generic[Text]):
     texts: Sequence[Text]
     test: Sequence[Text] | None = None
     share: float = 0.7
-    solver: str = "highs"
-    time_limit: float = 60.0  # seconds of each call of the solver
-    runs: int = 3
-    seed: int = 0
-    seeds: int = 1
-    source: str = ""  # what the corpus is called in the report
-    synthetic: bool = False
 
     def __post_init__(self) -> None:
-        for what, n in (("run", self.runs), ("seed", self.seeds)):
-            if n < 1:
-                raise CorpusError(f"Give at least one {what}, not {n}.")
+        super().__post_init__()
         if not 0 < self.share < 1:
             raise CorpusError(f"A share of {self.share} cannot train. Give one between 0 and 1.")
         least = min(len(self.texts), LEAST if self.test is None else len(self.test))
         if least < (LEAST if self.test is None else 1):
             raise CorpusError(f"Got {len(self.texts)} labelled texts; a comparison needs {LEAST} at least. Give more.")
 
-    def run(self, tell: Tell = tell_nobody) -> dict[str, Any]:
-        """Runs it, and returns `results.json`."""
-        first, measured, tests = None, [], []
-        for seed in range(self.seed, self.seed + self.seeds):
-            train, test, numbers = self._parts(seed)
-            test_set = self.test_set(train, test, seed, tell)
-            measured.append(test_set.rows())
-            tests.append(numbers)
-            first = first or test_set
-        assert first is not None
-        rows = over_seeds(measured, tests, first.scores, self.seed)
-        return {
-            "title": self.task.title,
-            "scores": list(first.model.scores),
-            "about": self.about(first) | {"n_train": len(train), "answered_by": rows[0]["answered_by"]},
-            "rows": rows,
-            "proofs": proved_by(first.batch),
-            "by_size": first.by_size(),
-            "examples": first.examples(),
-        }
-
-    def test_set(self, train: Sequence[Text], test: Sequence[Text], seed: int, tell: Tell) -> TextTestSet[Text]:
+    def prepare(self, seed: int, tell: Tell) -> tuple[TextTestSet[Text], IntArray]:
         """Trains a model and a speedup, and lets the ILP solver answer the test texts."""
+        train, test, numbers = self._parts(seed)
         model = self.task.train(train, seed=seed, tell=tell)
         tell("Learning the speedup", None)
         batch = model.batch(train)
         learner = Learner(WIDTHS[0], enforce=False, epochs=5, seed=seed, progress=False)
         answer = Search(WIDTHS[0], enforce=False, look_ahead=False, guided=True, learner=learner)
         speedup = Speedup.paper(batch.structures[0].schema, answer=answer).fit(batch)
-        how = Measuring(self.solver, self.time_limit, self.runs, seed, tell)
         ilp = Ilp(self.solver, self.time_limit)
-        return TextTestSet(ilp.answer(model.batch(test), tell), ilp, how, model, test, speedup)
+        answers = ilp.answer(model.batch(test), tell)
+        return TextTestSet(answers, ilp, self.measuring(seed, tell), model, test, speedup, len(train)), numbers
 
-    def _parts(self, seed: int) -> tuple[Sequence[Text], Sequence[Text], np.ndarray[Any, Any]]:
+    def _parts(self, seed: int) -> tuple[Sequence[Text], Sequence[Text], IntArray]:
         """Returns the texts that train, those that test, and the numbers of the latter."""
         if self.test is not None:
             return self.texts, self.test, np.arange(len(self.test))
@@ -119,22 +89,23 @@ class Comparison(Generic[Text]):
         train, test = order[:cut], np.sort(order[cut:])
         return [self.texts[n] for n in train], [self.texts[n] for n in test], test
 
-    def about(self, tested: TextTestSet[Text]) -> dict[str, Any]:
-        """Describes the run: versions, settings and sizes."""
+    def rows(self, prepared: TextTestSet[Text]) -> list[Measured]:
+        """Returns a row for each method, all timed in turns."""
+        return prepared.rows()
+
+    def findings(self, prepared: TextTestSet[Text]) -> dict[str, Any]:
+        """Returns proofs by step, times by size, and examples."""
+        batch = prepared.batch
+        sizes = {"n_train": prepared.n_train, "n_test": len(batch), "variables": int(batch.seen_at[-1])}
+        most = {"max_variables": int(batch.n_variables.max(initial=0))}
         return {
-            **machine(),
-            "source": self.source,
-            "synthetic": self.synthetic,
-            "solver": self.solver,
-            "solver_version": package_version(package_of(self.solver) or "hasten"),
-            "time_limit": self.time_limit,
-            "runs": self.runs,
-            "seed": self.seed,
-            "seeds": self.seeds,
-            "n_test": len(tested.texts),
-            "variables": int(tested.batch.seen_at[-1]),
-            "max_variables": int(tested.batch.n_variables.max(initial=0)),
-        } | dict(tested.model.facts())
+            "title": self.task.title,
+            "scores": list(prepared.model.scores),
+            "about": sizes | most | dict(prepared.model.facts()),
+            "proofs": proved_by(batch),
+            "by_size": prepared.by_size(),
+            "examples": prepared.examples(),
+        }
 
 
 @dataclass(frozen=True, eq=False)
@@ -144,6 +115,7 @@ class TextTestSet(TestSet[Inputs], Generic[Text]):
     model: Model[Text]
     texts: Sequence[Text]
     speedup: Speedup
+    n_train: int
 
     @property
     def scores(self) -> list[str]:

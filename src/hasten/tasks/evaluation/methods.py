@@ -166,7 +166,7 @@ class TestSet(ABC, Generic[D]):
             "answered_by": {},
             "solving_ms": {},
         }
-        return Measured(row | method.about | method.after(), counts)
+        return Measured(row | method.about | method.after(), counts, self.scores)
 
 
 def compile_used() -> bool:

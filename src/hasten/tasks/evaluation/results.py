@@ -31,6 +31,7 @@ class Measured(NamedTuple):
 
     row: Row
     counts: FloatArray  # (n_test, n_scores, 2): see `f1_of`
+    scores: Sequence[str]  # their keys
 
 
 def f1_of(counts: FloatArray) -> FloatArray:
@@ -64,13 +65,13 @@ def tails() -> list[float]:
     return [tail, 100.0 - tail]
 
 
-def over_seeds(
-    measured: Sequence[Sequence[Measured]], tests: Sequence[IntArray], scores: Sequence[str], seed: int
-) -> list[Row]:
+def over_seeds(measured: Sequence[Sequence[Measured]], tests: Sequence[IntArray], seed: int) -> list[Row]:
     """Returns a row for each method: means over seeds with standard deviations, and the intervals of its scores.
 
-    With one seed, the standard deviation of the time is that of its runs.
+    `tests` are the numbers of each seed's test inputs. With one seed, the standard deviation of the time is that of its
+    runs.
     """
+    scores = measured[0][0].scores
     limits = intervals(tests, [np.stack([each.counts for each in of_seed], axis=1) for of_seed in measured], seed)
     rows = [_mean([each.row for each in of_method], scores) for of_method in zip(*measured, strict=True)]
     for row, its_limits in zip(rows, limits.tolist(), strict=True):
