@@ -31,7 +31,7 @@ from hasten.tasks.entity_relation.names import Training
 from hasten.tasks.entity_relation.scoring.text import Text, intern
 from hasten.tasks.entity_relation.scoring.training import train_black_box
 from hasten.tasks.entity_relation.task import EntityRelationTask
-from hasten.tasks.evaluation.methods import Measuring
+from hasten.tasks.evaluation.study import Measuring
 
 ANY_GAP = 5e-324  # as a theta: skips where there is any gap, which is how the paper defines 0
 SIZES = (100, 300, 1009)  # of training

@@ -12,8 +12,7 @@ import pytest
 
 from hasten.bench import run, tables
 from hasten.bench.families import FAMILIES, TASK, plant
-from hasten.bench.peers import PEERS, Peer
-from hasten.bench.worker import Round, Worker, measure, warm_up
+from hasten.bench.peers import PEERS, Peer, Round, Worker, measure, warm_up
 from hasten.errors import HastenError, ProblemError
 from hasten.proof.certifier import Certifier
 from hasten.solvers import make_solver

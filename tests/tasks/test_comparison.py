@@ -24,8 +24,8 @@ from hasten.tasks.entity_relation.scoring.training import gold as gold_of
 from hasten.tasks.evaluation import comparison_page as report
 from hasten.tasks.evaluation.comparison import CERTIFIED, ILP, Comparison, in_words
 from hasten.tasks.evaluation.comparison_page import show_comparison
-from hasten.tasks.evaluation.results import f1_of
 from hasten.tasks.evaluation.scores import evaluate
+from hasten.tasks.evaluation.study import f1_of
 from hasten.tasks.tagging import synthetic
 from hasten.tasks.tagging.task import Tagging
 

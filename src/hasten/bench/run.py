@@ -17,8 +17,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from hasten.bench.families import FAMILIES
-from hasten.bench.peers import OWN, PEERS
-from hasten.bench.worker import PeerFailed, Round, Worker
+from hasten.bench.peers import OWN, PEERS, PeerFailed, Round, Worker
 from hasten.errors import HastenError
 from hasten.kernels.tolerance import TOLERANCE
 from hasten.model.problem import Problem
@@ -49,7 +48,7 @@ QUICK = Settings(n=10, rounds=2, budget=0.3, time_limit=2.0)
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """What to measure. None is the default: all families, their own sizes, all installed peers, all problems."""
+    """The families, sizes, peers and problems to measure. None is the default: all families, their own sizes, all installed peers, all problems."""
 
     families: Sequence[str] | None = None
     sizes: Sequence[int] | None = None

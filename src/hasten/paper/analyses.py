@@ -30,7 +30,7 @@ from hasten.tasks.entity_relation.names import BySize, Labeller, Model
 from hasten.tasks.entity_relation.task import EntityRelationTask
 from hasten.tasks.evaluation.comparison import proved_by
 from hasten.tasks.evaluation.methods import same_answers
-from hasten.tasks.evaluation.results import Row
+from hasten.tasks.evaluation.study import Row
 from hasten.tasks.evaluation.timing import timed
 
 SIZES = (30, 100, 300, 1000, 3000, 10_000, 30_000)  # numbers of sentences, for curves over them

@@ -34,8 +34,7 @@ from hasten.tasks.entity_relation.scoring.gold import Unreachable
 from hasten.tasks.entity_relation.scoring.text import Text, intern
 from hasten.tasks.entity_relation.scoring.training import train_black_box
 from hasten.tasks.entity_relation.task import EntityRelationTask
-from hasten.tasks.evaluation.results import Measured, Row
-from hasten.tasks.evaluation.study import Study
+from hasten.tasks.evaluation.study import Measured, Row, Study
 
 LEAST = 10  # sentences of each kind
 TAUGHT = 0.8  # of the training sentences: what the black box is trained on where no text is unlabeled

@@ -19,7 +19,7 @@ from hasten.speedup.calibration import problems_needed
 from hasten.support.progress import steps
 from hasten.tasks.entity_relation.names import Model
 from hasten.tasks.evaluation.methods import Method
-from hasten.tasks.evaluation.results import Row, finite
+from hasten.tasks.evaluation.study import Row, finite
 
 PLAIN = "ours: by costs alone, as what was learned did worse on sentences held out"
 PRESET, OURS = "the paper's preset: step 1, last weights", "ours: averaged weights, step from the costs"

@@ -26,9 +26,9 @@ from hasten.tasks.entity_relation.scoring.black_box import LinearScorer
 from hasten.tasks.entity_relation.scoring.gold import gold
 from hasten.tasks.entity_relation.scoring.text import Text, Vocabulary
 from hasten.tasks.entity_relation.task import EntityRelationTask
-from hasten.tasks.evaluation.ilp import Ilp
-from hasten.tasks.evaluation.methods import Measuring, Method, TestSet
-from hasten.tasks.evaluation.results import Row, f1_of, finite
+from hasten.tasks.evaluation.methods import Method, TestSet
+from hasten.tasks.evaluation.study import Measuring, Row, f1_of, finite
+from hasten.tasks.evaluation.timing import Ilp
 
 SCORES = ("entity_f1_gold", "relation_f1_gold", "entity_f1_ilp", "relation_f1_ilp")
 

@@ -28,7 +28,7 @@ from hasten.tasks.entity_relation.labelling import in_words
 from hasten.tasks.entity_relation.scoring.training import train_black_box
 from hasten.tasks.entity_relation.tagger import FORMAT, Tagger, explain_theta
 from hasten.tasks.entity_relation.task import EntityRelationTask
-from hasten.tasks.evaluation.methods import Measuring
+from hasten.tasks.evaluation.study import Measuring
 
 KEYS = [
     "model",

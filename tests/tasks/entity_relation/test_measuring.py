@@ -21,11 +21,10 @@ from hasten.tasks.entity_relation.data.split import Split
 from hasten.tasks.entity_relation.data.synthetic import generate
 from hasten.tasks.entity_relation.scoring.training import train_black_box
 from hasten.tasks.entity_relation.task import EntityRelationTask
-from hasten.tasks.evaluation import ilp as ilps
-from hasten.tasks.evaluation.ilp import Ilp, Passes, who_answered
-from hasten.tasks.evaluation.methods import Measuring, compile_used
-from hasten.tasks.evaluation.results import Measured, f1_of, intervals, over_seeds
-from hasten.tasks.evaluation.timing import LONG, Timing, time_in_turns, timed
+from hasten.tasks.evaluation import timing as ilps
+from hasten.tasks.evaluation.methods import compile_used
+from hasten.tasks.evaluation.study import Measured, Measuring, f1_of, intervals, over_seeds
+from hasten.tasks.evaluation.timing import LONG, Ilp, Passes, Timing, time_in_turns, timed, who_answered
 
 
 def some_counts(rng, n):

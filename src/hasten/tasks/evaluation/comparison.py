@@ -25,10 +25,9 @@ from hasten.speedup.parts import Search
 from hasten.speedup.predictor import Speedup
 from hasten.support.arrays import FloatArray, IntArray
 from hasten.support.progress import Tell
-from hasten.tasks.evaluation.ilp import Ilp
 from hasten.tasks.evaluation.methods import Method, TestSet, same_answers
-from hasten.tasks.evaluation.results import Measured
-from hasten.tasks.evaluation.study import Study
+from hasten.tasks.evaluation.study import Measured, Study
+from hasten.tasks.evaluation.timing import Ilp
 from hasten.tasks.task import Baseline, Model, Task
 
 Text = TypeVar("Text")

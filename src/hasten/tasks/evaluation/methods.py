@@ -21,10 +21,18 @@ from hasten.model.solution import Solutions
 from hasten.solvers.failures import OnError
 from hasten.speedup.black_box import prove_or_solve
 from hasten.support.arrays import BoolArray, FloatArray
-from hasten.support.progress import Tell, tell_nobody
-from hasten.tasks.evaluation.ilp import Ilp, Passes, problems_of, who_answered
-from hasten.tasks.evaluation.results import Measured, Row, f1_of
-from hasten.tasks.evaluation.timing import ROUNDS, Ready, Timing, time_in_turns, timed
+from hasten.tasks.evaluation.study import Measured, Measuring, Row, f1_of
+from hasten.tasks.evaluation.timing import (
+    ROUNDS,
+    Ilp,
+    Passes,
+    Ready,
+    Timing,
+    problems_of,
+    time_in_turns,
+    timed,
+    who_answered,
+)
 
 D = TypeVar("D")
 
@@ -40,17 +48,6 @@ class Method(Generic[D]):
     lazy: bool = False  # it computes its own costs, so that features are part of its time
     about: Row = field(default_factory=dict)  # fields of its row
     after: Callable[[], Row] = dict  # fields that are known when all is timed
-
-
-@dataclass(frozen=True, slots=True)
-class Measuring:
-    """How to measure: the ILP solver and the seconds that it has for an input, runs, the seed, and progress."""
-
-    solver: str = "highs"
-    time_limit: float = math.inf
-    runs: int = 1
-    seed: int = 0
-    tell: Tell = tell_nobody
 
 
 @dataclass(frozen=True, eq=False)

@@ -25,7 +25,7 @@ from hasten.support.arrays import FloatArray
 from hasten.support.environment import package_version
 from hasten.support.progress import Tell, tell_nobody
 from hasten.tasks.evaluation.comparison import in_words
-from hasten.tasks.evaluation.results import N_RESAMPLES, tails
+from hasten.tasks.evaluation.study import N_RESAMPLES, tails
 from hasten.tasks.task import Model
 
 Item = tuple[Hashable, str]  # a place, and its label
