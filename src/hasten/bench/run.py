@@ -48,7 +48,7 @@ QUICK = Settings(n=10, rounds=2, budget=0.3, time_limit=2.0)
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """The families, sizes, peers and problems to measure. None is the default: all families, their own sizes, all installed peers, all problems."""
+    """The problems and peers to measure. None: all families, their own sizes, all installed peers, all problems."""
 
     families: Sequence[str] | None = None
     sizes: Sequence[int] | None = None

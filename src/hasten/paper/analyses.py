@@ -11,7 +11,6 @@ from itertools import product
 
 import numpy as np
 
-from hasten.model.batch import Batch
 from hasten.model.problem import Problem
 from hasten.model.solution import Solution, Solutions
 from hasten.paper.amortizer import Amortizer
@@ -29,7 +28,7 @@ from hasten.tasks.entity_relation.labelling import in_words
 from hasten.tasks.entity_relation.names import BySize, Labeller, Model
 from hasten.tasks.entity_relation.task import EntityRelationTask
 from hasten.tasks.evaluation.comparison import proved_by
-from hasten.tasks.evaluation.methods import same_answers
+from hasten.tasks.evaluation.methods import Search, same_answers
 from hasten.tasks.evaluation.study import Row
 from hasten.tasks.evaluation.timing import timed
 
@@ -79,27 +78,13 @@ def _accuracy(test_set: SentenceTestSet, found: Solutions) -> dict[str, float]:
 
 
 def by_size(test_set: SentenceTestSet) -> list[Row]:
-    """Time per sentence over the number of entities; that of the ILP is from the passes that its row is measured by."""
-    n_entities = test_set.text.n_entities
-    sizes, counts = np.unique(n_entities, return_counts=True)
-    searches: tuple[tuple[BySize, Callable[[Batch], Solutions]], ...] = (
-        (BySize.GREEDY, greedy()),
-        (BySize.BEAM, BeamSearch(2)),
-        (BySize.CERTIFIED, Certifier()),
-    )
-    found = []
-    each_size = list(zip(sizes.tolist(), counts.tolist(), strict=True))
-    for size, count in steps(test_set.how.tell, "Measuring by size", each_size):
-        some = test_set.batch.select(np.flatnonzero(n_entities == size))
-        copies = some.select(np.tile(np.arange(count), max(1, 2000 // (count * size * size))))
-        ilp = float(np.mean(test_set.passes.by_size[some[0].n_variables]))
-        entry: Row = {"entities": size, "sentences": count, BySize.ILP: 1000 * ilp}
-        entry["ilp_by"] = test_set.ilp.whose(some[0]).name
-        for name, search in searches:
-            search(copies)
-            entry[name] = 1000 * min(timed(lambda: search(copies))[1] for _ in range(test_set.how.runs)) / len(copies)  # noqa: B023
-        found.append(entry)
-    return found
+    """Time per sentence over the number of entities."""
+    searches: dict[str, Search] = {
+        BySize.GREEDY: greedy(),
+        BySize.BEAM: BeamSearch(2),
+        BySize.CERTIFIED: Certifier(),
+    }
+    return test_set.by_size(searches, test_set.text.n_entities, "entities")
 
 
 def proofs(test_set: SentenceTestSet, learning_set: LearningSet) -> list[Row]:

@@ -6,9 +6,9 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from hasten.support.html import Html, join, tag
-from hasten.tasks.entity_relation.names import BySize, Model
+from hasten.tasks.entity_relation.names import Model
 from hasten.tasks.evaluation.charts import Axis, Point, Series, figure, how_proved
-from hasten.tasks.evaluation.comparison_page import name_of
+from hasten.tasks.evaluation.comparison_page import name_of, time_by_size
 from hasten.tasks.evaluation.page import empty
 from hasten.tasks.evaluation.tables import Entry, number
 
@@ -35,7 +35,7 @@ def draw_figures(results: Entry) -> Html:
     sections: tuple[tuple[str, Callable[[Any], Html]], ...] = (
         ("learning_curve", lambda curve: learning_curve(curve, results.get("baselines") or ())),
         ("theta_sweep", theta_sweep),
-        ("by_size", time_by_size),
+        ("by_size", lambda sizes: time_by_size(sizes, "entities")),
         ("structures", distinct_outputs),
         ("proofs", proofs),
     )
@@ -110,24 +110,6 @@ def theta_sweep(sweep: Sequence[Entry]) -> Html:
             ("relation_f1_gold", "relation F1 against gold", "linear", "What a user of the model would notice."),
         )
     ])  # fmt: skip
-
-
-def time_by_size(sizes: Sequence[Entry]) -> Html:
-    """Returns how time grows with the number of entities; the ILP has a line for each solver that answered."""
-    colours: Mapping[str, int] = {BySize.ILP: 5, BySize.GREEDY: 2, BySize.BEAM: 3, BySize.CERTIFIED: 1}
-    solvers = list(dict.fromkeys(row.get("ilp_by") for row in sizes))
-    series = []
-    for key in dict.fromkeys(key for row in sizes for key in row if key not in ("entities", "sentences", "ilp_by")):
-        if key == BySize.ILP:
-            for solver in solvers:
-                points = [Point(row.get("entities"), row.get(key)) for row in sizes if row.get("ilp_by") == solver]
-                series.append(Series(f"ILP ({solver})" if solver else "ILP", points, 5, hollow=solver != solvers[0]))
-        else:
-            points = [Point(row.get("entities"), row.get(key)) for row in sizes]
-            series.append(Series("greedy search" if key == BySize.GREEDY else key, points, colours.get(key, 4)))
-    x, y = Axis("entities in the sentence"), Axis("µs per sentence, inference", "log")
-    caption = "Inference from given costs, models built before. Large sentences are few."
-    return figure("Time against size", x, y, series, caption)
 
 
 def distinct_outputs(found: Entry) -> Html:

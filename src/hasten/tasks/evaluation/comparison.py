@@ -7,10 +7,8 @@ plain data, for `results.json` and for `tasks.evaluation.comparison_page`.
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from itertools import pairwise
 from typing import Any, Generic, NamedTuple, TypeVar
 
 import numpy as np
@@ -102,7 +100,7 @@ class Comparison(Study["TextTestSet[Text]"], Generic[Text]):
             "scores": list(prepared.model.scores),
             "about": sizes | most | dict(prepared.model.facts()),
             "proofs": proved_by(batch),
-            "by_size": prepared.by_size(),
+            "by_size": prepared.times_by_size(),
             "examples": prepared.examples(),
         }
 
@@ -168,23 +166,14 @@ class TextTestSet(TestSet[Inputs], Generic[Text]):
 
         return ready
 
-    def by_size(self) -> list[dict[str, Any]]:
-        """Returns the median number of microseconds that a text takes, by its number of variables, one by one."""
-        ways: dict[str, Callable[[Any], Any]] = {CERTIFIED: Certifier(), GREEDY: greedy()}
+    def times_by_size(self) -> list[dict[str, Any]]:
+        """Returns the microseconds that a text takes, by its number of variables, in eight classes of size."""
         n_variables = self.batch.n_variables
-        bounds = sorted({int(each) for each in np.percentile(n_variables, np.linspace(0, 100, 9))})
-        found = []
-        for low, high in pairwise(bounds):
-            mine = np.flatnonzero((n_variables > low) & (n_variables <= high))[:40]
-            if not mine.size:
-                continue
-            entry: dict[str, Any] = {"variables": float(n_variables[mine].mean()), "texts": int(mine.size)}
-            for name, way in ways.items():
-                entry[name] = _median_us(way, [self.batch[p] for p in mine.tolist()])
-            for name, baseline in self.model.baselines().items():
-                entry[name] = _median_us(baseline, [self.batch.select([p]) for p in mine.tolist()])
-            found.append(entry)
-        return found
+        bounds = np.unique(np.percentile(n_variables, np.linspace(0, 100, 9)[1:-1]).astype(np.int64))
+        group = np.searchsorted(bounds, n_variables)
+        mean = np.bincount(group, n_variables) / np.maximum(1, np.bincount(group))
+        searches: dict[str, Baseline] = {CERTIFIED: Certifier(), GREEDY: greedy(), **self.model.baselines()}
+        return self.by_size(searches, np.round(mean[group], 1), "variables")
 
     def examples(self) -> list[dict[str, Any]]:
         """Returns some short texts on which greedy search does not find the ILP's answer."""
@@ -224,15 +213,3 @@ def in_words(found: Solutions, p: int) -> list[str | None]:
     """Returns the labels of an answer by name, None for each where there is none."""
     answer = found[p]
     return [None] * answer.problem.n_variables if answer.values is None else list(answer.names)
-
-
-def _median_us(way: Callable[[Any], Any], problems: Sequence[Any]) -> float:
-    """Returns the median microseconds that a problem takes."""
-    for problem in problems[:2]:
-        way(problem)
-    times = []
-    for problem in problems:
-        began = time.perf_counter()
-        way(problem)
-        times.append(time.perf_counter() - began)
-    return 1e6 * float(np.median(times))

@@ -55,7 +55,7 @@ KNOWN: Facts = {
     "variables": ("variables of all test texts", whole),
     "max_variables": ("variables of a test text, at most", whole),
 }
-COLOURS = {"ILP": 5, "certified": 1, "greedy search": 2, "beam search": 3, "speedup": 4}
+COLOURS = {"ILP": 5, "certified": 1, "greedy search": 2, "beam search": 3, "beam 2": 3, "speedup": 4}
 CAPTION = (
     "b: beam width; valid, exact: share of texts that break no constraint, that have the ILP's answer; CPU ms: "
     "inference on the whole test set in one thread, costs given, all rows timed in turns; times faster than the ILP."
@@ -140,22 +140,31 @@ def figures(results: Entry, rows: Sequence[Entry]) -> Html:
         Series(name_of(row), [point], COLOURS.get(str(row.get("model")), 6), line=False)
         for row, point in zip(rows, by_row, strict=True)
     ]
-    sizes: Sequence[Entry] = results.get("by_size") or ()
-    keys = dict.fromkeys(key for row in sizes for key in row if key not in ("variables", "texts"))
-    by_size = [
-        Series(key, [Point(row.get("variables"), row.get(key)) for row in sizes], COLOURS.get(key, 6)) for key in keys
-    ]
     ms, exact = Axis("CPU ms of the whole test set, inference", "log"), Axis("exact match with the ILP", "near one")
-    variables, us = Axis("variables of the text"), Axis("µs per text, one by one", "log")
-    alone = "Median time of texts given one at a time, costs computed before."
     shown = [
         figure("Time against exactness", ms, exact, accuracy, "Up and to the left is better."),
-        figure("Time against size", variables, us, by_size, alone),
+        time_by_size(results.get("by_size") or (), "variables"),
     ]
     proofs: Mapping[str, object] = results.get("proofs") or {}
     if any(proofs.values()):
         shown.append(how_proved({"test texts": proofs}))
     return tag("div", shown, class_="figures")
+
+
+def time_by_size(sizes: Sequence[Entry], unit: str) -> Html:
+    """Returns how time grows with the size of inputs; the ILP has a line for each solver that answered."""
+    solvers = list(dict.fromkeys(row.get("ilp_by") for row in sizes))
+    series = []
+    for key in dict.fromkeys(key for row in sizes for key in row if key not in (unit, "sentences", "ilp_by")):
+        for solver in solvers if key == "ilp" else [None]:
+            mine = [row for row in sizes if key != "ilp" or row.get("ilp_by") == solver]
+            points = [Point(row.get(unit), row.get(key)) for row in mine]
+            name = {"ilp": f"ILP ({solver})" if solver else "ILP", "search": "greedy search"}.get(key, key)
+            colour = COLOURS.get("ILP" if key == "ilp" else name, 6)
+            series.append(Series(name, points, colour, hollow=bool(solver) and solver != solvers[0]))
+    x, y = Axis(f"{unit} of an input"), Axis("µs per input, inference", "log")
+    caption = "Inference from given costs in batches, models built before. Large inputs are few."
+    return figure("Time against size", x, y, series, caption)
 
 
 def name_of(row: Entry) -> str:

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any, Generic, TypeVar
 
 import numpy as np
@@ -20,7 +20,8 @@ from hasten.model.batch import Batch
 from hasten.model.solution import Solutions
 from hasten.solvers.failures import OnError
 from hasten.speedup.black_box import prove_or_solve
-from hasten.support.arrays import BoolArray, FloatArray
+from hasten.support.arrays import BoolArray, FloatArray, IntArray
+from hasten.support.progress import steps
 from hasten.tasks.evaluation.study import Measured, Measuring, Row, f1_of
 from hasten.tasks.evaluation.timing import (
     ROUNDS,
@@ -35,6 +36,7 @@ from hasten.tasks.evaluation.timing import (
 )
 
 D = TypeVar("D")
+Search = Callable[[Batch], Solutions]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -142,6 +144,22 @@ class TestSet(ABC, Generic[D]):
             self._measured(each, answers, None if each.lazy else features, timing)
             for each, (answers, _), timing in zip(methods, tried, times, strict=True)
         ]
+
+    def by_size(self, searches: Mapping[str, Search], sizes: IntArray, unit: str) -> list[Row]:
+        """Returns the microseconds that an input takes by its size, in batches; the ILP's from its measured passes."""
+        found = []
+        for size in steps(self.how.tell, "Measuring by size", np.unique(sizes).tolist()):
+            some = self.batch.select(np.flatnonzero(sizes == size))
+            copies = some.select(np.tile(np.arange(len(some)), max(1, 2000 // max(1, int(some.variable_at[-1])))))
+            ilp = [np.mean(self.passes.by_size[problem.n_variables]) for problem in problems_of(some)]
+            row: Row = {unit: size, "sentences": len(some), "ilp": 1000 * float(np.mean(ilp))}
+            row["ilp_by"] = self.ilp.whose(some[0]).name
+            for name, search in searches.items():
+                search(copies)
+                took = [timed(partial(search, copies))[1] for _ in range(self.how.runs)]
+                row[name] = 1000 * min(took) / len(copies)
+            found.append(row)
+        return found
 
     def _measured(self, method: Method[D], found: Solutions, features: Timing | None, inference: Timing) -> Measured:
         """Returns the row of a method; without features, inference holds both."""

@@ -1,9 +1,9 @@
 """The frame of every experiment: for each seed prepare, measure all methods in turns; average the rows over seeds.
 
 The paper's experiment and the comparison of any task fill it in. `Study.run` returns plain data, for `results.json`. A
-row is a dictionary that JSON can hold: the method, its scores, shares and times. Intervals, by the bootstrap, are of the
-mean over seeds: an input that several seeds test on is drawn equally often for each of them, so that it is not taken
-for several.
+row is a dictionary that JSON can hold: the method, its scores, shares and times. Intervals, by the bootstrap, are of
+the mean over seeds: an input that several seeds test on is drawn equally often for each of them, so that it is not
+taken for several.
 """
 
 from __future__ import annotations
