@@ -13,8 +13,8 @@ import numpy as np
 
 from hasten.kernels.proof.multipliers import MAX_COUNT
 from hasten.model.exclusions import MAX_PAIRS, Exclusions, Node
-from hasten.programs.labels import Cells, Space, keep_rows, scopes
-from hasten.programs.tables import tabulated
+from hasten.programs.state import Cells, Recognised, Space
+from hasten.programs.tables import scopes, small_rows, tabulated
 from hasten.support.arrays import BoolArray, FloatArray, ints, sizes_of
 
 
@@ -26,20 +26,19 @@ class Clique:
     rows: list[int]  # that say so of pairs
 
 
-def merge_pairs(space: Space, cells: Cells, tabled: BoolArray) -> tuple[Cells, Cells, int]:
-    """Returns the other rows, those of the cliques that say what the rest said of pairs, and how many those replace.
-
-    `tabled` are the rows that otherwise become tables.
-    """
-    found = find_cliques(space, cells, tabled)
+def merge_pairs(found: Recognised) -> None:
+    """Puts a rule for each clique in place of the rows that say the same of pairs, behind the other rows."""
+    cells = found.rules
+    cliques = find_cliques(found.space, cells)
     kept = np.ones(cells.n_rows, dtype=bool)
-    kept[[row for clique in found for row in clique.rows]] = False
-    return keep_rows(cells, kept), _clique_cells(space, cells, found), int((~kept).sum())
+    kept[[row for clique in cliques for row in clique.rows]] = False
+    found.rules = cells.only_rows(kept).joined(_clique_cells(found.space, cells, cliques))
+    found.n_merged, found.n_cliques = int((~kept).sum()), len(cliques)
 
 
-def find_cliques(space: Space, cells: Cells, tabled: BoolArray) -> list[Clique]:
+def find_cliques(space: Space, cells: Cells) -> list[Clique]:
     """Returns cliques that save more tables than they add rules; a row of several that make a table counts in part."""
-    first, variable = scopes(space, cells)
+    tabled, (first, variable) = small_rows(space, cells), scopes(space, cells)
     ruled = np.zeros(space.n_variables, dtype=bool)
     ruled[variable[~tabled.repeat(sizes_of(first))]] = True
     pairs = tabled & (sizes_of(first) == 2)

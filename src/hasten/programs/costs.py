@@ -10,7 +10,7 @@ import numpy as np
 from hasten.kernels.proof.glance import Words, glance, glance_at_all, write_values
 from hasten.kernels.proof.outcome import OPEN, PROVED
 from hasten.model.structure import Structure
-from hasten.programs.labels import Space
+from hasten.programs.state import Space
 from hasten.proof.eliminating import begins_with_looking
 from hasten.support.arrays import FloatArray, IntArray, plain
 

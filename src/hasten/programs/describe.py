@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from hasten.programs.recognise import n_binaries
 from hasten.support.words import count
 
 if TYPE_CHECKING:
@@ -17,7 +16,7 @@ if TYPE_CHECKING:
 def describe(program: Program) -> str:
     """Says what became of columns and rows, so that a user sees why a program is fast, or why it is not."""
     statement = program.statement
-    n, b, m = statement.n_columns, n_binaries(statement), statement.n_rows
+    n, b, m = statement.n_columns, int(statement.binary.sum()), statement.n_rows
     what = f"{n:,} {'binary' if n == 1 else 'binaries'}" if b == n else f"{count(n, 'variable')} ({b:,} of them binary)"
     head = f"{statement.name or 'The program'}: {what}, {count(m, 'row')}"
     head += f", {count(len(statement.tables), 'table')}." if statement.tables else "."

@@ -21,11 +21,12 @@ from hasten.model.structure import Structure
 from hasten.programs.answer import UNBOUNDED, Answer, Answers, without_values
 from hasten.programs.costs import CostMap
 from hasten.programs.describe import describe
-from hasten.programs.kinds import Kinds
+from hasten.programs.kinds import Kinds, build_structure
 from hasten.programs.libraries import check_variables, state
 from hasten.programs.native import NATIVE, Said
-from hasten.programs.recognise import Recognised, recognise
+from hasten.programs.recognise import recognise
 from hasten.programs.solving import Solving
+from hasten.programs.state import Recognised
 from hasten.programs.statement import Statement
 from hasten.solvers import Progress, Solver, check_solver
 from hasten.solvers.failures import OnError
@@ -54,7 +55,7 @@ class Program:
             raise ProgramError(f"like is a program, of hasten.read or hasten.adopt; got {short(like)}.")
         self.statement = statement
         self._like = like
-        self._found: Recognised | str | None = None
+        self._found: Recognised | None = None
         self._kinds: Kinds | None = None
         self._last: Kinds | None = None  # those before the constraints changed
         self._solving = Solving(statement)
@@ -74,11 +75,11 @@ class Program:
     @property
     def only_solver(self) -> str:
         """Why only the solver can answer this; "" where that is not so."""
-        found = self._recognised
-        return f"Only the solver can answer this: {found}." if isinstance(found, str) else ""
+        why = self._recognised.only_solver
+        return f"Only the solver can answer this: {why}." if why else ""
 
     @property
-    def _recognised(self) -> Recognised | str:
+    def _recognised(self) -> Recognised:
         if self._found is None:
             started = time.monotonic()
             self._found = recognise(self.statement)
@@ -88,10 +89,9 @@ class Program:
     @property
     def recognised(self) -> Recognised:
         """What was recognised, or an error that says why nothing was."""
-        found = self._recognised
-        if isinstance(found, str):
+        if self.only_solver:
             raise ProgramError(f"{self.only_solver} Use program.solve().")
-        return found
+        return self._recognised
 
     @property
     def kinds(self) -> Kinds:
@@ -121,7 +121,7 @@ class Program:
     @cached_property
     def structure(self) -> Structure:
         """The variables, tables and rules that were recognised."""
-        return self.recognised.structure(self.kinds, self.statement.rows)
+        return build_structure(self.recognised, self.kinds)
 
     def problem(self, objective: npt.ArrayLike | None = None) -> Problem:
         """Returns the program as a problem, under its own objective or another, in the model's order of variables."""
@@ -173,7 +173,7 @@ class Program:
             self.renew(model)
         c, seconds = self._objective(objective), math.inf if time_limit is None else time_limit
         found = self._recognised
-        if isinstance(found, str):
+        if found.only_solver:
             return self._solve_as_given(c, solver, seconds)
         structure, sign, space = self.structure, self._sign, found.space
         seen, constant = self._map.glance(c, sign), sign * self.statement.constant
@@ -209,7 +209,7 @@ class Program:
         """
         self._check(solver, time_limit)
         matrix = self._matrix(objectives)
-        if isinstance(self._recognised, str) or math.isfinite(self.statement.cutoff):
+        if self.only_solver or math.isfinite(self.statement.cutoff):
             answers = [self.solve(objective=c, solver=solver, time_limit=time_limit) for c in matrix]
             return Answers.of(self.statement, answers)
         n, seen = len(matrix), self._map.glance_at_all(matrix, self._sign)

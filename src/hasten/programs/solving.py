@@ -17,8 +17,8 @@ from hasten.model.problem import Problem
 from hasten.model.solution import Solution, Source, Status
 from hasten.model.structure import Structure
 from hasten.programs.costs import CostMap, Glance, Glances
-from hasten.programs.labels import Space
 from hasten.programs.native import NATIVE, Native, Said, highs_is_elsewhere, make_native
+from hasten.programs.state import Space
 from hasten.programs.statement import Statement
 from hasten.proof.certifier import Certifier
 from hasten.solvers import Solver, make_solver

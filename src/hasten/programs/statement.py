@@ -91,6 +91,16 @@ class Statement:
         """The number of rows."""
         return len(self.row_low)
 
+    @property
+    def row_of_term(self) -> IntArray:
+        """(terms,) the row of each term."""
+        return np.arange(self.n_rows).repeat(np.diff(self.row_first))
+
+    @property
+    def binary(self) -> BoolArray:
+        """(n,) which columns are 0 or 1, and nothing else."""
+        return np.asarray(self.whole & (self.low == 0.0) & (self.high == 1.0))
+
     def value(self, x: FloatArray, objective: FloatArray | None = None) -> float:
         """Returns the objective of some values, in the model's own sense, the constant included."""
         c = self.objective if objective is None else objective
