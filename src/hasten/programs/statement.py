@@ -173,6 +173,8 @@ class Builder:
         self, name: str, low: float = 0.0, high: float = math.inf, whole: bool = False, cost: float = 0.0
     ) -> int:
         """Adds a column and returns its number."""
+        if len(self.columns) >= MAX_COLUMNS:
+            raise ProgramError(f"There are more than {MAX_COLUMNS:,} columns.")
         self.columns.append(name)
         self.low.append(low)
         self.high.append(high)
@@ -189,6 +191,8 @@ class Builder:
         name: str = "",
     ) -> None:
         """Adds a row; a column may be named twice."""
+        if len(self.rows) >= MAX_ROWS:
+            raise ProgramError(f"There are more than {MAX_ROWS:,} rows.")
         before = len(self.row_column)
         self.row_column.extend(columns)
         self.row_weight.extend(weights)

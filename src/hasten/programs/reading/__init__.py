@@ -17,9 +17,8 @@ from hasten.programs.program import Program
 from hasten.programs.reading.cfn import read_cfn
 from hasten.programs.reading.lp import read_lp
 from hasten.programs.reading.mps import read_mps
+from hasten.programs.reading.networks import read_uai, read_wcsp
 from hasten.programs.reading.text import MAX_BYTES, Text
-from hasten.programs.reading.uai import read_uai
-from hasten.programs.reading.wcsp import read_wcsp
 from hasten.programs.statement import Statement
 from hasten.support.checks import check_whole, listed
 from hasten.support.forms import short
@@ -54,8 +53,8 @@ def state_file(path: str | os.PathLike[str], max_bytes: int = MAX_BYTES) -> Stat
         return _READERS[kind](text)
     except (ProgramError, RecursionError) as error:
         reason = "It is nested too deep." if isinstance(error, RecursionError) else error
-        where = f"{os.fspath(path)}, line {text.number}" if text.number else os.fspath(path)
-        raise ProgramError(f"{where}: {reason}") from None
+        where = f"{text.path!r}" if "\0" in text.path else text.path
+        raise ProgramError(f"{where}, line {text.number}: {reason}" if text.number else f"{where}: {reason}") from None
 
 
 def format_of(path: str | os.PathLike[str]) -> str:

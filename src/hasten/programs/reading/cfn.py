@@ -17,9 +17,9 @@ import numpy as np
 
 from hasten.errors import ProgramError
 from hasten.model.kinds import MAX_LABELS, MAX_ROLES
+from hasten.programs.reading.networks import check_table_size
 from hasten.programs.reading.text import Text, as_number, shown
-from hasten.programs.reading.wcsp import check_table_size
-from hasten.programs.statement import MAX_COLUMNS, Builder, Statement
+from hasten.programs.statement import Builder, Statement
 from hasten.support.arrays import FloatArray
 from hasten.support.forms import short
 
@@ -27,20 +27,19 @@ from hasten.support.forms import short
 def read_cfn(text: Text) -> Statement:
     """Reads a cost function network."""
     try:
-        data = json.loads(text.whole_text(), object_pairs_hook=_once)
+        data = json.loads("".join(text.lines()), object_pairs_hook=_once)
     except json.JSONDecodeError as error:
         text.number = error.lineno
         raise ProgramError(f"It is not JSON: {error.msg}.") from None
     except ValueError as error:
         raise ProgramError(f"It is not JSON: {error}.") from None
+    text.number = 0  # errors name functions and variables
     about = _part(data, "problem", dict)
     variables, functions = _part(data, "variables", dict), _part(data, "functions", dict | list)
     maximize, limit = _must_be(about.get("mustbe", "<inf"))
     build = Builder(name=str(about.get("name", "")), maximize=maximize)
     sign = -1.0 if maximize else 1.0
     top = sign * limit
-    if len(variables) > MAX_COLUMNS:
-        raise ProgramError(f"There are more than {MAX_COLUMNS:,} variables.")
     values: list[dict[str, int]] = []
     for name, domain in variables.items():
         size = len(domain) if isinstance(domain, list) else domain

@@ -1,17 +1,16 @@
 """The text of a file, streamed: unpacked, of bounded size, with the line number of every error; strict numbers.
 
-A file is read twice, in pieces: once to check its size and encoding, once for its lines. So a small packed file cannot
-fill the memory, and every reader holds a line at a time.
+Every reader holds a line at a time, so a small packed file cannot fill the memory.
 """
 
 from __future__ import annotations
 
+import codecs
 import gzip
 import io
 import os
 import re
 import zlib
-from codecs import getincrementaldecoder
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -23,51 +22,64 @@ MAX_BYTES = 1_000_000_000
 MAX_RATIO = 100  # to which a file may be packed, if it has more than `MANY_BYTES`
 MANY_BYTES = 16_000_000
 MAX_LINE = 32_000_000  # letters
-_CHUNK = 1 << 20
 _WORD = re.compile(r"[^ \t\n\r\f\v]+")
 _WHOLE = re.compile(r"[+-]?[0-9]+")
 _NUMBER = re.compile(r"[+-]?(?:(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?|inf(?:inity)?)", re.IGNORECASE)
+
+
+def _as_latin_1(error: UnicodeError) -> tuple[str, int]:
+    """Decodes bytes that are not UTF-8, as older programs write them."""
+    if not isinstance(error, UnicodeDecodeError):
+        raise error
+    return error.object[error.start : error.end].decode("latin-1"), error.end
+
+
+codecs.register_error("hasten.latin-1", _as_latin_1)
 
 
 class Text:
     """Lines and words of a file; `number` is the line last read from, from 1."""
 
     def __init__(self, path: str | os.PathLike[str], max_bytes: int = MAX_BYTES) -> None:
-        self.path = os.fspath(path)
-        if "\0" in self.path:
-            raise ProgramError(f"{self.path!r}: a name holds no null character. Check the path.")
-        self.name = Path(self.path).name
-        self.number = 0
-        self._encoding = _check(self.path, max_bytes)
+        self.path, self.max_bytes = os.fspath(path), max_bytes
+        self.name, self.number = Path(self.path).name, 0
 
     def lines(self) -> Iterator[str]:
         """Yields one line after the other."""
-        with _opened(self.path) as (stream, _), io.TextIOWrapper(cast(IO[bytes], stream), self._encoding) as lines:
-            number = 0
+        with _opened(self.path) as (stream, packed):
+            lines, number = io.TextIOWrapper(cast(IO[bytes], stream), "utf-8-sig", "hasten.latin-1"), 0
             while line := lines.readline(MAX_LINE):
                 number += 1
                 self.number = number
+                self._check_size(stream.tell(), packed)
                 if len(line) == MAX_LINE:
                     raise ProgramError(f"It is longer than {MAX_LINE:,} letters. Break the line.")
+                if "\0" in line:
+                    raise ProgramError("This is not text. Name a file in one of the formats.")
                 yield line
 
-    def words(self) -> Iterator[str]:
+    def _check_size(self, size: int, packed: int) -> None:
+        """Refuses a file that is too large, or that was packed to next to nothing, after some bytes of it."""
+        if size > self.max_bytes:
+            unpacked = ", unpacked" if packed else ""
+            raise ProgramError(
+                f"It holds more than {self.max_bytes:,} bytes{unpacked}. If it should, allow more: max_bytes."
+            )
+        if packed and size > max(MANY_BYTES, MAX_RATIO * packed):
+            raise ProgramError(f"It unpacks to more than {MAX_RATIO} times its size. If it should, unpack it first.")
+
+    def all_words(self) -> Iterator[str]:
         """Yields one word after the other, whatever the line."""
         for line in self.lines():
             for found in _WORD.finditer(line):
                 yield found.group()
 
-    def whole_text(self) -> str:
-        """Returns everything at once."""
-        with _opened(self.path) as (stream, _):
-            return stream.read().decode(self._encoding)
-
 
 class Words:
-    """Words that are taken one by one, each of a kind."""
+    """Words of a file that are taken one by one, each of a kind."""
 
     def __init__(self, text: Text) -> None:
-        self._words = text.words()
+        self._words = text.all_words()
 
     def word(self, what: str) -> str:
         """Returns the next word."""
@@ -128,37 +140,10 @@ def _opened(path: str) -> Iterator[tuple[IO[bytes] | gzip.GzipFile, int]]:
             with gzip.GzipFile(fileobj=raw) as stream:
                 yield stream, os.fstat(raw.fileno()).st_size
     except IsADirectoryError:
-        raise ProgramError(f"{path}: this is a directory. Name a file in it.") from None
+        raise ProgramError("This is a directory. Name a file in it.") from None
     except (gzip.BadGzipFile, EOFError, zlib.error) as error:
-        raise ProgramError(f"{path}: the file is damaged ({error}). Fetch it again, or pack it again.") from None
-    except OSError as error:
-        raise ProgramError(f"{path}: cannot be read ({error.strerror or error}). Check the path.") from None
-
-
-def _check(path: str, max_bytes: int) -> str:
-    """Returns the encoding of a file; refuses one that is too large, or not text."""
-    decoder, encoding, size = getincrementaldecoder("utf-8")(), "utf-8-sig", 0
-    with _opened(path) as (stream, packed):
-        while chunk := stream.read(_CHUNK):
-            if not size and b"\0" in chunk[:4096]:
-                raise ProgramError(f"{path}: this is not text. Name a file in one of the formats.")
-            size += len(chunk)
-            if size > max_bytes:
-                raise ProgramError(
-                    f"{path}: it holds more than {max_bytes:,} bytes{', unpacked' if packed else ''}. "
-                    "If it should, allow more: max_bytes."
-                )
-            if packed and size > max(MANY_BYTES, MAX_RATIO * packed):
-                raise ProgramError(
-                    f"{path}: it unpacks to more than {MAX_RATIO} times its size. If it should, unpack it first."
-                )
-            if encoding != "latin-1":
-                try:
-                    decoder.decode(chunk)
-                except UnicodeDecodeError:
-                    encoding = "latin-1"
-    try:
-        decoder.decode(b"", final=True)
-    except UnicodeDecodeError:
-        encoding = "latin-1"
-    return encoding
+        raise ProgramError(f"The file is damaged ({error}). Fetch it again, or pack it again.") from None
+    except (OSError, ValueError) as error:  # a name with a null character is a ValueError
+        raise ProgramError(
+            f"It cannot be read ({getattr(error, 'strerror', None) or error}). Check the path."
+        ) from None

@@ -1,8 +1,11 @@
-"""`.wcsp` files of toulbar2: variables by their numbers of values, costs that are whole numbers, and an upper bound.
+"""Cost function networks as words: `.wcsp` files of toulbar2, and `.uai` files, MARKOV or BAYES.
 
-A cost at or above the upper bound is forbidden, and so is an answer that costs as much. Of the global cost functions,
-`salldiff` and `sgcc` with small scopes are read, as tables. As in toulbar2, a tuple that is given twice costs what is
-said last, and variables may have more values than the largest number that the first line names.
+A cost of a `.wcsp` file at or above its upper bound is forbidden, and so is an answer that costs as much. Of the global
+cost functions, `salldiff` and `sgcc` with small scopes are read, as tables. As in toulbar2, a tuple that is given twice
+costs what is said last, and variables may have more values than the largest number that the first line names.
+
+A cost of a `.uai` file is minus the logarithm of a probability; a probability of 0 is forbidden. So an answer's
+objective is minus the logarithm of its (unnormalised) probability.
 """
 
 from __future__ import annotations
@@ -31,38 +34,67 @@ def read_wcsp(text: Text) -> Statement:
     words.whole("the largest number of values", 0, MAX_LABELS)
     n_functions = words.whole("the number of cost functions", 0, MAX_FUNCTIONS)
     top = words.whole("the upper bound", 0, LARGEST)
-    sizes = [words.whole(f"the number of values of variable {v}", 1, MAX_LABELS) for v in range(n)]
-    for v, size in enumerate(sizes):
-        build.column(f"x{v}", 0.0, size - 1.0, True)
+    sizes = _columns(words, build, n)
     shared: list[FloatArray] = []
     for _ in range(n_functions):
         arity = words.whole("the number of variables of a cost function", -MAX_ROLES, MAX_ROLES)
-        scope = tuple(words.whole("a variable", 0, n - 1) for _ in range(abs(arity)))
-        if len(set(scope)) < len(scope):
-            raise ProgramError(f"A cost function names a variable twice: {scope}.")
-        shape = tuple(sizes[v] for v in scope)
-        check_table_size(shape)
+        scope, shape = _scope(words, abs(arity), sizes)
         default = words.whole("the default cost", -1, LARGEST)
         if default == -1:
             costs = _global(words, shape)
         else:
             n_tuples = words.whole("the number of tuples", -len(shared), math.prod(shape))
-            if n_tuples < 0:
-                costs = shared[-n_tuples - 1]
-                if costs.shape != shape:
-                    raise ProgramError(
-                        f"The shared cost function {-n_tuples} has the shape {costs.shape}, not {shape}."
-                    )
-            else:
-                costs = _listed(words, shape, default, n_tuples)
+            costs = shared[-n_tuples - 1] if n_tuples < 0 else _listed(words, shape, default, n_tuples)
+            if costs.shape != shape:
+                raise ProgramError(f"The shared cost function {-n_tuples} has the shape {costs.shape}, not {shape}.")
         costs = np.where(costs >= top, np.inf, costs)
         if arity < 0:
             shared.append(costs)
         build.table(scope, costs)
     words.end()
     build.cutoff = float(top)
-    text.number = 0
     return build.statement()
+
+
+def read_uai(text: Text) -> Statement:
+    """Reads a Markov or Bayesian network."""
+    words, build = Words(text), Builder(name=text.name)
+    kind = words.word("MARKOV or BAYES")
+    if kind.upper() not in ("MARKOV", "BAYES"):
+        raise ProgramError(f"A .uai file begins with MARKOV or BAYES, not {shown(kind)}.")
+    sizes = _columns(words, build, words.whole("the number of variables", 0, MAX_COLUMNS))
+    scopes = [
+        _scope(words, words.whole("the number of variables of a factor", 0, MAX_ROLES), sizes)
+        for _ in range(words.whole("the number of factors", 0, MAX_FUNCTIONS))
+    ]
+    for scope, shape in scopes:
+        size = math.prod(shape)
+        words.whole("the number of entries of a factor", size, size)
+        values = np.array([words.number("a probability") for _ in range(size)])
+        if not ((values >= 0) & np.isfinite(values)).all():
+            raise ProgramError("A probability must be 0 or more, and finite.")
+        with np.errstate(divide="ignore"):
+            build.table(scope, -np.log(values).reshape(shape) + 0.0)
+    words.end()
+    return build.statement()
+
+
+def _columns(words: Words, build: Builder, n: int) -> list[int]:
+    """Reads the numbers of values of variables, each a column."""
+    sizes = [words.whole(f"the number of values of variable {v}", 1, MAX_LABELS) for v in range(n)]
+    for v, size in enumerate(sizes):
+        build.column(f"x{v}", 0.0, size - 1.0, True)
+    return sizes
+
+
+def _scope(words: Words, arity: int, sizes: list[int]) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    """Reads the variables of a cost function; returns them with the shape of its table."""
+    scope = tuple(words.whole("a variable", 0, len(sizes) - 1) for _ in range(arity))
+    if len(set(scope)) < len(scope):
+        raise ProgramError(f"A cost function names a variable twice: {scope}.")
+    shape = tuple(sizes[v] for v in scope)
+    check_table_size(shape)
+    return scope, shape
 
 
 def check_table_size(shape: tuple[int, ...]) -> None:
