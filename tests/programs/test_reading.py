@@ -419,8 +419,8 @@ def test_small_packed_files_cost_little_memory(tmp_path: Path) -> None:
         finally:
             tracemalloc.stop()
         assert used < 20 * len(text)
-    with pytest.raises(hasten.ProgramError, match="unpacks to more than 100 times its size"):
-        state_file(written(tmp_path, "comment.mps.gz", comment * 12 + MPS))
+    with pytest.raises(hasten.ProgramError, match="unpacks to more than 50 times its size"):
+        state_file(written(tmp_path, "comment.mps.gz", comment * 2 + MPS))
 
 
 def test_tables_that_are_never_written_down_cannot_fill_the_memory(tmp_path: Path) -> None:

@@ -19,8 +19,8 @@ from typing import IO, cast
 from hasten.errors import ProgramError
 
 MAX_BYTES = 1_000_000_000
-MAX_RATIO = 100  # to which a file may be packed, if it has more than `MANY_BYTES`
-MANY_BYTES = 16_000_000
+MAX_RATIO = 50  # to which a file may be packed, if it has more than `MANY_BYTES`
+MANY_BYTES = 2_000_000
 MAX_LINE = 32_000_000  # letters
 _WORD = re.compile(r"[^ \t\n\r\f\v]+")
 _WHOLE = re.compile(r"[+-]?[0-9]+")
