@@ -21,7 +21,7 @@ import hasten
 from hasten.cli import app
 from hasten.programs.program import Program
 from hasten.programs.statement import Builder, Statement
-from hasten.speedup.efforts import Efforts
+from hasten.speedup.effort import Effort
 
 
 def slots(n: int = 5, maximize: bool = False, constant: float = 2.5) -> Statement:
@@ -85,7 +85,7 @@ def test_all_at_once_is_one_by_one(program: Program, objectives: np.ndarray, sol
 def test_where_nothing_is_proved_the_solver_is_asked_about_the_program_as_it_is(
     monkeypatch: pytest.MonkeyPatch, objectives: np.ndarray
 ) -> None:
-    monkeypatch.setattr(Efforts, "proves", lambda self: False)
+    monkeypatch.setattr(Effort, "proves", lambda self: False)
     clashing = [-1.0, 0.0, 0.0] * 4 + 0.01 * objectives  # looking leaves these open
     for solver in ("highs", "gurobi", "brute"):
         program = Program(slots(4))
@@ -295,7 +295,7 @@ def test_a_solver_that_refuses_a_program_is_not_asked_where_proofs_are_there(mon
         raise hasten.SolverError("Gurobi is too small for this.")
 
     monkeypatch.setattr(native, "solve", refuse)
-    program._solving.way("gurobi", program.structure).efforts.compared = True  # as if a proof had failed before
+    program._solving.way("gurobi", program.structure).effort.compared = True  # as if a proof had failed before
     for c in np.random.default_rng(0).normal(size=(9, 12)):
         assert program.solve(objective=c, solver="gurobi").proved
     assert program.solve_all(np.random.default_rng(0).normal(size=(9, 12)), solver="gurobi").proved.all()
@@ -375,5 +375,5 @@ def test_what_a_glance_leaves_open_is_settled_at_once_from_the_second_time_on() 
         assert answer.objective == pytest.approx(best(program.statement, c))
         assert answer.bound == pytest.approx(answer.objective)
     assert n_settled > 10
-    way.efforts.compared = True
+    way.effort.compared = True
     assert program._solving.settle(way, program._map, seen) is seen
