@@ -17,7 +17,7 @@ from hasten.model.problem import Problem
 from hasten.model.solution import Solution, Source, Status
 from hasten.model.structure import Structure
 from hasten.programs.costs import CostMap, Glance, Glances
-from hasten.programs.native import NATIVE, Native, Said, highs_is_elsewhere, make_native
+from hasten.programs.native import NATIVE, Native, Said, highs_is_elsewhere
 from hasten.programs.state import Space
 from hasten.programs.statement import Statement
 from hasten.proof.certifier import Certifier
@@ -60,7 +60,7 @@ class Solving:
     def native(self, solver: str) -> Native:
         """Returns the program as a solver holds it."""
         if solver not in self._natives:
-            self._natives[solver] = make_native(self.statement, solver)
+            self._natives[solver] = NATIVE[solver](self.statement)
         return self._natives[solver]
 
     def way(self, solver: str | Solver, structure: Structure) -> Way:
