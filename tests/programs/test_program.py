@@ -218,8 +218,28 @@ def test_the_command_line_answers_files(tmp_path: Path) -> None:
     both = run(app, ["solve", str(tmp_path / "a.lp"), str(tmp_path / "b.uai"), "--out", str(tmp_path / "sols")])
     assert both.exit_code == 0, both.output
     assert sorted(path.name for path in (tmp_path / "sols").iterdir()) == ["a.lp.sol", "b.uai.sol"]
+    head, first, second, last = both.stdout.splitlines()
+    assert head.split() == ["file", "objective", "bound", "gap", "seconds", "answer"]
+    assert first.split()[:4] == [str(tmp_path / "a.lp"), "3", "3", "0"]
+    assert float(second.split()[4]) >= 0.0
+    assert last == f"Wrote the values to {tmp_path / 'sols'}"
     bad = run(app, ["solve", str(tmp_path / "a.sol")])
     assert isinstance(bad.exception, hasten.ProgramError)
+
+
+def test_the_command_line_fails_where_time_runs_out_without_an_answer(tmp_path: Path) -> None:
+    rng, file = np.random.default_rng(0), tmp_path / "hard.lp"
+    rows = [" + ".join(f"{w} x{j}" for j, w in enumerate(rng.integers(10, 60, 60))) for _ in range(12)]
+    text = "\n".join(f" {row} = {1000 + r}" for r, row in enumerate(rows))
+    names = " ".join(f"x{j}" for j in range(60))
+    file.write_text(f"Minimize\n x0\nSubject To\n{text}\nBinaries\n {names}\nEnd\n")
+    (tmp_path / "none.lp").write_text("Minimize\n x\nSubject To\n x >= 2\nBinaries\n x\nEnd\n")
+    late = CliRunner().invoke(app, ["solve", str(file), "--time-limit", "0.05"])
+    assert (late.exit_code, "objective" in late.output) == (1, False), late.output
+    both = CliRunner().invoke(app, ["solve", str(tmp_path / "none.lp"), str(file), "--time-limit", "0.05"])
+    assert both.exit_code == 1
+    infeasible = CliRunner().invoke(app, ["solve", str(tmp_path / "none.lp")])
+    assert (infeasible.exit_code, "No labelling" in infeasible.output) == (0, True)
 
 
 def test_the_command_line_refuses_a_place_for_answers_before_it_solves(tmp_path: Path) -> None:

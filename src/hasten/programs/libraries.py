@@ -10,6 +10,7 @@ from typing import Any
 from hasten.errors import ProgramError
 from hasten.programs.statement import Statement
 from hasten.support.arrays import FloatArray
+from hasten.support.forms import short
 
 # By the package, and the class, that a model is of: the module of its front end.
 _LIBRARIES = {
@@ -50,6 +51,22 @@ def check_variables(model: Any, given: tuple[str, ...], expected: tuple[str, ...
     raise ProgramError(
         f"This {type(model).__name__} has {what}: it is not the model of this program. Adopt it: hasten.adopt(model)."
     )
+
+
+def place_of(variable: Any) -> int | str | Sequence[str]:
+    """Returns the number or the name of a library's variable; for an array of variables, their names."""
+    package = type(variable).__module__.split(".")[0]
+    if package == "linopy":
+        names: Sequence[str] = import_module("hasten.programs.adopting.linopy").names_of(variable)
+        return names
+    if package in ("gurobipy", "highspy", "ortools") and hasattr(variable, "index"):
+        return int(variable.index() if callable(variable.index) else variable.index)
+    name = getattr(variable, "name", None)
+    if package not in ("pulp", "pyomo", "ortools") or not isinstance(name, str):
+        raise ProgramError(
+            f"{short(variable)} is not a variable of a model. Name variables, or give the library's own objects."
+        )
+    return name or f"x{variable.id}"  # MathOpt's without a name are numbered
 
 
 def front_end(model: Any) -> FrontEnd:

@@ -5,11 +5,11 @@ from __future__ import annotations
 import logging
 import math
 import time
+from collections.abc import Sequence
 from functools import cached_property
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from hasten.errors import ProgramError
 from hasten.kernels.proof import outcome as kernels
@@ -24,6 +24,7 @@ from hasten.programs.describe import describe
 from hasten.programs.kinds import Kinds, build_structure
 from hasten.programs.libraries import check_variables, state
 from hasten.programs.native import NATIVE, Said
+from hasten.programs.objectives import Objective, ObjectiveReader, Objectives, Order
 from hasten.programs.recognise import recognise
 from hasten.programs.solving import Solving
 from hasten.programs.state import Recognised
@@ -33,7 +34,7 @@ from hasten.solvers.failures import OnError
 from hasten.speedup.black_box import prove_or_solve
 from hasten.speedup.effort import Schedule
 from hasten.speedup.parts import Limits
-from hasten.support.arrays import FloatArray, all_finite, floats
+from hasten.support.arrays import FloatArray
 from hasten.support.checks import check_limit
 from hasten.support.forms import short
 from hasten.support.words import count
@@ -46,9 +47,13 @@ OFTEN = 3  # calls in a row that bring other constraints, after which that is wo
 class Program:
     """A program that was read or adopted. Made by `hasten.read` and `hasten.adopt`.
 
-    `problem` and `batch` take objectives in the model's order of variables, and go wherever problems and batches go. A
-    solution's `cost` is the model's objective, constant included; where the model maximises, its `score` is. `solve`
-    answers in the model's own words. `describe` says what was recognised.
+    `problem` and `batch` go wherever problems and batches go. A solution's `cost` is the model's objective, constant
+    included; where the model maximises, its `score` is. `solve` answers in the model's own words. `describe` says what
+    was recognised.
+
+    An objective is an array in the order of `columns`, or a mapping from variables to coefficients, where those that
+    are not named have 0. A variable is named by its name, or by the library's own object. With `order`, a list of
+    variables, arrays are in that order instead.
     """
 
     def __init__(self, statement: Statement, like: Program | None = None) -> None:
@@ -62,6 +67,7 @@ class Program:
         self._solving = Solving(statement)
         self._checked: set[str] = set()  # names of solvers that are there
         self._changed = 0  # calls in a row that brought other constraints
+        self._objectives = ObjectiveReader(statement)
 
     @property
     def _sign(self) -> float:
@@ -70,7 +76,7 @@ class Program:
 
     @property
     def columns(self) -> tuple[str, ...]:
-        """The names of the variables, in the model's order."""
+        """The names of the variables, in the order in which arrays of coefficients and values have them."""
         return self.statement.columns
 
     @property
@@ -124,14 +130,14 @@ class Program:
         """The variables, tables and rules that were recognised."""
         return build_structure(self.recognised, self.kinds)
 
-    def problem(self, objective: npt.ArrayLike | None = None) -> Problem:
-        """Returns the program as a problem, under its own objective or another, in the model's order of variables."""
-        c = self._objective(objective)
+    def problem(self, objective: Objective | None = None, *, order: Order = None) -> Problem:
+        """Returns the program as a problem, under its own objective or another."""
+        c = self._objectives.one(objective, order)
         return self.structure.problem(self._map.many(c[None], self._sign, self.statement.constant)[0])
 
-    def batch(self, objectives: npt.ArrayLike) -> Batch:
-        """Returns many problems at once, from a matrix with an objective in each row."""
-        matrix = self._matrix(objectives)
+    def batch(self, objectives: Objectives, *, order: Order = None) -> Batch:
+        """Returns many problems at once, from a matrix with an objective in each row, or a list of mappings."""
+        matrix = self._objectives.many(objectives, order)
         return self.structure.batch(self._map.many(matrix, self._sign, self.statement.constant))
 
     def values(self, answers: Solution | Solutions) -> FloatArray:
@@ -141,9 +147,9 @@ class Program:
         x = self._map.values(answers.labels, 1 if isinstance(answers, Solution) else len(answers))
         return x[0] if isinstance(answers, Solution) else x
 
-    def answer(self, solution: Solution, objective: npt.ArrayLike | None = None) -> Answer:
+    def answer(self, solution: Solution, objective: Objective | None = None) -> Answer:
         """Returns a solution in the model's own words; `objective` is that of its problem, if not the model's own."""
-        c = self._objective(objective)
+        c = self._objectives.one(objective)
         x = None if solution.values is None else self.values(solution)
         how = f"{solution.status.value} ({solution.source.value})"
         return self._answer(c, solution.status, x, solution.bound, solution.proved, how, solution.reason)
@@ -152,7 +158,8 @@ class Program:
         self,
         model: Any = None,
         *,
-        objective: npt.ArrayLike | None = None,
+        objective: Objective | None = None,
+        order: Order = None,
         solver: str | Solver = "highs",
         time_limit: float | None = None,
     ) -> Answer:
@@ -161,8 +168,8 @@ class Program:
         model
             The model again, after its objective was changed; changed constraints make a new structure. None takes the
             program as it is.
-        objective
-            Another objective, in the model's order of variables.
+        objective, order
+            Another objective, and the order of its variables if that is not `columns`.
         solver
             Who is asked where nothing is proved: a name, or a solver of yours. "highs" and "gurobi" are given the model
             as it is, others what was recognised.
@@ -172,7 +179,7 @@ class Program:
         self._check(solver, time_limit)
         if model is not None:
             self.renew(model)
-        c, seconds = self._objective(objective), math.inf if time_limit is None else time_limit
+        c, seconds = self._objectives.one(objective, order), math.inf if time_limit is None else time_limit
         found = self._recognised
         if found.only_solver:
             return self._solve_as_given(c, solver, seconds)
@@ -198,18 +205,20 @@ class Program:
 
     def solve_all(
         self,
-        objectives: npt.ArrayLike,
+        objectives: Objectives,
         *,
+        order: Order = None,
         solver: str | Solver = "highs",
         time_limit: float | None = None,
         progress: Progress | None = None,
     ) -> Answers:
-        """Returns the best answers under many objectives, a row of a matrix each; settings are those of `solve`.
+        """Returns the best answers under many objectives: rows of a matrix, or a list of mappings.
 
+        `order` are the variables of the matrix, one for each of its columns. Other settings are those of `solve`.
         `time_limit` is for each of them. `progress` is told how many are done, of how many.
         """
         self._check(solver, time_limit)
-        matrix = self._matrix(objectives)
+        matrix = self._objectives.many(objectives, order)
         if self.only_solver or math.isfinite(self.statement.cutoff):
             answers = [self.solve(objective=c, solver=solver, time_limit=time_limit) for c in matrix]
             return Answers.of(self.statement, answers)
@@ -252,7 +261,7 @@ class Program:
         """Takes what its model says now: another objective, or other constraints, which take a new structure."""
         new = state(model)
         check_variables(model, new.columns, self.columns)
-        old, self.statement = self.statement, new
+        old, self.statement, self._objectives.statement = self.statement, new, new
         if old.same_constraints(new):
             self._changed = 0
             return
@@ -326,40 +335,6 @@ class Program:
                 reason = _CUT.format(sign * program.cutoff, "less" if program.maximize else "more")
         return Answer(program, status, x, value, sign * bound, proved, how, reason)
 
-    def _objective(self, objective: npt.ArrayLike | None) -> FloatArray:
-        if objective is None:
-            return self.statement.objective
-        try:
-            c = floats(objective)
-        except (TypeError, ValueError) as error:
-            raise ProgramError(f"An objective is a row of numbers ({error}).") from None
-        if c.shape != (self.statement.n_columns,):
-            raise ProgramError(
-                f"Got an objective of shape {c.shape} for {self.statement.n_columns} variables. Give a coefficient for "
-                "each, in the model's order (program.columns)."
-            )
-        if not all_finite(c):
-            at = int(np.flatnonzero(~np.isfinite(c))[0])
-            raise ProgramError(f"The objective of {self.columns[at]!r} is {c[at]}. Give finite numbers.")
-        return c
-
-    def _matrix(self, objectives: npt.ArrayLike) -> FloatArray:
-        try:
-            matrix = floats(objectives)
-        except (TypeError, ValueError) as error:
-            raise ProgramError(f"Objectives are a matrix of numbers ({error}).") from None
-        if matrix.ndim != 2 or matrix.shape[1] != self.statement.n_columns:
-            raise ProgramError(
-                f"Got objectives of shape {matrix.shape}; this needs (problems, {self.statement.n_columns}): a row for "
-                "each problem, with a coefficient for each variable of the model."
-            )
-        if not all_finite(matrix):
-            row, at = np.argwhere(~np.isfinite(matrix))[0].tolist()
-            raise ProgramError(
-                f"The objective of {self.columns[at]!r} in row {row} is {matrix[row, at]}. Give finite numbers."
-            )
-        return matrix
-
     @cached_property
     def _map(self) -> CostMap:
         """What labels cost under an objective."""
@@ -372,3 +347,13 @@ class Program:
 
 
 _CUT = "Only answers were found whose objective is {:g} or {}, which the file rules out."
+
+
+def share_kinds(programs: Sequence[Program]) -> list[Program]:
+    """Gives programs, of any sizes, one schema with the kinds of all that were recognised; returns them."""
+    able = [program for program in programs if not program.only_solver]
+    if able:
+        kinds = Kinds([program.recognised.parts for program in able])
+        for program in able:
+            program.use(kinds)
+    return list(programs)

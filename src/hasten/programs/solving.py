@@ -6,6 +6,7 @@ says is checked against both. Which way pays is learned (`hasten.speedup.effort`
 
 from __future__ import annotations
 
+import logging
 import math
 import time
 from collections.abc import Callable
@@ -28,6 +29,7 @@ from hasten.speedup.black_box import prove_or_solve_one, solve_one
 from hasten.speedup.effort import EFFORTS, Effort
 from hasten.support.arrays import FloatArray, IntArray
 
+log = logging.getLogger(__name__)
 WITHOUT_LIMIT = Certifier()
 FEW = 32  # objectives that are settled one by one: more are faster as a batch
 _SHARED: dict[str, Solver] = {}  # by name, for all programs: some take long to load, and "auto" learns from all of them
@@ -68,8 +70,13 @@ class Solving:
         way = self._ways.get(solver) if isinstance(solver, str) else None
         if way is None or way.structure is not structure:
             as_given = self.takes_as_given(solver)
-            # where HiGHS cannot be loaded, nor given the program as it is, CP-SAT is asked instead
-            asked = "cpsat" if solver == "highs" and not as_given and highs_is_elsewhere() else solver
+            asked = solver
+            if solver == "highs" and not as_given and highs_is_elsewhere():
+                asked = "cpsat"
+                log.warning(
+                    "CP-SAT is asked instead of HiGHS where nothing is proved: HiGHS can neither share a process with "
+                    'OR-Tools, which is loaded, nor take tables or products. Say solver="cpsat" to mean that.'
+                )
             name = asked if isinstance(asked, str) else make_solver(asked).name
             way = Way(asked, as_given, structure, EFFORTS.of(structure.compiled, name), clock_for(asked))
             if isinstance(solver, str):

@@ -76,6 +76,7 @@ class Statement:
     products: Products
     tables: tuple[CostTable, ...] = ()
     cutoff: float = math.inf  # an answer must cost less; where scores are maximised, minus its score must be less
+    sorted_by: str = ""  # the library that has sorted the columns by name, if that is not how they were made
     place: dict[str, int] = field(init=False, repr=False)  # of the columns, by name
 
     def __post_init__(self) -> None:

@@ -10,9 +10,8 @@ from typing import Any
 
 from hasten.errors import ProgramError
 from hasten.programs.adopting.arrays import ARRAYS, state_arrays
-from hasten.programs.family import share_kinds
 from hasten.programs.libraries import state
-from hasten.programs.program import Program
+from hasten.programs.program import Program, share_kinds
 from hasten.support.checks import listed
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -43,17 +44,17 @@ def state(model: Any) -> Statement:
 
 def names(model: Any) -> list[str]:
     """Returns the names of its variables: each is that of its array, with its coordinates."""
-    from itertools import product
-
     found: dict[int, str] = {}
-    for name, variable in model.variables.items():
-        labels = variable.labels
-        coordinates = [
-            labels.indexes[axis] if axis in labels.indexes else range(labels.sizes[axis]) for axis in labels.dims
-        ]
-        for number, at in zip(labels.values.ravel().tolist(), product(*coordinates), strict=True):
-            found[number] = f"{name}[{','.join(map(str, at))}]" if at else name
+    for variable in model.variables.data.values():
+        found.update(zip(variable.labels.values.ravel().tolist(), names_of(variable), strict=True))
     return [found[number] for number in np.asarray(model.matrices.vlabels).tolist()]
+
+
+def names_of(variable: Any) -> list[str]:
+    """Returns the names of the variables in an array."""
+    labels = variable.labels
+    axes = [labels.indexes[axis] if axis in labels.indexes else range(labels.sizes[axis]) for axis in labels.dims]
+    return [f"{variable.name}[{','.join(map(str, at))}]" if at else variable.name for at in product(*axes)]
 
 
 def write(model: Any, x: FloatArray, optimal: bool) -> None:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+import re
+from dataclasses import replace
 from typing import Any
 
 from hasten.errors import ProgramError
@@ -31,7 +33,14 @@ def state(model: Any) -> Statement:
         high = math.inf if row.sense == pulp.LpConstraintGE else limit
         terms = row.items()
         build.row([place[variable] for variable, _ in terms], [float(w) for _, w in terms], low, high, row.name)
-    return build.statement()
+    made = build.statement()
+    in_order = sorted(made.columns, key=_numbers_by_value) == list(made.columns)
+    return made if in_order else replace(made, sorted_by="PuLP")
+
+
+def _numbers_by_value(name: str) -> list[tuple[int, int, str]]:
+    """Returns a key by which `x_2` comes before `x_10`, as they were most likely created."""
+    return [(0, int(part), "") if part.isdecimal() else (1, 0, part) for part in re.split(r"(\d+)", name)]
 
 
 def _has_ordered_sets(model: Any) -> bool:

@@ -12,8 +12,7 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 
 from hasten.errors import ProgramError
-from hasten.programs.family import share_kinds
-from hasten.programs.program import Program
+from hasten.programs.program import Program, share_kinds
 from hasten.programs.reading.cfn import read_cfn
 from hasten.programs.reading.lp import read_lp
 from hasten.programs.reading.mps import read_mps
