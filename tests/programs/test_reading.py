@@ -201,7 +201,7 @@ def test_an_mps_file_may_say_a_lower_bound_last_products_both_ways_and_exponents
     text = text.replace("ENDATA", "QMATRIX\n x x 2\n x y 4\n y x 4\nENDATA")
     statement = hasten.read(written(tmp_path, "more.mps", text)).statement
     assert (statement.low[2], statement.high[2], statement.objective[0]) == (-15.0, -1.0, 3.0)
-    assert statement.products.value(np.array([1.0, 1.0, 0.0])) == 5.0
+    assert statement.value(np.array([1.0, 1.0, 0.0])) == 3.0 + 2.0 + 5.0 + 10.0
 
 
 def quadratic_and_indicator() -> Statement:

@@ -22,7 +22,7 @@ from hasten.programs.answer import UNBOUNDED, Answer, Answers, without_values
 from hasten.programs.costs import CostMap
 from hasten.programs.describe import describe
 from hasten.programs.kinds import Kinds, build_structure
-from hasten.programs.libraries import check_variables, state
+from hasten.programs.libraries import check_variables, front_end
 from hasten.programs.native import NATIVE, Said
 from hasten.programs.objectives import Objective, ObjectiveReader, Objectives, Order
 from hasten.programs.recognise import recognise
@@ -259,7 +259,7 @@ class Program:
 
     def renew(self, model: Any) -> None:
         """Takes what its model says now: another objective, or other constraints, which take a new structure."""
-        new = state(model)
+        new = front_end(model).state(model)
         check_variables(model, new.columns, self.columns)
         old, self.statement, self._objectives.statement = self.statement, new, new
         if old.same_constraints(new):

@@ -54,6 +54,8 @@ def state_file(path: str | os.PathLike[str], max_bytes: int = MAX_BYTES) -> Stat
         reason = "It is nested too deep." if isinstance(error, RecursionError) else error
         where = f"{text.path!r}" if "\0" in text.path else text.path
         raise ProgramError(f"{where}, line {text.number}: {reason}" if text.number else f"{where}: {reason}") from None
+    finally:
+        text.close()
 
 
 def format_of(path: str | os.PathLike[str]) -> str:

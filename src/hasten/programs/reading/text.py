@@ -11,7 +11,7 @@ import io
 import os
 import re
 import zlib
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, cast
@@ -43,11 +43,24 @@ class Text:
     def __init__(self, path: str | os.PathLike[str], max_bytes: int = MAX_BYTES) -> None:
         self.path, self.max_bytes = os.fspath(path), max_bytes
         self.name, self.number = Path(self.path).name, 0
+        self._reading: Generator[str] | None = None
 
     def lines(self) -> Iterator[str]:
         """Yields one line after the other."""
-        with _opened(self.path) as (stream, packed):
-            lines, number = io.TextIOWrapper(cast(IO[bytes], stream), "utf-8-sig", "hasten.latin-1"), 0
+        self._reading = self._read()
+        return self._reading
+
+    def close(self) -> None:
+        """Closes the file, wherever its lines were left."""
+        if self._reading is not None:
+            self._reading.close()
+
+    def _read(self) -> Generator[str]:
+        with (
+            _opened(self.path) as (stream, packed),
+            io.TextIOWrapper(cast(IO[bytes], stream), "utf-8-sig", "hasten.latin-1") as lines,
+        ):
+            number = 0
             while line := lines.readline(MAX_LINE):
                 number += 1
                 self.number = number
