@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import random_programs
 
-from hasten.programs.cliques import Exclusions
+from hasten.model.exclusions import Exclusions
 from hasten.programs.program import Program
 from hasten.programs.statement import Builder, Statement
 

@@ -19,13 +19,11 @@ from hasten.model.schema import Schema
 from hasten.model.solution import Solution, Solutions, Status, numbered
 from hasten.model.structure import Structure
 from hasten.programs.answer import UNBOUNDED, Answer, Answers, without_values
-from hasten.programs.costs import CostMap
-from hasten.programs.describe import describe
 from hasten.programs.kinds import Kinds, build_structure
 from hasten.programs.libraries import check_variables, front_end
 from hasten.programs.native import NATIVE, Said
-from hasten.programs.objectives import Objective, ObjectiveReader, Objectives, Order
-from hasten.programs.recognise import recognise
+from hasten.programs.objectives import CostMap, Objective, ObjectiveReader, Objectives, Order
+from hasten.programs.recognise import describe, recognise
 from hasten.programs.solving import Solving
 from hasten.programs.state import Recognised
 from hasten.programs.statement import Statement
@@ -183,7 +181,7 @@ class Program:
         found = self._recognised
         if found.only_solver:
             return self._solve_as_given(c, solver, seconds)
-        structure, sign, space = self.structure, self._sign, found.space
+        structure, sign = self.structure, self._sign
         seen, constant = self._map.glance(c, sign), sign * self.statement.constant
         if not seen.proved and seconds == math.inf:
             seen = self._solving.settle(self._solving.way(solver, structure), self._map, seen)
@@ -191,13 +189,9 @@ class Program:
             return self._answer(c, Status.PROVED, seen.x, seen.bound + constant, True, PROVED, "")
         if seen.outcome == kernels.INFEASIBLE:
             return self._answer(c, Status.INFEASIBLE, None, math.inf, True, Status.INFEASIBLE.value, "")
-        costs, way = c if sign > 0 else -c, self._solving.way(solver, structure)
-        if way.as_given and not way.effort.proves():
-            said = self._solving.alone(way, costs, seconds)
-            if said is not None:
-                return self._said(c, said)
+        way = self._solving.way(solver, structure)
         problem = Problem(structure, seen.cost, None, structure.graph.table, 0)
-        answer = self._solving.prove(way, problem, seen, costs, space, seconds)
+        answer = self._solving.prove(way, problem, seen, c if sign > 0 else -c, found.space, seconds)
         x = None if answer.values is None else self._map.values(answer.values, 1)[0]
         return self._answer(
             c, answer.status, x, answer.bound + constant, answer.proved, answer.status.value, answer.reason

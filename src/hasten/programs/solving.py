@@ -12,13 +12,13 @@ import time
 from collections.abc import Callable
 from typing import NamedTuple
 
-from hasten.errors import HastenError, ProgramError, SolverWrong
+from hasten.errors import ProgramError, SolverWrong
 from hasten.kernels.proof.outcome import BOUND, OPEN, OUTCOME, PROVED
 from hasten.model.problem import Problem
 from hasten.model.solution import Solution, Source, Status
 from hasten.model.structure import Structure
-from hasten.programs.costs import CostMap, Glance, Glances
-from hasten.programs.native import NATIVE, Native, Said, highs_is_elsewhere
+from hasten.programs.native import NATIVE, Native, highs_is_elsewhere
+from hasten.programs.objectives import CostMap, Glance, Glances
 from hasten.programs.state import Space
 from hasten.programs.statement import Statement
 from hasten.proof.certifier import Certifier
@@ -98,20 +98,6 @@ class Solving:
         plain = not self.statement.tables and not len(self.statement.products.left)
         return isinstance(solver, str) and solver in NATIVE and plain
 
-    def alone(self, way: Way, costs: FloatArray, seconds: float) -> Said | None:
-        """Asks a solver at once about the program as it is; None where it failed, or took longer than proofs do."""
-        effort, native = way.effort, self.native(str(way.asked))
-        patience, began = effort.patience if seconds == math.inf else math.inf, way.clock()
-        try:
-            said = native.solve(costs, min(seconds, patience))
-        except HastenError:
-            said = Said(Status.FAILED)
-        if said.status is Status.FAILED:
-            effort.solver_failed()
-            return None
-        effort.answered(False, way.clock() - began)
-        return said if said.status.optimal or patience == math.inf else None
-
     def settle(self, way: Way, costs: CostMap, seen: Glance) -> Glance:
         """Sweeps and branches at once on what a glance left open, as long as no proof has failed or taken long."""
         if way.effort.compared or not seen.looked:
@@ -150,8 +136,7 @@ class Solving:
             on_error = OnError.KEEP if alone else OnError.RAISE
             return solve_one(found, lambda: asked, on_error, limits, not alone, way.clock)[0]
 
-        proves = True if way.as_given else None
-        return prove_or_solve_one(problem, certify, ask, way.effort, proves=proves, clock=way.clock)
+        return prove_or_solve_one(problem, certify, ask, way.effort, clock=way.clock)
 
 
 class _AsGiven:

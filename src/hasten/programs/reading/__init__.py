@@ -13,10 +13,9 @@ from pathlib import Path
 
 from hasten.errors import ProgramError
 from hasten.programs.program import Program, share_kinds
-from hasten.programs.reading.cfn import read_cfn
 from hasten.programs.reading.lp import read_lp
 from hasten.programs.reading.mps import read_mps
-from hasten.programs.reading.networks import read_uai, read_wcsp
+from hasten.programs.reading.networks import read_cfn, read_uai, read_wcsp
 from hasten.programs.reading.text import MAX_BYTES, Text
 from hasten.programs.statement import Statement
 from hasten.support.checks import check_whole, listed
