@@ -190,7 +190,7 @@ def told_who_is_asked() -> None:
     handler.emit = lambda record: told.append(record.getMessage())  # type: ignore[method-assign]
     logging.getLogger("hasten.programs").addHandler(handler)
     for solver, n in (("cpsat", 0), ("highs", 1), ("highs", 1)):
-        assert program._solving.way(solver, program.structure).asked == "cpsat"
+        assert program._solving.way(solver).asked == "cpsat"
         assert len(told) == n, told
     assert "CP-SAT is asked instead of HiGHS" in told[0]
 

@@ -104,7 +104,7 @@ def test_what_a_glance_proves_is_best_and_what_it_leaves_costs_what_a_batch_says
         statement = program.statement
         sign = -1.0 if statement.maximize else 1.0
         for c in (statement.objective, rng.normal(size=statement.n_columns)):
-            seen, batch = program._map.glance(c, sign), program.batch(c[None])
+            seen, batch = program._solving.costs.glance(c, sign), program.batch(c[None])
             cost = batch.cost.copy()
             cost[: batch.structures[0].graph.first[1]] -= sign * statement.constant
             assert seen.cost == pytest.approx(cost)
@@ -121,7 +121,7 @@ def test_what_a_glance_proves_is_best_and_what_it_leaves_costs_what_a_batch_says
 
 def test_a_program_is_copied_with_what_it_glances_by(objectives: np.ndarray) -> None:
     program = Program(slots(4))
-    costs, answers = program._map, [program.solve(objective=c).objective for c in objectives]
+    costs, answers = program._solving.costs, [program.solve(objective=c).objective for c in objectives]
     copied = copy.deepcopy(costs)
     del program, costs
     gc.collect()
@@ -315,7 +315,7 @@ def test_a_solver_that_refuses_a_program_is_not_asked_where_proofs_are_there(mon
         raise hasten.SolverError("Gurobi is too small for this.")
 
     monkeypatch.setattr(native, "solve", refuse)
-    program._solving.way("gurobi", program.structure).effort.compared = True  # as if a proof had failed before
+    program._solving.way("gurobi").effort.compared = True  # as if a proof had failed before
     for c in np.random.default_rng(0).normal(size=(9, 12)):
         assert program.solve(objective=c, solver="gurobi").proved
     assert program.solve_all(np.random.default_rng(0).normal(size=(9, 12)), solver="gurobi").proved.all()
@@ -386,8 +386,8 @@ def test_what_a_glance_leaves_open_is_settled_at_once_from_the_second_time_on() 
     program, rng = Program(build.statement()), np.random.default_rng(0)
     n_settled = 0
     for c in rng.normal(-1.0, 0.5, size=(30, 7)):
-        seen, way = program._map.glance(c, 1.0), program._solving.way("highs", program.structure)
-        settled = program._solving.settle(way, program._map, seen)
+        seen, way = program._solving.costs.glance(c, 1.0), program._solving.way("highs")
+        settled = program._solving.settle(way, seen)
         n_settled += settled.proved and not seen.proved
         answer = program.solve(objective=c)
         random_programs.check(program.statement, answer.x)
@@ -396,4 +396,4 @@ def test_what_a_glance_leaves_open_is_settled_at_once_from_the_second_time_on() 
         assert answer.bound == pytest.approx(answer.objective)
     assert n_settled > 10
     way.effort.compared = True
-    assert program._solving.settle(way, program._map, seen) is seen
+    assert program._solving.settle(way, seen) is seen

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import logging
 import math
-import time
 from collections.abc import Sequence
-from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -19,19 +17,15 @@ from hasten.model.schema import Schema
 from hasten.model.solution import Solution, Solutions, Status, numbered
 from hasten.model.structure import Structure
 from hasten.programs.answer import UNBOUNDED, Answer, Answers, without_values
-from hasten.programs.kinds import Kinds, build_structure
+from hasten.programs.kinds import Kinds
 from hasten.programs.libraries import check_variables, front_end
-from hasten.programs.native import NATIVE, Said
-from hasten.programs.objectives import CostMap, Objective, ObjectiveReader, Objectives, Order
-from hasten.programs.recognise import describe, recognise
+from hasten.programs.native import NATIVE
+from hasten.programs.objectives import Objective, ObjectiveReader, Objectives, Order
+from hasten.programs.recognise import describe
 from hasten.programs.solving import Solving
 from hasten.programs.state import Recognised
 from hasten.programs.statement import Statement
 from hasten.solvers import Progress, Solver, check_solver
-from hasten.solvers.failures import OnError
-from hasten.speedup.black_box import prove_or_solve
-from hasten.speedup.effort import Schedule
-from hasten.speedup.parts import Limits
 from hasten.support.arrays import FloatArray
 from hasten.support.checks import check_limit
 from hasten.support.forms import short
@@ -58,19 +52,11 @@ class Program:
         if like is not None and not isinstance(like, Program):
             raise ProgramError(f"like is a program, of hasten.read or hasten.adopt; got {short(like)}.")
         self.statement = statement
-        self._like = like
-        self._found: Recognised | None = None
-        self._kinds: Kinds | None = None
-        self._last: Kinds | None = None  # those before the constraints changed
-        self._solving = Solving(statement)
+        self._like: Solving | None = None if like is None else like._solving
+        self._solving: Solving = Solving(statement, self._like)
+        self._objectives = ObjectiveReader(statement)
         self._checked: set[str] = set()  # names of solvers that are there
         self._changed = 0  # calls in a row that brought other constraints
-        self._objectives = ObjectiveReader(statement)
-
-    @property
-    def _sign(self) -> float:
-        """What turns the model's objective into costs."""
-        return -1.0 if self.statement.maximize else 1.0
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -80,69 +66,56 @@ class Program:
     @property
     def only_solver(self) -> str:
         """Why only the solver can answer this; "" where that is not so."""
-        why = self._recognised.only_solver
+        why = self._solving.found.only_solver
         return f"Only the solver can answer this: {why}." if why else ""
 
     @property
-    def _recognised(self) -> Recognised:
-        if self._found is None:
-            started = time.monotonic()
-            self._found = recognise(self.statement)
-            log.debug("Recognised %s in %.3f s.", self.statement.name or "a program", time.monotonic() - started)
-        return self._found
-
-    @property
     def recognised(self) -> Recognised:
-        """What was recognised, or an error that says why nothing was."""
+        """Everything that was recognised, or an error that says why nothing was."""
         if self.only_solver:
             raise ProgramError(f"{self.only_solver} Use program.solve().")
-        return self._recognised
+        return self._solving.found
 
     @property
     def kinds(self) -> Kinds:
-        """The kinds of its variables and tables: those of the program that it is `like`, if they suffice."""
-        if self._kinds is None:
-            parts = self.recognised.parts
-            if self._like is not None and self._like.kinds.know(parts):
-                self._kinds = self._like.kinds
-            elif self._last is not None and self._last.know(parts):
-                self._kinds = self._last
-            else:
-                if self._like is not None:
-                    log.warning("The other program lacks some kinds of this one: nothing learned carries over.")
-                self._kinds = Kinds([parts])
-        return self._kinds
-
-    def use(self, kinds: Kinds) -> None:
-        """Takes kinds that know all parts of this program, in place of its own."""
-        self._kinds = kinds
-        self._forget()
+        """The kinds of its variables and tables."""
+        return self._own.kinds
 
     @property
     def schema(self) -> Schema:
         """The kinds that were recognised, as a schema."""
-        return self.kinds.schema
+        return self._own.kinds.schema
 
-    @cached_property
+    @property
     def structure(self) -> Structure:
         """The variables, tables and rules that were recognised."""
-        return build_structure(self.recognised, self.kinds)
+        return self._own.structure
+
+    @property
+    def _own(self) -> Solving:
+        """Everything that was made of the constraints, or an error that says why nothing was."""
+        _ = self.recognised
+        return self._solving
 
     def problem(self, objective: Objective | None = None, *, order: Order = None) -> Problem:
         """Returns the program as a problem, under its own objective or another."""
         c = self._objectives.one(objective, order)
-        return self.structure.problem(self._map.many(c[None], self._sign, self.statement.constant)[0])
+        return self.structure.problem(self._costs(c[None])[0])
 
     def batch(self, objectives: Objectives, *, order: Order = None) -> Batch:
         """Returns many problems at once, from a matrix with an objective in each row, or a list of mappings."""
         matrix = self._objectives.many(objectives, order)
-        return self.structure.batch(self._map.many(matrix, self._sign, self.statement.constant))
+        return self.structure.batch(self._costs(matrix))
+
+    def _costs(self, matrix: FloatArray) -> FloatArray:
+        """Returns the costs of labels under some objectives."""
+        return self._own.costs.many(matrix, self.statement.sign, self.statement.constant)
 
     def values(self, answers: Solution | Solutions) -> FloatArray:
         """Returns the value of each variable of the model, or a row of them for each problem; nan without an answer."""
         for structure in [answers.problem.structure] if isinstance(answers, Solution) else answers.batch.structures:
             self._check_own(structure)
-        x = self._map.values(answers.labels, 1 if isinstance(answers, Solution) else len(answers))
+        x = self._own.costs.values(answers.labels, 1 if isinstance(answers, Solution) else len(answers))
         return x[0] if isinstance(answers, Solution) else x
 
     def answer(self, solution: Solution, objective: Objective | None = None) -> Answer:
@@ -178,24 +151,19 @@ class Program:
         if model is not None:
             self.renew(model)
         c, seconds = self._objectives.one(objective, order), math.inf if time_limit is None else time_limit
-        found = self._recognised
-        if found.only_solver:
+        solving, sign, constant = self._solving, self.statement.sign, self.statement.sign * self.statement.constant
+        if solving.found.only_solver:
             return self._solve_as_given(c, solver, seconds)
-        structure, sign = self.structure, self._sign
-        seen, constant = self._map.glance(c, sign), sign * self.statement.constant
+        seen = solving.costs.glance(c, sign)
         if not seen.proved and seconds == math.inf:
-            seen = self._solving.settle(self._solving.way(solver, structure), self._map, seen)
+            seen = solving.settle(solving.way(solver), seen)
         if seen.proved:
             return self._answer(c, Status.PROVED, seen.x, seen.bound + constant, True, PROVED, "")
         if seen.outcome == kernels.INFEASIBLE:
             return self._answer(c, Status.INFEASIBLE, None, math.inf, True, Status.INFEASIBLE.value, "")
-        way = self._solving.way(solver, structure)
-        problem = Problem(structure, seen.cost, None, structure.graph.table, 0)
-        answer = self._solving.prove(way, problem, seen, c if sign > 0 else -c, found.space, seconds)
-        x = None if answer.values is None else self._map.values(answer.values, 1)[0]
-        return self._answer(
-            c, answer.status, x, answer.bound + constant, answer.proved, answer.status.value, answer.reason
-        )
+        found = solving.prove_one(solving.way(solver), seen, c if sign > 0 else -c, seconds)
+        x, how = None if found.values is None else solving.costs.values(found.values, 1)[0], found.status.value
+        return self._answer(c, found.status, x, found.bound + constant, found.proved, how, found.reason)
 
     def solve_all(
         self,
@@ -216,9 +184,10 @@ class Program:
         if self.only_solver or math.isfinite(self.statement.cutoff):
             answers = [self.solve(objective=c, solver=solver, time_limit=time_limit) for c in matrix]
             return Answers.of(self.statement, answers)
-        n, seen = len(matrix), self._map.glance_at_all(matrix, self._sign)
+        solving, sign, n = self._solving, self.statement.sign, len(matrix)
+        seen = solving.costs.glance_at_all(matrix, sign)
         if time_limit is None:
-            self._solving.settle_few(self._solving.way(solver, self.structure), self._map, seen)
+            solving.settle_few(solving.way(solver), seen)
         (left,) = (seen.outcome != kernels.PROVED).nonzero()
 
         def tell(done: int, of: int) -> None:
@@ -228,28 +197,12 @@ class Program:
         tell(0, len(left))
         status, proved, reasons = np.full(n, numbered(Status.PROVED)), np.ones(n, dtype=bool), dict[int, str]()
         if left.size:
-            found = self._solve_rest(matrix[left], seen.cost[left], solver, time_limit, tell if progress else None)
+            show = tell if progress else None
+            found = solving.prove_many(solving.way(solver), seen.cost[left], sign * matrix[left], time_limit, show)
             status[left], proved[left], seen.bound[left] = found.status, found.proved, found.bound
             seen.x[left], reasons = self.values(found), {int(left[p]): why for p, why in found.reasons.items()}
-        value, bound = self.statement.values_of(seen.x, matrix), self._sign * seen.bound + self.statement.constant
+        value, bound = self.statement.values_of(seen.x, matrix), sign * seen.bound + self.statement.constant
         return Answers(self.statement, status, seen.x, value, bound, proved, reasons)
-
-    def _solve_rest(
-        self, matrix: FloatArray, cost: FloatArray, solver: str | Solver, limit: float | None, progress: Progress | None
-    ) -> Solutions:
-        """Answers what a glance left open, given objectives and what labels cost."""
-        way = self._solving.way(solver, self.structure)
-        asked = self._solving.solver_for(way, self._sign * matrix, self.recognised.space)
-        schedule = Schedule(self.structure, asked, limit is not None, way.clock)
-        batch = self.structure.batch(cost)
-        return prove_or_solve(
-            batch,
-            lambda: asked,
-            limits=Limits(limit),
-            progress=progress,
-            on_error=OnError.RAISE,
-            schedule=schedule,
-        )[0]
 
     def renew(self, model: Any) -> None:
         """Takes what its model says now: another objective, or other constraints, which take a new structure."""
@@ -267,18 +220,11 @@ class Program:
             new.name or "The model",
             f" in {self._changed} calls in a row" if self._changed > 1 else "",
         )
-        self._last = self._kinds or self._last
-        self._found, self._kinds, self._solving = None, None, Solving(new)
-        self._forget()
+        self._solving = Solving(new, self._like, last=self._solving)
 
     def describe(self) -> str:
         """Returns what was recognised, in words and as a small table."""
         return describe(self)
-
-    def _forget(self) -> None:
-        """Drops what was made of constraints, or kinds, that have changed."""
-        for made in ("structure", "_map"):
-            self.__dict__.pop(made, None)
 
     def _check_own(self, structure: Structure) -> None:
         """Refuses the structure of another program's problems."""
@@ -305,19 +251,16 @@ class Program:
                 f"{self.only_solver} But no solver here takes tables or products with such variables. Make them whole "
                 "and bound them closely, or solve the model with its own library."
             )
-        return self._said(c, self._solving.native(solver).solve(self._sign * c, seconds), f"{self.only_solver} ")
-
-    def _said(self, c: FloatArray, said: Said, why: str = "") -> Answer:
-        """Returns what a solver says of the program as it is."""
-        bound = said.bound + self._sign * self.statement.constant
-        how = why + (UNBOUNDED if said.reason == UNBOUNDED else said.status.value)
-        return self._answer(c, said.status, said.x, bound, False, how, said.reason)
+        sign = self.statement.sign
+        said, bound = self._solving.native(solver).solve(sign * c, seconds), sign * self.statement.constant
+        how = f"{self.only_solver} {UNBOUNDED if said.reason == UNBOUNDED else said.status.value}"
+        return self._answer(c, said.status, said.x, said.bound + bound, False, how, said.reason)
 
     def _answer(
         self, c: FloatArray, status: Status, x: FloatArray | None, bound: float, proved: bool, how: str, reason: str
     ) -> Answer:
         """Returns an answer, given a bound on what is minimised."""
-        program, sign = self.statement, self._sign
+        program, sign = self.statement, self.statement.sign
         value = without_values(program.maximize, reason)
         if x is not None:
             value = program.value(x, c)
@@ -328,12 +271,6 @@ class Program:
                 x, value = None, sign * math.inf
                 reason = _CUT.format(sign * program.cutoff, "less" if program.maximize else "more")
         return Answer(program, status, x, value, sign * bound, proved, how, reason)
-
-    @cached_property
-    def _map(self) -> CostMap:
-        """What labels cost under an objective."""
-        found = self.recognised
-        return CostMap(found.space, found.base, found.constant, self.structure)
 
     def __repr__(self) -> str:
         program = self.statement
@@ -349,5 +286,5 @@ def share_kinds(programs: Sequence[Program]) -> list[Program]:
     if able:
         kinds = Kinds([program.recognised.parts for program in able])
         for program in able:
-            program.use(kinds)
+            program._solving.use(kinds)
     return list(programs)

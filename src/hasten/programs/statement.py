@@ -85,6 +85,11 @@ class Statement:
         return len(self.row_low)
 
     @property
+    def sign(self) -> float:
+        """The factor that turns the objective into costs, which are minimised."""
+        return -1.0 if self.maximize else 1.0
+
+    @property
     def row_of_term(self) -> IntArray:
         """(terms,) the row of each term."""
         return np.arange(self.n_rows).repeat(np.diff(self.row_first))
@@ -108,9 +113,8 @@ class Statement:
             value += (self.products.weight * x[:, self.products.left] * x[:, self.products.right]).sum(axis=1)
         if self.tables:
             at = np.nan_to_num((x - self.low).T).astype(np.int64)  # the values of one column lie side by side
-            sign = -1.0 if self.maximize else 1.0
             for table in self.tables:
-                value += sign * table.costs[tuple([at[j] for j in table.scope])]
+                value += self.sign * table.costs[tuple([at[j] for j in table.scope])]
         return np.asarray(value)
 
     def same_constraints(self, other: Statement) -> bool:

@@ -96,10 +96,10 @@ def _allowed(space: Space, cells: Cells, rows: IntArray, scope: IntArray, shape:
 def add_products(found: Recognised) -> None:
     """Adds the products of the objective to tables, to the costs of labels, or to the constant."""
     program, space, base = found.statement, found.space, found.base
-    products, sign = program.products, -1.0 if program.maximize else 1.0
+    products = program.products
     for i, j, weight in zip(products.left.tolist(), products.right.tolist(), products.weight.tolist(), strict=True):
         of_i, of_j = space.of_column(i), space.of_column(j)
-        weight *= sign
+        weight *= program.sign
         if not of_i.size and not of_j.size:
             found.constant += weight * space.fixed[i] * space.fixed[j]
         elif not of_i.size or not of_j.size:
