@@ -260,7 +260,7 @@ def quadratic_and_indicator() -> Statement:
             r"line 31: The product of 'y' and 'x' is given twice",
         ),
         ("small.mps", " L limit", " L the limit", r"line 7: A row .* may not have spaces"),
-        ("small.mps", "ENDATA", "SOS1", r"special ordered sets"),
+        ("small.mps", "ENDATA", "SOS1", r"line 29: It has a section SOS1, which is not read"),
         ("small.mps", "ENDATA", "", r"without ENDATA"),
         ("small.mps", " x value 3 limit 2", " x value 1e300 limit 2", r"must be finite|Give a finite one"),
         ("small.mps", " x value 3 limit 2", " x value nan limit 2", r"must be a number, not 'nan'"),

@@ -129,37 +129,27 @@ def _floats(values: object) -> FloatArray:
 
 
 class Glance(NamedTuple):
-    """What is seen of an objective at a glance."""
+    """The result of a first look at an objective or, with one more axis, at several."""
 
-    outcome: int
-    bound: float
-    size: float  # of the terms
+    outcome: Any
+    bound: Any
+    size: Any  # of the terms
     cost: FloatArray  # (labels,)
     x: FloatArray  # (columns,) the values, where they are proved
+
+    def one(self, p: int) -> Glance:
+        """Returns the result for one of several objectives."""
+        return Glance(*(each[p] for each in self))
 
     @property
     def proved(self) -> bool:
         """Whether that is all there is to do."""
-        return self.outcome == PROVED
+        return bool(self.outcome == PROVED)
 
     @property
     def looked(self) -> bool:
         """Whether a proof goes on after looking."""
-        return self.outcome == OPEN
-
-
-class Glances(NamedTuple):
-    """The same for many objectives."""
-
-    outcome: FloatArray  # (n,)
-    bound: FloatArray  # (n,)
-    size: FloatArray  # (n,)
-    cost: FloatArray  # (n, labels)
-    x: FloatArray  # (n, columns)
-
-    def one(self, p: int) -> Glance:
-        """Returns what is seen of one of them."""
-        return Glance(int(self.outcome[p]), float(self.bound[p]), float(self.size[p]), self.cost[p], self.x[p])
+        return bool(self.outcome == OPEN)
 
 
 class CostMap:
@@ -206,14 +196,14 @@ class CostMap:
         cost, x = np.empty(self._n_labels), np.empty(self._n_columns)
         return Glance(*glance(self._address, plain(objective), sign, cost, x), cost, x)
 
-    def glance_at_all(self, objectives: FloatArray, sign: float) -> Glances:
+    def glance_at_all(self, objectives: FloatArray, sign: float) -> Glance:
         """Returns what is seen at once of many objectives."""
         n = len(objectives)
         seen, cost, x = np.empty((n, 3)), np.empty((n, self._n_labels)), np.empty((n, self._n_columns))
         for begin in range(0, n, AT_ONCE):  # Ctrl-C is heard in between
             some = slice(begin, begin + AT_ONCE)
             glance_at_all(self._address, plain(objectives[some]), sign, cost[some], x[some], seen[some])
-        return Glances(seen[:, 0], seen[:, 1], seen[:, 2], cost, x)
+        return Glance(seen[:, 0], seen[:, 1], seen[:, 2], cost, x)
 
     def values(self, labels: IntArray, n: int) -> FloatArray:
         """Returns the value of each column, a row for each of `n` labellings, given flat; nan without one."""

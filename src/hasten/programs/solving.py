@@ -21,7 +21,7 @@ from hasten.model.solution import Solution, Solutions, Source, Status
 from hasten.model.structure import Structure
 from hasten.programs.kinds import Kinds, build_structure
 from hasten.programs.native import NATIVE, Native, highs_is_elsewhere
-from hasten.programs.objectives import CostMap, Glance, Glances
+from hasten.programs.objectives import CostMap, Glance
 from hasten.programs.recognise import recognise
 from hasten.programs.state import Recognised
 from hasten.programs.statement import Statement
@@ -148,7 +148,7 @@ class Solving:
         way.effort.answered(True, time.perf_counter() - began)
         return Glance(outcome, found.values.item(BOUND), seen.size, seen.cost, x)
 
-    def settle_few(self, way: Way, seen: Glances) -> None:
+    def settle_few(self, way: Way, seen: Glance) -> None:
         """Settles many objectives where a glance left few of them open: a batch takes as long as some of those."""
         (left,) = (seen.outcome == OPEN).nonzero()
         for p in left.tolist() if left.size <= FEW else ():

@@ -67,24 +67,13 @@ class Space:
         order, first = self._by_column
         return order[first[j] : first[j + 1]]
 
-    @cached_property
-    def _place(self) -> IntArray:
-        """(L,) the position of each label in its variable."""
-        return np.arange(len(self.column)) - self.first[self.variable]
-
-    @cached_property
-    def _defaults(self) -> IntArray:
-        """(V,) the label that sets no column, -1 for variables without one."""
-        none = np.flatnonzero(self.column < 0)
-        found = np.full(self.n_variables, -1, dtype=np.int64)
-        found[self.variable[none]] = self._place[none]
-        return found
-
     def labels(self, x: FloatArray) -> IntArray:
         """Returns the label of each variable, given the value of each column; -1 where no label says that."""
-        at = np.flatnonzero((np.abs(x[self.column] - self.value) < 0.5) & (self.column >= 0))
-        found = self._defaults.copy()
-        found[self.variable[at]] = self._place[at]
+        found = np.full(self.n_variables, -1, dtype=np.int64)
+        sets = self.column >= 0
+        for at in (np.flatnonzero(~sets), np.flatnonzero(sets & (np.abs(x[self.column] - self.value) < 0.5))):
+            v = self.variable[at]
+            found[v] = at - self.first[v]
         return found
 
 

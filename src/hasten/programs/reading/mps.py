@@ -18,19 +18,7 @@ from hasten.programs.statement import Builder, Statement
 
 MAX_LETTERS = 100_000  # of a line
 MAX_NUMBER = 1e40  # of a coefficient or a right-hand side
-_REFUSED = {
-    "SOS": "special ordered sets",
-    "SOS1": "special ordered sets",
-    "SOS2": "special ordered sets",
-    "QCMATRIX": "quadratic constraints",
-    "CSECTION": "cones",
-    "GENCONS": "general constraints",
-    "PWLOBJ": "piecewise linear objectives",
-    "LAZYCONS": "lazy constraints",
-    "USERCUTS": "user cuts",
-    "SCENARIOS": "scenarios",
-    "OBJNAME": "a choice of objectives",
-}
+_REFUSED = ("SOS", "SOS1", "SOS2", "QCMATRIX", "CSECTION", "GENCONS", "PWLOBJ", "LAZYCONS", "USERCUTS", "SCENARIOS")
 _FORTRAN = re.compile(r"[-+]?[0-9.]+[dD][-+]?[0-9]+")
 _OBJECTIVE, _IGNORED = -1, -2  # numbers of free rows: the first is the objective
 # What each kind of bound sets, below and above: the value in its line, a number, or nothing.
@@ -303,7 +291,7 @@ def read_mps(text: Text) -> Statement:
 def _begin(reader: _Reader, head: str, more: list[str]) -> None:
     """Begins a section, given the words behind its name."""
     if head in _REFUSED:
-        raise ProgramError(f"It has {_REFUSED[head]}, which are not read.")
+        raise ProgramError(f"It has a section {head}, which is not read.")
     if head == "NAME":
         reader.build.name = " ".join(more)
     elif head == "OBJSENSE" and more:

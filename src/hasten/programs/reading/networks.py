@@ -178,22 +178,19 @@ def read_cfn(text: Text) -> Statement:
         values.append({str(value): i for i, value in enumerate(domain)} if isinstance(domain, list) else {})
         build.column(name, 0.0, abs(size) - 1.0, True)
     place = {name: v for v, name in enumerate(variables)}
-    listed = (
-        functions.items() if isinstance(functions, dict) else ((f"function {n}", f) for n, f in enumerate(functions))
-    )
-    for name, function in listed:
+    named = functions if isinstance(functions, dict) else {f"function {n}": each for n, each in enumerate(functions)}
+    for name, function in named.items():
+        what = f"The function {shown(name)}"
         if not isinstance(function, dict):
-            raise ProgramError(f"The function {shown(str(name))} must be an object, not {short(function)}.")
-        scope = [
-            _variable(each, place, name) for each in _part(function, "scope", list, f"The function {shown(str(name))}")
-        ]
+            raise ProgramError(f"{what} must be an object, not {short(function)}.")
+        scope = [_place(v, place, len(place), f"{what} names a variable") for v in _part(function, "scope", list, what)]
         if len(set(scope)) < len(scope) or len(scope) > MAX_ROLES:
-            raise ProgramError(f"The function {shown(str(name))} names a variable twice, or more than {MAX_ROLES}.")
+            raise ProgramError(f"{what} names a variable twice, or more than {MAX_ROLES}.")
         shape = tuple(int(build.high[v]) + 1 for v in scope)
         _check_table_size(shape)
-        costs = sign * _costs(function, [values[v] for v in scope], shape, str(name))
+        costs = sign * _costs(function, [values[v] for v in scope], shape, name)
         if np.isneginf(costs).any():
-            raise ProgramError(f"A cost of the function {shown(str(name))} is infinitely good. Give a finite one.")
+            raise ProgramError(f"A cost of the function {shown(name)} is infinitely good. Give a finite one.")
         build.table(scope, np.where(costs >= top, np.inf, costs))
     build.cutoff = top
     return build.statement()
@@ -212,7 +209,8 @@ def _costs(function: dict[str, Any], names: list[dict[str, int]], shape: tuple[i
     if len(given) % width:
         raise ProgramError(f"The costs of the function {shown(name)} must be tuples of values, each with a cost.")
     for at in range(0, len(given), width):
-        tuple_ = tuple(_value(given[at + i], names[i], shape[i], name) for i in range(len(shape)))
+        what = f"The function {shown(name)} names a value"
+        tuple_ = tuple(_place(given[at + i], names[i], shape[i], what) for i in range(len(shape)))
         costs[tuple_] = _number(given[at + width - 1], name)
     return costs
 
@@ -225,18 +223,12 @@ def _number(value: Any, name: str) -> float:
     return float(value)
 
 
-def _value(value: Any, names: dict[str, int], size: int, name: str) -> int:
-    at = names.get(value) if isinstance(value, str) else value
+def _place(key: Any, names: dict[str, int], size: int, what: str) -> int:
+    """Returns the place of a variable, or of a value, which is named or numbered."""
+    at = names.get(key) if isinstance(key, str) else key
     if type(at) is not int or not 0 <= at < size:
-        raise ProgramError(f"The function {shown(name)} names a value that is not there: {short(value)}.")
+        raise ProgramError(f"{what} that is not there: {short(key)}.")
     return at
-
-
-def _variable(each: Any, place: dict[str, int], name: str) -> int:
-    v = place.get(each) if isinstance(each, str) else each
-    if type(v) is not int or not 0 <= v < len(place):
-        raise ProgramError(f"The function {shown(str(name))} names a variable that is not there: {short(each)}.")
-    return v
 
 
 def _part(data: Any, key: str, kind: Any, what: str = "It") -> Any:
