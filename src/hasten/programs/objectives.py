@@ -153,7 +153,7 @@ class Glance(NamedTuple):
 
 
 class CostMap:
-    """What labels cost under an objective: a linear map, and what labels cost whatever the objective.
+    """The costs of labels under an objective: a linear map, plus costs that every objective shares.
 
     What no label decides (the constant, and columns with one value) is added to the labels of the first variable.
     """
@@ -175,7 +175,7 @@ class CostMap:
 
     @cached_property
     def _words(self) -> Words:
-        """The same, for kernels."""
+        """The map as kernels read it."""
         space, _, _, structure = self._made_of
         return Words.pack(
             column=space.column,

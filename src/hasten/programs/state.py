@@ -150,7 +150,7 @@ class Parts:
 
 @dataclass(slots=True, eq=False)
 class Recognised:
-    """What is known of a program so far; every step of recognition adds to it, or ends it with a verdict."""
+    """The state of recognition; every step of recognition adds to it, or ends it with a verdict."""
 
     statement: Statement
     origin: FloatArray  # (n,) lower bounds as stated, from which given tables count values

@@ -1,4 +1,4 @@
-"""What a program states, as arrays: columns with bounds, rows with limits, an objective, names.
+"""A program as arrays: columns with bounds, rows with limits, an objective, names.
 
     minimise               objective · x  +  products  +  tables  +  constant, or
     maximise               objective · x  +  products  −  tables  +  constant

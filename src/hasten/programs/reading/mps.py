@@ -36,7 +36,7 @@ _BOUNDS: dict[str, tuple[str | float | None, str | float | None]] = {
 
 
 class _Reader:
-    """What is known after some lines; one method reads the lines of one section, given their words."""
+    """Everything that the lines so far have stated; one method reads the lines of one section, given their words."""
 
     def __init__(self, text: Text) -> None:
         self.text, self.build, self.whole, self.objective = text, Builder(), False, ""
