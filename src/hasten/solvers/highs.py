@@ -6,7 +6,7 @@ import math
 import time
 from collections.abc import Mapping
 from contextlib import suppress
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -17,7 +17,7 @@ from hasten.model.solution import Solution, Status
 from hasten.solvers import load
 from hasten.solvers.base import ModelSolver, Outcome, checked_cost
 from hasten.solvers.formulation import Formulation, formulate
-from hasten.solvers.highs_process import HighsProgram
+from hasten.solvers.highs_process import HighsProgram, Said
 from hasten.solvers.objective import Objective
 from hasten.support.arrays import IntArray
 from hasten.support.clock import LONG, NEVER, Stop
@@ -26,6 +26,7 @@ SHORT = 0.05  # seconds: a problem that takes longer may have one after it that 
 INTEGRAL = 1e-6  # how far from 0 or 1 a column may be
 # Feasibility jump alone takes 5 ms, also where all else takes one.
 HEURISTICS = ("feasibility_jump", "rens", "rins", "root_reduced_cost", "shifting", "zi_round")
+WITHOUT_VALUES = {"infeasible": Status.INFEASIBLE, "time": Status.NO_TIME}
 OPTIONS: dict[str, Any] = {
     "mip_detect_symmetry": False,
     "mip_heuristic_effort": 0.0,
@@ -105,13 +106,13 @@ class HighsSolver(ModelSolver[HighsModel]):
         cost = np.concatenate([objective.label, objective.table[form.entry]])
         upper = np.concatenate([objective.label_allowed, objective.table_allowed[form.entry]]) & ~form.dead
         found = model.relaxation.solve(cost, upper, deadline)
-        if found.status is Status.INFEASIBLE and model.relaxation.warm:
+        if found.status == "infeasible" and model.relaxation.warm:
             model.relaxation.forget()  # a claim that cannot be checked is not taken from a warm start
             found = model.relaxation.solve(cost, upper, deadline)
-        if found.status is Status.NO_TIME or found.status is Status.INFEASIBLE:
-            return Outcome(found.status, bound=0.0)
+        if found.status in WITHOUT_VALUES:
+            return Outcome(WITHOUT_VALUES[found.status], bound=0.0)
         labels = _labels(found, model.first)
-        if found.status is Status.SOLVED and labels is not None:
+        if found.status == "optimal" and labels is not None:
             cost_found = checked_cost(problem, labels, objective.original(found.value))
             if cost_found is not None:
                 return Outcome(Status.SOLVED, labels, found.value, found.value, cost_found)
@@ -125,19 +126,14 @@ class HighsSolver(ModelSolver[HighsModel]):
         relaxed = found.bound
         found = model.whole.solve(cost, upper, deadline)
         bound = max(0.0, relaxed, found.bound)
-        if found.status is Status.NO_TIME or found.status is Status.INFEASIBLE:
-            return Outcome(found.status, bound=bound)
+        if found.status not in ("optimal", "time", "infeasible"):
+            raise SolverError(f"HiGHS stopped early: {found.status}.")
+        if found.x is None:
+            return Outcome(WITHOUT_VALUES[found.status], bound=bound)
         labels = _labels(found, model.first)
-        if found.status is None or labels is None:
+        if labels is None:
             raise SolverError("HiGHS returned a fractional answer to an integer program.")
-        return Outcome(found.status, labels, found.value, bound)
-
-
-class _Found(NamedTuple):
-    status: Status | None  # None if HiGHS did not say
-    column: Any
-    value: float
-    bound: float
+        return Outcome(Status.SOLVED if found.status == "optimal" else Status.TIME_LIMIT, labels, found.value, bound)
 
 
 class _Program(HighsProgram):
@@ -153,28 +149,18 @@ class _Program(HighsProgram):
         if not self.accepted:
             raise SolverError("HiGHS rejects the model; are the weights of some rule smaller than 1e-9 or above 1e15?")
 
-    def solve(self, cost: Any, upper: Any, deadline: float) -> _Found:
+    def solve(self, cost: Any, upper: Any, deadline: float) -> Said:
         """Optimises for some costs and allowed columns."""
-        by_time = isinstance(self.stop, _Until)
-        self.heed(None if by_time or not self._interruptible else self.stop.is_set)
         if isinstance(self.stop, _Until):
             deadline = min(deadline, self.stop.end)
+        by_time = isinstance(self.stop, _Until) or not self._interruptible
+        self.heed(None if by_time else self.stop.is_set)
         if not np.array_equal(upper, self._upper):
             self._highs.changeColsBounds(len(cost), self._columns, np.zeros(len(cost)), upper.astype(np.float64))
             self._upper = upper
         said = self.run(cost, deadline - time.monotonic())
-        if said.status == "infeasible":
-            return _Found(Status.INFEASIBLE, None, math.inf, math.inf)
-        self.warm = True
-        if said.status == "optimal":
-            return _Found(Status.SOLVED, said.x, said.value, said.bound)
-        if said.status == "time":
-            if self._whole and said.x is not None:
-                return _Found(Status.TIME_LIMIT, said.x, said.value, said.bound)
-            return _Found(Status.NO_TIME, None, math.inf, said.bound)
-        if self._whole:
-            raise SolverError(f"HiGHS stopped early: {said.status}.")
-        return _Found(None, None, math.inf, -math.inf)
+        self.warm = self.warm or said.status != "infeasible"
+        return said
 
     def start_from(self, chosen: IntArray, n_labels: int) -> None:
         """Gives HiGHS a labelling to start from: the columns of all labels; it works out the others."""
@@ -189,11 +175,11 @@ class _Program(HighsProgram):
         self.warm = False
 
 
-def _labels(found: _Found, first: IntArray) -> IntArray | None:
+def _labels(found: Said, first: IntArray) -> IntArray | None:
     """Returns the labels of an integral answer."""
-    if found.column is None:
+    if found.x is None:
         return None
-    z = np.array(found.column[: first[-1]])
+    z = np.array(found.x[: first[-1]])
     chosen = np.flatnonzero(z > 0.5)
     if len(chosen) != len(first) - 1:
         return None

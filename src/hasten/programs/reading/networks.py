@@ -25,7 +25,7 @@ import numpy as np
 
 from hasten.errors import ProgramError
 from hasten.model.kinds import MAX_LABELS, MAX_ROLES, MAX_TABLE
-from hasten.programs.reading.text import Text, Words, as_number, shown
+from hasten.programs.reading.text import Text, as_number, shown
 from hasten.programs.statement import MAX_COLUMNS, Builder, Statement
 from hasten.support.arrays import FloatArray
 from hasten.support.forms import short
@@ -36,68 +36,67 @@ LARGEST = 2**62
 
 def read_wcsp(text: Text) -> Statement:
     """Reads a weighted constraint satisfaction problem."""
-    words = Words(text)
-    build = Builder(name=words.word("a name"))
-    n = words.whole("the number of variables", 0, MAX_COLUMNS)
-    words.whole("the largest number of values", 0, MAX_LABELS)
-    n_functions = words.whole("the number of cost functions", 0, MAX_FUNCTIONS)
-    top = words.whole("the upper bound", 0, LARGEST)
-    sizes = _columns(words, build, n)
+    build = Builder(name=text.word("a name"))
+    n = text.whole("the number of variables", 0, MAX_COLUMNS)
+    text.whole("the largest number of values", 0, MAX_LABELS)
+    n_functions = text.whole("the number of cost functions", 0, MAX_FUNCTIONS)
+    top = text.whole("the upper bound", 0, LARGEST)
+    sizes = _columns(text, build, n)
     shared: list[FloatArray] = []
     for _ in range(n_functions):
-        arity = words.whole("the number of variables of a cost function", -MAX_ROLES, MAX_ROLES)
-        scope, shape = _scope(words, abs(arity), sizes)
-        default = words.whole("the default cost", -1, LARGEST)
+        arity = text.whole("the number of variables of a cost function", -MAX_ROLES, MAX_ROLES)
+        scope, shape = _scope(text, abs(arity), sizes)
+        default = text.whole("the default cost", -1, LARGEST)
         if default == -1:
-            costs = _global(words, shape)
+            costs = _global(text, shape)
         else:
-            n_tuples = words.whole("the number of tuples", -len(shared), math.prod(shape))
-            costs = shared[-n_tuples - 1] if n_tuples < 0 else _listed(words, shape, default, n_tuples)
+            n_tuples = text.whole("the number of tuples", -len(shared), math.prod(shape))
+            costs = shared[-n_tuples - 1] if n_tuples < 0 else _listed(text, shape, default, n_tuples)
             if costs.shape != shape:
                 raise ProgramError(f"The shared cost function {-n_tuples} has the shape {costs.shape}, not {shape}.")
         costs = np.where(costs >= top, np.inf, costs)
         if arity < 0:
             shared.append(costs)
         build.table(scope, costs)
-    words.end()
+    text.end()
     build.cutoff = float(top)
     return build.statement()
 
 
 def read_uai(text: Text) -> Statement:
     """Reads a Markov or Bayesian network."""
-    words, build = Words(text), Builder(name=text.name)
-    kind = words.word("MARKOV or BAYES")
+    build = Builder(name=text.name)
+    kind = text.word("MARKOV or BAYES")
     if kind.upper() not in ("MARKOV", "BAYES"):
         raise ProgramError(f"A .uai file begins with MARKOV or BAYES, not {shown(kind)}.")
-    sizes = _columns(words, build, words.whole("the number of variables", 0, MAX_COLUMNS))
+    sizes = _columns(text, build, text.whole("the number of variables", 0, MAX_COLUMNS))
     scopes = [
-        _scope(words, words.whole("the number of variables of a factor", 0, MAX_ROLES), sizes)
-        for _ in range(words.whole("the number of factors", 0, MAX_FUNCTIONS))
+        _scope(text, text.whole("the number of variables of a factor", 0, MAX_ROLES), sizes)
+        for _ in range(text.whole("the number of factors", 0, MAX_FUNCTIONS))
     ]
     for scope, shape in scopes:
         size = math.prod(shape)
-        words.whole("the number of entries of a factor", size, size)
-        values = np.array([words.number("a probability") for _ in range(size)])
+        text.whole("the number of entries of a factor", size, size)
+        values = np.array([text.real("a probability") for _ in range(size)])
         if not ((values >= 0) & np.isfinite(values)).all():
             raise ProgramError("A probability must be 0 or more, and finite.")
         with np.errstate(divide="ignore"):
             build.table(scope, -np.log(values).reshape(shape) + 0.0)
-    words.end()
+    text.end()
     return build.statement()
 
 
-def _columns(words: Words, build: Builder, n: int) -> list[int]:
+def _columns(text: Text, build: Builder, n: int) -> list[int]:
     """Reads the numbers of values of variables, each a column."""
-    sizes = [words.whole(f"the number of values of variable {v}", 1, MAX_LABELS) for v in range(n)]
+    sizes = [text.whole(f"the number of values of variable {v}", 1, MAX_LABELS) for v in range(n)]
     for v, size in enumerate(sizes):
         build.column(f"x{v}", 0.0, size - 1.0, True)
     return sizes
 
 
-def _scope(words: Words, arity: int, sizes: list[int]) -> tuple[tuple[int, ...], tuple[int, ...]]:
+def _scope(text: Text, arity: int, sizes: list[int]) -> tuple[tuple[int, ...], tuple[int, ...]]:
     """Reads the variables of a cost function; returns them with the shape of its table."""
-    scope = tuple(words.whole("a variable", 0, len(sizes) - 1) for _ in range(arity))
+    scope = tuple(text.whole("a variable", 0, len(sizes) - 1) for _ in range(arity))
     if len(set(scope)) < len(scope):
         raise ProgramError(f"A cost function names a variable twice: {scope}.")
     shape = tuple(sizes[v] for v in scope)
@@ -114,29 +113,29 @@ def _check_table_size(shape: tuple[int, ...]) -> None:
         )
 
 
-def _listed(words: Words, shape: tuple[int, ...], default: int, n_tuples: int) -> FloatArray:
+def _listed(text: Text, shape: tuple[int, ...], default: int, n_tuples: int) -> FloatArray:
     costs = np.full(shape, float(default))
     for _ in range(n_tuples):
-        values = tuple(words.whole("a value", 0, size - 1) for size in shape)
-        costs[values] = words.whole("a cost", 0, LARGEST)
+        values = tuple(text.whole("a value", 0, size - 1) for size in shape)
+        costs[values] = text.whole("a cost", 0, LARGEST)
     return costs
 
 
-def _global(words: Words, shape: tuple[int, ...]) -> FloatArray:
+def _global(text: Text, shape: tuple[int, ...]) -> FloatArray:
     """Reads one of the global cost functions that are known, as a table."""
-    name = words.word("the name of a global cost function")
+    name = text.word("the name of a global cost function")
     if name not in ("salldiff", "sgcc"):
         raise ProgramError(f"The global cost function {shown(name)} is not read; salldiff and sgcc are.")
-    measure = words.word("how violations are counted")
+    measure = text.word("how violations are counted")
     if measure not in ("var", "dec"):
         raise ProgramError(f"Violations of {name} are counted by var or dec, not {shown(measure)}.")
-    price = words.whole("the cost of a violation", 0, LARGEST)
+    price = text.whole("the cost of a violation", 0, LARGEST)
     limits: dict[int, tuple[int, int]] = {}
     if name == "sgcc":
-        for _ in range(words.whole("the number of values", 0, MAX_LABELS)):
-            value = words.whole("a value", 0, MAX_LABELS)
-            low = words.whole("the least number of times", 0, MAX_ROLES)
-            limits[value] = low, words.whole("the largest number of times", low, LARGEST)
+        for _ in range(text.whole("the number of values", 0, MAX_LABELS)):
+            value = text.whole("a value", 0, MAX_LABELS)
+            low = text.whole("the least number of times", 0, MAX_ROLES)
+            limits[value] = low, text.whole("the largest number of times", low, LARGEST)
     costs = np.zeros(shape)
     for values in product(*map(range, shape)):
         costs[values] = price * _violations(Counter(values), limits, name, measure)

@@ -38,12 +38,13 @@ codecs.register_error("hasten.latin-1", _as_latin_1)
 
 
 class Text:
-    """Lines and words of a file; `number` is the line last read from, from 1."""
+    """A file, read line by line or word by word; `number` is the line last read from, from 1."""
 
     def __init__(self, path: str | os.PathLike[str], max_bytes: int = MAX_BYTES) -> None:
         self.path, self.max_bytes = os.fspath(path), max_bytes
         self.name, self.number = Path(self.path).name, 0
         self._reading: Generator[str] | None = None
+        self._words = self._all_words()
 
     def lines(self) -> Iterator[str]:
         """Yields one line after the other."""
@@ -81,36 +82,28 @@ class Text:
         if packed and size > max(MANY_BYTES, MAX_RATIO * packed):
             raise ProgramError(f"It unpacks to more than {MAX_RATIO} times its size. If it should, unpack it first.")
 
-    def all_words(self) -> Iterator[str]:
-        """Yields one word after the other, whatever the line."""
+    def _all_words(self) -> Iterator[str]:
         for line in self.lines():
             for found in _WORD.finditer(line):
                 yield found.group()
 
-
-class Words:
-    """Words of a file that are taken one by one, each of a kind."""
-
-    def __init__(self, text: Text) -> None:
-        self._words = text.all_words()
-
     def word(self, what: str) -> str:
-        """Returns the next word."""
-        try:
-            return next(self._words)
-        except StopIteration:
-            raise ProgramError(f"The file ends where {what} should be. Is it whole?") from None
+        """Returns the next word, whatever the line."""
+        word = next(self._words, None)
+        if word is None:
+            raise ProgramError(f"The file ends where {what} should be. Is it whole?")
+        return word
 
     def whole(self, what: str, least: int = 0, most: int = 2**62) -> int:
         """Returns the next word as a whole number within limits."""
         return as_whole(self.word(what), what, least, most)
 
-    def number(self, what: str) -> float:
+    def real(self, what: str) -> float:
         """Returns the next word as a number."""
         return as_number(self.word(what), what)
 
     def end(self) -> None:
-        """Refuses what is left."""
+        """Refuses words that are left."""
         for word in self._words:
             raise ProgramError(f"Nothing should come after the end, but there is {shown(word)}.")
 
