@@ -97,14 +97,14 @@ def test_where_nothing_is_proved_the_solver_is_asked_about_the_program_as_it_is(
         assert answer.bound == pytest.approx(answer.objective)
 
 
-def test_what_a_glance_proves_is_best_and_what_it_leaves_costs_what_a_batch_says() -> None:
+def test_what_a_first_look_proves_is_best_and_what_it_leaves_costs_what_a_batch_says() -> None:
     rng, n_proved = np.random.default_rng(0), 0
     for _ in range(60):
         program = Program(random_programs.make(rng, 7))
         statement = program.statement
         sign = -1.0 if statement.maximize else 1.0
         for c in (statement.objective, rng.normal(size=statement.n_columns)):
-            seen, batch = program._solving.costs.glance(c, sign), program.batch(c[None])
+            seen, batch = program._solving.costs.look(c, sign), program.batch(c[None])
             cost = batch.cost.copy()
             cost[: batch.structures[0].graph.first[1]] -= sign * statement.constant
             assert seen.cost == pytest.approx(cost)
@@ -119,14 +119,14 @@ def test_what_a_glance_proves_is_best_and_what_it_leaves_costs_what_a_batch_says
     assert n_proved > 20
 
 
-def test_a_program_is_copied_with_what_it_glances_by(objectives: np.ndarray) -> None:
+def test_a_program_is_copied_with_what_it_looks_by(objectives: np.ndarray) -> None:
     program = Program(slots(4))
     costs, answers = program._solving.costs, [program.solve(objective=c).objective for c in objectives]
     copied = copy.deepcopy(costs)
     del program, costs
     gc.collect()
     for c, value in zip(objectives, answers, strict=True):
-        seen = copied.glance(c, 1.0)
+        seen = copied.look(c, 1.0)
         assert not seen.proved or seen.x @ c + 2.5 == pytest.approx(value)
 
 
@@ -335,7 +335,7 @@ def test_an_answer_that_the_file_rules_out_is_no_proof_when_time_ran_out() -> No
 
 
 @pytest.mark.parametrize("few", [0, 3, 32])
-def test_few_that_a_glance_leaves_open_are_settled_one_by_one_and_others_together(
+def test_few_that_a_first_look_leaves_open_are_proved_one_by_one_and_others_together(
     few: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("hasten.programs.solving.FEW", few)
@@ -378,7 +378,7 @@ def test_a_program_without_answers_is_proved_to_have_none_once_a_call(monkeypatc
     assert at_once.call_count == 4  # none after the first
 
 
-def test_what_a_glance_leaves_open_is_settled_at_once_from_the_second_time_on() -> None:
+def test_what_a_first_look_leaves_open_is_proved_at_once_from_the_second_time_on() -> None:
     build = Builder(constant=3.0)
     for item in range(7):
         build.column(f"x{item}", 0, 2, True)
@@ -386,8 +386,8 @@ def test_what_a_glance_leaves_open_is_settled_at_once_from_the_second_time_on() 
     program, rng = Program(build.statement()), np.random.default_rng(0)
     n_settled = 0
     for c in rng.normal(-1.0, 0.5, size=(30, 7)):
-        seen, way = program._solving.costs.glance(c, 1.0), program._solving.way("highs")
-        settled = program._solving.settle(way, seen)
+        seen, way = program._solving.costs.look(c, 1.0), program._solving.way("highs")
+        settled = program._solving.prove_at_once(way, seen)
         n_settled += settled.proved and not seen.proved
         answer = program.solve(objective=c)
         random_programs.check(program.statement, answer.x)
@@ -396,4 +396,4 @@ def test_what_a_glance_leaves_open_is_settled_at_once_from_the_second_time_on() 
         assert answer.bound == pytest.approx(answer.objective)
     assert n_settled > 10
     way.effort.compared = True
-    assert program._solving.settle(way, seen) is seen
+    assert program._solving.prove_at_once(way, seen) is seen

@@ -16,13 +16,13 @@ import numpy as np
 import numpy.typing as npt
 
 from hasten.errors import ProgramError
-from hasten.kernels.proof.glance import Words, glance, glance_at_all, write_values
-from hasten.kernels.proof.outcome import OPEN, PROVED
 from hasten.model.structure import Structure
 from hasten.programs.libraries import place_of
 from hasten.programs.state import Space
 from hasten.programs.statement import Statement
-from hasten.proof.eliminating import begins_with_looking
+from hasten.proof.objectives import Columns, look_at_objective, look_at_objectives, write_values
+from hasten.proof.outcome import OPEN, PROVED
+from hasten.proof.steps import begins_with_looking
 from hasten.support.arrays import FloatArray, IntArray, all_finite, floats, ints, plain
 from hasten.support.forms import short
 
@@ -128,7 +128,7 @@ def _floats(values: object) -> FloatArray:
         raise ProgramError(f"The coefficients of objectives are numbers ({error}).") from None
 
 
-class Glance(NamedTuple):
+class FirstLook(NamedTuple):
     """The result of a first look at an objective or, with one more axis, at several."""
 
     outcome: Any
@@ -137,9 +137,9 @@ class Glance(NamedTuple):
     cost: FloatArray  # (labels,)
     x: FloatArray  # (columns,) the values, where they are proved
 
-    def one(self, p: int) -> Glance:
+    def one(self, p: int) -> FirstLook:
         """Returns the result for one of several objectives."""
-        return Glance(*(each[p] for each in self))
+        return FirstLook(*(each[p] for each in self))
 
     @property
     def proved(self) -> bool:
@@ -174,10 +174,10 @@ class CostMap:
         return CostMap, self._made_of  # what holds addresses is made anew
 
     @cached_property
-    def _words(self) -> Words:
+    def _packed(self) -> Columns:
         """The map as kernels read it."""
         space, _, _, structure = self._made_of
-        return Words.pack(
+        return Columns.pack(
             column=space.column,
             value=space.value,
             base=self._base,
@@ -188,22 +188,22 @@ class CostMap:
 
     @cached_property
     def _address(self) -> int:
-        """Where these words lie."""
-        return self._words.address
+        """The address of the packed map."""
+        return self._packed.address
 
-    def glance(self, objective: FloatArray, sign: float) -> Glance:
+    def look(self, objective: FloatArray, sign: float) -> FirstLook:
         """Returns what is seen at once of one objective to minimise or, with the sign -1, to maximise."""
         cost, x = np.empty(self._n_labels), np.empty(self._n_columns)
-        return Glance(*glance(self._address, plain(objective), sign, cost, x), cost, x)
+        return FirstLook(*look_at_objective(self._address, plain(objective), sign, cost, x), cost, x)
 
-    def glance_at_all(self, objectives: FloatArray, sign: float) -> Glance:
+    def look_at_all(self, objectives: FloatArray, sign: float) -> FirstLook:
         """Returns what is seen at once of many objectives."""
         n = len(objectives)
         seen, cost, x = np.empty((n, 3)), np.empty((n, self._n_labels)), np.empty((n, self._n_columns))
         for begin in range(0, n, AT_ONCE):  # Ctrl-C is heard in between
             some = slice(begin, begin + AT_ONCE)
-            glance_at_all(self._address, plain(objectives[some]), sign, cost[some], x[some], seen[some])
-        return Glance(seen[:, 0], seen[:, 1], seen[:, 2], cost, x)
+            look_at_objectives(self._address, plain(objectives[some]), sign, cost[some], x[some], seen[some])
+        return FirstLook(seen[:, 0], seen[:, 1], seen[:, 2], cost, x)
 
     def values(self, labels: IntArray, n: int) -> FloatArray:
         """Returns the value of each column, a row for each of `n` labellings, given flat; nan without one."""

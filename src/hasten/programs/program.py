@@ -10,7 +10,6 @@ from typing import Any
 import numpy as np
 
 from hasten.errors import ProgramError
-from hasten.kernels.proof import outcome as kernels
 from hasten.model.batch import Batch
 from hasten.model.problem import Problem
 from hasten.model.schema import Schema
@@ -25,6 +24,7 @@ from hasten.programs.recognise import describe
 from hasten.programs.solving import Solving
 from hasten.programs.state import Recognised
 from hasten.programs.statement import Statement
+from hasten.proof import outcome as kernels
 from hasten.solvers import Progress, Solver, check_solver
 from hasten.support.arrays import FloatArray
 from hasten.support.checks import check_limit
@@ -154,9 +154,9 @@ class Program:
         solving, sign, constant = self._solving, self.statement.sign, self.statement.sign * self.statement.constant
         if solving.found.only_solver:
             return self._solve_as_given(c, solver, seconds)
-        seen = solving.costs.glance(c, sign)
+        seen = solving.costs.look(c, sign)
         if not seen.proved and seconds == math.inf:
-            seen = solving.settle(solving.way(solver), seen)
+            seen = solving.prove_at_once(solving.way(solver), seen)
         if seen.proved:
             return self._answer(c, Status.PROVED, seen.x, seen.bound + constant, True, PROVED, "")
         if seen.outcome == kernels.INFEASIBLE:
@@ -185,9 +185,9 @@ class Program:
             answers = [self.solve(objective=c, solver=solver, time_limit=time_limit) for c in matrix]
             return Answers.of(self.statement, answers)
         solving, sign, n = self._solving, self.statement.sign, len(matrix)
-        seen = solving.costs.glance_at_all(matrix, sign)
+        seen = solving.costs.look_at_all(matrix, sign)
         if time_limit is None:
-            solving.settle_few(solving.way(solver), seen)
+            solving.prove_few(solving.way(solver), seen)
         (left,) = (seen.outcome != kernels.PROVED).nonzero()
 
         def tell(done: int, of: int) -> None:

@@ -15,17 +15,17 @@ from functools import cached_property
 from typing import NamedTuple
 
 from hasten.errors import ProgramError, SolverWrong
-from hasten.kernels.proof.outcome import BOUND, OPEN, OUTCOME, PROVED
 from hasten.model.problem import Problem
 from hasten.model.solution import Solution, Solutions, Source, Status
 from hasten.model.structure import Structure
 from hasten.programs.kinds import Kinds, build_structure
 from hasten.programs.native import NATIVE, Native, highs_is_elsewhere
-from hasten.programs.objectives import CostMap, Glance
+from hasten.programs.objectives import CostMap, FirstLook
 from hasten.programs.recognise import recognise
 from hasten.programs.state import Recognised
 from hasten.programs.statement import Statement
 from hasten.proof.certifier import Certifier
+from hasten.proof.outcome import BOUND, OPEN, OUTCOME, PROVED
 from hasten.solvers import Progress, Solver, make_solver
 from hasten.solvers.base import answer
 from hasten.solvers.failures import OnError
@@ -46,7 +46,7 @@ def clock_for(solver: str | Solver) -> Callable[[], float]:
     return time.process_time if here else time.perf_counter
 
 
-class Way(NamedTuple):
+class AskedSolver(NamedTuple):
     """How a solver is asked: by which name, with which program, and what proofs before it are worth, by a clock."""
 
     asked: str | Solver
@@ -62,7 +62,7 @@ class Solving:
         self.statement, self._like = statement, like
         self._last: Kinds | None = last.__dict__.get("kinds", last._last) if last else None
         self._natives: dict[str, Native] = {}
-        self._ways: dict[str, Way] = {}
+        self._ways: dict[str, AskedSolver] = {}
 
     @cached_property
     def found(self) -> Recognised:
@@ -107,7 +107,7 @@ class Solving:
             self._natives[solver] = NATIVE[solver](self.statement)
         return self._natives[solver]
 
-    def way(self, solver: str | Solver) -> Way:
+    def way(self, solver: str | Solver) -> AskedSolver:
         """Returns how to ask a solver about the recognised program. Named solvers are cached."""
         way = self._ways.get(solver) if isinstance(solver, str) else None
         if way is None:
@@ -120,12 +120,12 @@ class Solving:
                     'OR-Tools, which is loaded, nor take tables or products. Say solver="cpsat" to mean that.'
                 )
             name = asked if isinstance(asked, str) else make_solver(asked).name
-            way = Way(asked, as_given, EFFORTS.of(self.structure.compiled, name), clock_for(asked))
+            way = AskedSolver(asked, as_given, EFFORTS.of(self.structure.compiled, name), clock_for(asked))
             if isinstance(solver, str):
                 self._ways[solver] = way
         return way
 
-    def _solver(self, way: Way, objectives: FloatArray) -> Solver:
+    def _solver(self, way: AskedSolver, objectives: FloatArray) -> Solver:
         """Returns a solver for problems; problem number `id` minimises the row `objectives[id]`."""
         if way.as_given:
             return _AsGiven(self, objectives, str(way.asked))
@@ -135,8 +135,8 @@ class Solving:
             _SHARED[way.asked] = make_solver(way.asked)
         return _SHARED[way.asked]
 
-    def settle(self, way: Way, seen: Glance) -> Glance:
-        """Sweeps and branches at once on what a glance left open, as long as no proof has failed or taken long."""
+    def prove_at_once(self, way: AskedSolver, seen: FirstLook) -> FirstLook:
+        """Sweeps and branches at once on what a first look left open, as long as no proof has failed or taken long."""
         if way.effort.compared or not seen.looked:
             return seen
         began = time.perf_counter()
@@ -146,19 +146,19 @@ class Solving:
         outcome = found.facts.item(OUTCOME)
         x = self.costs.values(found.labels, 1)[0] if outcome == PROVED else seen.x
         way.effort.answered(True, time.perf_counter() - began)
-        return Glance(outcome, found.values.item(BOUND), seen.size, seen.cost, x)
+        return FirstLook(outcome, found.values.item(BOUND), seen.size, seen.cost, x)
 
-    def settle_few(self, way: Way, seen: Glance) -> None:
-        """Settles many objectives where a glance left few of them open: a batch takes as long as some of those."""
+    def prove_few(self, way: AskedSolver, seen: FirstLook) -> None:
+        """Proves several objectives one by one where a first look left few open: a batch would take longer."""
         (left,) = (seen.outcome == OPEN).nonzero()
         for p in left.tolist() if left.size <= FEW else ():
-            settled = self.settle(way, seen.one(p))
+            settled = self.prove_at_once(way, seen.one(p))
             if not settled.proved:  # those after it may well be like it
                 return
             seen.outcome[p], seen.bound[p], seen.x[p] = settled.outcome, settled.bound, settled.x
 
-    def prove_one(self, way: Way, seen: Glance, objective: FloatArray, seconds: float) -> Solution:
-        """Proves a problem in half of some seconds, after a glance, or asks the solver in the rest."""
+    def prove_one(self, way: AskedSolver, seen: FirstLook, objective: FloatArray, seconds: float) -> Solution:
+        """Proves a problem in half of some seconds, after a first look, or asks the solver in the rest."""
         deadline = math.inf if seconds == math.inf else time.monotonic() + seconds
         certifier = WITHOUT_LIMIT if seconds == math.inf else Certifier(time_limit=seconds / 2)
 
@@ -175,7 +175,7 @@ class Solving:
         return prove_or_solve_one(problem, certify, ask, way.effort, clock=way.clock)
 
     def prove_many(
-        self, way: Way, cost: FloatArray, objectives: FloatArray, limit: float | None, progress: Progress | None
+        self, way: AskedSolver, cost: FloatArray, objectives: FloatArray, limit: float | None, progress: Progress | None
     ) -> Solutions:
         """Proves problems, given the costs of their labels, or asks the solver."""
         asked = self._solver(way, objectives)

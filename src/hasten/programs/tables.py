@@ -13,10 +13,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from hasten.kernels.proof.multipliers import MAX_COUNT
-from hasten.model.exclusions import MAX_PAIRS, Exclusions, Node
 from hasten.programs.labels import Shares
 from hasten.programs.state import Cells, Recognised, Scope, Space
+from hasten.proof.elimination.cliques import MAX_PAIRS, Exclusions, Node
+from hasten.proof.sweep.multipliers import MAX_COUNT
 from hasten.support.arrays import BoolArray, FloatArray, IntArray, ints, offsets, sizes_of
 
 MAX_ENTRIES = 512  # of a table made of rows, by default
