@@ -45,9 +45,7 @@ def find_parts(found: Recognised) -> None:
         seen = tuple(ranks[v] for v in scope), table.tobytes()
         if seen not in known:
             order, costs = _canonical(seen[0], table)
-            key = tuple(parts.variables[scope[i]] for i in order), costs.tobytes()
-            parts.tables[key] = costs
-            known[seen] = order, key
+            known[seen] = order, (tuple(parts.variables[scope[i]] for i in order), costs.tobytes())
         order, key = known[seen]
         parts.factors.append((tuple(scope[i] for i in order), key, tables.name[scope]))
     return None
@@ -111,10 +109,11 @@ class Kinds:
         for each in parts:
             for _, part, name in each.factors:
                 if part not in self.factors:
-                    self.factors[part] = self._declare(part, _fresh(skeleton(name), taken), each.tables[part])
+                    self.factors[part] = self._declare(part, _fresh(skeleton(name), taken))
 
-    def _declare(self, key: FactorKey, name: str, costs: FloatArray) -> FactorKind:
+    def _declare(self, key: FactorKey, name: str) -> FactorKind:
         kinds = [self.variables[each] for each in key[0]]
+        costs = np.frombuffer(key[1]).reshape([len(kind) for kind in kinds])
         roles = {f"{kind.name} {n}": kind for n, kind in enumerate(kinds, start=1)}
         return self.schema.factor(name, learned=True, **roles).set_table(costs)
 

@@ -15,7 +15,7 @@ from hasten.support.arrays import BoolArray, FloatArray, IntArray, ints, offsets
 
 Scope = tuple[int, ...]
 VariableKey = tuple[str, tuple[str, ...], str]  # a name, labels, a colour
-FactorKey = tuple[tuple[VariableKey, ...], bytes]
+FactorKey = tuple[tuple[VariableKey, ...], bytes]  # its variables, and its costs
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -145,7 +145,6 @@ class Parts:
 
     variables: list[VariableKey] = field(default_factory=list)
     factors: list[tuple[Scope, FactorKey, str]] = field(default_factory=list)
-    tables: dict[FactorKey, FloatArray] = field(default_factory=dict)
 
 
 @dataclass(slots=True, eq=False)
