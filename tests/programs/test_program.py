@@ -19,6 +19,7 @@ from typer.testing import CliRunner
 
 import hasten
 from hasten.cli import app
+from hasten.programs.native import Said
 from hasten.programs.program import Program
 from hasten.programs.statement import Builder, Statement
 from hasten.speedup.effort import Effort
@@ -177,6 +178,23 @@ def test_a_time_limit_is_kept_and_told() -> None:
     assert answer.bound <= answer.objective
     with pytest.raises(hasten.ProblemError, match="time_limit"):
         Program(slots(2)).solve(time_limit=-1)
+
+
+def test_a_solver_that_is_asked_alone_has_all_the_time_that_there_is(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Effort, "proves", lambda self: False)
+    monkeypatch.setattr(Effort, "patience", 0.01)
+    program, asked = Program(slots(4)), []
+    native = program._solving.native("highs")
+
+    def late(cost: np.ndarray, seconds: float) -> Said:
+        asked.append(seconds)
+        return Said(hasten.Status.NO_TIME)
+
+    monkeypatch.setattr(native, "solve", late)
+    clashing = [-1.0, 0.0, 0.0] * 4 + 0.01 * np.random.default_rng(0).normal(size=12)
+    assert program.solve(objective=clashing, time_limit=5.0).status is hasten.Status.NO_TIME
+    assert len(asked) == 1
+    assert 4.0 < asked[0] <= 5.0
 
 
 def test_an_answer_is_a_mapping_from_names_to_values(program: Program) -> None:

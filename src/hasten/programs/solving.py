@@ -29,7 +29,7 @@ from hasten.proof.outcome import BOUND, OPEN, OUTCOME, PROVED
 from hasten.solvers import Progress, Solver, make_solver
 from hasten.solvers.base import answer
 from hasten.solvers.failures import OnError
-from hasten.speedup.black_box import prove_or_solve, prove_or_solve_one, solve_one
+from hasten.speedup.black_box import prove_or_solve, prove_or_solve_one, solve_one, unknown
 from hasten.speedup.effort import EFFORTS, Effort, Schedule
 from hasten.speedup.parts import Limits
 from hasten.support.arrays import FloatArray, IntArray
@@ -172,7 +172,16 @@ class Solving:
             return solve_one(found, lambda: asked, on_error, limits, not alone, way.clock)[0]
 
         problem = Problem(self.structure, seen.cost, None, self.structure.graph.table, 0)
-        return prove_or_solve_one(problem, certify, ask, way.effort, clock=way.clock)
+        proves = way.effort.proves()
+        if not proves and seconds < math.inf:  # the solver has all the time, and nothing is tried after it
+            began = way.clock()
+            answered = ask(unknown(problem), math.inf, True)
+            if answered.status is not Status.FAILED:
+                way.effort.answered(False, way.clock() - began)
+                return answered
+            way.effort.solver_failed()
+            proves = True
+        return prove_or_solve_one(problem, certify, ask, way.effort, proves=proves, clock=way.clock)
 
     def prove_many(
         self, way: AskedSolver, cost: FloatArray, objectives: FloatArray, limit: float | None, progress: Progress | None
