@@ -73,7 +73,7 @@ def _implied(
     least, most = weight * np.where(up, low, high), weight * np.where(up, high, low)
 
     def rest(each: FloatArray, unknown: float) -> FloatArray:
-        """Returns what all other terms of a row add; `unknown` where one of them has no bound."""
+        """Returns the sum of all other terms of a row; `unknown` where one of them has no bound."""
         infinite = np.isinf(each)
         finite = np.where(infinite, 0.0, each)
         total = np.bincount(row, finite, m)[row] - finite
@@ -165,7 +165,7 @@ def cliques(rows: list[Group]) -> list[Group]:
 
 
 def _greedy(n_columns: int, candidates: list[Group]) -> list[Group]:
-    """Takes groups that overlap with none taken before; then what others have left, where that is enough."""
+    """Takes groups that overlap with none taken before; then the rest of other groups, where that is large enough."""
     taken = np.zeros(n_columns, dtype=bool)
     chosen, others = [], []
     for group in candidates:

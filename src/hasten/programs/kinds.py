@@ -52,7 +52,7 @@ def find_parts(found: Recognised) -> None:
 
 
 def _labels_of(found: Recognised, v: int) -> tuple[str, tuple[str, ...]]:
-    """Returns what a variable is called, and its labels."""
+    """Returns the name of a variable, and its labels."""
     space, columns = found.space, found.statement.columns
     own = slice(int(space.first[v]), int(space.first[v + 1]))
     named, values = space.column[own].tolist(), space.value[own].tolist()
@@ -158,7 +158,7 @@ def build_structure(found: Recognised, kinds: Kinds) -> Structure:
 
 
 def limits_before_slack(cells: Cells) -> tuple[FloatArray, FloatArray]:
-    """Returns limits that become those of the cells once a structure adds its slack, where weights are not whole."""
+    """Returns the limits of rules without the slack that a structure adds where weights are not whole."""
 
     def inverse(most: FloatArray) -> FloatArray:
         with np.errstate(invalid="ignore"):
@@ -179,7 +179,7 @@ def skeleton(name: str) -> str:
 
 
 def name_labels(columns: Sequence[str]) -> tuple[str, tuple[str, ...]]:
-    """Returns what a variable is called, and its labels, given the names of the columns that they set to 1.
+    """Returns the name of a variable, and its labels, given the names of the columns that they set to 1.
 
     Numbers that all columns share say which variable it is, others belong to the label; if they share none, labels are
     numbered in the order of the columns.

@@ -87,7 +87,7 @@ class NativeHighs:
         return Said(Status.SOLVED if said.status == "optimal" else Status.TIME_LIMIT, self._checked(said.x), said.bound)
 
     def _wait(self, cost: FloatArray, seconds: float) -> highs_process.Said:
-        """Runs HiGHS in a thread of its own, so that Ctrl-C gets through; what does not stop is left behind."""
+        """Runs HiGHS in a thread of its own, so that Ctrl-C gets through; a run that does not stop is left behind."""
         here, stop = self._here, Stop()
         if not here.accepted:
             return highs_process.Said("rejected")
@@ -169,7 +169,7 @@ NATIVE: dict[str, type[Native]] = {"highs": NativeHighs, "gurobi": NativeGurobi}
 
 
 class Checker:
-    """Checks what a solver says of a program: exactly where rows are of whole numbers, else with a solver's slack."""
+    """Checks a solver's values against the rows: exactly where weights are whole, else with a solver's slack."""
 
     def __init__(self, program: Statement, name: str) -> None:
         self._program, self._name = program, name
@@ -184,7 +184,7 @@ class Checker:
             np.add.at(self._dense, (self._row, program.row_column), program.row_weight)
 
     def __call__(self, found: Sequence[float] | FloatArray) -> FloatArray:
-        """Returns a solver's values, whole where they must be; those that break a row are refused."""
+        """Returns a solver's values, rounded where they must be whole; refuses values that break a row."""
         program, values = self._program, np.asarray(found, dtype=np.float64)
         x: FloatArray = np.rint(values)
         if not self._all_whole:

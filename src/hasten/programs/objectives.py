@@ -192,12 +192,12 @@ class CostMap:
         return self._packed.address
 
     def look(self, objective: FloatArray, sign: float) -> FirstLook:
-        """Returns what is seen at once of one objective to minimise or, with the sign -1, to maximise."""
+        """Looks at one objective, to minimise or, with the sign -1, to maximise."""
         cost, x = np.empty(self._n_labels), np.empty(self._n_columns)
         return FirstLook(*look_at_objective(self._address, plain(objective), sign, cost, x), cost, x)
 
     def look_at_all(self, objectives: FloatArray, sign: float) -> FirstLook:
-        """Returns what is seen at once of many objectives."""
+        """Looks at many objectives."""
         n = len(objectives)
         seen, cost, x = np.empty((n, 3)), np.empty((n, self._n_labels)), np.empty((n, self._n_columns))
         for begin in range(0, n, AT_ONCE):  # Ctrl-C is heard in between

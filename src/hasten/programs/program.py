@@ -1,4 +1,4 @@
-"""The program that a user brought: problems and batches of it, answers to it, and what was recognised."""
+"""The program that a user brought: problems and batches of it, answers to it, and its description."""
 
 from __future__ import annotations
 
@@ -205,7 +205,7 @@ class Program:
         return Answers(self.statement, status, seen.x, value, bound, proved, reasons)
 
     def renew(self, model: Any) -> None:
-        """Takes what its model says now: another objective, or other constraints, which take a new structure."""
+        """Reads its model again: another objective, or other constraints, which take a new structure."""
         new = front_end(model).state(model)
         check_variables(model, new.columns, self.columns)
         old, self.statement, self._objectives.statement = self.statement, new, new
@@ -223,7 +223,7 @@ class Program:
         self._solving = Solving(new, self._like, last=self._solving)
 
     def describe(self) -> str:
-        """Returns what was recognised, in words and as a small table."""
+        """Describes the recognised structure, in words and as a small table."""
         return describe(self)
 
     def _check_own(self, structure: Structure) -> None:
@@ -236,7 +236,7 @@ class Program:
             )
 
     def _check(self, solver: str | Solver, time_limit: float | None) -> None:
-        """Refuses what is not a solver, each once, and what is not a limit."""
+        """Checks a solver, each name once, and a time limit."""
         check_limit("time_limit", time_limit)
         if not isinstance(solver, str) or solver not in self._checked:
             check_solver(solver)
@@ -259,7 +259,7 @@ class Program:
     def _answer(
         self, c: FloatArray, status: Status, x: FloatArray | None, bound: float, proved: bool, how: str, reason: str
     ) -> Answer:
-        """Returns an answer, given a bound on what is minimised."""
+        """Returns an answer, given a bound on the cost."""
         program, sign = self.statement, self.statement.sign
         value = without_values(program.maximize, reason)
         if x is not None:

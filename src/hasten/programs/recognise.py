@@ -35,7 +35,7 @@ MAX_ALL = 20_000_000  # labels of all variables
 
 
 def recognise(program: Statement) -> Recognised:
-    """Returns what a statement was found to be; `only_solver` says why only a solver can answer it."""
+    """Recognises variables, tables and rules in a statement; `only_solver` says why only a solver can answer it."""
     found = Recognised(program, program.low)
     for step in STEPS:
         step(found)
@@ -115,7 +115,7 @@ STEPS: tuple[Callable[[Recognised], None], ...] = (
 
 
 def describe(program: Program) -> str:
-    """Says what became of columns and rows, so that a user sees why a program is fast, or why it is not."""
+    """Tells what became of columns and rows: that is why a program is fast, or why it is not."""
     statement = program.statement
     n, b, m = statement.n_columns, int(statement.binary.sum()), statement.n_rows
     what = f"{n:,} {'binary' if n == 1 else 'binaries'}" if b == n else f"{count(n, 'variable')} ({b:,} of them binary)"

@@ -1,4 +1,4 @@
-"""The constraints of a program: what was recognised of them, and how problems with them are answered.
+"""The constraints of a program: the structure recognised in them, and how problems with them are answered.
 
 Answers are proved where that pays; elsewhere the solver is asked. It is given the program as it was stated, where it
 takes one, and what was recognised elsewhere. Its answers are checked against both. Which way pays is learned
@@ -47,7 +47,7 @@ def clock_for(solver: str | Solver) -> Callable[[], float]:
 
 
 class AskedSolver(NamedTuple):
-    """How a solver is asked: by which name, with which program, and what proofs before it are worth, by a clock."""
+    """How a solver is asked: by which name, with which program, and whether proofs before it pay, by a clock."""
 
     asked: str | Solver
     as_given: bool  # whether it is given the program as it is
@@ -74,7 +74,7 @@ class Solving:
 
     @cached_property
     def kinds(self) -> Kinds:
-        """The kinds of variables and tables: those of the program that it is `like`, or was before, if they suffice."""
+        """The kinds of variables and tables: of the program that it is `like`, or was before, if they suffice."""
         known = [self._like.kinds] if self._like is not None else []
         known += [self._last] if self._last is not None else []
         for kinds in known:
@@ -136,7 +136,7 @@ class Solving:
         return _SHARED[way.asked]
 
     def prove_at_once(self, way: AskedSolver, seen: FirstLook) -> FirstLook:
-        """Sweeps and branches at once on what a first look left open, as long as no proof has failed or taken long."""
+        """Sweeps and branches at once after a first look, as long as no proof has failed or taken long."""
         if way.effort.compared or not seen.looked:
             return seen
         began = time.perf_counter()

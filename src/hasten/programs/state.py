@@ -122,7 +122,7 @@ def without_labels(space: Space, cells: Cells, dead: BoolArray) -> tuple[Space, 
 
 @dataclass(slots=True)
 class Tables:
-    """Tables by their scopes, sorted, and the names of what each was made of."""
+    """Tables by their scopes, sorted, each with the name of a row or table that it was made of."""
 
     table: dict[Scope, FloatArray] = field(default_factory=dict)  # equal ones are one array
     name: dict[Scope, str] = field(default_factory=dict)

@@ -138,7 +138,7 @@ class Statement:
 
 @dataclass
 class Builder:
-    """Collects a statement piece by piece; what front ends and file formats write to."""
+    """Collects a statement piece by piece. Front ends and file formats write to it."""
 
     name: str = ""
     maximize: bool = False
@@ -277,7 +277,7 @@ class Builder:
         self.rows.extend(names or [""] * len(floats(low)))
 
     def statement(self) -> Statement:
-        """Checks what was collected, makes names unique, adds up the terms of a row and a column, takes 1e20 for inf.
+        """Checks the pieces, makes names unique, adds up terms of one row and column, and takes 1e20 for infinity.
 
         The bounds of whole columns become whole: HiGHS may miss the optimum, or find none, where they are not.
         """
@@ -329,7 +329,7 @@ def round_inwards(low: FloatArray, high: FloatArray, whole: BoolArray) -> None:
 
 
 def unique_names(names: Sequence[str], letter: str) -> tuple[str, ...]:
-    """Returns names of which each is there once: those that are missing, or repeated, get a number."""
+    """Returns unique names: missing and repeated ones get a number."""
     given = [str(name) if name is not None else "" for name in names]
     if len(set(given)) == len(given) and "" not in given:
         return tuple(given)
@@ -365,7 +365,7 @@ def _finite(values: Any, what: str) -> FloatArray:
 def _summed(
     first: IntArray, column: IntArray, weight: FloatArray, n_columns: int
 ) -> tuple[IntArray, IntArray, FloatArray]:
-    """Returns the terms of rows sorted by column, those of one column added up, without those that are zero."""
+    """Returns the terms of rows sorted by column, terms of one column added up, and zeros left out."""
     n_rows = len(first) - 1
     row = np.arange(n_rows).repeat(np.diff(first))
     number = row * max(1, n_columns) + column

@@ -175,7 +175,7 @@ def find_cliques(space: Space, cells: Cells) -> list[Clique]:
 
 
 def _exclusions(space: Space, cells: Cells, pairs: BoolArray) -> Exclusions:
-    """Returns what rows over two variables forbid, where that is: labels of one with labels of the other."""
+    """Returns the rows over two variables that forbid a set of labels of one with a set of labels of the other."""
     found = Exclusions()
     for rows, scope, allowed in tabulated(space, cells, pairs):
         forbidden = ~allowed
@@ -210,7 +210,7 @@ def _worthwhile(pairs: Exclusions, share: FloatArray) -> list[Clique]:
 
 
 def _clique_cells(space: Space, cells: Cells, cliques: list[Clique]) -> Cells:
-    """Returns a row for each clique: it counts the variables that have one of their labels, or those that have not."""
+    """Returns a row for each clique: it counts the variables that have one of its labels, or that have none."""
     label: list[int] = []
     least, most, sizes = [], [], []
     for clique in cliques:

@@ -1,4 +1,4 @@
-"""Models that are matrices: SciPy's arguments of `milp`, and what linopy and highspy give to solvers."""
+"""Models that are matrices: the arguments of SciPy's `milp`, and models of linopy and highspy."""
 
 from __future__ import annotations
 

@@ -188,7 +188,7 @@ class _Reader:
         return (b - abs(width), b) if kind == "L" else (b, b + abs(width))
 
     def once(self, what: Hashable, twice: str) -> None:
-        """Refuses what was said before."""
+        """Refuses to hear something twice."""
         if what in self.said:
             raise ProgramError(twice)
         self.said.add(what)

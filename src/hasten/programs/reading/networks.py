@@ -246,7 +246,7 @@ def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def _must_be(word: Any) -> tuple[bool, float]:
-    """Returns whether costs are maximised, and what every answer must be better than."""
+    """Returns whether costs are maximised, and the value that every answer must beat."""
     text = str(word).strip()
     if text[:1] not in ("<", ">"):
         raise ProgramError(f"'mustbe' is < or > and a number, not {shown(text)}.")
