@@ -142,28 +142,23 @@ class Heuristic:
 def describe(schema: Schema) -> dict[str, Any]:
     """Returns all that a schema declares in words, with digests for its tables."""
 
-    def of_table(kind: FactorKind) -> str | None:
-        table = kind.table
-        return None if table is None else hashlib.sha256(table.tobytes()).hexdigest()[:16]
-
     def of_limits(*limits: float) -> list[str]:
         return [f"{limit:.17g}" for limit in limits]
 
+    tables = {kind.name: kind.table for kind in schema.factors.values()}
+    digests = {name: t if t is None else hashlib.sha256(t.tobytes()).hexdigest()[:16] for name, t in tables.items()}
     return {
         "variables": {kind.name: list(kind.labels) for kind in schema.variables.values()},
         "factors": {
             kind.name: {
                 "roles": {role: of.name for role, of in kind.roles.items()},
                 "learned": kind.learned,
-                "table": of_table(kind),
+                "table": digests[kind.name],
             }
             for kind in schema.factors.values()
         },
         "rules": {
-            rule.name: [
-                *of_limits(rule.low, rule.high),
-                {str(k): of_limits(*w) for k, w in rule.weights.items()},
-            ]
+            rule.name: [*of_limits(rule.low, rule.high), {str(k): of_limits(*w) for k, w in rule.weights.items()}]
             for rule in schema.rules.values()
         },
     }
@@ -179,24 +174,15 @@ def differences(saved: dict[str, Any], schema: Schema) -> list[str]:
         for name in (name for name in new if name in old and old[name] != new[name]):
             if part == "variables":
                 found.append(f"{name} had the labels {', '.join(old[name])}, now {', '.join(new[name])}")
-            elif part == "factors":
-                found += [
-                    f"factor kind {name!r} has another table"
-                    if key == "table"
-                    else f"factor kind {name!r} had {key} {old[name].get(key)}, now {new[name][key]}"
-                    for key in new[name]
-                    if old[name].get(key) != new[name][key]
-                ]
+            elif part == "rules" or old[name]["table"] != new[name]["table"]:
+                found.append(
+                    f"{word} {name!r} has another table" if part == "factors" else f"rule {name!r} has changed"
+                )
             else:
-                found.append(f"rule {name!r} has changed")
-        if not found and list(old) != list(new):
-            found.append(f"the {word}s were declared in another order")
-        if part == "factors" and not found:
-            found += [
-                f"factor kind {name!r} has its roles in another order"
-                for name in new
-                if list(old[name]["roles"]) != list(new[name]["roles"])
-            ]
+                keys = [key for key in new[name] if old[name].get(key) != new[name][key]]
+                found += [f"{word} {name!r} had {key} {old[name].get(key)}, now {new[name][key]}" for key in keys]
+        if not found and json.dumps(old) != json.dumps(new):
+            found.append(f"the {word}s were declared in another order, or their roles were")
     return found
 
 
