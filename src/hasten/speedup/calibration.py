@@ -183,7 +183,7 @@ class Calibrator:
             )
         confidence = GATE_CONFIDENCE if self.confidence is None else self.confidence
         cost, guesses = search.guess(batch)
-        n_guessed, table = max(1, int(guesses.dear.sum())), list[Candidate]()
+        n_guessed, table = max(1, int(guesses.expensive.sum())), list[Candidate]()
         for max_doubt in DOUBTS:
             found = replace(search, max_doubt=max_doubt).answer(batch, cost.copy(), guesses, self.n_jobs)
             share = 1 - float((batch.n_variables - found.n_costs).sum()) / n_guessed
