@@ -7,7 +7,8 @@
 In each of 20 random splits a gate learns from half of the problems, is calibrated on a quarter, and is measured on the
 last quarter: the share of expensive costs that it computes, and of the answers that are not the black box's, which is
 to be within the limit that calibration stated. Expensive are the costs of relations, given those of entities; and, in
-tagging, those of all words that a gate does not know by the words themselves. "constraints" is what they alone would compute.
+tagging, those of all words that a gate does not know by the words themselves. "constraints" is what they alone would
+compute.
 
 Then problems come one by one, to a scorer that takes its time: its calls for each problem are counted, and time is
 shown as a share of what computing everything takes, in one call. In "one call" the gate guesses before any cost is
