@@ -74,6 +74,7 @@ def make_heuristic(n: int) -> Heuristic:
 
 def use_heuristic(heuristic: Heuristic) -> None:
     BeamSearch(2, heuristic.weights)(batch())
+    Certifier(max_join=0)(batch())
     heuristic.strongest(5)
 
 
