@@ -79,7 +79,7 @@ def use_heuristic(heuristic: Heuristic) -> None:
 
 
 def make_speedup(n: int) -> Speedup:
-    answer = Search(guided=True, theta=2.0, learner=Learner(3, seed=n))
+    answer = Search(guided=True, theta=2.0, learner=Learner(3, seed=n, enforce=False, look_ahead=False))
     speedup = Speedup(shape().schema, solver="brute", answer=answer, trust=Trust(audit=0.5), learn=True, seed=n)
     speedup.fit(batch(n, 60)).predict(batch(n + 1))
     return speedup
