@@ -80,8 +80,6 @@ MAY_IMPORT = {
 FORWARD = {
     "jit.tiers: compile() imports jit.backend",  # Numba, when it is needed
     "learning.learner: _bar() imports support.progress",  # rich takes long to load
-    "model.schema: structure() imports model.shapes",
-    "model.schema: structures() imports model.shapes",
     "model.schema: structure() imports model.structure",
     "model.structure: problem() imports model.problem",
     "model.structure: batch() imports model.batch",
