@@ -234,15 +234,14 @@ def test_a_tagger_that_cannot_be_saved_names_its_place(tagger, tmp_path):
 def test_a_tagger_says_what_its_theta_rests_on(tagger):
     assert "a risk of 0.01 needs 3,721 sentences to learn from, and there were 300" in explain_theta(None, 300, 0.01)
     assert math.isinf(tagger.theta)
-    best = Candidate(width=2, theta=1.5, n_changed=1, n=500, limit=0.007, share=0.61, passed=True)
-    chosen = Calibration(best, True, 0.01, 0.95, "search", (best,))
+    best = {"width": 2, "theta": 1.5, "n_changed": 1, "n": 500, "limit": 0.007, "share": 0.61, "passed": True}
+    rests = {"met": True, "risk": 0.01, "confidence": 0.95, "against": "search", "table": (Candidate(**best),)}
+    chosen = Calibration(**best, **rests)
     said = explain_theta(chosen, 5000, 0.01)
     assert said.startswith("Theta for search mode: 1.5. On 500 sentences held out it computed 61% of the costs")
     assert "at most 0.70%, with confidence 95%" in said
-    assert "forced, which skips" in explain_theta(replace(chosen, best=replace(best, theta=FORCED)), 5000, 0.01)
-    assert "No theta was within a risk of 0.01" in explain_theta(
-        replace(chosen, best=replace(best, theta=math.inf)), 5000, 0.01
-    )
+    assert "forced, which skips" in explain_theta(replace(chosen, theta=FORCED), 5000, 0.01)
+    assert "No theta was within a risk of 0.01" in explain_theta(replace(chosen, theta=math.inf), 5000, 0.01)
 
 
 def test_a_damaged_or_foreign_tagger_is_refused(tagger, tmp_path):

@@ -126,7 +126,7 @@ class Tagger:
         )
         tell("Learning the heuristic", None)
         cut = len(batch) - min(n_held_out(len(batch)), len(fresh) or len(batch))
-        learner = Learner(width, enforce=False, seed=seed, progress=False)
+        learner = Learner(width, enforce=False, seed=seed, progress=False, look_ahead=False)
         learner.fit(batch.select(np.arange(cut)), answers.labels[: batch.variable_at[cut]])
         held = np.arange(cut, len(batch))
         learned, plain = BeamSearch(width, learner.weights), BeamSearch(width)

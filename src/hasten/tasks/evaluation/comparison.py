@@ -70,7 +70,7 @@ class Comparison(Study["TextTestSet[Text]"], Generic[Text]):
         model = self.task.train(train, seed=seed, tell=tell)
         tell("Learning the speedup", None)
         batch = model.batch(train)
-        learner = Learner(WIDTHS[0], enforce=False, epochs=5, seed=seed, progress=False)
+        learner = Learner(WIDTHS[0], enforce=False, look_ahead=False, epochs=5, seed=seed, progress=False)
         answer = Search(WIDTHS[0], enforce=False, look_ahead=False, guided=True, learner=learner)
         speedup = Speedup.paper(batch.structures[0].schema, answer=answer).fit(batch)
         ilp = Ilp(self.solver, self.time_limit)
