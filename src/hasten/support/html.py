@@ -12,6 +12,8 @@ from itertools import islice
 
 import numpy as np
 
+from hasten.support.terminal import printable
+
 MOST_ROWS = 12
 MOST_LETTERS = 100
 EMPTY = ("meta", "path", "rect", "circle", "polyline")  # elements without content
@@ -91,7 +93,7 @@ def shown(value: object, most: int = MOST_LETTERS) -> str:
     """Returns a value as text, cut where it is long; numbers as people write them."""
     if is_number(value):
         return f"{value:,}" if isinstance(value, int | np.integer) else f"{value:,.6g}"
-    words = str(value)
+    words = printable(str(value))
     return words if len(words) <= most else words[: most - 1] + "…"
 
 

@@ -93,7 +93,7 @@ class Comparison(Study["TextTestSet[Text]"], Generic[Text]):
     def findings(self, prepared: TextTestSet[Text]) -> dict[str, Any]:
         """Returns proofs by step, times by size, and examples."""
         batch = prepared.batch
-        sizes = {"n_train": prepared.n_train, "n_test": len(batch), "variables": int(batch.seen_at[-1])}
+        sizes = {"n_train": prepared.n_train, "n_test": len(batch), "variables": int(batch.labels_at[-1])}
         most = {"max_variables": int(batch.n_variables.max(initial=0))}
         return {
             "title": self.task.title,
