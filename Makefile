@@ -67,7 +67,7 @@ test-wheel: wheel ## Install that wheel into an empty environment and see that n
 
 .PHONY: bench
 bench: $(VENV)/ready ## Measure search, bound and solvers side by side
-	$(BIN)/python benchmarks/engine.py --out results/engine.json
+	HASTEN_TIER=compiled $(BIN)/python benchmarks/engine.py --out results/engine.json
 
 .PHONY: bench-peers
 bench-peers: $(VENV)/ready ## Measure hasten and other solvers side by side (installs them)

@@ -53,15 +53,22 @@ def update_row(graph: Graph, r: int, belief: FloatArray, multiplier: FloatArray,
 
 
 @inlined_kernel
-def note(graph: Graph, v: int, belief: FloatArray, scratch: FloatArray) -> None:
-    """Notes what the two cheapest labels of a variable cost, and which is the cheapest."""
+def two_least(values: FloatArray, begin: int, end: int) -> tuple[float, float, int]:
+    """Returns the two least of some values, and the place of the least; -1 if all are inf."""
     least, second, chosen = np.inf, np.inf, -1
-    for at in range(graph.first[v], graph.first[v + 1]):
-        value = belief[at]
+    for at in range(begin, end):
+        value = values[at]
         if value < least:
             least, second, chosen = value, least, at
         elif value < second:
             second = value
+    return least, second, chosen
+
+
+@inlined_kernel
+def note(graph: Graph, v: int, belief: FloatArray, scratch: FloatArray) -> None:
+    """Notes what the two cheapest labels of a variable cost, and which is the cheapest."""
+    least, second, chosen = two_least(belief, graph.first[v], graph.first[v + 1])
     noted = SPACE + NOTED * v
     scratch[noted], scratch[noted + 1], scratch[noted + 2] = least, second, chosen
 

@@ -24,9 +24,10 @@ from hasten.search.theta import FORCED, theta_in_words
 from hasten.solvers import make_solver
 from hasten.solvers.failures import warn_of_failures
 from hasten.speedup.black_box import prove_or_solve
-from hasten.speedup.calibration import Calibration, calibrate, disagreeing, problems_needed
-from hasten.speedup.gated import CONFIDENCE, GatedSearch
+from hasten.speedup.calibration import GATE_CONFIDENCE, Calibration, Calibrator, disagreeing, problems_needed
+from hasten.speedup.gated import GatedSearch
 from hasten.speedup.mode import TextMode
+from hasten.speedup.parts import Limits
 from hasten.support import forms
 from hasten.support.checks import check_limit, check_number, check_width
 from hasten.support.files import output_directory
@@ -120,13 +121,12 @@ class Tagger:
         answers, _ = prove_or_solve(
             batch,
             cache(partial(make_solver, "highs")),
-            max_nodes=MAX_NODES,
-            time_limit=LEARNING_LIMIT,
+            limits=Limits(LEARNING_LIMIT, max_nodes=MAX_NODES),
             progress=lambda done, of: tell("Labelling the text to learn from", done / of),
         )
         tell("Learning the heuristic", None)
         cut = len(batch) - min(n_held_out(len(batch)), len(fresh) or len(batch))
-        learner = Learner(width, enforce=False, seed=seed, progress=False)
+        learner = Learner(width, enforce=False, seed=seed, progress=False, look_ahead=False)
         learner.fit(batch.select(np.arange(cut)), answers.labels[: batch.variable_at[cut]])
         held = np.arange(cut, len(batch))
         learned, plain = BeamSearch(width, learner.weights), BeamSearch(width)
@@ -137,7 +137,7 @@ class Tagger:
         chosen = None
         if len(batch) - cut >= 2:
             tell("Calibrating theta", None)
-            chosen = calibrate(search, batch.select(held), risk=risk, seed=seed)
+            chosen = Calibrator(risk, seed=seed).theta(search, batch.select(held))
         theta = math.inf if chosen is None else chosen.theta
         tagger = cls(task, scorer, heuristic, width, theta, about_theta=explain_theta(chosen, len(batch), risk))
         if search.weights is None:
@@ -234,7 +234,7 @@ class Labeller:
             found = search(tagger, text)
         else:
             batch = tagger.task.batch(text.n_entities, tagger.scorer.costs(text)[0])
-            found, _ = prove_or_solve(batch, self.solver, max_nodes=MAX_NODES, time_limit=tagger.time_limit)
+            found, _ = prove_or_solve(batch, self.solver, limits=Limits(tagger.time_limit, max_nodes=MAX_NODES))
             warn_of_failures(found)
         labels = list[Any](all_in_words(tagger.task, found.labels, text.n_entities))
         without = np.isin(found.status, numbered(*WITHOUT_ANSWER)) & ~found.valid
@@ -290,7 +290,7 @@ def n_held_out(n: int) -> int:
 
 def gate_needs(risk: float) -> int:
     """Returns how many sentences the calibration of a gate needs: fewer prove too little even if none is changed."""
-    return math.ceil(math.log1p(-CONFIDENCE) / math.log1p(-risk))
+    return math.ceil(math.log1p(-GATE_CONFIDENCE) / math.log1p(-risk))
 
 
 def explain_theta(chosen: Calibration | None, n: int, risk: float) -> str:
