@@ -13,7 +13,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import overload
+from typing import TYPE_CHECKING, overload
 
 import numpy as np
 
@@ -38,6 +38,9 @@ from hasten.proof.tracing import MOST_WORK, ProofRecorder
 from hasten.support.arrays import FloatArray, plain
 from hasten.support.checks import check_limit, check_whole
 from hasten.support.clock import Clock
+
+if TYPE_CHECKING:
+    from hasten.certificates.writing import Certificate
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,6 +145,16 @@ class Certifier:
         """Returns what the best labelling with each label costs, each proved as far as the effort goes."""
         check_one(problem)
         return min_marginals(problem, self(problem), self)
+
+    def certificate(self, problem: Problem) -> Certificate:
+        """Certifies a problem and writes the proof down, in steps that `python -m hasten.certificate` checks.
+
+        That takes longer than the proof. Of a problem that stays open it says what every labelling costs at least.
+        """
+        from hasten.certificates.writing import Certificate
+
+        check_one(problem)
+        return Certificate.of(self(problem))
 
     def trace(self, problem: Problem, *, names: Sequence[str] | None = None) -> ProofTrace:
         """Certifies slowly and returns what it did, step by step: a value that prints, draws itself, and is plain data.
