@@ -64,9 +64,7 @@ class Graph(Record):
     row_margin: FloatArray  # (R,) how far rounding can put such a range off; 0 if all its weights are integral
     row_low: FloatArray  # (R,)
     row_high: FloatArray  # (R,)
-    row_least: (
-        FloatArray  # (R,) the limits as kernels take them: with their tolerance, or, of integral weights, rounded
-    )
+    row_least: FloatArray  # (R,) the limits as kernels take them: with tolerance or, of integral weights, rounded
     row_most: FloatArray  # (R,)
     row_label: IntArray  # (cells,) label number, first[v] + i, sorted by variable
     row_variable: IntArray  # (cells,)

@@ -175,7 +175,7 @@ def flow_of(cut: Cut, a: int, second: int, there: float, back: float) -> float:
 
 @kernel
 def most_lost(cut: Cut, to_u: float, to_v: float, crossed: int, error: float, labels: tuple[int, int]) -> float:
-    """Returns by how much, at most, the pair that was read gets more expensive as its fixed variables get their labels."""
+    """Returns how much more, at most, the pair that was read costs once its fixed variables get their labels."""
     one, two = labels
     most = 0.0
     for x in range(4):
