@@ -92,9 +92,8 @@ def train(
 
         console.print(f"On {count(len(tested), 'labelled sentence')} that it was not trained on:")
         show_evaluation(judge(tagger, tested, seed=seed))
-    console.print(tagger.about_theta, highlight=False)
-    if tagger.about_gate:
-        console.print(tagger.about_gate, highlight=False)
+    if tagger.note:
+        console.print(escape(tagger.note), highlight=False, soft_wrap=True)
     place = escape(printable(out))
     console.print(
         f"Wrote [bold]{place}[/]. Label text with: hasten predict {place} INPUT.jsonl OUTPUT.jsonl", soft_wrap=True
@@ -117,13 +116,11 @@ def evaluate(
     max_line: MaxLine = 64,
 ) -> None:
     """Says how well a model labels: precision, recall and F1 of each label, validity, and gold that it cannot reach."""
-    from dataclasses import replace
-
     from hasten.tasks.entity_relation.evaluating import evaluate as judge
     from hasten.tasks.entity_relation.tagger import Tagger
 
     check_solver(solver)
-    tagger = replace(Tagger.load(model), mode=mode, solver=solver, time_limit=seconds(time_limit))
+    tagger = Tagger.load(model).asking(mode=mode, solver=solver, time_limit=seconds(time_limit))
     nothing = no_relation or tagger.task.no_relation
     if out is not None:
         with output_directory(out):

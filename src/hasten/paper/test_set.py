@@ -25,10 +25,11 @@ from hasten.tasks.entity_relation.names import Model
 from hasten.tasks.entity_relation.scoring import native
 from hasten.tasks.entity_relation.scoring.black_box import LinearScorer
 from hasten.tasks.entity_relation.scoring.gold import gold
-from hasten.tasks.entity_relation.scoring.text import Text, Vocabulary
+from hasten.tasks.entity_relation.scoring.text import Text, intern
 from hasten.tasks.entity_relation.task import EntityRelationTask
 from hasten.tasks.evaluation.methods import ROUNDS, Ilp, Method, MethodTimer, Passes, Timing, same_answers
 from hasten.tasks.evaluation.statistics import Resamples, f1_of, figures_of, merged
+from hasten.tasks.text.words import Vocabulary
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -70,7 +71,7 @@ class TestSet:
         """Computes the costs of the sentences, and lets the ILP solver answer them."""
         tell("Scoring the test sentences", None)
         words, ilp = Vocabulary(), Ilp(solver)
-        text = words.intern(sentences)
+        text = intern(sentences, words)
         batch = task.batch(text.n_entities, model.costs(text)[0])
         stage = f"Solving by {ilp.name}"
         answers = ilp.answer(batch, lambda done, of: tell(stage, done / of))
@@ -121,7 +122,7 @@ class TestSet:
     def shuffled(self, rng: np.random.Generator) -> Inputs:
         """Returns the test sentences in a fresh order."""
         order = rng.permutation(len(self.sentences))
-        return Inputs(self.words.intern([self.sentences[p] for p in order]), self.batch.select(order).cost)
+        return Inputs(intern([self.sentences[p] for p in order], self.words), self.batch.select(order).cost)
 
     def by_ilp(self, **about: Any) -> Method[Inputs]:
         """Returns the ILP solver itself as a method."""

@@ -28,10 +28,10 @@ from hasten.scale import parquet, places
 from hasten.scale.flat import FlatWork
 from hasten.scale.run import MAX_BAD, MAX_LINE, SIZE, Engine, Job, Receipt, Run, predict_shards
 from hasten.scale.shards import Shard
-from hasten.scale.text import TextWork
 from hasten.scale.work import Chunk, Work, answer, warm_once_per_node
 from hasten.speedup.predictor import Speedup
 from hasten.support.progress import Tell, tell_nobody
+from hasten.tasks.entity_relation.labelling import Labeller
 from hasten.tasks.entity_relation.tagger import Tagger
 
 HERE: dict[str, Any] = {
@@ -94,7 +94,7 @@ def work_of(
         return FlatWork(model, structures or {})
     if structures is not None:
         raise ProblemError("Structures belong to flat problems, which a Speedup answers. Give one as the model.")
-    return TextWork(model if isinstance(model, Tagger) else Tagger.load(model))
+    return Labeller(model if isinstance(model, Tagger) else Tagger.load(model))
 
 
 def n_workers(workers: int | None = None) -> int:

@@ -23,7 +23,7 @@ from typing import Any, NamedTuple
 from hasten.errors import CorpusError, ModelError, WriteError
 from hasten.scale import parquet, places, shards
 from hasten.scale.shards import Shard
-from hasten.scale.work import Bad, Counts, Record, Work, answer
+from hasten.scale.work import Bad, Counts, Record, Work, answer_all
 from hasten.speedup.audit import Agreement, Counters
 from hasten.support import forms
 from hasten.support.checks import check_whole
@@ -127,20 +127,19 @@ class Job:
         self.work.begin(shard.number)
         began = time.process_time()
 
-        def answered() -> Iterator[Record]:
-            for piece in shards.read(shard, self.max_line, bad):
-                found = answer(self.work, piece, set_aside=True)
+        def answered() -> Iterator[list[Any]]:
+            for found in answer_all(self.work, shards.read(shard, self.max_line, bad), set_aside=True):
                 counts.update(found.counts)
                 bad.extend(found.bad)
-                yield from found.records
+                yield found.records
 
         place = self.path(shard.number)
         with places.writing(place) as part:
             if self.suffix == ".parquet":
                 parquet.write(part, answered(), self.work.kind)
             else:
-                with open(part, "w", encoding="utf-8", newline="\n") as file:
-                    file.writelines(self.work.encode(answered()))
+                with open(part, "wb") as file:
+                    file.writelines(map(self.work.encode, answered()))
             digest = places.digest(str(part)) or ""
         said = [list(each) for each in sorted(bad, key=lambda each: each.line)]
         receipt = Receipt(

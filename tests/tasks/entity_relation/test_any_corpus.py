@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import json
 import random
-from dataclasses import replace
 
 import pytest
 from typer.testing import CliRunner
 
 from hasten import cli
+from hasten.tasks.entity_relation.data.columns import MOST_VARIABLES, MOST_WORDS, Columns
 from hasten.tasks.entity_relation.data.corpus import in_order
 from hasten.tasks.entity_relation.data.formats import read_jsonl, write_jsonl
 from hasten.tasks.entity_relation.evaluating import RELATION, TYPE, evaluate
-from hasten.tasks.entity_relation.labelling import CHUNK_VARIABLES, CHUNK_WORDS, chunks
 from hasten.tasks.entity_relation.tagger import Tagger
 
 KINDS = {"gene": "Gen", "drug": "Dru", "cell": "Cel"}
@@ -71,7 +70,7 @@ def test_gold_that_training_never_showed_is_a_point_lost_and_no_error(tagger):
 
 def test_a_sentence_of_many_equal_spans_ends_in_time(tagger):
     equal = in_order("e", ["Gen1"] * 40, [(n, n + 1) for n in range(40)])
-    (answer,) = replace(tagger, time_limit=0.5).label([equal])
+    (answer,) = tagger.asking(time_limit=0.5).label([equal])
     assert answer.sentence.types is not None
     assert answer.valid
 
@@ -79,12 +78,12 @@ def test_a_sentence_of_many_equal_spans_ends_in_time(tagger):
 def test_chunks_hold_few_long_sentences_and_lose_none():
     long = in_order("l", ["x"] * 300, [(n, n + 1) for n in range(300)])
     short = in_order("s", ["x"], [(0, 1)])
-    stream = [long, short, long, *[short] * (CHUNK_WORDS + 9)]
-    found = list(chunks(stream))
-    assert [sentence for chunk in found for sentence in chunk] == stream
+    stream = [long, short, long, *[short] * (MOST_WORDS + 9)]
+    found = list(Columns.of(stream).chunks())
+    assert [sentence for chunk in found for sentence in chunk.rows] == stream
     assert len(found[0]) == 1
-    assert all(sum(len(each.spans) ** 2 for each in chunk[:-1]) < CHUNK_VARIABLES for chunk in found)
-    assert max(sum(len(each.tokens) for each in chunk) for chunk in found) <= CHUNK_WORDS
+    assert all((chunk.n_spans**2).sum() <= MOST_VARIABLES for chunk in found if len(chunk) > 1)
+    assert max(chunk.n_words.sum() for chunk in found) <= MOST_WORDS
 
 
 def run(*arguments):

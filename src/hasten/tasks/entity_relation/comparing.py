@@ -17,10 +17,11 @@ from hasten.tasks.entity_relation.data.formats import read_corpus
 from hasten.tasks.entity_relation.explain import variable_names
 from hasten.tasks.entity_relation.names import Training
 from hasten.tasks.entity_relation.scoring.black_box import LinearScorer
-from hasten.tasks.entity_relation.scoring.text import Vocabulary
+from hasten.tasks.entity_relation.scoring.text import intern
 from hasten.tasks.entity_relation.scoring.training import train_black_box
 from hasten.tasks.entity_relation.task import EntityRelationTask, ordered_pairs
 from hasten.tasks.task import Counts, Model, Task
+from hasten.tasks.text.words import Vocabulary
 
 NOTHING = "none"  # the type of a span that is not an entity
 
@@ -45,7 +46,7 @@ class EntityRelationModel(Model[Sentence]):
 
     def batch(self, texts: Sequence[Sentence]) -> Batch:
         """Returns sentences as problems with all their costs."""
-        text = self.words.intern(texts)
+        text = intern(texts, self.words)
         return self.task.batch(text.n_entities, self.scorer.costs(text)[0])
 
     def gold(self, text: Sentence) -> Sequence[str]:

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from itertools import combinations, count
+from typing import Any
 
 import numpy as np
 
@@ -19,6 +20,7 @@ from hasten.model.batch import Batch
 from hasten.model.problem import Scorer
 from hasten.model.schema import Schema
 from hasten.model.structure import Structure
+from hasten.support import forms
 from hasten.support.arrays import FloatArray, IntArray
 from hasten.support.cache import Cache
 from hasten.support.words import first_few
@@ -147,6 +149,28 @@ class EntityRelationTask:
             )
         return cls() if no_relation is None else cls(no_relation=no_relation)
 
+    def settings(self) -> dict[str, object]:
+        """Returns what a file says of it."""
+        return {
+            "entity_labels": list(self.entity_labels),
+            "arguments": {name: sorted(map(list, pairs)) for name, pairs in self.arguments.items()},
+            "no_relation": self.no_relation,
+            "features": self.features,
+            "both_ways": sorted(map(list, self.both_ways)),
+        }
+
+    @classmethod
+    def of_settings(cls, settings: Any) -> EntityRelationTask:
+        """Makes a task of what `settings` returned; what cannot be one is a `Misfit`."""
+        _SETTINGS(settings, "its task")
+        return cls(
+            settings["entity_labels"],
+            {name: set(map(tuple, pairs)) for name, pairs in settings["arguments"].items()},
+            no_relation=settings["no_relation"],
+            features=settings["features"],
+            both_ways=set(map(tuple, settings["both_ways"])),
+        )
+
     @property
     def is_papers(self) -> bool:
         """Whether its labels, and what they join, are the paper's."""
@@ -238,5 +262,14 @@ def _names_for_none() -> Iterator[str]:
         yield f"{NO_RELATION} {n}"
 
 
+_SETTINGS = forms.record(
+    {
+        "entity_labels": forms.many(forms.text),
+        "arguments": forms.table_of(forms.many(forms.row(forms.text, forms.text))),
+        "no_relation": forms.text,
+        "features": forms.text,
+        "both_ways": forms.many(forms.row(forms.text, forms.text)),
+    }
+)
 PAPERS = EntityRelationTask()
 """The paper's own task."""

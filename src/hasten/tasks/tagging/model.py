@@ -28,11 +28,12 @@ from hasten.support.progress import Tell, tell_nobody
 from hasten.support.tensors import Tensors
 from hasten.tasks.tagging import features, spans
 from hasten.tasks.tagging.corpus import Tagged, tags_of
-from hasten.tasks.tagging.features import Text, Vocabulary
+from hasten.tasks.tagging.features import read
 from hasten.tasks.tagging.rules import Count, Rules, read_rule
 from hasten.tasks.tagging.training import train_weights, word_costs
 from hasten.tasks.tagging.viterbi import viterbi
 from hasten.tasks.task import Baseline, Counts, Model
+from hasten.tasks.text.words import Vocabulary
 
 N_BUCKETS = 2**16
 KEPT = 200_000  # words of all structures that are kept
@@ -77,13 +78,13 @@ class TagModel(Model[Tagged]):
         if bio:
             sentences = [in_bio(sentence) for sentence in sentences]
         tags = tags_of(sentences)
-        read = Rules.of(tags, rules, bio=bio)  # bad ones are refused now
+        found = Rules.of(tags, rules, bio=bio)  # bad ones are refused now
         known = [sentence for sentence in sentences if sentence.tags is not None]
         place = {tag: i for i, tag in enumerate(tags)}
-        text = Vocabulary().read([sentence.words for sentence in known], n_buckets)
+        text = read([sentence.words for sentence in known], n_buckets)
         gold = np.array([place[tag] for sentence in known for tag in sentence.tags or ()], dtype=np.int64)
-        found = train_weights(text, gold, read.forbidden, n_buckets, epochs=epochs, seed=seed, tell=tell)
-        return cls(tags, found.of_words.astype(np.float32), found.of_pairs.astype(np.float32), read)
+        learned = train_weights(text, gold, found.forbidden, n_buckets, epochs=epochs, seed=seed, tell=tell)
+        return cls(tags, learned.of_words.astype(np.float32), learned.of_pairs.astype(np.float32), found)
 
     def with_rules(self, rules: Sequence[str], *, bio: bool = False) -> TagModel:
         """Returns the same model under other rules."""
@@ -148,8 +149,8 @@ class TagModel(Model[Tagged]):
 
     def impossible(self, sentence: Tagged) -> bool:
         """Whether a sentence has no words, and rules of its own that ask for some."""
-        read = [read_rule(text, self.tags) for text in sentence.rules] if not sentence.words else []
-        return any(isinstance(rule, Count) and rule.low > 0 and rule.price is None for rule in read)
+        rules = [read_rule(text, self.tags) for text in sentence.rules] if not sentence.words else []
+        return any(isinstance(rule, Count) and rule.low > 0 and rule.price is None for rule in rules)
 
     def batch(self, texts: Sequence[Tagged]) -> Batch:
         """Returns sentences as problems with all their costs."""
@@ -168,7 +169,7 @@ class TagModel(Model[Tagged]):
 
     def costs(self, texts: Sequence[Tagged]) -> FloatArray:
         """Returns what each tag costs at each word of all sentences, (n_words, n_tags)."""
-        text: Text = self._vocabulary.read([sentence.words for sentence in texts], len(self.weights))
+        text = read([sentence.words for sentence in texts], len(self.weights), self._vocabulary)
         costs = word_costs(text.rows, self.weights)
         if self.rules.bio:
             costs[text.first[:-1][np.diff(text.first) > 0]] += self.rules.first
