@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 from concurrent.futures import ThreadPoolExecutor
 from enum import StrEnum
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
@@ -17,8 +16,11 @@ from hasten.commands.common import (
     Format,
     Jobs,
     MaxLine,
+    Model,
     SkipBad,
     TimeLimit,
+    check_apart,
+    check_model,
     errors,
     passing_over,
     seconds,
@@ -43,7 +45,7 @@ class Engine(StrEnum):
 
 
 def predict(
-    model: Annotated[Path, typer.Argument(help="What `hasten train` wrote.")],
+    model: Model,
     source: Annotated[
         str,
         typer.Argument(
@@ -85,9 +87,11 @@ def predict(
     """
     from hasten.scale.stream import Reading, predict_stream
     from hasten.tasks.entity_relation.labelling import Labeller
-    from hasten.tasks.entity_relation.tagger import Tagger
+    from hasten.tasks.entity_relation.tagger import FORMAT, Tagger
 
     check_solver(solver)
+    check_apart(source, target)
+    check_model(model, FORMAT, source)
     tagger = Tagger.load(model).asking(mode=mode, solver=solver, time_limit=seconds(time_limit))
     if address is not None and engine is not Engine.RAY:
         raise hasten.ProblemError("An address is for --engine ray. Add that, or leave out the address.")

@@ -10,7 +10,19 @@ import typer
 from rich.markup import escape
 
 import hasten
-from hasten.commands.common import IlpSolver, Runs, Seed, Seeds, console, errors, name_of
+from hasten.commands.common import (
+    IlpSolver,
+    Runs,
+    Seed,
+    Seeds,
+    at_least_one,
+    check_apart,
+    check_enough,
+    check_model,
+    console,
+    errors,
+    name_of,
+)
 from hasten.commands.evaluation import show_evaluation, write_evaluation
 from hasten.commands.experiments import run_comparison
 from hasten.errors import ProblemError
@@ -64,6 +76,7 @@ def train(
         with show_progress(errors) as tell:
             tell("Reading", None)
             sentences, held_out = read_all(corpus, format, column), read_all(dev, format, column) if dev else []
+            check_enough(len(sentences), "tagged sentence")
             tagger = SequenceTagger.train(sentences, rule or (), bio=bio, epochs=epochs, seed=seed, tell=tell)
             broken = tagger.model.gold_broken(sentences)
             found = tagger.evaluate(held_out, tell=tell) if dev else None
@@ -105,17 +118,19 @@ def predict(
     solver; where there are none, because no tags keep all rules, "failed" says so.
     """
     from hasten.tasks.tagging.formats import read_tagged, to_json
-    from hasten.tasks.tagging.tagger import SequenceTagger
+    from hasten.tasks.tagging.tagger import FORMAT, SequenceTagger
     from hasten.tasks.text.objects import write_objects
 
     hasten.make_solver(solver)  # one that is not there is refused now
+    check_apart(source, target)
+    check_model(model, FORMAT, source)
     tagger = _under(SequenceTagger.load(model), rule, bio, no_rules)
     tagger = SequenceTagger(tagger.model, mode, width, solver, time_limit)
     counts = {"proved": 0, "solver": 0, "failed": 0}
 
     def tagged() -> Iterator[dict[str, object]]:
         with show_progress(errors, quiet=target == "-") as tell:
-            for n, answer in enumerate(tagger.predict(read_tagged(source, format, tags=False))):
+            for n, answer in enumerate(tagger.predict(at_least_one(read_tagged(source, format, tags=False), source))):
                 if n % 256 == 0:
                     tell("Tagging sentences", None, f"{n:,}")
                 counts["proved"] += answer.proved
@@ -149,9 +164,10 @@ def evaluate(
 ) -> None:
     """Compares a tagger's answers with gold tags: scores, each tag, what is confused, what is out of reach."""
     from hasten.tasks.tagging.formats import read_all
-    from hasten.tasks.tagging.tagger import SequenceTagger
+    from hasten.tasks.tagging.tagger import FORMAT, SequenceTagger
 
     hasten.make_solver(solver)
+    check_model(model, FORMAT, corpus)
     tagger = _under(SequenceTagger.load(model), rule, bio, no_rules)
     with show_progress(errors) as tell:
         tell("Reading", None)

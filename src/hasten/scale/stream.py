@@ -57,6 +57,8 @@ def predict_stream(
             counts.update(done.counts)
             tell("Labelling sentences", None, pace.words(counts["problems"]))
             yield done.lines
+        if not counts["problems"] and not faults.n:
+            raise CorpusError(f"{called(source)} has no sentence. Check that it is the right file.")
 
     try:
         write_blocks(target, labelled())
