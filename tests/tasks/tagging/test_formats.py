@@ -79,7 +79,7 @@ def test_tags_under_another_key(tmp_path):
     ("name", "text", "said"),
     [
         ("a.jsonl", "{", "line 1: Not JSON"),
-        ("a.jsonl", "[1]", "line 1: Expected a JSON object with tokens"),
+        ("a.jsonl", "[1]", "line 1: Expected a JSON object"),
         ("a.jsonl", '{"tokens": "Ada"}', "'tokens' should be a list of strings"),
         ("a.jsonl", '{"tokens": ["a"], "tags": ["X", "Y"]}', "got 2 tags for 1 words"),
         ("a.jsonl", '{"tokens": ["a", ""]}', "word 1 is empty"),

@@ -17,9 +17,9 @@ from hasten.tasks.tagging.corpus import Tagged
 from hasten.tasks.tagging.features import read
 from hasten.tasks.tagging.model import TagModel
 from hasten.tasks.tagging.rules import Rules
-from hasten.tasks.tagging.spans import entities, is_bio, to_bio
 from hasten.tasks.tagging.tagger import FORMAT, SequenceTagger
 from hasten.tasks.tagging.viterbi import viterbi
+from hasten.tasks.text.iob import entities, is_bio, to_bio
 from hasten.tasks.text.words import Vocabulary
 
 VERBS = "at least 1 VB or VBD or VBN or VBP or VBZ"

@@ -11,14 +11,15 @@
 
 from __future__ import annotations
 
-import json
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from hasten.errors import CorpusError
 from hasten.tasks.tagging.corpus import Tagged
 from hasten.tasks.text.lines import MAX_LINE, AnyPath, called, open_lines, peek_line
+from hasten.tasks.text.objects import parse_object, short
+from hasten.tasks.text.tables import Cells, read_tables
 
 COLUMNS = ("id", "form", "lemma", "upos", "xpos", "feats", "head", "deprel", "deps", "misc")  # of CoNLL-U
 FORMATS = ("conllu", "conll", "jsonl")
@@ -84,35 +85,28 @@ def _column(column: str | int | None, format: str) -> int:
 
 
 def _read_columns(path: AnyPath, column: int | None, max_line: int, *, conllu: bool) -> Iterator[Tagged]:
-    with open_lines(path, max_line) as lines:
-        id, words, tags = "", list[str](), list[str | None]()
-        for line in lines:
-            line = line.rstrip("\r\n")
-            if not line.strip():
-                if words:
-                    yield _sentence(id or str(lines.number), words, tags)
-                id, words, tags = "", [], []
-            elif conllu and line.startswith("#"):
-                key, _, value = line[1:].partition("=")
-                id = value.strip() if key.strip() == "sent_id" else id
-            elif not line.startswith("-DOCSTART-"):
-                cells = line.split("\t") if conllu or "\t" in line else line.split()
-                if conllu and not cells[0].isdigit():
-                    _check_number(cells[0])
-                    continue
-                words.append(cells[1] if conllu and len(cells) > 1 else cells[0])
-                tags.append(_cell(cells, column, conllu))
-        if words:
-            yield _sentence(id or str(lines.number), words, tags)
+    split = _numbered if conllu else _plain
+    for lines, id, rows in read_tables(path, split, max_line, comments=conllu):
+        with lines.entry():
+            words = [cells[1] if conllu and len(cells) > 1 else cells[0] for cells in rows]
+            yield _sentence(id, words, [_cell(cells, column, conllu) for cells in rows])
 
 
-def _check_number(cell: str) -> None:
-    """Refuses what is not the number of a word, of several (1-2) or of an empty node (1.1)."""
-    if not cell.replace("-", ".", 1).replace(".", "", 1).isdigit():
+def _plain(line: str) -> Cells:
+    return line.split("\t") if "\t" in line else line.split()
+
+
+def _numbered(line: str) -> Cells | None:
+    """Returns the cells of a word; passes over several (1-2) and empty nodes (1.1), and refuses what is no number."""
+    cells = line.split("\t")
+    if cells[0].isdigit():
+        return cells
+    if not cells[0].replace("-", ".", 1).replace(".", "", 1).isdigit():
         raise CorpusError(
-            f"A line of CoNLL-U begins with the number of its word, not {cell[:40]!r}. If the file has other columns, "
-            "say so: --format conll on the command line, format= in Python."
+            f"A line of CoNLL-U begins with the number of its word, not {cells[0][:40]!r}. If the file has other "
+            "columns, say so: --format conll on the command line, format= in Python."
         )
+    return None
 
 
 def _cell(cells: list[str], column: int | None, conllu: bool) -> str | None:
@@ -138,23 +132,18 @@ def _read_jsonl(path: AnyPath, key: str | None, max_line: int) -> Iterator[Tagge
     with open_lines(path, max_line) as lines:
         for line in lines:
             if not line.isspace():
-                yield _from_json(line, key, str(lines.number))
+                yield _from_object(parse_object(line), key, str(lines.number))
 
 
-def _from_json(line: str, key: str | None, default_id: str) -> Tagged:
-    try:
-        found = json.loads(line)
-    except RecursionError:
-        raise CorpusError("The object is nested too deep. Write lists of strings.") from None
-    except ValueError as error:
-        raise CorpusError(f"Not JSON ({error}). Write one object a line.") from None
-    if not isinstance(found, dict) or "tokens" not in found:
-        raise CorpusError('Expected a JSON object with tokens. Write {"tokens": ["…"], "tags": ["…"]} on each line.')
+def _from_object(found: Mapping[str, Any], key: str | None, default_id: str) -> Tagged:
     for name in ("tokens", "rules") if key is None else ("tokens", key, "rules"):
-        if found.get(name) is not None and not _is_strings(found[name]):
-            raise CorpusError(f"{name!r} should be a list of strings, not {json.dumps(found[name])[:60]}.")
+        value = found.get(name)
+        if value is not None and not (isinstance(value, list) and all(isinstance(each, str) for each in value)):
+            raise CorpusError(f"{name!r} should be a list of strings, not {short(value)}.")
     if not isinstance(found.get("id", ""), str):
-        raise CorpusError(f"'id' should be a string, not {json.dumps(found['id'])[:60]}. Put it in quotes.")
+        raise CorpusError(f"'id' should be a string, not {short(found['id'])}. Put it in quotes.")
+    if "tokens" not in found:
+        raise CorpusError('There are no tokens. Write {"tokens": ["…"], "tags": ["…"]} on each line.')
     tags = None if key is None else found.get(key)
     return Tagged(
         found.get("id", default_id),
@@ -162,10 +151,6 @@ def _from_json(line: str, key: str | None, default_id: str) -> Tagged:
         None if tags is None else tuple(tags),
         tuple(found.get("rules") or ()),
     )
-
-
-def _is_strings(value: Any) -> bool:
-    return isinstance(value, list) and all(isinstance(each, str) for each in value)
 
 
 def to_json(sentence: Tagged) -> dict[str, object]:

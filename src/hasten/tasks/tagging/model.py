@@ -26,13 +26,14 @@ from hasten.support.arrays import FloatArray, ranges
 from hasten.support.cache import Cache
 from hasten.support.progress import Tell, tell_nobody
 from hasten.support.tensors import Tensors
-from hasten.tasks.tagging import features, spans
+from hasten.tasks.tagging import features
 from hasten.tasks.tagging.corpus import Tagged, tags_of
 from hasten.tasks.tagging.features import read
 from hasten.tasks.tagging.rules import Count, Rules, read_rule
 from hasten.tasks.tagging.training import train_weights, word_costs
 from hasten.tasks.tagging.viterbi import viterbi
 from hasten.tasks.task import Baseline, Counts, Model
+from hasten.tasks.text import iob
 from hasten.tasks.text.words import Vocabulary
 
 N_BUCKETS = 2**16
@@ -191,7 +192,7 @@ class TagModel(Model[Tagged]):
     @cached_property
     def is_bio(self) -> bool:
         """Whether the tags are those of entities: then entities are scored, not words alone."""
-        return spans.is_bio(self.tags)
+        return iob.is_bio(self.tags)
 
     @property
     def scores(self) -> Sequence[str]:
@@ -202,7 +203,7 @@ class TagModel(Model[Tagged]):
         """Counts words with the same tag, and entities that are the same."""
         found = list(super().count(labels, against))
         if self.is_bio:
-            mine, theirs = spans.entities(labels), spans.entities(against)
+            mine, theirs = iob.entities(labels), iob.entities(against)
             found.append((len(mine & theirs), len(mine) + len(theirs)))
         return found
 
@@ -210,7 +211,7 @@ class TagModel(Model[Tagged]):
         """Returns words with their tags, and where tags are BIO, entities with their types."""
         found: dict[str, set[tuple[Hashable, str]]] = {"tag": set(super().items(labels)["label"])}
         if self.is_bio:
-            found["entity"] = {((start, end), name) for start, end, name in spans.entities(labels)}
+            found["entity"] = {((start, end), name) for start, end, name in iob.entities(labels)}
         return found
 
     def baselines(self) -> Mapping[str, Baseline]:
@@ -265,7 +266,7 @@ class TagModel(Model[Tagged]):
 
 def in_bio(sentence: Tagged) -> Tagged:
     """Returns a sentence whose entities all begin with B-x, also where its tags are IOB1."""
-    return replace(sentence, tags=None if sentence.tags is None else spans.to_bio(sentence.tags))
+    return replace(sentence, tags=None if sentence.tags is None else iob.to_bio(sentence.tags))
 
 
 ABOUT = forms.record(
