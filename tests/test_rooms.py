@@ -47,7 +47,7 @@ MAY_IMPORT = {
     "tasks": "",
     "tasks.task": "support model",
     "tasks.averaging": "support",
-    "tasks.text": "errors support",
+    "tasks.text": "errors support jit",
     "tasks.tagging": f"{CORE} {SHARED} tasks.averaging {DATA}",
     "tasks.evaluation": f"{CORE} tasks.task",
     "tasks.entity_relation": f"{CORE} {SCORING} {SHARED}",

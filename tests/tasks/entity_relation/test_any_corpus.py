@@ -80,7 +80,8 @@ def test_chunks_hold_few_long_sentences_and_lose_none():
     short = in_order("s", ["x"], [(0, 1)])
     stream = [long, short, long, *[short] * (MOST_WORDS + 9)]
     found = list(Columns.of(stream).chunks())
-    assert [sentence for chunk in found for sentence in chunk.rows] == stream
+    assert [stream[n] for chunk in found for n in chunk.numbers] == stream
+    assert [row.id for chunk in found for row in chunk.rows] == [sentence.id for sentence in stream]
     assert len(found[0]) == 1
     assert all((chunk.n_spans**2).sum() <= MOST_VARIABLES for chunk in found if len(chunk) > 1)
     assert max(chunk.n_words.sum() for chunk in found) <= MOST_WORDS

@@ -88,7 +88,7 @@ def test_a_sentence_has_the_same_features_in_any_company():
     shared = Vocabulary()
     intern([VILLAGE, *(plain(f"word{n} again") for n in range(3000))], shared)
     assert all_rows(intern([TRAIN], shared)) == alone
-    assert len(shared) == 6 + 3000 + 1 + 8
+    assert len(shared.words) == 6 + 3000 + 1 + 8
 
 
 def test_an_old_text_outlives_the_growth_of_its_vocabulary():

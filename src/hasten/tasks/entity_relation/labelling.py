@@ -11,16 +11,16 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from hasten.errors import CorpusError, ProblemError
+from hasten.errors import ProblemError
 from hasten.model.solution import SOURCES, STATUSES, WITHOUT_ANSWER, Solutions, Source, Status, numbered
 from hasten.speedup.mode import Mode
 from hasten.speedup.predictor import Speedup
 from hasten.support.arrays import BoolArray, IntArray, offsets
-from hasten.tasks.entity_relation.data.columns import Columns, Entries
+from hasten.tasks.entity_relation.data.columns import Columns, Entries, Row
 from hasten.tasks.entity_relation.data.corpus import JOINT, Relation, Sentence
 from hasten.tasks.entity_relation.data.formats.jsonl import Line, encode_lines
 from hasten.tasks.entity_relation.data.synthetic import generate
-from hasten.tasks.entity_relation.scoring.text import Text, intern
+from hasten.tasks.entity_relation.scoring.text import intern
 from hasten.tasks.entity_relation.task import EntityRelationTask
 from hasten.tasks.text.words import Vocabulary
 
@@ -51,7 +51,7 @@ class Labelled:
 class Answers(NamedTuple):
     """The answers to some sentences; `labels` is None where there are none, because the solver failed."""
 
-    rows: Sequence[Any]
+    rows: Sequence[Row]
     labels: Sequence[Labels | None]
     found: Solutions
     late: BoolArray  # which may be improved, because time was up
@@ -77,10 +77,10 @@ class Answers(NamedTuple):
             lines[p].failed = reason
         return lines
 
-    def labelled(self) -> Iterator[Labelled]:
+    def labelled(self, sentences: Sequence[Sentence]) -> Iterator[Labelled]:
         """Yields the labelled sentences, for people."""
         found = self.found
-        for p, (sentence, labels) in enumerate(zip(self.rows, self.labels, strict=True)):
+        for p, (sentence, labels) in enumerate(zip(sentences, self.labels, strict=True)):
             types, relations = labels or (None, None)
             yield Labelled(
                 replace(sentence, types=types, relations=relations),
@@ -90,32 +90,6 @@ class Answers(NamedTuple):
                 bool(found.valid[p]) and labels is not None,
                 STATUSES[found.status[p]].optimal and labels is not None,
             )
-
-
-class Read(NamedTuple):
-    """The sentences of a piece, and their chunks as text in numbers."""
-
-    columns: Columns
-    chunks: Sequence[tuple[Columns, Text]]
-
-    @classmethod
-    def of(cls, columns: Columns, vocabulary: Vocabulary | None = None) -> Read:
-        """Turns the words of sentences into numbers."""
-        return cls(columns, [(chunk, intern(chunk, vocabulary)) for chunk in columns.chunks()])
-
-    @property
-    def numbers(self) -> Sequence[int]:
-        """The numbers of the entries that were read."""
-        return self.columns.numbers
-
-    @property
-    def refused(self) -> Sequence[tuple[int, CorpusError]]:
-        """The other entries, and what is wrong with them."""
-        return self.columns.refused
-
-    def part(self, start: int, stop: int) -> Read:
-        """Returns some of the sentences."""
-        return Read.of(self.columns.part(start, stop))
 
 
 class Labeller:
@@ -144,20 +118,20 @@ class Labeller:
 
     def warm(self) -> None:
         """Labels some made-up sentences, which takes the kernels that others take."""
-        self.answer(Read.of(Columns.of(list(generate(8, seed=0, labelled=False)))))
+        self.answer(Columns.of(list(generate(8, seed=0, labelled=False))))
 
     def begin(self, shard: int) -> None:
         """Begins a shard; nothing is drawn here."""
 
-    def read(self, piece: Entries) -> Read:
+    def read(self, piece: Entries) -> Columns:
         """Reads sentences; one thread may read while another answers."""
-        return Read.of(Columns.read(piece), self.vocabulary)
+        return Columns.read(piece, self.vocabulary)
 
-    def answer(self, items: Read) -> tuple[list[Line], Counter[str]]:
+    def answer(self, items: Columns) -> tuple[list[Line], Counter[str]]:
         """Returns the labelled sentences as lines, and counts."""
         lines, counts = list[Line](), Counter[str]()
-        for chunk in items.chunks:
-            answers = self.label(*chunk)
+        for chunk in items.chunks():
+            answers = self.label(chunk)
             lines += answers.lines()
             counts.update(answers.counts())
         return lines, counts
@@ -166,9 +140,10 @@ class Labeller:
         """Returns answers as lines of JSON."""
         return encode_lines(records)
 
-    def label(self, sentences: Columns, text: Text) -> Answers:
+    def label(self, sentences: Columns) -> Answers:
         """Labels sentences that fit into memory together."""
         task, scorer, searches = self.tagger.task, self.tagger.scorer, self._speedup.mode == Mode.SEARCH
+        text = intern(sentences)
         found = self._speedup.predict(
             task.batch(text.n_entities, scorer.lazy(text) if searches else scorer.costs(text)[0])
         )
@@ -188,8 +163,8 @@ class Labeller:
         """Labels a stream of sentences of any length."""
         stream = iter(sentences)
         while some := list(islice(stream, AT_ONCE)):
-            for chunk in Read.of(Columns.of(some), self.vocabulary).chunks:
-                yield from self.label(*chunk).labelled()
+            for chunk in Columns.of(some, self.vocabulary).chunks():
+                yield from self.label(chunk).labelled([some[n] for n in chunk.numbers])
 
 
 def in_words(task: EntityRelationTask, labels: IntArray, n_entities: int) -> Labels:

@@ -7,7 +7,6 @@ bits are a row of the weights; words are hashed by `tasks.text.words`, as in `ta
 from __future__ import annotations
 
 from collections.abc import Sequence
-from itertools import chain
 from typing import NamedTuple
 
 import numpy as np
@@ -25,6 +24,7 @@ from hasten.tasks.text.words import (
     SUFFIX4,
     WORD,
     Vocabulary,
+    as_json,
 )
 
 VERSION = 1  # raise it with any change of a feature: weights are worth nothing to other features
@@ -43,8 +43,8 @@ class Text(NamedTuple):
 def read(sentences: Sequence[Sequence[str]], n_buckets: int, vocabulary: Vocabulary | None = None) -> Text:
     """Turns the words of sentences into rows of `n_buckets` rows of weights."""
     first = offsets([len(words) for words in sentences])
-    columns = (Vocabulary() if vocabulary is None else vocabulary).columns(list(chain.from_iterable(sentences)))
-    return Text(_rows(columns.astype(np.int64), first, n_buckets - 1), first)
+    found = (vocabulary or Vocabulary()).read([as_json(words) for words in sentences])
+    return Text(_rows(found.columns.astype(np.int64), first, n_buckets - 1), first)
 
 
 def _mix(state: IntArray | int, value: IntArray | int) -> IntArray:

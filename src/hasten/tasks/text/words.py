@@ -4,14 +4,16 @@ Hashes depend neither on the process nor on what was read before, so a model sto
 agree. Kernels read the columns: this module is one of those that `hasten.jit` looks at.
 """
 
+import json
 from collections.abc import Sequence
-from itertools import chain, islice
+from typing import NamedTuple
 from zlib import crc32
 
+import msgspec
 import numpy as np
-import numpy.typing as npt
 
-HashArray = npt.NDArray[np.int32]
+from hasten.support.arrays import BoolArray, IntArray
+from hasten.tasks.text.spelling import HashArray, Spellings
 
 # The columns of a token. All but the last belong to the word itself; the part of speech belongs to its place.
 WORD, SHAPE, PREFIX2, PREFIX3, PREFIX4, SUFFIX2, SUFFIX3, SUFFIX4, FLAGS, POS = range(10)
@@ -22,7 +24,6 @@ CAPITALISED, HAS_CAPITAL, HAS_SMALL, HAS_DIGIT, HAS_DOT, HAS_HYPHEN = 1, 2, 4, 8
 
 MASK = 0x7FFFFFFF  # 31 bits
 MAX_SHAPES = 100_000  # remembered
-MAX_WORDS = 200_000  # likewise, between two texts
 NO_POS = 0  # stands for the part of speech of a token that came without one
 
 
@@ -86,49 +87,45 @@ def attributes_of(word: str) -> tuple[int, ...]:
     return (hash_string(lower), shape, *map(hash_string, affixes), flags)
 
 
-class _Numbers(dict[str, int]):
-    """The number of each word met so far, in the order in which they came."""
+class Tokens(NamedTuple):
+    """The tokens of some sentences."""
 
-    def __missing__(self, word: str) -> int:
-        self[word] = number = len(self)
-        return number
-
-
-class _Tags(dict[str | None, int]):
-    """The hash of each part of speech met so far."""
-
-    def __missing__(self, tag: str | None) -> int:
-        self[tag] = NO_POS if tag is None else hash_string(tag)
-        return self[tag]
+    counts: IntArray  # of each sentence, `NO_LIST` where its tokens are no list of strings
+    columns: HashArray  # (n_tokens, N_COLUMNS)
+    n_tags: IntArray  # of each sentence, likewise
+    odd: BoolArray  # which sentences are not spelled as `json.dumps` would
 
 
 class Vocabulary:
-    """Words already looked at. A stream of short texts that shares one is spared looking at them again."""
+    """Words and parts of speech already looked at: a stream that shares one is spared looking at them again."""
 
     def __init__(self) -> None:
-        self._forget()
+        self.words = Spellings(attributes_of, POS)
+        self.tags = Spellings(lambda tag: (hash_string(tag),), 1)
 
-    def _forget(self) -> None:
-        self._numbers, self._tags = _Numbers(), _Tags()
-        self._attributes: HashArray = np.empty((1024, N_COLUMNS), np.int32)
+    def read(self, words: Sequence[bytes], tags: Sequence[bytes | None] | None = None) -> Tokens:
+        """Reads tokens, and parts of speech where they are known, given as lists of JSON."""
+        counts, known, odd_words = self.words.read(words)
+        n = np.maximum(counts, 0)
+        columns = np.empty((len(known), N_COLUMNS), np.int32)
+        columns[:, :POS], columns[:, POS] = known, NO_POS
+        odd = np.zeros(len(words), dtype=bool)
+        odd[np.repeat(np.arange(len(words)), n)[odd_words]] = True
+        if tags is None:
+            return Tokens(counts, columns, counts, odd)
+        given = np.array([each is not None for each in tags], dtype=bool)
+        n_tags = counts.copy()
+        n_tags[given], hashes, odd_tags = self.tags.read([each for each in tags if each is not None])
+        of_tags = np.repeat(np.flatnonzero(given), np.maximum(n_tags[given], 0))
+        odd[of_tags[odd_tags]] = True
+        fits = n_tags == counts
+        columns[np.repeat(given & fits, n), POS] = hashes[fits[of_tags], 0]
+        return Tokens(counts, columns, n_tags, odd)
 
-    def __len__(self) -> int:
-        return len(self._numbers)
 
-    def columns(self, words: Sequence[str], tags: Sequence[str | None] | None = None) -> HashArray:
-        """Returns a row for each word: its columns and, where tags are given, the hash of its part of speech."""
-        if len(self._numbers) + len(self._tags) > MAX_WORDS:
-            self._forget()
-        first = len(self._numbers)
-        numbers = np.fromiter(map(self._numbers.__getitem__, words), np.int64, len(words))
-        end = len(self._numbers)
-        if end > len(self._attributes):
-            grown = np.empty((2 * end, N_COLUMNS), np.int32)
-            grown[:first] = self._attributes[:first]
-            self._attributes = grown
-        hashes = chain.from_iterable(map(attributes_of, islice(self._numbers, first, None)))
-        self._attributes[first:end, :POS] = np.fromiter(hashes, np.int32, POS * (end - first)).reshape(-1, POS)
-        found = self._attributes[numbers]
-        if tags is not None:
-            found[:, POS] = np.fromiter(map(self._tags.__getitem__, tags), np.int32, len(words))
-        return found
+def as_json(strings: Sequence[str]) -> bytes:
+    """Returns a list of strings as JSON."""
+    try:
+        return msgspec.json.encode(strings)
+    except UnicodeEncodeError:  # half of a surrogate pair, which only Python's own JSON writes
+        return json.dumps(strings).encode()

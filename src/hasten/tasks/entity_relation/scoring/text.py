@@ -1,12 +1,10 @@
 """Text as numbers: every token becomes a row of hashes, once, so that features never touch a string again.
 
-A column is the hash of one attribute of a word (`tasks.text.words`). Each distinct word is looked at once; after that,
-interning a token is one dictionary lookup. The kernels of `features` read the columns: this module is one of those that
-`hasten.jit` looks at.
+A column is the hash of one attribute of a word (`tasks.text.words`). The kernels of `features` read the columns: this
+module is one of those that `hasten.jit` looks at.
 """
 
 from collections.abc import Iterable
-from itertools import chain
 from typing import NamedTuple
 
 import numpy as np
@@ -14,7 +12,8 @@ import numpy as np
 from hasten.support.arrays import IntArray, offsets
 from hasten.tasks.entity_relation.data.columns import Columns
 from hasten.tasks.entity_relation.data.corpus import Sentence
-from hasten.tasks.text.words import HashArray, Vocabulary
+from hasten.tasks.text.spelling import HashArray
+from hasten.tasks.text.words import Vocabulary
 
 
 class Text(NamedTuple):
@@ -43,10 +42,7 @@ class Text(NamedTuple):
 
 def intern(sentences: Columns | Iterable[Sentence], vocabulary: Vocabulary | None = None) -> Text:
     """Turns sentences into one text: their tokens, spans and parts of speech, never their labels."""
-    given = sentences if isinstance(sentences, Columns) else Columns.of(list(sentences))
-    words = list(chain.from_iterable([row.tokens for row in given.rows]))
-    tags = list(chain.from_iterable([(None,) * len(row.tokens) if row.pos is None else row.pos for row in given.rows]))
+    given = sentences if isinstance(sentences, Columns) else Columns.of(list(sentences), vocabulary)
     token_at = offsets(given.n_words)
     spans = given.spans + np.repeat(token_at[:-1], given.n_spans)[:, None]
-    columns = (Vocabulary() if vocabulary is None else vocabulary).columns(words, tags)
-    return Text(columns, token_at, spans, offsets(given.n_spans))
+    return Text(given.columns, token_at, spans, offsets(given.n_spans))

@@ -82,9 +82,9 @@ class Line(msgspec.Struct, gc=False, omit_defaults=True):
     """A line to be written: a sentence, its labels, and how these came about; fields that say nothing are left out."""
 
     id: str
-    tokens: Sequence[str]
+    tokens: Sequence[str] | msgspec.Raw
     spans: Sequence[Span]
-    pos: Sequence[str] | None = None
+    pos: Sequence[str] | msgspec.Raw | None = None
     types: Sequence[str] | None = None
     relations: Sequence[Relation] | None = None
     proved: bool | None = None
@@ -128,12 +128,18 @@ def encode_lines(lines: Sequence[Line]) -> bytes:
     try:
         data = msgspec.json.format(msgspec.json.encode(lines), indent=0)
     except UnicodeEncodeError:  # half of a surrogate pair, which only Python's own JSON writes
-        return "".join(json.dumps(msgspec.to_builtins(line)) + "\n" for line in lines).encode()
+        return "".join(json.dumps(_builtins(line)) + "\n" for line in lines).encode()
     # A quote within a string has a backslash before it, so this stands between two lines and nowhere else.
     data = data[1:-1].replace(b'}, {"id": ', b'}\n{"id": ') + b"\n"
     if data.isascii() and b"\x7f" not in data:
         return data
     return data.decode().replace("\x7f", "\\u007f").encode("ascii", "hasten.json")
+
+
+def _builtins(line: Line) -> Any:
+    spelled = {key: getattr(line, key) for key in ("tokens", "pos")}
+    known = {key: json.loads(bytes(value)) for key, value in spelled.items() if isinstance(value, msgspec.Raw)}
+    return msgspec.to_builtins(msgspec.structs.replace(line, **known))
 
 
 def _escape(error: UnicodeError) -> tuple[str, int]:
