@@ -16,6 +16,7 @@ import numpy as np
 from shapes import ENTITIES, sentences
 
 import hasten
+from hasten.model.shapes import RuleArrays
 
 
 def compare_arrays(n_shapes: int, rounds: int) -> None:
@@ -49,7 +50,7 @@ def compare_arrays(n_shapes: int, rounds: int) -> None:
         twice = sizes.repeat(2)
         variable = np.arange(twice.sum()) - np.append(0, np.cumsum(twice))[:-1].repeat(twice)
         label = np.tile([0, 1], n_shapes).repeat(twice)
-        rules = hasten.RuleArrays(np.append(0, np.cumsum(twice)), variable, label, high=3.0, name="few")
+        rules = RuleArrays(np.append(0, np.cumsum(twice)), variable, label, high=3.0, name="few")
         scopes = np.stack([every[:, 0], number, every[:, 1]], axis=1)
         return schema.structures(kinds, variable_at, {"args": (scopes, pair_at)}, (rules, 2 * np.arange(n_shapes + 1)))
 

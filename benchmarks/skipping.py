@@ -32,10 +32,11 @@ import numpy as np
 from rich.console import Console
 from rich.table import Table
 
-from hasten import Batch, BeamSearch, Certifier, Gate, GatedSearch, Schema, Solutions, calibrate_gate
+from hasten import Batch, BeamSearch, Certifier, Gate, Schema, Solutions
 from hasten.kernels.learning.gate import guess_some, learn_some
 from hasten.learning.gate import Cheap
-from hasten.speedup.calibration import calibrate, disagreeing
+from hasten.speedup.calibration import Calibrator, disagreeing
+from hasten.speedup.gated import GatedSearch
 from hasten.support.arrays import FloatArray, IntArray
 from hasten.support.progress import show_progress, tell_nobody
 from hasten.tasks.entity_relation.data.corpora import Corpora
@@ -190,7 +191,7 @@ def measure(case: Case, seed: int, risk: float) -> Split:
     n = len(case.batch)
     learn, tune, test = np.split(np.random.default_rng(seed).permutation(n), [n // 2, 3 * n // 4])
     gate = Gate(case.cheap, case.settled, seed=seed).fit(case.batch.select(learn), case.answers.select(learn))
-    chosen = calibrate_gate(GatedSearch(gate), case.batch.select(tune), case.answers.select(tune), risk=risk)
+    chosen = Calibrator(risk).max_doubt(GatedSearch(gate), case.batch.select(tune), case.answers.select(tune))
     some = case.batch.select(test)
     found = GatedSearch(gate, chosen.max_doubt)(some)
     n_skipped = int((some.n_variables - found.n_costs).sum())
@@ -234,10 +235,10 @@ def online(case: Case, risk: float, n: int = 60) -> dict[str, tuple[float, float
         return np.concatenate([case.batch[p].costs_of(v) for p, v in ways])
 
     lazy = Batch.build(case.batch.structures, case.batch.structure, scorer)
-    theta = calibrate(BeamSearch(2), case.batch[half : half + 2000]).theta
+    theta = Calibrator().theta(BeamSearch(2), case.batch[half : half + 2000]).theta
     gate = Gate(case.cheap, case.settled).fit(case.batch[:half], case.answers[:half])
     tune = slice(half, half + 2000)
-    doubt = calibrate_gate(GatedSearch(gate), case.batch[tune], case.answers[tune], risk=risk).max_doubt
+    doubt = Calibrator(risk).max_doubt(GatedSearch(gate), case.batch[tune], case.answers[tune]).max_doubt
     ways = {"everything": Certifier(), "theta": BeamSearch(2, theta=theta), "gate": GatedSearch(gate, doubt)}
     found = {}
     for name, answer in ways.items():

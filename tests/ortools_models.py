@@ -19,7 +19,7 @@ from front_ends import columns, terms
 
 import hasten
 from hasten.programs.statement import Statement
-from hasten.speedup.efforts import Efforts
+from hasten.speedup.effort import Effort
 
 
 def as_mpsolver(program: Statement) -> Any:
@@ -170,7 +170,7 @@ def left_to_the_solver() -> None:
 
 def unproved(rng: np.random.Generator) -> None:
     """Asserts that HiGHS, in a process of its own, answers where nothing is proved, not even at a glance."""
-    Efforts.proves, n_solved = lambda self: False, 0  # type: ignore[method-assign]
+    Effort.proves, n_solved = lambda self: False, 0  # type: ignore[method-assign]
     while n_solved < 3:
         program = random_programs.make(rng, 6, products=False)
         answer, truth = hasten.adopt(as_mpsolver(program)).solve(), random_programs.best(program)

@@ -28,6 +28,8 @@ from hasten.jit.notices import KEPT, NOT_KEPT, NOTICES
 from hasten.jit.tiers import DRIVERS
 from hasten.paper.demo import running_example
 from hasten.programs.statement import Builder
+from hasten.search.constrained import ConstrainedSearch
+from hasten.search.reduced import ReducedSearch
 from hasten.support.progress import show_progress
 
 PACKAGE = Path(hasten.__file__).parent
@@ -429,13 +431,13 @@ def test_whatever_arrays_are_given_no_driver_is_compiled_again(given: Any) -> No
         single = shape.problem(array[0], tables={"both": given(np.zeros((6, 6)))})
         answers = hasten.Certifier()(batch)
         for each in (batch, lazy, single, shape.problem(array[0]), hasten.Batch.of([problem, single])):
-            for search in (hasten.greedy(), hasten.BeamSearch(2, theta=1.0), hasten.ConstrainedSearch()):
+            for search in (hasten.greedy(), hasten.BeamSearch(2, theta=1.0), ConstrainedSearch()):
                 search(each)
-            hasten.ReducedSearch()(each)
+            ReducedSearch()(each)
             hasten.Certifier()(each)
             hasten.Speedup(schema).predict(each)
         hasten.Learner(progress=False).fit(batch, given(answers.labels[None])[0].astype(int))
-        hasten.Speedup(schema, mode="search", min_agreement=None).fit(batch).predict(lazy)
+        hasten.Speedup(schema, answer="search", trust=hasten.Trust(min_agreement=None)).fit(batch).predict(lazy)
         hasten.BeamSearch(2, np.abs(given(np.ones((1, schema.n_weights)))[0]))(batch)
         program.solve_all(array[:, :3])
         hasten.make_solver("brute").solve(single)

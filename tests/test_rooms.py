@@ -88,7 +88,6 @@ FORWARD = {
         f"model.{step}: _repr_html_() imports model.display"
         for step in (["schema", "structure", "problem", "batch", "solution"])
     ),
-    "speedup.predictor: _repr_html_() imports speedup.display",
     "search.trace: page() imports search.drawing",
     "proof.trace: page() imports proof.drawing",
 }

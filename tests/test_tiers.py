@@ -12,6 +12,8 @@ ANSWER = """
 import sys
 import numpy as np
 import hasten
+from hasten.search.reduced import ReducedSearch
+from hasten.search.constrained import ConstrainedSearch
 from hasten.paper.demo import running_example
 
 shape = running_example().structure
@@ -22,7 +24,7 @@ for structure in (shape, ruled):
         answers = [hasten.Certifier()(problem)]
         if structure is shape:
             searches = (hasten.greedy(), hasten.BeamSearch(3), hasten.BeamSearch(2, look_ahead=True))
-            answers += [search(problem) for search in (*searches, hasten.ConstrainedSearch(), hasten.ReducedSearch())]
+            answers += [search(problem) for search in (*searches, ConstrainedSearch(), ReducedSearch())]
         for answer in answers:
             bound = getattr(answer, "bound", None)
             print([*answer.labels], float(answer.cost).hex(), None if bound is None else float(bound).hex())

@@ -16,11 +16,12 @@ from hasten.jit.tiers import DRIVERS
 from hasten.learning.gate import Gate
 from hasten.learning.learner import Learner
 from hasten.learning.mining import Evidence
-from hasten.learning.perceptron import Pace, Perceptron
+from hasten.learning.perceptron import Perceptron, StepSize
 from hasten.learning.tables import Changing
 from hasten.model.batch import Batch
 from hasten.model.problem import Problem
 from hasten.model.schema import Schema
+from hasten.paper.amortizer import Amortizer
 from hasten.paper.demo import running_example
 from hasten.programs.program import Program
 from hasten.programs.statement import Builder
@@ -29,9 +30,10 @@ from hasten.search.beam import BeamSearch, greedy
 from hasten.search.constrained import ConstrainedSearch
 from hasten.search.reduced import ReducedSearch
 from hasten.solvers import make_solver
-from hasten.speedup.calibration import calibrate
+from hasten.speedup.calibration import Calibrator
 from hasten.speedup.gated import GatedSearch
-from hasten.speedup.mode import Mode, TextMode
+from hasten.speedup.mode import TextMode
+from hasten.speedup.parts import Trust
 from hasten.speedup.pool import AnswerPool
 from hasten.speedup.predictor import Speedup
 from hasten.support.arrays import FloatArray, IntArray
@@ -78,7 +80,7 @@ def compile_kernels(tell: Tell = tell_nobody) -> None:
         "checks": lambda: [each.check([0] * each.n_variables) for each in (problem, _counted())],
         "learning": lambda: _learn(problem),
         "learning of tables": lambda: _learn_tables(problem),
-        "calibration": lambda: calibrate(BeamSearch(2), _noise(problem, 100)),
+        "calibration": lambda: Calibrator().theta(BeamSearch(2), _noise(problem, 100)),
         "entities and relations": _label_text,
         "gate": _guess,
         "past answers": lambda: _recall(problem),
@@ -150,13 +152,13 @@ def _learn(problem: Problem) -> None:
     Learner(progress=False).fit(batch, answers)
     Evidence.of(batch, answers.values, every)
     changing = Changing(batch, np.zeros(problem.structure.schema.n_weights, dtype=bool))
-    Perceptron(changing, batch, answers.values, Pace(1.0, 0.0)).run(every)
+    Perceptron(changing, batch, answers.values, StepSize(1.0, 0.0)).run(every)
 
 
 def _learn_tables(problem: Problem) -> None:
     """Learns from the answers to other problems: there is much to learn, and nothing to agree with."""
     others = Certifier()(_noise(problem, 60, seed=1))
-    learned = Speedup(problem.structure.schema, mode=Mode.LEARNED, min_agreement=None)
+    learned = Speedup(problem.structure.schema, answer="learned", trust=Trust(min_agreement=None))
     learned.fit(_noise(problem, 60), others.labels)
 
 
@@ -166,9 +168,13 @@ def _noise(problem: Problem, n: int, seed: int = 0) -> Batch:
 
 def _recall(problem: Problem) -> None:
     batch = _noise(problem, 8)
+    answers = Certifier()(batch)
     pool = AnswerPool()
-    pool.learn(Certifier()(batch))
+    pool.learn(answers)
     pool.best(batch)
+    amortizer = Amortizer()
+    amortizer.learn(answers)
+    amortizer(batch)
 
 
 def _adopt() -> None:

@@ -19,6 +19,7 @@ from hasten.model.structure import Structure
 from hasten.proof.certifier import Certifier
 from hasten.search.beam import BeamSearch
 from hasten.speedup.gated import GatedSearch
+from hasten.speedup.parts import Search, Trust
 from hasten.speedup.predictor import Speedup
 from hasten.tasks.entity_relation.data.synthetic import generate
 from hasten.tasks.entity_relation.scoring.black_box import LinearScorer
@@ -67,25 +68,24 @@ def sentences() -> list[Any]:
 
 def make_heuristic(n: int) -> Heuristic:
     schema, rng = shape().schema, np.random.default_rng(n)
-    return Heuristic(schema, rng.normal(size=schema.n_weights), rng.normal(size=schema.n_messages))
+    return Heuristic(schema, rng.normal(size=schema.n_weights))
 
 
 def use_heuristic(heuristic: Heuristic) -> None:
     BeamSearch(2, heuristic.weights)(batch())
-    Certifier(max_join=0, messages=heuristic.messages)(batch())
     heuristic.strongest(5)
 
 
 def make_speedup(n: int) -> Speedup:
-    settings: dict[str, Any] = {"mode": "search", "audit": 0.5, "learn": True, "guided": True, "theta": 2.0}
-    speedup = Speedup(shape().schema, solver="brute", learner=Learner(3, seed=n), seed=n, **settings)
+    answer = Search(guided=True, theta=2.0, learner=Learner(3, seed=n))
+    speedup = Speedup(shape().schema, solver="brute", answer=answer, trust=Trust(audit=0.5), learn=True, seed=n)
     speedup.fit(batch(n, 60)).predict(batch(n + 1))
     return speedup
 
 
 def make_learned(n: int) -> Speedup:
     """One with learned tables, a choice among ways to answer, and a history."""
-    speedup = Speedup(shape().schema, solver="brute", mode="learned", learn=True, audit=0.5, seed=n)
+    speedup = Speedup(shape().schema, solver="brute", answer="learned", trust=Trust(audit=0.5), learn=True, seed=n)
     speedup.fit(batch(n, 60)).predict(batch(n + 1))
     return speedup
 
@@ -93,7 +93,7 @@ def make_learned(n: int) -> Speedup:
 def make_gated(n: int) -> Speedup:
     """One with a gate that has learned."""
     gate = Gate({"relation": None}, n_rows=16, seed=n)
-    speedup = Speedup(shape().schema, solver="brute", mode="search", gate=gate, seed=n)
+    speedup = Speedup(shape().schema, solver="brute", answer=Search(gate=gate), seed=n)
     return speedup.fit(batch(n, 60))
 
 
@@ -141,7 +141,8 @@ def use_black_box(scorer: LinearScorer) -> None:
 
 def make_tagger(n: int, n_buckets: int = 64) -> Tagger:
     scorer, text = make_black_box(n, n_buckets), intern(sentences())
-    speedup = Speedup(task().schema, theta=3.0, audit=0.0, min_agreement=None, seed=n)
+    trust, search = Trust(audit=0.0, min_agreement=None), Search(theta=3.0)
+    speedup = Speedup(task().schema, answer=search, trust=trust, seed=n)
     return Tagger(task(), scorer, speedup.fit(task().batch(text.n_entities, scorer.costs(text)[0])))
 
 

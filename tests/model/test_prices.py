@@ -17,7 +17,10 @@ import hasten
 from hasten import Batch, Certifier, Learner, Problem, Rule, Schema, Speedup, Structure
 from hasten.errors import ProblemError, SchemaError
 from hasten.learning.tables import Labels as LabelsByKind
+from hasten.search.constrained import ConstrainedSearch
+from hasten.search.reduced import ReducedSearch
 from hasten.solvers import available_solvers, make_solver
+from hasten.speedup.parts import Certified, Trust
 
 LABELS = ["a", "b", "c"]
 Stated = list[tuple[list[tuple[int, str, int]], float, float, float, bool]]  # terms, limits, price, per unit
@@ -97,7 +100,7 @@ def test_every_solver_search_and_proof_agrees_with_enumeration() -> None:
             assert answer.labels.shape == (4,)
             assert len(answer.names) == 4
             assert costs[tuple(answer.labels.tolist())] == answer.cost
-        for search in (hasten.greedy(), hasten.BeamSearch(width=3), hasten.ConstrainedSearch(), hasten.ReducedSearch()):
+        for search in (hasten.greedy(), hasten.BeamSearch(width=3), ConstrainedSearch(), ReducedSearch()):
             found = search(problem)
             if found.valid:
                 assert found.cost == costs[tuple(found.labels.tolist())]
@@ -219,7 +222,7 @@ def test_a_scorer_is_never_asked_for_the_price() -> None:
 
     lazy = Batch.build([shape], np.zeros(3), scorer)
     given = shape.batch(costs)
-    for search in (hasten.greedy(), hasten.BeamSearch(width=2), hasten.ReducedSearch()):
+    for search in (hasten.greedy(), hasten.BeamSearch(width=2), ReducedSearch()):
         assert search(lazy).cost.tolist() == search(given).cost.tolist()
     assert Certifier()(lazy).cost.tolist() == Certifier()(given).cost.tolist()
     assert set(asked) == set(range(shape.n_variables))
@@ -364,14 +367,14 @@ def test_answers_are_learned_from_and_kept_like_any_others(tmp_path: object) -> 
     batch = shape.batch(rng.normal(size=(60, 12)))
     exact = Certifier()(batch)
     for mode in ("certified", "search"):
-        fast = Speedup(schema, mode=mode).fit(batch)
+        fast = Speedup(schema, answer=mode).fit(batch)
         answers = fast.predict(batch)
         assert answers.cost == pytest.approx(exact.cost) or mode == "search"
         assert len(answers.labels) == 240
         fast.save(tmp_path / "fast.hasten")  # type: ignore[operator]
         again = Speedup.load(tmp_path / "fast.hasten", schema)  # type: ignore[operator]
         assert again.predict(batch).labels.tolist() == answers.labels.tolist()
-    Speedup(schema, past=16).fit(batch).predict(batch)
+    Speedup(schema, answer=Certified(past=16)).fit(batch).predict(batch)
     by_labels = Learner(epochs=1).fit(batch, exact.labels).weights
     assert by_labels.tolist() == Learner(epochs=1).fit(batch, exact).weights.tolist()
     assert by_labels.tolist() == Learner(epochs=1).fit(batch, [each.names for each in exact]).weights.tolist()
@@ -388,7 +391,7 @@ def test_a_solver_of_one_s_own_answers_without_indicators() -> None:
         return Certifier()(problem).labels.tolist()
 
     batch = shape.batch(np.random.default_rng(7).normal(size=(5, 8)))
-    answers = Speedup(shape.schema, solver=own, prove=False).predict(batch)
+    answers = Speedup(shape.schema, solver=own, trust=Trust(prove=False)).predict(batch)
     assert answers.cost.tolist() == Certifier()(batch).cost.tolist()
 
 

@@ -7,8 +7,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from hasten import Batch, Certifier, RuleArrays, Schema, Structure
+from hasten import Batch, Certifier, Schema, Structure
 from hasten.errors import SchemaError
+from hasten.model.shapes import RuleArrays
 
 
 def schema_of_relations() -> Schema:

@@ -20,6 +20,7 @@ import hasten
 from hasten.errors import SchemaError
 from hasten.learning.tables import LearnedTables
 from hasten.model.batch import Batch
+from hasten.model.kinds import FactorKind
 from hasten.model.moulds import Own
 from hasten.model.problem import Problem
 
@@ -42,7 +43,7 @@ def least(problem: Problem, by_kind: dict[str, np.ndarray], by_factor: dict[int,
     return best
 
 
-def drawn(rng: np.random.Generator, kind: hasten.FactorKind) -> np.ndarray:
+def drawn(rng: np.random.Generator, kind: FactorKind) -> np.ndarray:
     """Returns a table that forbids what the schema does, or something else, or nothing; often it costs something."""
     table = rng.normal(size=kind.shape) * rng.integers(0, 3)
     how = rng.integers(4)
@@ -242,7 +243,9 @@ def test_a_speedup_answers_and_learns_with_tables_that_change() -> None:
     batch = shape.batch(rng.normal(size=(40, 12))).with_tables({"follow": soft(rng)})
     optimum = [naive.solve(problem).cost for problem in batch]
     assert hasten.Speedup(schema).predict(batch).cost == pytest.approx(optimum)
-    live = hasten.Speedup(schema, mode="search", width=2, learn=True, audit=0.5, seed=1).fit(batch)
+    live = hasten.Speedup(schema, answer=hasten.Search(width=2), trust=hasten.Trust(audit=0.5), learn=True, seed=1).fit(
+        batch
+    )
     assert live.predict(batch).valid.all()
     tables = LearnedTables(schema, np.zeros(schema.n_weights, dtype=bool), rng.normal(size=schema.n_weights))
     follow, start = (tables.cost[kind.weight_at :][: kind.size].reshape(kind.shape) for kind in schema.factors.values())

@@ -21,7 +21,8 @@ import hasten
 from hasten.cli import app
 from hasten.programs.program import Program
 from hasten.programs.statement import Builder, Statement
-from hasten.speedup.efforts import Efforts
+from hasten.search.reduced import ReducedSearch
+from hasten.speedup.effort import Effort
 
 
 def slots(n: int = 5, maximize: bool = False, constant: float = 2.5) -> Statement:
@@ -67,7 +68,7 @@ def test_an_answers_cost_is_the_models_objective(program: Program, objectives: n
         assert sign * solution.cost == pytest.approx(value)
         assert program.answer(solution, c).objective == pytest.approx(value)
         assert program.answer(solution, c).bound == pytest.approx(value, abs=1e-5)
-        assert hasten.ReducedSearch(width=64)(program.problem(c)).cost == pytest.approx(sign * value)
+        assert ReducedSearch(width=64)(program.problem(c)).cost == pytest.approx(sign * value)
 
 
 @pytest.mark.parametrize("solver", ["highs", "gurobi", "brute"])
@@ -85,7 +86,7 @@ def test_all_at_once_is_one_by_one(program: Program, objectives: np.ndarray, sol
 def test_where_nothing_is_proved_the_solver_is_asked_about_the_program_as_it_is(
     monkeypatch: pytest.MonkeyPatch, objectives: np.ndarray
 ) -> None:
-    monkeypatch.setattr(Efforts, "proves", lambda self: False)
+    monkeypatch.setattr(Effort, "proves", lambda self: False)
     clashing = [-1.0, 0.0, 0.0] * 4 + 0.01 * objectives  # looking leaves these open
     for solver in ("highs", "gurobi", "brute"):
         program = Program(slots(4))
@@ -153,7 +154,7 @@ def test_an_unbounded_objective_is_infinitely_good(solver: str, maximize: bool) 
     for answer in (program.solve(solver=solver), program.solve_all([[1.0]], solver=solver)[0]):
         assert answer.objective == answer.bound == (math.inf if maximize else -math.inf)
         assert "The objective is unbounded. Bound its variables." in repr(answer)
-        with pytest.raises(hasten.NoAnswerError, match="unbounded"):
+        with pytest.raises(hasten.errors.NoAnswerError, match="unbounded"):
             answer["x"]
 
 
@@ -295,7 +296,7 @@ def test_a_solver_that_refuses_a_program_is_not_asked_where_proofs_are_there(mon
         raise hasten.SolverError("Gurobi is too small for this.")
 
     monkeypatch.setattr(native, "solve", refuse)
-    program._solving.way("gurobi", program.structure).efforts.compared = True  # as if a proof had failed before
+    program._solving.way("gurobi", program.structure).effort.compared = True  # as if a proof had failed before
     for c in np.random.default_rng(0).normal(size=(9, 12)):
         assert program.solve(objective=c, solver="gurobi").proved
     assert program.solve_all(np.random.default_rng(0).normal(size=(9, 12)), solver="gurobi").proved.all()
@@ -375,5 +376,5 @@ def test_what_a_glance_leaves_open_is_settled_at_once_from_the_second_time_on() 
         assert answer.objective == pytest.approx(best(program.statement, c))
         assert answer.bound == pytest.approx(answer.objective)
     assert n_settled > 10
-    way.efforts.compared = True
+    way.effort.compared = True
     assert program._solving.settle(way, program._map, seen) is seen

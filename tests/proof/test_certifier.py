@@ -19,9 +19,8 @@ from opened import OpenedModule
 from proofs import assert_sound, begin
 from strategies import entity_relation, random_problem, small_problems
 
-from hasten.errors import ModelError, NoAnswerError, ProblemError
+from hasten.errors import NoAnswerError, ProblemError
 from hasten.kernels.proof import dual, multipliers, sweeping
-from hasten.learning.heuristic import Heuristic
 from hasten.model.batch import Batch
 from hasten.model.problem import Problem
 from hasten.model.schema import Schema
@@ -341,8 +340,6 @@ def test_messages_of_the_wrong_length_are_refused_everywhere() -> None:
         if problems is not batch:
             with pytest.raises(ProblemError, match=f"Got {wrong} starting messages; the schema needs"):
                 certify.learn_messages(problems)
-    with pytest.raises(ModelError, match="Got messages of shape"):
-        Heuristic(batch[0].structure.schema, np.zeros(batch[0].structure.schema.n_weights), np.zeros(n + 1))
 
 
 # The parts: messages, multipliers, decoding.

@@ -33,6 +33,7 @@ from hasten.search.beam import BeamSearch, greedy
 from hasten.search.constrained import ConstrainedSearch
 from hasten.search.reduced import ReducedSearch
 from hasten.search.searcher import Searcher
+from hasten.search.theta import FORCED
 
 
 @st.composite
@@ -636,7 +637,7 @@ def test_solutions_gather_dead_ends() -> None:
 def test_a_beam_of_one_takes_the_same_steps_with_and_without_room_for_more(problem: Problem, data: Any) -> None:
     """The short search for width 1 gives the labels, and asks for the costs, of the general one."""
     graph = problem.graph
-    theta = data.draw(st.sampled_from([0.0, 0.3, 1.0, hasten.FORCED, INF]))
+    theta = data.draw(st.sampled_from([0.0, 0.3, 1.0, FORCED, INF]))
     scale = data.draw(st.sampled_from([0.0, 0.5, 1.0, 3.0]))
     n_weights = problem.structure.schema.n_weights
     weights = np.round(np.random.default_rng(data.draw(st.integers(0, 99))).normal(size=n_weights) * scale, 1)

@@ -92,7 +92,7 @@ def predict(
     check_solver(solver)
     check_apart(source, target)
     check_model(model, FORMAT, source)
-    tagger = Tagger.load(model).asking(mode=mode, solver=solver, time_limit=seconds(time_limit))
+    tagger = Tagger.load(model).asking(mode, solver=solver, limits__time_limit=seconds(time_limit))
     if address is not None and engine is not Engine.RAY:
         raise hasten.ProblemError("An address is for --engine ray. Add that, or leave out the address.")
     if engine is Engine.RAY or target.endswith("/"):
@@ -122,7 +122,7 @@ def _predict_shards(tagger: Tagger, source: str, target: str, how: Sharded) -> R
     from hasten.tasks.entity_relation.labelling import Labeller
 
     if "-" in (source, target):
-        raise hasten.CorpusError("A stream has no shards: name files, or leave out --engine ray.")
+        raise hasten.errors.CorpusError("A stream has no shards: name files, or leave out --engine ray.")
     out = target if target.endswith("/") else f"{target}.shards"
     format = "parquet" if target.endswith(".parquet") else "jsonl"
     engine, connection = here(how.jobs), None

@@ -133,7 +133,7 @@ def evaluate(
 
     check_solver(solver)
     check_model(model, FORMAT, source)
-    tagger = Tagger.load(model).asking(mode=mode, solver=solver, time_limit=seconds(time_limit))
+    tagger = Tagger.load(model).asking(mode, solver=solver, limits__time_limit=seconds(time_limit))
     nothing = no_relation or tagger.task.no_relation
     if out is not None:
         with output_directory(out):
@@ -178,7 +178,9 @@ def explain(
     if source == "-" or os.path.exists(source):
         sentence = next(islice(sentences_of(source, format, max_line), n - 1, None), None)
         if sentence is None:
-            raise hasten.CorpusError(f"{source} has fewer than {count(n, 'sentence')}. Choose one with --sentence.")
+            raise hasten.errors.CorpusError(
+                f"{source} has fewer than {count(n, 'sentence')}. Choose one with --sentence."
+            )
     else:
         sentence = explaining.read_sentence(source)
     with output_directory(out.parent):

@@ -20,9 +20,9 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 
 from hasten.errors import ModelError, NotFittedError, ProblemError, SchemaError
-from hasten.kernels.learning.algorithm_1 import cost_gaps
 from hasten.kernels.learning.gate import OWN, describe, guess_some, learn_some
 from hasten.learning.heuristic import about_schema, check_schema
+from hasten.learning.learner import typical_gap
 from hasten.learning.targets import Answers, read_answers
 from hasten.model.batch import Batch, as_batch
 from hasten.model.kinds import VariableKind
@@ -74,7 +74,7 @@ class GateState:
         self.weights = {kind: plain(weights) for kind, weights in self.weights.items()}  # of a mapped file, perhaps
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(eq=False)
 class Gate:
     """Guesses the labels of variables whose costs are dear.
 
@@ -125,7 +125,7 @@ class Gate:
         labels, usable = read_answers(batch, answers)
         batch, schema = self._seen(batch), _schema_of(batch)
         dear = self.dear(batch)
-        state = GateState(schema, _scale(batch, dear))
+        state = GateState(schema, typical_gap(batch, ~dear))
         owner = np.repeat(np.arange(len(batch)), batch.n_variables)
         learned = np.isin(owner, usable)
         rng = np.random.default_rng(self.seed)
@@ -134,13 +134,13 @@ class Gate:
             examples = self._describe(batch, dear, kind, at, state.scale)
             state.weights[kind.name] = self._learn(examples, labels[at], len(kind), rng)
             state.n_examples += at.size
-        self._become(state)
+        self.state = state
         return self
 
     def seeing(self, cheap: Mapping[str, Cheap | None]) -> Gate:
         """Returns this gate, with what it has learned, for other problems: `cheap` gives the features of theirs."""
         other = replace(self, cheap=cheap)
-        other._become(self.state)
+        other.state = self.state
         return other
 
     def dear(self, batch: Batch) -> BoolArray:
@@ -210,12 +210,9 @@ class Gate:
         expected = {name: forms.Array("float32", (self.n_rows, len(kind))) for kind, name in weights.items()}
         forms.check_tensors(tensors, expected | {"scale": forms.Array("float64", (1,), math.ulp(0.0))})
         learned = {kind.name: tensors[name].astype(np.float64) for kind, name in weights.items()}
-        self._become(GateState(schema, float(tensors["scale"][0]), learned))
+        self.state = GateState(schema, float(tensors["scale"][0]), learned)
 
     # -- how it learns ----------------------------------------------------------------------------------
-
-    def _become(self, state: GateState) -> None:
-        object.__setattr__(self, "state", state)
 
     def _seen(self, batch: Batch) -> Batch:
         """Returns a batch as the gate sees it: without costs, if those of settled variables are not there yet."""
@@ -301,10 +298,3 @@ def _schema_of(batch: Batch) -> Schema | None:
     if len(schemas) > 1 and len({schema.digest for schema in schemas}) > 1:
         raise ProblemError("These problems have several schemas; a gate is for one. Sort them by schema.")
     return schemas[0] if schemas else None
-
-
-def _scale(batch: Batch, dear: BoolArray) -> float:
-    gap = np.empty(batch.variable_at[-1])
-    cost_gaps(batch.arrays, gap)
-    gap = gap[~dear & np.isfinite(gap) & (gap > 0)]
-    return float(np.median(gap)) if gap.size else 1.0

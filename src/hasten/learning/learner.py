@@ -32,7 +32,7 @@ from hasten.model.batch import Batch, as_batch
 from hasten.model.problem import Labels, Problem
 from hasten.model.schema import Schema
 from hasten.model.solution import Solution
-from hasten.support.arrays import FloatArray, IntArray
+from hasten.support.arrays import BoolArray, FloatArray, IntArray
 from hasten.support.checks import check_number, check_switch, check_whole, check_width
 from hasten.support.terminal import is_terminal
 
@@ -194,6 +194,12 @@ class Learner:
         self.state = State(heuristic.schema, weights=weights, rng=rng)
         return self
 
+    def forget_average(self) -> None:
+        """Begins the average of the weights anew, so that what was learned before weighs less."""
+        if self.state.weights is not None:
+            self.state.weights.drift[:] = 0.0
+            self.state.weights.n_examples[0] = 0
+
     def learn_one(self, problem: Problem, answer: Solution | Labels | None) -> Learner:
         """Goes on learning from one problem."""
         labels, usable = read_answers(problem.batch, [answer])
@@ -311,19 +317,32 @@ class Learner:
         return epoch, np.setdiff1d(usable, order[forbidden]) if forbidden.any() else usable
 
 
+def gaps(batch: Batch) -> FloatArray:
+    """Returns for each variable what its second-best label costs above the best; nan if it has none."""
+    gap = np.empty(batch.variable_at[-1])
+    learn.cost_gaps(batch.arrays, gap)
+    return gap
+
+
+def typical_gap(batch: Batch, of: BoolArray | None = None) -> float:
+    """Returns the median of the gaps that are positive and finite, of some variables or of all; 1 without any."""
+    gap = gaps(batch) if of is None else gaps(batch)[of]
+    gap = gap[np.isfinite(gap) & (gap > 0)]
+    return float(np.median(gap)) if gap.size else 1.0
+
+
 def default_step(batch: Batch) -> float:
     """Returns a step for the scale of a batch's costs: `STEP` of the median gap between two best labels.
 
     The median ignores the few variables on which a cost of a million stands for a ban. Where more than half
     of the gaps are zero, the median of the others serves; without any, there is no scale and the step is 1.
     """
-    gap = np.empty(batch.variable_at[-1])
-    learn.cost_gaps(batch.arrays, gap)
+    gap = gaps(batch)
     gap = gap[np.isfinite(gap)]
-    typical = float(np.median(gap)) if gap.size else 0.0
-    if typical == 0.0 and gap.any():
-        typical = float(np.median(gap[gap > 0]))
-    return STEP * typical if typical > 0 else 1.0
+    if not gap.any():
+        return 1.0
+    typical = float(np.median(gap))
+    return STEP * (typical if typical > 0 else float(np.median(gap[gap > 0])))
 
 
 @contextmanager

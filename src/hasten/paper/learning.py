@@ -20,7 +20,7 @@ from hasten.search.beam import BeamSearch
 from hasten.solvers import make_solver
 from hasten.solvers.failures import OnError
 from hasten.speedup.black_box import solve_open
-from hasten.speedup.calibration import Calibration, calibrate
+from hasten.speedup.calibration import Calibration, Calibrator
 from hasten.support.progress import Tell
 from hasten.tasks.entity_relation.tagger import better_of
 from hasten.tasks.evaluation.methods import timed
@@ -100,4 +100,4 @@ class LearningSet:
     def calibrate(self, search: BeamSearch) -> Calibration:
         """Chooses theta for a search on the sentences that nothing was learned from."""
         held_out = np.arange(self.n_learned, len(self.batch))
-        return calibrate(search, self.batch.select(held_out), seed=self.seed)
+        return Calibrator(seed=self.seed).theta(search, self.batch.select(held_out))

@@ -30,7 +30,8 @@ from hasten.programs.statement import Statement
 from hasten.solvers import Progress, Solver, check_solver
 from hasten.solvers.failures import OnError
 from hasten.speedup.black_box import prove_or_solve
-from hasten.speedup.pacing import Pace
+from hasten.speedup.effort import Schedule
+from hasten.speedup.parts import Limits
 from hasten.support.arrays import FloatArray, all_finite, floats
 from hasten.support.checks import check_limit
 from hasten.support.forms import short
@@ -184,7 +185,7 @@ class Program:
         if seen.outcome == kernels.INFEASIBLE:
             return self._answer(c, Status.INFEASIBLE, None, math.inf, True, Status.INFEASIBLE.value, "")
         costs, way = c if sign > 0 else -c, self._solving.way(solver, structure)
-        if way.as_given and not way.efforts.proves():
+        if way.as_given and not way.effort.proves():
             said = self._solving.alone(way, costs, seconds)
             if said is not None:
                 return self._said(c, said)
@@ -236,10 +237,15 @@ class Program:
         """Answers what a glance left open, given objectives and what labels cost."""
         way = self._solving.way(solver, self.structure)
         asked = self._solving.solver_for(way, self._sign * matrix, self.recognised.space)
-        pace = Pace(self.structure, asked, limit is not None, way.clock)
+        schedule = Schedule(self.structure, asked, limit is not None, way.clock)
         batch = self.structure.batch(cost)
         return prove_or_solve(
-            batch, lambda: asked, time_limit=limit, progress=progress, on_error=OnError.RAISE, pace=pace
+            batch,
+            lambda: asked,
+            limits=Limits(limit),
+            progress=progress,
+            on_error=OnError.RAISE,
+            schedule=schedule,
         )[0]
 
     def renew(self, model: Any) -> None:

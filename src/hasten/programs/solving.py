@@ -1,7 +1,7 @@
 """How the answers to a program come about: proved where that pays, the solver's elsewhere.
 
 The solver is given the program as it was stated, where it takes one, and what was recognised elsewhere. Whatever it
-says is checked against both. Which way pays is learned (`hasten.speedup.efforts`).
+says is checked against both. Which way pays is learned (`hasten.speedup.effort`).
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ from hasten.proof.certifier import Certifier
 from hasten.solvers import Solver, make_solver
 from hasten.solvers.base import answer
 from hasten.solvers.failures import OnError
-from hasten.speedup.black_box import prove_one, prove_or_solve_one, solve_one
-from hasten.speedup.efforts import KNOWN, Efforts
+from hasten.speedup.black_box import prove_or_solve_one, solve_one
+from hasten.speedup.effort import EFFORTS, Effort
 from hasten.support.arrays import FloatArray, IntArray
 
 WITHOUT_LIMIT = Certifier()
@@ -45,7 +45,7 @@ class Way(NamedTuple):
     asked: str | Solver
     as_given: bool  # whether it is given the program as it is
     structure: Structure
-    efforts: Efforts
+    effort: Effort
     clock: Callable[[], float]
 
 
@@ -71,7 +71,7 @@ class Solving:
             # where HiGHS cannot be loaded, nor given the program as it is, CP-SAT is asked instead
             asked = "cpsat" if solver == "highs" and not as_given and highs_is_elsewhere() else solver
             name = asked if isinstance(asked, str) else make_solver(asked).name
-            way = Way(asked, as_given, structure, KNOWN.of(structure.compiled, name), clock_for(asked))
+            way = Way(asked, as_given, structure, EFFORTS.of(structure.compiled, name), clock_for(asked))
             if isinstance(solver, str):
                 self._ways[solver] = way
         return way
@@ -93,21 +93,21 @@ class Solving:
 
     def alone(self, way: Way, costs: FloatArray, seconds: float) -> Said | None:
         """Asks a solver at once about the program as it is; None where it failed, or took longer than proofs do."""
-        efforts, native = way.efforts, self.native(str(way.asked))
-        patience, began = efforts.patience if seconds == math.inf else math.inf, way.clock()
+        effort, native = way.effort, self.native(str(way.asked))
+        patience, began = effort.patience if seconds == math.inf else math.inf, way.clock()
         try:
             said = native.solve(costs, min(seconds, patience))
         except HastenError:
             said = Said(Status.FAILED)
         if said.status is Status.FAILED:
-            efforts.whole.disqualify()
+            effort.solver_failed()
             return None
-        efforts.answered(False, way.clock() - began)
+        effort.answered(False, way.clock() - began)
         return said if said.status.optimal or patience == math.inf else None
 
     def settle(self, way: Way, costs: CostMap, seen: Glance) -> Glance:
         """Sweeps and branches at once on what a glance left open, as long as no proof has failed or taken long."""
-        if way.efforts.compared or not seen.looked:
+        if way.effort.compared or not seen.looked:
             return seen
         began = time.perf_counter()
         found = WITHOUT_LIMIT.settle(way.structure, seen.cost, seen.bound, seen.size)
@@ -115,7 +115,7 @@ class Solving:
             return seen
         outcome = found.facts.item(OUTCOME)
         x = costs.values(found.labels, 1)[0] if outcome == PROVED else seen.x
-        way.efforts.answered(True, time.perf_counter() - began)
+        way.effort.answered(True, time.perf_counter() - began)
         return Glance(outcome, found.values.item(BOUND), seen.size, seen.cost, x)
 
     def settle_few(self, way: Way, costs: CostMap, seen: Glances) -> None:
@@ -143,8 +143,8 @@ class Solving:
             on_error = OnError.KEEP if alone else OnError.RAISE
             return solve_one(found, lambda: asked, on_error, limits, not alone, way.clock)[0]
 
-        run = prove_one if way.as_given else prove_or_solve_one
-        return run(problem, certify, ask, way.efforts, way.clock)
+        proves = True if way.as_given else None
+        return prove_or_solve_one(problem, certify, ask, way.effort, proves=proves, clock=way.clock)
 
 
 class _AsGiven:

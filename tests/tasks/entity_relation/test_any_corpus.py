@@ -70,7 +70,7 @@ def test_gold_that_training_never_showed_is_a_point_lost_and_no_error(tagger):
 
 def test_a_sentence_of_many_equal_spans_ends_in_time(tagger):
     equal = in_order("e", ["Gen1"] * 40, [(n, n + 1) for n in range(40)])
-    (answer,) = tagger.asking(time_limit=0.5).label([equal])
+    (answer,) = tagger.asking(limits__time_limit=0.5).label([equal])
     assert answer.sentence.types is not None
     assert answer.valid
 

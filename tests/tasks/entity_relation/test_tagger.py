@@ -52,7 +52,7 @@ def test_a_tagger_is_saved_whole(tagger, tmp_path):
     tagger.save(path)
     again = Tagger.load(path)
     assert again.digest == tagger.digest
-    assert (again.speedup.width, again.speedup.theta) == (tagger.speedup.width, tagger.speedup.theta)
+    assert again.beam() == tagger.beam()
     some = list(generate(50, 9, labelled=False))
     assert list(again.label(some)) == list(tagger.label(some))
     assert [each.name for each in tmp_path.iterdir()] == ["model"]
@@ -68,7 +68,7 @@ def test_a_tagger_that_cannot_be_saved_names_its_place(tagger, tmp_path):
 
 def test_theta_is_spoken_of_only_where_there_was_enough_to_calibrate_it(tagger):
     assert tagger.note == ""
-    assert math.isinf(tagger.speedup.theta)
+    assert math.isinf(tagger.beam().theta)
     told = Tagger.train(list(generate(60, 1)), list(generate(900, 2, labelled=False)), risk=0.05)
     assert re.match(r"Search mode: theta .* at width 2: computes .* of the costs, changes", told.note)
     assert "\n" not in told.note
@@ -141,7 +141,7 @@ def test_a_sentence_that_the_solver_fails_on_is_told_apart(tagger, sentences):
     n = len(sentences[1].spans) ** 2
     others = [each for each in sentences if len(each.spans) ** 2 != n][:3]
     expected = list(tagger.label(others))
-    found = list(tagger.asking(solver=fail_once, prove=False).label([others[0], sentences[1], *others[1:]]))
+    found = list(tagger.asking(solver=fail_once, trust__prove=False).label([others[0], sentences[1], *others[1:]]))
     assert [each.reason for each in found] == ["", "ValueError: too hard", "", ""]
     assert found[1].sentence == sentences[1].unlabeled()
     assert not found[1].proved

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from html import escape
 
 import numpy as np
@@ -115,11 +115,11 @@ def explain(tagger: Tagger, sentence: Sentence, *, width: int | None = None, the
             f"Sentence {sentence.id!r} has {len(sentence.spans)} entities; of more than {MOST_ENTITIES} a picture "
             "shows too little. Choose a shorter sentence."
         )
-    text, task, beam = intern([sentence]), tagger.task, tagger.beam()
+    text, task = intern([sentence]), tagger.task
     problem = task.batch(text.n_entities, tagger.scorer.costs(text)[0])[0]
     names = variable_names([" ".join(sentence.tokens[first:last]) for first, last in sentence.spans])
     proof = Certifier().trace(problem, names=names)
-    search = replace(beam, width=width or beam.width, theta=beam.theta if theta is None else theta)
+    search = tagger.beam(width, theta)
     best = proof.solution
     reference: Solution | None = best if best is not None and best.values is not None else None
     searches = tuple(each.trace(problem, reference, names=names) for each in (greedy(), search))

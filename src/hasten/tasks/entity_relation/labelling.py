@@ -13,7 +13,6 @@ import numpy as np
 
 from hasten.errors import ProblemError
 from hasten.model.solution import SOURCES, STATUSES, WITHOUT_ANSWER, Solutions, Source, Status, numbered
-from hasten.speedup.mode import Mode
 from hasten.speedup.predictor import Speedup
 from hasten.support.arrays import BoolArray, IntArray, offsets
 from hasten.tasks.entity_relation.data.columns import Columns, Entries, Row
@@ -142,7 +141,7 @@ class Labeller:
 
     def label(self, sentences: Columns) -> Answers:
         """Labels sentences that fit into memory together."""
-        task, scorer, searches = self.tagger.task, self.tagger.scorer, self._speedup.mode == Mode.SEARCH
+        task, scorer, searches = self.tagger.task, self.tagger.scorer, self.tagger.searches
         text = intern(sentences)
         found = self._speedup.predict(
             task.batch(text.n_entities, scorer.lazy(text) if searches else scorer.costs(text)[0])

@@ -18,6 +18,7 @@ from hasten.model.solution import Solutions
 from hasten.search.beam import BeamSearch
 from hasten.speedup.calibration import disagreeing, problems_needed
 from hasten.speedup.mode import TextMode
+from hasten.speedup.parts import Certified, Limits, Search, Trust, as_answer, search_of
 from hasten.speedup.persistence import content, of_content
 from hasten.speedup.predictor import Speedup
 from hasten.support import forms
@@ -52,8 +53,6 @@ class Tagger:
     note: str = field(default="", repr=False)  # what theta rests on, in words; not saved
 
     def __post_init__(self) -> None:
-        if self.speedup.mode not in list(TextMode):
-            raise ProblemError(f"A labeller's mode is {TextMode.choices()}, not {self.speedup.mode!r}.")
         for ours, theirs in (
             (self.task.entity_labels, self.scorer.entity_labels),
             (self.task.relation_labels, self.scorer.relation_labels),
@@ -88,24 +87,42 @@ class Tagger:
         tell("Scoring the text to learn from", None)
         batch = task.batch(text.n_entities, scorer.costs(text)[0])
         tell("Learning the speedup", None)
-        settings: dict[str, Any] = {"audit": 0.0, "min_agreement": None, "max_nodes": MAX_NODES, "seed": seed}
-        speedup = Speedup(task.schema, mode="search", width=width, time_limit=LEARNING_LIMIT, **settings)
+        search, limits = Search(width), Limits(LEARNING_LIMIT, max_nodes=MAX_NODES)
+        trust = Trust(audit=0.0, min_agreement=None)
+        speedup = Speedup(task.schema, answer=search, trust=trust, limits=limits, seed=seed)
         cut = len(batch) - min(n_held_out(len(batch)), len(fresh) or len(batch))
         speedup.fit(batch.select(np.arange(cut)))
         note = ""
         if len(batch) - cut >= problems_needed(risk):
             tell("Calibrating theta", None)
             chosen = speedup.calibrate(batch.select(np.arange(cut, len(batch))), risk=risk)
+            search = replace(search, theta=chosen.theta, width=chosen.width)
             note = f"Search mode: {' '.join(str(chosen).splitlines()[:2])}."
-        return cls(task, scorer, speedup.set_params(mode="certified", time_limit=None), note)
+        speedup.set_params(answer=Certified(search=search), limits=Limits(max_nodes=MAX_NODES))
+        return cls(task, scorer, speedup, note)
 
-    def asking(self, **settings: Any) -> Tagger:
-        """Returns a labeller whose speedup has other settings, such as `mode`, `solver` or `time_limit`."""
-        return replace(self, speedup=deepcopy(self.speedup).set_params(**settings))
+    @property
+    def searches(self) -> bool:
+        """Whether it trusts the search."""
+        return isinstance(self.speedup.answer, Search)
 
-    def beam(self) -> BeamSearch:
-        """Returns the beam of search mode."""
-        return self.speedup._beam(self.speedup._guide())
+    def asking(self, mode: str | None = None, **settings: Any) -> Tagger:
+        """Returns a labeller in another mode, or with other settings of its speedup, such as `limits__time_limit`."""
+        speedup = deepcopy(self.speedup)
+        if mode is not None:
+            if mode not in list(TextMode):
+                raise ProblemError(f"A labeller's mode is {TextMode.choices()}, not {mode!r}.")
+            search = search_of(as_answer(speedup.answer))
+            speedup.answer = search if mode == TextMode.SEARCH else Certified(search=search)
+        return replace(self, speedup=speedup.set_params(**settings))
+
+    def beam(self, width: int | None = None, theta: float | None = None) -> BeamSearch:
+        """Returns the beam of search mode, or one of another width or theta."""
+        given = {name: value for name, value in {"width": width, "theta": theta}.items() if value is not None}
+        search = replace(search_of(as_answer(self.speedup.answer)), reduce=False, **given)  # type: ignore[arg-type]
+        found = self.asking(answer=search).speedup.search
+        assert isinstance(found, BeamSearch)
+        return found
 
     def label(self, sentences: Iterable[Sentence]) -> Iterator[Labelled]:
         """Labels sentences, a chunk at a time; any number of them, in constant memory."""
