@@ -136,7 +136,7 @@ def test_a_changed_model_input_or_setting_is_refused(tagger, text, tmp_path):
 def test_a_directory_with_something_else_is_refused(tagger, text, tmp_path):
     with pytest.raises(WriteError, match="is not empty, and holds no run of ours"):
         predict_shards(Labeller(tagger), text, tmp_path)
-    (tmp_path / "manifest.json").write_text('{"format": "hasten.run/1"}')
+    (tmp_path / "manifest.json").write_text('{"format": "hasten.run/2"}')
     with pytest.raises(ModelError, match="is damaged"):
         predict_shards(Labeller(tagger), text, tmp_path)
 

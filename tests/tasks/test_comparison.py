@@ -27,7 +27,7 @@ from hasten.tasks.evaluation.comparison_page import show_comparison
 from hasten.tasks.evaluation.scores import evaluate
 from hasten.tasks.evaluation.statistics import f1_of
 from hasten.tasks.tagging import synthetic
-from hasten.tasks.tagging.task import Tagging
+from hasten.tasks.tagging.model import Tagging
 
 PAGE = Path(__file__).parents[2] / "docs" / "new-task.md"
 run = CliRunner().invoke

@@ -68,7 +68,7 @@ def train(
     column: Column = None,
 ) -> None:
     """Trains a tagger for `hasten tag predict`."""
-    from hasten.tasks.tagging.formats import read_all
+    from hasten.tasks.tagging.corpus import read_all
     from hasten.tasks.tagging.tagger import SequenceTagger, check_place
 
     check_place(out)
@@ -117,7 +117,7 @@ def predict(
     Rules given here take the place of the tagger's own. Each line says whether its tags were proved optimal without the
     solver; where there are none, because no tags keep all rules, "failed" says so.
     """
-    from hasten.tasks.tagging.formats import read_tagged, to_json
+    from hasten.tasks.tagging.corpus import read_tagged, to_json
     from hasten.tasks.tagging.tagger import FORMAT, SequenceTagger
     from hasten.tasks.text.objects import write_objects
 
@@ -163,7 +163,7 @@ def evaluate(
     column: Column = None,
 ) -> None:
     """Compares a tagger's answers with gold tags: scores, each tag, what is confused, what is out of reach."""
-    from hasten.tasks.tagging.formats import read_all
+    from hasten.tasks.tagging.corpus import read_all
     from hasten.tasks.tagging.tagger import FORMAT, SequenceTagger
 
     hasten.make_solver(solver)
@@ -200,9 +200,9 @@ def compare(
 ) -> None:
     """Compares greedy search, beams, a speedup, Viterbi, certified answers and an ILP solver on one corpus."""
     from hasten.tasks.evaluation.comparison import Comparison
-    from hasten.tasks.tagging.formats import read_all
+    from hasten.tasks.tagging.corpus import read_all
+    from hasten.tasks.tagging.model import Tagging
     from hasten.tasks.tagging.synthetic import generate
-    from hasten.tasks.tagging.task import Tagging
 
     hasten.make_solver(solver)  # one that is not there is refused now
     task = Tagging(tuple(rule or ()), bio, epochs, format, column)

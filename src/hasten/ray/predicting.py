@@ -16,6 +16,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
+import msgspec
 import ray
 import ray.data
 from ray.data import ActorPoolStrategy, Dataset
@@ -155,7 +156,7 @@ def on_ray(workers: int | None = None) -> Engine:
             for row in answered.iter_rows():
                 if row["error"]:
                     raise getattr(errors, row["error"])(row["said"])
-                yield Receipt(**json.loads(row["said"]))
+                yield msgspec.json.decode(row["said"], type=Receipt)
 
     return engine
 
@@ -195,7 +196,7 @@ class _ShardActor:
         said, error = [], []
         for shard in batch["item"]:
             try:
-                said.append(json.dumps(self.job(Shard(*json.loads(str(shard))))._asdict()))
+                said.append(msgspec.json.encode(self.job(Shard(*json.loads(str(shard))))).decode())
                 error.append("")
             except HastenError as raised:
                 said.append(str(raised))

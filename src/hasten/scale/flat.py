@@ -20,7 +20,7 @@ from hasten.model.batch import Batch
 from hasten.model.problem import Problem
 from hasten.model.solution import Solution
 from hasten.model.structure import Structure
-from hasten.scale.work import FAULTS, Counts, Piece, Record
+from hasten.scale.work import FAULTS, Counts, Items, Piece, Record
 from hasten.speedup.predictor import Speedup
 from hasten.tasks.text.objects import parse_line
 
@@ -31,18 +31,6 @@ class Named(NamedTuple):
     id: str
     structure: str
     problem: Problem
-
-
-class Problems(NamedTuple):
-    """The problems of some records, the number of each record, and the records that were refused."""
-
-    named: list[Named]
-    numbers: list[int]
-    refused: list[tuple[int, CorpusError]]
-
-    def part(self, start: int, stop: int) -> Problems:
-        """Returns some of them."""
-        return Problems(self.named[start:stop], self.numbers[start:stop], [])
 
 
 @dataclass(eq=False)
@@ -84,17 +72,17 @@ class FlatWork:
         """Begins a shard: what is drawn from now on depends on its number alone."""
         self._mine = self.speedup.for_shard(shard)
 
-    def read(self, piece: Piece) -> Problems:
+    def read(self, piece: Piece) -> Items:
         """Reads problems."""
-        found = Problems([], [], [])
+        problems, numbers, refused = list[Named](), list[int](), list[tuple[int, CorpusError]]()
         for number, entry in piece.entries():
             try:
                 record = parse_line(entry) if isinstance(entry, str | bytes) else entry
-                found.named.append(self._read(record, str(number)))
-                found.numbers.append(number)
+                problems.append(self._read(record, str(number)))
+                numbers.append(number)
             except FAULTS as error:
-                found.refused.append((number, CorpusError(str(error))))
-        return found
+                refused.append((number, CorpusError(str(error))))
+        return Items(problems, numbers, refused)
 
     def _read(self, record: Record, default_id: str) -> Named:
         name = record.get("structure")
@@ -110,18 +98,18 @@ class FlatWork:
             raise CorpusError("'id' should be a string. Put it in quotes.")
         return Named(record.get("id", default_id), name, self.structures[name].problem(costs))
 
-    def answer(self, items: Problems) -> tuple[list[Record], Counts]:
+    def answer(self, items: Items) -> tuple[list[Record], Counts]:
         """Returns answers, and the counters of the speedup."""
         if self._mine is None:
             self.begin(0)
         assert self._mine is not None
-        if not items.named:
+        if not items.values:
             return [], Counts()
         before = Counts(self._mine.counters.as_dict())
-        answers = self._mine.predict(Batch.of([each.problem for each in items.named]))
+        answers = self._mine.predict(Batch.of([each.problem for each in items.values]))
         counts = Counts(self._mine.counters.as_dict())
         counts.subtract(before)
-        records = [_record(item, found) for item, found in zip(items.named, answers, strict=True)]
+        records = [_record(item, found) for item, found in zip(items.values, answers, strict=True)]
         counts["failed"] = sum("failed" in record for record in records)
         return records, counts
 

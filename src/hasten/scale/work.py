@@ -31,22 +31,16 @@ Record = dict[str, Any]
 Counts = Counter[str]  # what was done, by name; sums over records, so those of many pieces add up exactly
 
 
-class Items(Protocol):
-    """What was read from a piece, in order, and the records of it that were refused."""
+class Items(NamedTuple):
+    """What was read from a piece; the `Columns` of sentences have the same names."""
 
-    @property
-    def numbers(self) -> Sequence[int]:
-        """The number of the record that each was read from."""
-        ...
+    values: Sequence[Any]
+    numbers: Sequence[int]  # of the record that each was read from
+    refused: Sequence[tuple[int, CorpusError]] = ()  # the numbers of the other records, and what is wrong with them
 
-    @property
-    def refused(self) -> Sequence[tuple[int, CorpusError]]:
-        """The numbers of the other records, and what is wrong with them."""
-        ...
-
-    def part(self, start: int, stop: int) -> Any:
+    def part(self, start: int, stop: int) -> Items:
         """Returns some of them."""
-        ...
+        return Items(self.values[start:stop], self.numbers[start:stop])
 
 
 class Work(Protocol):

@@ -8,8 +8,7 @@ import json
 import pytest
 
 from hasten.errors import CorpusError
-from hasten.tasks.tagging.corpus import Tagged, tags_of
-from hasten.tasks.tagging.formats import read_all, read_tagged, to_json
+from hasten.tasks.tagging.corpus import Tagged, read_all, read_tagged, tags_of, to_json
 
 CONLLU = """# sent_id = first
 # text = Don't go.

@@ -18,7 +18,7 @@ from hasten.tasks.tagging.features import read
 from hasten.tasks.tagging.model import TagModel
 from hasten.tasks.tagging.rules import Rules
 from hasten.tasks.tagging.tagger import FORMAT, SequenceTagger
-from hasten.tasks.tagging.viterbi import viterbi
+from hasten.tasks.tagging.training import viterbi
 from hasten.tasks.text.iob import entities, is_bio, to_bio
 from hasten.tasks.text.words import Vocabulary
 

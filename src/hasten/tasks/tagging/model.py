@@ -6,7 +6,7 @@ The problem of a sentence is a chain, a variable for each word; the rules that c
 from __future__ import annotations
 
 import os
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import pairwise
@@ -27,12 +27,11 @@ from hasten.support.cache import Cache
 from hasten.support.progress import Tell, tell_nobody
 from hasten.support.tensors import Tensors
 from hasten.tasks.tagging import features
-from hasten.tasks.tagging.corpus import Tagged, tags_of
+from hasten.tasks.tagging.corpus import Tagged, read_tagged, tags_of
 from hasten.tasks.tagging.features import read
 from hasten.tasks.tagging.rules import Count, Rules, read_rule
-from hasten.tasks.tagging.training import train_weights, word_costs
-from hasten.tasks.tagging.viterbi import viterbi
-from hasten.tasks.task import Baseline, Counts, Model
+from hasten.tasks.tagging.training import train_weights, viterbi, word_costs
+from hasten.tasks.task import Baseline, Counts, Model, Task
 from hasten.tasks.text import iob
 from hasten.tasks.text.words import Vocabulary
 
@@ -262,6 +261,26 @@ class TagModel(Model[Tagged]):
         forms.check_tensors(tensors, wanted)
         rules = Rules.of(tags, about["rules"], bio=about["bio"])
         return cls(tags, tensors["weights"], tensors["pairs"], rules)
+
+
+@dataclass(frozen=True)
+class Tagging(Task[Tagged]):
+    """Tags for words, under rules; as `rules.read_rule` reads them."""
+
+    rules: tuple[str, ...] = ()
+    bio: bool = False  # an entity's I-x must follow its B-x or I-x
+    epochs: int = 8
+    format: str = "auto"
+    column: str | int | None = None
+    title: str = "Sequence labelling"
+
+    def read(self, path: str) -> Iterator[Tagged]:
+        """Reads tagged sentences."""
+        return read_tagged(path, self.format, self.column)
+
+    def train(self, texts: Sequence[Tagged], *, seed: int, tell: Tell) -> TagModel:
+        """Trains an averaged perceptron."""
+        return TagModel.train(texts, self.rules, bio=self.bio, epochs=self.epochs, seed=seed, tell=tell)
 
 
 def in_bio(sentence: Tagged) -> Tagged:
