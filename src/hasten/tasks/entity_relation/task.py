@@ -39,7 +39,7 @@ PAPER_ARGUMENTS: dict[str, set[tuple[str, str]]] = {
 NO_RELATION = "NoRel"
 MAX_VARIABLES = 50_000  # of all structures that a task keeps: about 2 kB each
 FEW = 8  # names that are printed
-FEATURES = ("triples", "paper", "both", "more")
+FEATURES = ("triples", "paper", "both")
 
 
 def entity_relation_schema(
@@ -67,16 +67,13 @@ def entity_relation_schema(
     for name, pairs in arguments.items():
         for source, target in pairs:
             args.allow(relation=name, source=source, target=target)
-    both = schema.factor("both", learned=features in ("both", "more"), forward=relation, backward=relation)
+    both = schema.factor("both", learned=features == "both", forward=relation, backward=relation)
     both.allow(forward=no_relation).allow(backward=no_relation)
     for there, back in sorted(both_ways):
         both.allow(forward=there, backward=back)
     if features != "triples":
         schema.factor("source_relation", source=entity, relation=relation)
         schema.factor("relation_target", relation=relation, target=entity)
-    if features == "more":
-        schema.factor("types", left=entity, right=entity)
-        schema.factor("neighbours", left=entity, right=entity)
     return schema
 
 
@@ -91,8 +88,7 @@ class EntityRelationTask:
     `arguments` says, for each relation, which (source, target) types it may join; `both_ways`, which two relations a
     pair may have at once, one each way: (forward, backward) and (backward, forward). `features` are those of the
     speedup classifier: "paper" counts (source, relation) and (relation, target) pairs and triples; "both" adds the
-    two relations of a pair; "more" adds to these the types of all pairs, and of neighbours in the text; "triples" has
-    triples alone (pairs can be folded into them: see `folded`).
+    two relations of a pair; "triples" has triples alone (pairs can be folded into them: see `folded`).
     """
 
     def __init__(
@@ -248,10 +244,6 @@ class EntityRelationTask:
                     shape.connect(factors["source_relation"], source=source, relation=there)
                     shape.connect(factors["relation_target"], relation=there, target=target)
             shape.connect(factors["both"], forward=forward, backward=backward)
-            if self.features == "more":
-                shape.connect(factors["types"], left=left, right=right)
-                if right == left + 1:
-                    shape.connect(factors["neighbours"], left=left, right=right)
         return shape
 
 

@@ -3,7 +3,7 @@
 The best tags of the current weights, with the gold ones made dearer by a margin, are compared with the gold ones, and
 only where the two differ do weights move. Steps are AdaGrad's, and the result is the average of the weights over all
 steps, as for the structured black box of `tasks.entity_relation`. A seed fixes every number. The best tags are found by
-Viterbi's algorithm in NumPy, over sentences of all lengths at once; it knows nothing of rules that count over a sentence.
+Viterbi's algorithm in NumPy, over sentences of all lengths at once, without the rules that count over a sentence.
 """
 
 from __future__ import annotations

@@ -16,10 +16,9 @@ from hasten.errors import CorpusError
 from hasten.tasks.entity_relation.data.corpus import Sentence
 from hasten.tasks.entity_relation.data.formats.brat import read_brat
 from hasten.tasks.entity_relation.data.formats.conll04 import read_conll04
-from hasten.tasks.entity_relation.data.formats.dygie import read_dygie
 from hasten.tasks.entity_relation.data.formats.jsonl import read_jsonl, write_jsonl
 from hasten.tasks.entity_relation.data.formats.recognise import recognise
-from hasten.tasks.entity_relation.data.formats.records import read_records
+from hasten.tasks.entity_relation.data.formats.records import read_dygie, read_records
 from hasten.tasks.entity_relation.data.formats.spacy_docs import read_spacy
 from hasten.tasks.entity_relation.data.formats.tables import read_conll2003, read_conllu, read_gmb
 from hasten.tasks.text.lines import MAX_LINE, AnyPath, Faults, called

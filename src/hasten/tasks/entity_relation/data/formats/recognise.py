@@ -13,7 +13,7 @@ from typing import Any
 
 from hasten.errors import CorpusError
 from hasten.tasks.entity_relation.data.formats.brat import annotations_in
-from hasten.tasks.entity_relation.data.formats.objects import PARQUET, first_bytes
+from hasten.tasks.entity_relation.data.formats.records import PARQUET, first_bytes
 from hasten.tasks.entity_relation.data.formats.spacy_docs import PACKED
 from hasten.tasks.entity_relation.data.formats.tables import GMB_HEADER
 from hasten.tasks.text.lines import AnyPath, open_lines, peek_line
