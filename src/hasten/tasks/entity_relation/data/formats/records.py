@@ -3,8 +3,8 @@
 *Records*: SpERT's JSON and its many cousins, Hugging Face `datasets` dumps. `tokens` (or `words`) are a list of
 strings. Entities are `entities`, each with `start`, `end` (one past the last token) and `type` or `label`; or tags, in
 `ner_tags`, `tags`, `ner` or `labels`, one a token. Relations are `relations`, each with `head`, `tail` (numbers of
-entities, or entities themselves) and `type` or `label`. What a record does not have is unknown; one with entities and no
-word of relations is labelled in its types alone.
+entities, or entities themselves) and `type` or `label`. What a record does not have is unknown; one with entities and
+no word of relations is labelled in its types alone.
 
 *DyGIE++ and SciERC*: a document has `sentences`, lists of tokens; `ner` has for each sentence `[first, last, type]`,
 and `relations` `[first, last, first, last, name]`, in tokens of the whole document, the last one included. CrossRE has
