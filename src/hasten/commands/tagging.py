@@ -22,8 +22,9 @@ from hasten.commands.common import (
     console,
     errors,
     name_of,
+    show_evaluation,
+    write_evaluation,
 )
-from hasten.commands.evaluation import show_evaluation, write_evaluation
 from hasten.commands.experiments import run_comparison
 from hasten.errors import ProblemError
 from hasten.speedup.mode import TextMode

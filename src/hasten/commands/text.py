@@ -36,12 +36,13 @@ from hasten.commands.common import (
     passing_over,
     seconds,
     sentences_of,
+    show_evaluation,
     tell_task,
     tell_unreachable,
     telling,
     the_corpus,
+    write_evaluation,
 )
-from hasten.commands.evaluation import show_evaluation, write_evaluation
 from hasten.solvers import check_solver
 from hasten.speedup.mode import TextMode
 from hasten.support.files import output_directory

@@ -60,7 +60,8 @@ def to_row(record: Record) -> Record:
 
 def table(records: Iterable[Any], kind: str) -> Any:
     """Returns answers as an Arrow table with the columns of their kind."""
-    return _arrow().Table.from_pylist([to_row(msgspec.to_builtins(each)) for each in records], schema=columns(kind))
+    rows = [to_row(msgspec.json.decode(msgspec.json.encode(each))) for each in records]
+    return _arrow().Table.from_pylist(rows, schema=columns(kind))
 
 
 def write(part: Path, pieces: Iterable[Iterable[Any]], kind: str) -> None:
