@@ -18,7 +18,8 @@ PACKAGE = Path(hasten.__file__).parent
 # A module belongs to the room with the longest name that its own name begins with. A room imports from itself and
 # from the rooms listed behind it; one that is not listed, even within a listed one, is closed to it.
 MODEL = "errors support kernels model"
-CORE = f"{MODEL} jit kernels.proof kernels.search kernels.learning search proof solvers learning speedup"
+PROOF = "proof proof.elimination"
+CORE = f"{MODEL} jit kernels.search kernels.learning search {PROOF} solvers learning speedup"
 DATA = "tasks.text tasks.entity_relation.data tasks.entity_relation.data.corpus tasks.entity_relation.data.formats"
 TASK = f"{DATA} tasks.entity_relation.names tasks.entity_relation.task"
 SCORING = f"{TASK} tasks.averaging tasks.entity_relation.scoring"
@@ -32,14 +33,16 @@ MAY_IMPORT = {
     "support": "errors",
     "jit": "support",
     "kernels": "support jit",
-    "kernels.proof": "support jit kernels",
-    "kernels.search": "support jit kernels",
+    "kernels.search": "support jit kernels proof.elimination",
     "kernels.learning": "support jit kernels kernels.search",
     "model": MODEL,
-    "search": f"{MODEL} kernels.search",
-    "proof": f"{MODEL} kernels.proof",
+    "search": f"{MODEL} kernels.search proof.elimination",
+    "proof": f"{MODEL} jit proof.elimination certificates",
+    "proof.elimination": f"{MODEL} jit",
     "solvers": MODEL,
-    "learning": f"{MODEL} kernels.search kernels.learning search proof solvers",
+    "certificate": "",
+    "certificates": f"{MODEL} certificate",
+    "learning": f"{MODEL} kernels.search kernels.learning search {PROOF} solvers",
     "speedup": CORE,
     "programs": CORE,
     "programs.reading": f"{CORE} programs",
@@ -56,7 +59,7 @@ MAY_IMPORT = {
     "tasks.entity_relation.data": f"errors support {DATA}",
     "tasks.entity_relation.data.formats": "errors support tasks.text tasks.entity_relation.data.corpus",
     "tasks.entity_relation.task": f"errors support model {DATA}",
-    "tasks.entity_relation.scoring": f"{MODEL} jit kernels.search search proof learning tasks.averaging {TASK}",
+    "tasks.entity_relation.scoring": f"{MODEL} jit kernels.search search {PROOF} learning tasks.averaging {TASK}",
     "scale": f"{CORE} {SCORING} {LABELLING}",
     "ray": f"{CORE} scale {LABELLING}",
     "bench": f"{CORE} {SCORING} tasks.evaluation",
@@ -81,6 +84,7 @@ FORWARD = {
     "model.problem: alike() imports model.batch",
     "model.problem: check() imports model.violations",
     "solvers: solve() imports solvers.base",
+    "proof.certifier: certificate() imports certificates.writing",
     "speedup.predictor: save() imports speedup.persistence",
     "speedup.predictor: digest() imports speedup.persistence",
     "speedup.predictor: load() imports speedup.persistence",

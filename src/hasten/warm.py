@@ -149,7 +149,7 @@ def _counted() -> Problem:
 def _learn(problem: Problem) -> None:
     batch, every = _noise(problem, 8), np.arange(8)
     answers = Certifier()(batch)
-    Learner(progress=False).fit(batch, answers)
+    Learner(progress=False, enforce=False, look_ahead=False).fit(batch, answers)
     Evidence.of(batch, answers.values, every)
     changing = Changing(batch, np.zeros(problem.structure.schema.n_weights, dtype=bool))
     Perceptron(changing, batch, answers.values, StepSize(1.0, 0.0)).run(every)

@@ -73,11 +73,12 @@ def make_heuristic(n: int) -> Heuristic:
 
 def use_heuristic(heuristic: Heuristic) -> None:
     BeamSearch(2, heuristic.weights)(batch())
+    Certifier(max_join=0)(batch())
     heuristic.strongest(5)
 
 
 def make_speedup(n: int) -> Speedup:
-    answer = Search(guided=True, theta=2.0, learner=Learner(3, seed=n))
+    answer = Search(guided=True, theta=2.0, learner=Learner(3, seed=n, enforce=False, look_ahead=False))
     speedup = Speedup(shape().schema, solver="brute", answer=answer, trust=Trust(audit=0.5), learn=True, seed=n)
     speedup.fit(batch(n, 60)).predict(batch(n + 1))
     return speedup

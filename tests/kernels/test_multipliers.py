@@ -12,10 +12,10 @@ from hypothesis import strategies as st
 from opened import OpenedModule
 
 from hasten.bench.families import FAMILIES
-from hasten.kernels.proof import multipliers as rows
 from hasten.model.problem import Problem
 from hasten.model.schema import Schema
 from hasten.proof.certifier import Certifier
+from hasten.proof.sweep import multipliers as rows
 from hasten.solvers import make_solver
 
 INF = math.inf
@@ -54,6 +54,14 @@ def height(problem: Problem, u: float) -> float:
     cells = problem.cost.reshape(-1, 3).copy()
     cells[:, 0] += u
     return float(cells.min(axis=1).sum() - u * limit)
+
+
+def test_a_count_that_no_labelling_reaches_leaves_the_bound_as_it_is() -> None:
+    problem = counting(1, {"exactly": 2}, np.array([-0.4, 0.4, 0.5]))
+    belief, multiplier, scratch = problem.cost.copy(), np.zeros(1), np.zeros(rows.SPACE + rows.NOTED)
+    r.update_rows(problem.graph, belief, multiplier, scratch)
+    assert multiplier.tolist() == [0.0]
+    assert height(problem, 0.0) > height(problem, 0.8)  # which was chosen once
 
 
 @given(counted())

@@ -174,7 +174,7 @@ def test_shards_on_ray_learn_what_threads_learn():
     shape = entity_relation(2)
     batch = shape.batch(np.random.default_rng(0).normal(size=(200, shape.n_labels)))
     parts = [batch.select(np.arange(i, 200, 3)) for i in range(3)]  # more than there are cores
-    answer = Search(width=1, learner=Learner(1, epochs=3, progress=False))
+    answer = Search(width=1, learner=Learner(1, epochs=3, progress=False, enforce=False, look_ahead=False))
     here, there = Speedup(shape.schema, answer=answer), Speedup(shape.schema, answer=answer)
     found = here.fit_shards(parts)
     on_ray = there.fit_shards(hasten.ray.shards(there, parts))

@@ -778,10 +778,10 @@ def naive_worst(problem: Problem) -> np.ndarray:
     return np.array([np.argmax(problem.cost[a:b]) for a, b in pairwise(first)])
 
 
-@pytest.mark.parametrize("mode", ["certified", "search"])
-def test_scores_are_against_the_answers_given(mode):
+@pytest.mark.parametrize("answer", ["certified", "search", "learned"])
+def test_scores_are_against_the_answers_given(answer):
     batch = batch_of(3, 40)
-    speedup = Speedup(news(), solver="brute", answer=mode).fit(batch)
+    speedup = Speedup(news(), solver="brute", answer=answer).fit(batch)
     right = Certifier()(batch)
     assert speedup.score(batch, right) == speedup.score(batch)
     wrong = [naive_worst(batch[p]) if p < 10 else right[p].labels for p in range(40)]

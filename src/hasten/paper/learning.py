@@ -78,7 +78,9 @@ class LearningSet:
         if key not in self._learners:
             settings: dict[str, Any] = {"epochs": self.epochs, "progress": False}
             learner = (
-                Learner.paper(width, **settings) if paper else Learner(width, enforce=False, seed=self.seed, **settings)
+                Learner.paper(width, **settings)
+                if paper
+                else Learner(width, enforce=False, seed=self.seed, **settings, look_ahead=False)
             )
             labels = self.answers.labels[: self.batch.variable_at[n]]
             self._learners[key] = learner.fit(self.batch.select(np.arange(n)), labels)

@@ -25,7 +25,7 @@ SIGNS = (
 )
 MEANING = {
     Step.LOOK: "look: every variable at its cheapest label",
-    Step.MEND: "mend: repair the few tables that these break",
+    Step.REPAIR: "repair: change the labels of the few tables that these break",
     Step.ELIMINATE: "eliminate: minimise variables out, exactly",
     Step.CUT: "cut: two labels a variable, none joined against the others: a smallest cut of a network",
     Step.SWEEP: "sweep: tables send messages to their variables, which raises the bound",

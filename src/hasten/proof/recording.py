@@ -9,11 +9,11 @@ import numpy as np
 
 from hasten.errors import ProblemError
 from hasten.kernels.layout import Graph
-from hasten.kernels.proof.look import OVERFLOW, cheapest, rounding
 from hasten.kernels.watching import uncompiled
-from hasten.model.elimination import Reduction
 from hasten.model.problem import Problem
 from hasten.model.solution import Solution
+from hasten.proof.elimination.plan import Reduction
+from hasten.proof.terms import OVERFLOW, cheapest, rounding
 from hasten.proof.trace import Belief, Message, ProofStep, ProofTrace, Step
 from hasten.support.arrays import FloatArray
 from hasten.support.words import amount, count

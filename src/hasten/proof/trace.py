@@ -18,7 +18,7 @@ class Step(StrEnum):
     """The steps of a proof, in the order in which they are tried."""
 
     LOOK = "by looking"
-    MEND = "by mending"
+    REPAIR = "by repairing"
     ELIMINATE = "by eliminating"
     CUT = "by cutting"
     SWEEP = "by sweeping"
@@ -37,7 +37,7 @@ class Message:
 
 @dataclass(frozen=True, slots=True)
 class Belief:
-    """A label's cost as it was given to the sweeps, or to mending, and with all messages."""
+    """A label's cost as it was given to the sweeps, or to repair, and with all messages."""
 
     variable: str
     label: str
@@ -69,7 +69,7 @@ class ProofTrace(Trace):
     names: tuple[str, ...] = field(repr=False)  # of the variables
     eliminated: tuple[str, ...]  # the variables that were minimised out
     steps: tuple[ProofStep, ...] = field(repr=False)
-    beliefs: tuple[Belief, ...] = field(repr=False)  # after the last sweep, or mending
+    beliefs: tuple[Belief, ...] = field(repr=False)  # after the last sweep, or repair
     watched: bool  # whether every step was watched
     labels: tuple[str, ...] | None  # the answer
     cost: float

@@ -8,26 +8,25 @@ from typing import Any
 
 import numpy as np
 
-from hasten.kernels.eliminate import Plan, eliminate
 from hasten.kernels.layout import Graph, Instance
-from hasten.kernels.network import Network
-from hasten.kernels.proof import certify as c
-from hasten.kernels.proof import dual as d
-from hasten.kernels.proof import look as k
-from hasten.kernels.proof import mend as m
-from hasten.kernels.proof.branch import cheapest_untried
-from hasten.kernels.proof.cut import cut_one
-from hasten.kernels.proof.dive import FINISHED, dive
-from hasten.kernels.proof.outcome import INFEASIBLE
-from hasten.kernels.proof.roof import take_sides
-from hasten.kernels.proof.sweeping import prove
-from hasten.kernels.proof.thinned import carry_out
 from hasten.kernels.score import total_cost
-from hasten.kernels.tally import Tally
-from hasten.kernels.tally import count as tally_rules
-from hasten.kernels.thin import Thin
 from hasten.kernels.watching import Watcher, uncompiled
+from hasten.proof import look as k
+from hasten.proof import repair as m
+from hasten.proof.branch import certify as c
+from hasten.proof.branch.dive import FINISHED, dive
+from hasten.proof.branch.split import cheapest_untried
+from hasten.proof.buckets.kernels import Buckets, carry_out
+from hasten.proof.cut.kernels import cut_one
+from hasten.proof.cut.network import Network
+from hasten.proof.cut.persistency import take_sides
+from hasten.proof.elimination.kernels import Plan, eliminate
+from hasten.proof.outcome import INFEASIBLE, copy_labels
 from hasten.proof.recording import EnoughError, Recorder
+from hasten.proof.sweep import dual as d
+from hasten.proof.sweep.sweeping import prove
+from hasten.proof.tally.kernels import Tally
+from hasten.proof.tally.kernels import count as tally_rules
 from hasten.proof.trace import Step
 from hasten.support.arrays import FloatArray, IntArray
 from hasten.support.words import amount, count
@@ -43,7 +42,7 @@ class ProofRecorder(Recorder):
         """Returns who watches which kernel."""
         return {
             k.look: self.look,
-            m.mend: self.mend,
+            m.repair: self.mend,
             m.update: self.update,
             eliminate: self.eliminate,
             carry_out: self.eliminate_large,
@@ -53,7 +52,7 @@ class ProofRecorder(Recorder):
             take_sides: self.fix,
             prove: self.prove,
             d.sweep: self.sweep,
-            d.copy_labels: self.copy_labels,
+            copy_labels: self.copy_labels,
             total_cost: self.total_cost,
             dive: self.dive,
             cheapest_untried: self.split,
@@ -87,7 +86,7 @@ class ProofRecorder(Recorder):
         self.error = 0.0
         found, bound = call(graph, cost, table, *rest)
         if found == math.inf:
-            self.write(Step.MEND, "That is too much to mend here: the next step starts anew.")
+            self.write(Step.REPAIR, "That is too much to mend here: the next step starts anew.")
         else:
             self.bound = max(self.bound, float(bound))
             scratch = rest[2]
@@ -109,7 +108,7 @@ class ProofRecorder(Recorder):
         now = ", ".join(f"{self.name(v)} = {self.label(v, int(labels[v]))}" for v in moved)
         text = f"{self.factor(graph, f).capitalize()} over {self.over(graph, f)}: the cheapest way to keep it "
         text += f"changes {now}." if moved else "changes no label."
-        self.write(Step.MEND, text, self.messages(graph, scratch.message, [f]))
+        self.write(Step.REPAIR, text, self.messages(graph, scratch.message, [f]))
         return changed, size
 
     # -- eliminating --------------------------------------------------------------------------------------------
@@ -139,7 +138,7 @@ class ProofRecorder(Recorder):
             self.write(Step.ELIMINATE, f"{text}{count(len(kept), 'variable')}.")
         return constant
 
-    def eliminate_large(self, call: Watcher, thin: Thin, *rest: Any) -> Any:
+    def eliminate_large(self, call: Watcher, thin: Buckets, *rest: Any) -> Any:
         """All variables are minimised out, by tables as large as that takes."""
         if int((np.diff(thin.out_first) * thin.n_labels).sum()) > self.work // 8:  # each sum goes through some tables
             raise EnoughError

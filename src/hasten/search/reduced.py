@@ -11,9 +11,9 @@ import numpy as np
 from hasten.kernels import search as beam
 from hasten.kernels.watching import Opener, compiled
 from hasten.model.batch import Batch
-from hasten.model.elimination import addresses, reduce
 from hasten.model.problem import Labels, Problem
 from hasten.model.solution import Solution, Solutions
+from hasten.proof.elimination.plan import addresses, reduce
 from hasten.search.recorder import ReducedRecorder
 from hasten.search.searcher import TracedSearcher, seconds_each
 from hasten.support.checks import check_width
@@ -22,7 +22,7 @@ from hasten.support.parallel import in_parallel
 
 @dataclass(frozen=True, slots=True)
 class ReducedSearch(TracedSearcher):
-    """Beam search, with look-ahead, over what exact elimination leaves (`hasten.model.elimination`).
+    """Beam search, with look-ahead, over what exact elimination leaves (`hasten.proof.elimination.plan`).
 
     Eliminating a variable puts into its neighbours' tables what it will cost at best, so that a beam of one or
     two sees far. Where elimination leaves nothing the answer is exact. Needs all costs, and no learning.

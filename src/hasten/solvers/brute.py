@@ -8,7 +8,7 @@ import time
 import numpy as np
 
 from hasten.errors import SolverTooSmall
-from hasten.kernels.enumerate import enumerate_labellings
+from hasten.kernels.score import enumerate_labellings
 from hasten.model.problem import Problem
 from hasten.model.solution import Solution, Status
 from hasten.solvers.base import BaseSolver, answer

@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -68,14 +68,13 @@ class Candidate:
         return f"theta {theta_in_words(self.theta)} at width {self.width}"
 
 
-@dataclass(frozen=True, slots=True)
-class Calibration:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Calibration(Candidate):
     """The candidate that was chosen, and what the choice rests on.
 
     Where `met` is false, even computing every cost was not below the risk.
     """
 
-    best: Candidate
     met: bool
     risk: float
     confidence: float
@@ -83,40 +82,10 @@ class Calibration:
     table: tuple[Candidate, ...]  # the candidates tested, up to the first of each width that failed
     note: str = ""  # which settings kept theta from being finite
 
-    @property
-    def theta(self) -> float:
-        """The theta that was chosen; inf for a gate."""
-        return self.best.theta
-
-    @property
-    def width(self) -> int:
-        """The width of the beam that was chosen; 0 for a gate."""
-        return self.best.width
-
-    @property
-    def max_doubt(self) -> float:
-        """The doubt that a gate is allowed; 0 for a beam."""
-        return self.best.max_doubt
-
-    @property
-    def changed(self) -> float:
-        """The share of answers that the choice changed."""
-        return self.best.changed
-
-    @property
-    def limit(self) -> float:
-        """The upper limit of that share."""
-        return self.best.limit
-
-    @property
-    def share(self) -> float:
-        """The share of the costs that the choice computes: of expensive ones, for a gate."""
-        return self.best.share
-
     def __str__(self) -> str:
         unmet = "" if self.met else ", which no candidate met"
         lines = [
-            f"{self.best.name}: computes {self.share:.1%} of the costs, changes {self.changed:.2%} of the answers "
+            f"{self.name}: computes {self.share:.1%} of the costs, changes {self.changed:.2%} of the answers "
             f"against the {self.against}",
             f"(at most {self.limit:.2%}, with confidence {self.confidence:.0%}; the risk allowed is {self.risk:.2%}"
             f"{unmet})",
@@ -197,7 +166,7 @@ class Calibrator:
             best = next(row for row in table if row.width == widest.width and row.theta == math.inf)
         against = "search that computes every cost" if black_box is None else "black box"
         note = _note(search, run_as(widest)) if best.theta == math.inf else ""
-        return Calibration(best, met, self.risk, confidence, against, tuple(table), note)
+        return self._chosen(best, met, confidence, against, table, note)
 
     def max_doubt(self, search: GatedSearch, problems: Batch | Iterable[Problem], answers: Solutions) -> Calibration:
         """Returns the largest `max_doubt` that changes at most a share `risk` of the black box's `answers`.
@@ -214,7 +183,7 @@ class Calibrator:
             )
         confidence = GATE_CONFIDENCE if self.confidence is None else self.confidence
         cost, guesses = search.guess(batch)
-        n_guessed, table = max(1, int(guesses.dear.sum())), list[Candidate]()
+        n_guessed, table = max(1, int(guesses.expensive.sum())), list[Candidate]()
         for max_doubt in DOUBTS:
             found = replace(search, max_doubt=max_doubt).answer(batch, cost.copy(), guesses, self.n_jobs)
             share = 1 - float((batch.n_variables - found.n_costs).sum()) / n_guessed
@@ -223,7 +192,19 @@ class Calibrator:
                 break
         passed = [row for row in table if row.passed]
         best = passed[-1] if passed else table[0]
-        return Calibration(best, bool(passed), self.risk, confidence, "black box", tuple(table))
+        return self._chosen(best, bool(passed), confidence, "black box", table)
+
+    def _chosen(
+        self, best: Candidate, met: bool, confidence: float, against: str, table: list[Candidate], note: str = ""
+    ) -> Calibration:
+        rests: dict[str, Any] = {
+            "met": met,
+            "risk": self.risk,
+            "confidence": confidence,
+            "against": against,
+            "note": note,
+        }
+        return Calibration(**asdict(best), **rests, table=tuple(table))
 
     def _tested(self, changed: BoolArray, share: float, confidence: float, **setting: Any) -> Candidate:
         """Returns a setting with its test; without a confidence there is nothing that it could change."""

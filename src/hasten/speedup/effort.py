@@ -22,9 +22,8 @@ from weakref import WeakKeyDictionary
 from hasten.model.compiled import Compiled
 from hasten.model.solution import Solutions, Status
 from hasten.model.structure import Structure
-from hasten.proof.certifier import ROW_NODES
+from hasten.proof.branch import MAX_NODES, ROW_NODES
 from hasten.proof.loading import n_loaded
-from hasten.proof.thinning import MAX_NODES
 from hasten.solvers import Solver
 from hasten.solvers.portfolio import Race
 from hasten.support.locks import renew_after_fork

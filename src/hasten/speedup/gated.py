@@ -1,6 +1,6 @@
 """Answers that compute few of the expensive costs (paper §4.1).
 
-A gate (`hasten.learning.gate`) guesses the labels of variables whose costs are dear. Where it doubts a guess by less
+A gate (`hasten.learning.gate`) guesses the labels of variables with expensive costs. Where it doubts a guess by less
 than `max_doubt`, the variable has that label and its costs are not computed; the costs of all others are asked for
 *together*, in one call of the scorer for all problems of a batch; the costs of settled variables, if the gate looks at
 them, in one call before. What is left is a problem like any other, and the certifier answers it. So an answer differs
@@ -57,13 +57,13 @@ class GatedSearch(Searcher):
         """Guesses; if the gate looks at their costs, computes those of the settled variables before, in one call."""
         cost = batch.cost.copy()
         if self.gate.settled:
-            compute(batch, cost, ~self.gate.dear(batch))
+            compute(batch, cost, ~self.gate.expensive(batch))
         return cost, self.gate.guess(with_costs(batch, cost))
 
     def answer(self, batch: Batch, cost: FloatArray, guesses: Guesses, n_jobs: int = 1) -> Solutions:
         """Computes the costs that the guesses leave, in one call, and answers; `cost` is written to."""
         guessed = guesses.doubt < self.max_doubt
-        compute(batch, cost, guesses.dear & ~guessed if self.gate.settled else ~guessed)
+        compute(batch, cost, guesses.expensive & ~guessed if self.gate.settled else ~guessed)
         held = with_costs(batch, cost)
         held.cost[:] = hold(batch, cost, guessed, guesses.label)
         answers = self.certifier(held, n_jobs=n_jobs)

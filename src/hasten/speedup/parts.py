@@ -38,7 +38,8 @@ class Limits:
 
     time_limit
         Seconds of the wall clock that a problem may take in all. The proof has at most half of them; the solver has
-        what the proof leaves. None, the default, is no limit.
+        what the proof leaves. An answer by a search, or by learned tables, that the black box then repairs or audits
+        takes time of its own. None, the default, is no limit.
     call_limit
         Seconds that all problems of a call may take. None, the default, is no limit.
     max_nodes

@@ -19,7 +19,7 @@ import numpy as np
 from hasten.errors import NotFittedError, ProblemError, SchemaError
 from hasten.learning.gate import Cheap
 from hasten.learning.heuristic import Heuristic
-from hasten.learning.mixing import Mixing, Shards
+from hasten.learning.mixing import Shards
 from hasten.learning.targets import Answers, read_answers
 from hasten.model.batch import Batch, as_batch
 from hasten.model.problem import Problem
@@ -185,7 +185,7 @@ class Speedup(parameters.Estimator):
         self._strategy().learn(batch, answers, now=True)
         return self
 
-    def fit_shards(self, shards: Shards | Iterable[Batch], *, mixing: str = Mixing.EVENLY) -> Sharded:
+    def fit_shards(self, shards: Shards | Iterable[Batch]) -> Sharded:
         """Learns from shards at the same time (`hasten.learning.mixing`); a tenth of each is held out.
 
         `shards` are batches, which `n_jobs` threads share, or where they are (`hasten.ray.shards`). The result tells
@@ -193,7 +193,7 @@ class Speedup(parameters.Estimator):
         """
         if not isinstance(shards, Shards):
             shards = [self._checked(batch, learning=True) for batch in shards]
-        state, found = fit_to_shards(self, self._strategy(), shards, mixing)
+        state, found = fit_to_shards(self, self._strategy(), shards)
         self._begin(state)
         return found
 

@@ -51,7 +51,7 @@ class Labelling:
 
 
 def fit_to_shards(
-    speedup: Speedup, strategy: CertifiedStrategy, shards: Shards | Sequence[Batch], mixing: str
+    speedup: Speedup, strategy: CertifiedStrategy, shards: Shards | Sequence[Batch]
 ) -> tuple[State, Sharded]:
     """Returns a state that has learned the heuristic from shards, and how well that went."""
     part = strategy.part
@@ -61,7 +61,7 @@ def fit_to_shards(
         sources = [Labelling(speedup, batch) for batch in shards]
         shards = LocalShards(sources, speedup.n_jobs, HELD, speedup.seed)
     learner = strategy.new_learner(progress=False)
-    mixture = fit_shards(learner, shards, mixing=mixing)
+    mixture = fit_shards(learner, shards)
     held, labels = merged(shards.held_out())
     wrong = dict.fromkeys((True, False), 0)
     if len(held):

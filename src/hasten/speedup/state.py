@@ -161,10 +161,7 @@ class State:
         if self.learner is None:
             self.learner = new_learner()
         before = self.learner.n_mistakes
-        if len(batch) == 1 and isinstance(answers, Solutions):
-            self.learner.learn_one(batch[0], answers[0])
-        else:
-            self.learner.partial_fit(batch, answers)
+        self.learner.partial_fit(batch, answers)
         self.weights = self.learner.weights
         self.count(Counters(labelled=len(batch), updates=self.learner.n_mistakes - before))
 

@@ -105,7 +105,7 @@ class Comparison(Generic[Text]):
         answers, _ = prove_or_solve(answered, cache(partial(make_solver, "highs")))
         known = np.flatnonzero(answers.valid)
         answers = answers.select(known)
-        learner = Learner(WIDTHS[0], enforce=False, epochs=5, seed=seed, progress=False)
+        learner = Learner(WIDTHS[0], enforce=False, epochs=5, seed=seed, progress=False, look_ahead=False)
         learner.fit(answers.batch, answers.labels)
         ilp, batch = Ilp(self.solver), model.batch(test)
         stage = f"Solving by {ilp.name}"
