@@ -23,7 +23,7 @@ from rich.console import Console
 from rich.table import Table
 
 from hasten.kernels import search as beam
-from hasten.kernels.learning import algorithm_1 as learn
+from hasten.learning import algorithm_1 as learn
 from hasten.learning.learner import STEP, Learner, default_step
 from hasten.model.batch import Batch
 from hasten.model.solution import Solutions

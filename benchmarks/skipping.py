@@ -34,7 +34,7 @@ from rich.console import Console
 from rich.table import Table
 
 from hasten import Batch, BeamSearch, Certifier, Gate, Schema, Solutions
-from hasten.kernels.learning.gate import Examples, guess_some, learn_some
+from hasten.learning.features import Examples, guess_some, learn_some
 from hasten.learning.gate import Cheap
 from hasten.speedup.calibration import Calibrator, disagreeing
 from hasten.speedup.gated import GatedSearch

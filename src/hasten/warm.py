@@ -61,7 +61,7 @@ def compile_and_tidy(tell: Tell = tell_nobody) -> Compiled:
     """Compiles what is not compiled yet, and removes what other versions left."""
     n_new = sum(not driver.is_compiled for driver in DRIVERS)
     compile_kernels(tell)
-    return Compiled(len(DRIVERS), n_new, remove_old_files(each.py_func for each in DRIVERS))
+    return Compiled(len(DRIVERS), n_new, remove_old_files())
 
 
 def compile_kernels(tell: Tell = tell_nobody) -> None:

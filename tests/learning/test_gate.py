@@ -15,7 +15,7 @@ from strategies import entity_relation, random_problem
 
 import hasten
 from hasten.errors import ModelError, NotFittedError, ProblemError, SchemaError
-from hasten.kernels.learning.gate import Examples, describe, guess_some
+from hasten.learning.features import Examples, describe, guess_some
 from hasten.learning.gate import Gate
 from hasten.model.batch import Batch
 from hasten.model.problem import Problem

@@ -34,7 +34,7 @@ def family(problem: Problem, seed: int, n: int = 6) -> list[Problem]:
     problems = [problem]
     for x in range(n - 1):
         shape = other if x % 2 else problem.structure
-        if shape._own or x % 2 == 0:
+        if shape._slots or x % 2 == 0:
             problems.append(Problem(shape, rng.integers(-3, 4, shape.n_labels).astype(float), None, problem.table, 0))
         else:
             problems.append(shape.problem(rng.integers(-3, 4, shape.n_labels).astype(float)))
@@ -143,7 +143,7 @@ def test_averaged_weights_are_the_mean_of_the_weights_after_each_example(problem
 @given(small_problems(max_variables=4).filter(is_whole), WIDTHS, st.integers(0, 999))
 def test_a_step_is_a_unit_of_cost(problem, width, seed):
     """Step s on costs c makes s times the weights of step 1 on costs c / s."""
-    assume(not problem.structure._own)
+    assume(not problem.structure._slots)
     assume(all(kind.table is None or not kind._costs.any() for kind in problem.structure.schema.factors.values()))
     problems = family(problem, seed)
     answers = flat(any_labels(problems, seed))

@@ -206,7 +206,7 @@ def test_batches_of_several_shapes_have_prices_where_they_belong() -> None:
     assert answers.cost.tolist() == again.cost.tolist() == [each.cost for each in alone]
     assert answers.labels.tolist() == np.concatenate([each.labels for each in alone]).tolist()
     assert len(answers.labels) == sum(shapes[s].n_variables for s in numbers)
-    assert np.diff(batch.seen_at).tolist() == [shapes[s].n_variables for s in numbers]
+    assert np.diff(batch.labels_at).tolist() == [shapes[s].n_variables for s in numbers]
     stacked = shapes[2].batch(rng.normal(size=(5, 12)))
     assert [Certifier()(problem).cost for problem in stacked] == Certifier()(stacked).cost.tolist()
 
@@ -220,7 +220,7 @@ def test_a_scorer_is_never_asked_for_the_price() -> None:
         asked.extend(variables.tolist())
         return np.concatenate([costs[p, 2 * v : 2 * v + 2] for p, v in zip(problems, variables, strict=True)])
 
-    lazy = Batch.build([shape], np.zeros(3), scorer)
+    lazy = Batch.build([shape], [0, 0, 0], scorer)
     given = shape.batch(costs)
     for search in (hasten.greedy(), hasten.BeamSearch(width=2), ReducedSearch()):
         assert search(lazy).cost.tolist() == search(given).cost.tolist()
@@ -287,7 +287,7 @@ def test_every_named_rule_takes_a_price() -> None:
 
 def test_what_cannot_be_broken_costs_nothing_and_what_is_always_broken_is_always_paid() -> None:
     shape = few_people(price=2.0, n=1)
-    assert shape.prices is None
+    assert shape.compiled.indicators is None
     assert Certifier()(shape.problem([0.0, 1.0])).cost == 0.0
     schema = Schema()
     schema.variable("other", ["x"])

@@ -21,8 +21,8 @@ from hasten.errors import SchemaError
 from hasten.learning.tables import LearnedTables
 from hasten.model.batch import Batch
 from hasten.model.kinds import FactorKind
-from hasten.model.moulds import Own
 from hasten.model.problem import Problem
+from hasten.model.templates import Slots
 
 TAGS = ["det", "noun", "verb"]
 
@@ -64,7 +64,7 @@ def drawn_tables(rng: np.random.Generator, problem: Problem) -> tuple[dict[str, 
 def own_of(problem: Problem) -> dict[int, np.ndarray]:
     """Returns the tables that a problem brings for single factors."""
     kinds, table_at = [factor.kind for factor in problem.structure.factors], problem.graph.table_at
-    slots = {f: problem.table[table_at[f] : table_at[f] + kinds[f].size] for f in problem.structure._own.factors}
+    slots = {f: problem.table[table_at[f] : table_at[f] + kinds[f].size] for f in problem.structure._slots.factors}
     return {f: table.reshape(kinds[f].shape) for f, table in slots.items()}
 
 
@@ -155,7 +155,7 @@ def test_other_costs_compile_nothing_and_keep_the_plan() -> None:
         assert problem.structure is first.structure
         changed = first.with_tables({"follow": soft(rng)})
         assert changed.structure is first.structure
-    assert first.structure._own == Own(kinds=frozenset([0]))
+    assert first.structure._slots == Slots(kinds=frozenset([0]))
     assert len(first.table) == 9  # one table for all factors
     batch = shape.batch(rng.normal(size=(4, 15))).with_tables({"follow": soft(rng)})
     assert batch.structures[0].compiled is first.structure.compiled

@@ -442,22 +442,6 @@ def test_two_threads_find_what_one_finds(search: Searcher) -> None:
         assert np.array_equal(getattr(one, name), getattr(two, name))
 
 
-@given(weighted_problems(), switches())
-def test_a_search_repeats_itself(drawn: tuple[Problem, np.ndarray | None], options: dict[str, Any]) -> None:
-    problem, weights = drawn
-    search = BeamSearch(weights=weights, **options)
-    assert_same(search(problem), search(problem))
-
-
-def test_an_empty_batch_has_no_answers() -> None:
-    for search in (BeamSearch(), BeamSearch(theta=1.0), BeamSearch(look_ahead=True), ConstrainedSearch()):
-        for empty in ([], Batch.of([]), entity_relation(2).batch(np.zeros((0, 20)))):
-            found = search(empty)
-            assert len(found) == 0
-            assert list(found) == []
-            assert "0" in repr(found)
-
-
 @pytest.mark.parametrize("search", [BeamSearch(), greedy(), BeamSearch(theta=0.0), ConstrainedSearch()])
 def test_a_problem_without_variables_has_the_empty_answer(search: Searcher) -> None:
     found = search(Schema().structure().problem([]))

@@ -517,7 +517,7 @@ def relaxed(shape: Structure, problem: Problem) -> float:
     objective = next(objectives(Layout(shape.graph), problem, 1e6))
     cost = np.concatenate([objective.label, objective.table[form.entry]])
     allowed = np.concatenate([objective.label_allowed, objective.table_allowed[form.entry]])
-    return _Program(form, whole=False).run(cost, allowed & ~form.dead, math.inf).value
+    return _Program(form, False, {}, False).solve(cost, allowed & ~form.dead, math.inf).value
 
 
 def test_hall_rows_are_as_strong_as_tuple_columns(monkeypatch):

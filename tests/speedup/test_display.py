@@ -106,7 +106,7 @@ def test_what_is_large_is_summed_up_and_counted():
     assert "… and 1,995 more" in answers.words
     assert sum(int(row[0].replace(",", "")) for row in answers.rows if row[-1].startswith("Proved")) == 2000
     assert ["2,000", "40", "39", "0"] in page(batch).rows
-    assert ["pet beside", "39"] in page(made).rows
+    assert ["pet beside", "39", "left=pet, right=pet"] in page(made).rows
     assert "… and 28 more" in page(batch[0]).words
     assert ["pet", "2", "cat, dog"] in page(made.schema).rows
     assert ["pet beside", "left=pet, right=pet", "1 of 4 forbidden"] in page(made.schema).rows

@@ -153,18 +153,6 @@ def test_the_solver_is_asked_only_where_the_bound_is_not_tight():
     assert branching.counters.by_branch > 0
 
 
-def test_one_problem_a_sequence_and_a_batch_get_the_same_answers():
-    batch = batch_of(2, 30)
-    speedup = Speedup(news())
-    whole = speedup.predict(batch)
-    listed = speedup.predict([batch[p] for p in range(30)])
-    assert (whole.labels == listed.labels).all()
-    for p in range(30):
-        answer = speedup.predict(batch[p])
-        assert (answer.labels == whole[p].labels).all()
-        assert (answer.cost, answer.source) == (whole[p].cost, whole[p].source)
-
-
 def test_what_no_labelling_satisfies_is_said_to_be_infeasible():
     costs = np.zeros(shape(2).n_labels)
     costs[:4] = np.inf

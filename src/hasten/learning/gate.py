@@ -20,7 +20,7 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 
 from hasten.errors import ModelError, NotFittedError, ProblemError, SchemaError
-from hasten.kernels.learning.gate import OWN, Examples, describe, guess_some, learn_some
+from hasten.learning.features import OWN, Examples, describe, guess_some, learn_some
 from hasten.learning.heuristic import about_schema, check_schema
 from hasten.learning.learner import typical_gap
 from hasten.learning.targets import Answers, read_answers

@@ -25,7 +25,7 @@ import numpy as np
 
 from hasten.errors import NotFittedError, ProblemError
 from hasten.kernels import search as beam
-from hasten.kernels.learning import algorithm_1 as learn
+from hasten.learning import algorithm_1 as learn
 from hasten.learning.heuristic import Heuristic
 from hasten.learning.targets import Answers, read_answers
 from hasten.model.batch import Batch, as_batch

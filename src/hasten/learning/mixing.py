@@ -30,7 +30,7 @@ from typing import NamedTuple, Protocol, runtime_checkable
 import numpy as np
 
 from hasten.errors import ProblemError
-from hasten.kernels.learning.algorithm_1 import Weights
+from hasten.learning.algorithm_1 import Weights
 from hasten.learning.heuristic import Heuristic
 from hasten.learning.learner import Epoch, Learner, default_step
 from hasten.learning.targets import Answers, read_answers

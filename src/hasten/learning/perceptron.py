@@ -21,9 +21,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from hasten.kernels.learning.algorithm_1 import Weights
-from hasten.kernels.learning.tables import WRONG, learn_from_found
+from hasten.learning.algorithm_1 import Weights
 from hasten.learning.tables import Changing, LearnedTables, n_labels
+from hasten.learning.tuples import WRONG, learn_from_found
 from hasten.model.batch import Batch
 from hasten.model.structure import Structure
 from hasten.proof.certifier import Certifier

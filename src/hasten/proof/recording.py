@@ -12,7 +12,7 @@ from hasten.kernels.layout import Graph
 from hasten.kernels.watching import uncompiled
 from hasten.model.problem import Problem
 from hasten.model.solution import Solution
-from hasten.proof.elimination.plan import Reduction
+from hasten.proof.elimination.reduction import Reduction
 from hasten.proof.terms import OVERFLOW, cheapest, rounding
 from hasten.proof.trace import Belief, Message, ProofStep, ProofTrace, Step
 from hasten.support.arrays import FloatArray

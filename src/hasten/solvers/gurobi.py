@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import time
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -25,6 +26,51 @@ PARAMETERS = {
     "FeasibilityTol": 1e-9,
     "OptimalityTol": 1e-9,
 }
+
+
+def start_gurobi(parameters: Mapping[str, Any]) -> Any:
+    """Starts Gurobi, silently, with some parameters; returns its environment."""
+    import gurobipy
+
+    try:
+        environment = gurobipy.Env(empty=True)
+        environment.setParam("OutputFlag", 0)  # before the start, which greets on standard output
+        environment.start()
+    except gurobipy.GurobiError as error:
+        raise SolverError(f'Gurobi does not start: {error}. Use solver="highs" instead.') from None
+    for parameter, value in parameters.items():
+        environment.setParam(parameter, value)
+    return environment
+
+
+def add_row(program: Any, weights: list[float], columns: list[Any], low: float, high: float) -> None:
+    """Adds a row with one limit or two, which may be infinite."""
+    import gurobipy
+
+    row = gurobipy.LinExpr(weights, columns)
+    if low == high:
+        program.addLConstr(row, "=", low)
+        return
+    if low > -math.inf:
+        program.addLConstr(row, ">", low)
+    if high < math.inf:
+        program.addLConstr(row, "<", high)
+
+
+def optimize(program: Any) -> int:
+    """Runs Gurobi; returns its status."""
+    import gurobipy
+
+    try:
+        program.optimize()
+    except gurobipy.GurobiError as error:
+        if error.errno == gurobipy.GRB.Error.SIZE_LIMIT_EXCEEDED:
+            raise SolverTooSmall(
+                f"This model has {program.NumVars:,} variables and {program.NumConstrs:,} rows; the licence that comes "
+                'with gurobipy allows 2,000 of each. Use solver="highs", or a full licence.'
+            ) from None
+        raise SolverError(f"Gurobi failed: {error}.") from None
+    return int(program.Status)
 
 
 class GurobiModel:
@@ -49,15 +95,8 @@ class GurobiModel:
         spare_rows = set(np.searchsorted(form.row_first, np.flatnonzero(np.isin(form.column, self.spare)), "right") - 1)
         for r in sorted(set(range(form.n_rows)) - spare_rows):
             cells = slice(form.row_first[r], form.row_first[r + 1])
-            row = gurobipy.LinExpr(form.weight[cells].tolist(), [columns[c] for c in form.column[cells]])
-            low, high = float(form.low[r]), float(form.high[r])
-            if low == high:
-                self.program.addLConstr(row, "=", low)
-            else:
-                if low > -math.inf:
-                    self.program.addLConstr(row, ">", low)
-                if high < math.inf:
-                    self.program.addLConstr(row, "<", high)
+            weights, named = form.weight[cells].tolist(), [columns[c] for c in form.column[cells]]
+            add_row(self.program, weights, named, float(form.low[r]), float(form.high[r]))
         self.program.update()
 
 
@@ -91,18 +130,8 @@ class GurobiSolver(ModelSolver[GurobiModel]):
 
     def _build(self, graph: Graph) -> GurobiModel:
         load("gurobi")
-        import gurobipy
-
         if self._environment is None:
-            try:
-                environment = gurobipy.Env(empty=True)
-                environment.setParam("OutputFlag", 0)  # before the start, which greets on standard output
-                environment.start()
-            except gurobipy.GurobiError as error:
-                raise SolverError(f'Gurobi does not start: {error}. Use solver="highs" instead.') from None
-            for parameter, value in (PARAMETERS | self.native).items():
-                environment.setParam(parameter, value)
-            self._environment = environment
+            self._environment = start_gurobi(PARAMETERS | self.native)
         return GurobiModel(graph, self._environment)
 
     def _build_with(self, graph: Graph, cuts: list[list[int]]) -> GurobiModel:
@@ -124,17 +153,7 @@ class GurobiSolver(ModelSolver[GurobiModel]):
             program.setAttr("Start", columns[: model.n_labels], values[model.kept[: model.n_labels]].tolist())
         if self._stop.tells(program.terminate):
             return Outcome(Status.NO_TIME, bound=0.0)
-        try:
-            program.optimize()
-        except gurobipy.GurobiError as error:
-            if error.errno == gurobipy.GRB.Error.SIZE_LIMIT_EXCEEDED:
-                raise SolverTooSmall(
-                    f"This model has {program.NumVars:,} variables and {program.NumConstrs:,} rows; the "
-                    "licence that comes with gurobipy allows 2,000 of each. "
-                    'Use solver="highs", or a full licence.'
-                ) from None
-            raise SolverError(f"Gurobi failed: {error}.") from None
-        said, status = program.Status, gurobipy.GRB
+        said, status = optimize(program), gurobipy.GRB
         if said == status.INTERRUPTED and not self._stop.is_set():
             raise KeyboardInterrupt  # Gurobi heard Ctrl-C first, and keeps it for itself
         if said in (status.INFEASIBLE, status.INF_OR_UNBD):  # no column is unbounded

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from hasten.errors import ModelError, SolverMissing
-from hasten.kernels.learning.algorithm_1 import Weights
+from hasten.learning.algorithm_1 import Weights
 from hasten.learning.gate import Cheap, Gate
 from hasten.learning.heuristic import about_schema, check_schema
 from hasten.learning.learner import Epoch, Learner

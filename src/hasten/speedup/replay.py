@@ -8,8 +8,7 @@ from typing import NamedTuple
 import numpy as np
 
 from hasten.learning.targets import Answers, read_answers
-from hasten.model.batch import Batch
-from hasten.model.gathering import told_apart
+from hasten.model.batch import Batch, distinct_structures
 from hasten.model.problem import Problem
 from hasten.model.structure import Structure
 from hasten.support.arrays import FloatArray, IntArray
@@ -44,7 +43,7 @@ class Replay:
         for p in usable.tolist():
             structure = batch.structures[batch.structure[p]]
             at = int(batch.table_at[p])
-            own = batch.table[at : at + len(structure.graph.table)].copy() if structure._own else None
+            own = batch.table[at : at + len(structure.graph.table)].copy() if structure._slots else None
             cost = batch.cost[batch.cost_at[p] : batch.cost_at[p + 1]].copy()
             mine = labels[batch.variable_at[p] : batch.variable_at[p + 1]].copy()
             self.kept.append(Example(structure, cost, own, mine))
@@ -79,7 +78,7 @@ def gathered(examples: list[Example]) -> Batch:
     """Returns the problems of some examples as a batch."""
     if any(each.table is not None for each in examples):
         return Batch.of([_problem(each) for each in examples])
-    structures, structure = told_apart(each.structure for each in examples)
+    structures, structure = distinct_structures(each.structure for each in examples)
     return Batch.build(structures, structure, np.concatenate([np.zeros(0), *(each.cost for each in examples)]))
 
 

@@ -13,10 +13,8 @@ from typing import Any
 import numpy as np
 
 from hasten.errors import ModelError, ProblemError
-from hasten.model.batch import Batch
-from hasten.model.solution import Solutions
 from hasten.search.beam import BeamSearch
-from hasten.speedup.calibration import disagreeing, problems_needed
+from hasten.speedup.calibration import problems_needed
 from hasten.speedup.mode import TextMode
 from hasten.speedup.parts import Certified, Limits, Search, Trust, as_answer, search_of
 from hasten.speedup.persistence import content, of_content
@@ -174,12 +172,6 @@ def _taken(every: Mapping[str, Any]) -> dict[str, Any]:
 def n_held_out(n: int) -> int:
     """Returns how many of so many sentences calibrate theta: a tenth; the others are learned from."""
     return min(n - n * 9 // 10, n - 1)
-
-
-def better_of(learned: BeamSearch, plain: BeamSearch, held: Batch, answers: Solutions) -> BeamSearch:
-    """Returns the learned search, unless the plain one agrees with more of the answers."""
-    wrong = [int(disagreeing(search(held), answers).sum()) for search in (learned, plain)]
-    return plain if wrong[1] < wrong[0] else learned
 
 
 def check_place(path: Path) -> None:
