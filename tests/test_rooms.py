@@ -18,7 +18,8 @@ PACKAGE = Path(hasten.__file__).parent
 # A module belongs to the room with the longest name that its own name begins with. A room imports from itself and
 # from the rooms listed behind it; one that is not listed, even within a listed one, is closed to it.
 MODEL = "errors support kernels model"
-CORE = f"{MODEL} jit kernels.proof kernels.search kernels.learning search proof solvers learning speedup"
+KERNELS = "jit kernels.proof kernels.search kernels.learning"
+CORE = f"{MODEL} {KERNELS} search.theta trace search proof solvers learning speedup"
 DATA = "tasks.text tasks.entity_relation.data tasks.entity_relation.data.corpus tasks.entity_relation.data.formats"
 TASK = f"{DATA} tasks.entity_relation.names tasks.entity_relation.task"
 SCORING = f"{TASK} tasks.averaging tasks.entity_relation.scoring"
@@ -36,8 +37,10 @@ MAY_IMPORT = {
     "kernels.search": "support jit kernels",
     "kernels.learning": "support jit kernels kernels.search",
     "model": MODEL,
-    "search": f"{MODEL} kernels.search",
-    "proof": f"{MODEL} kernels.proof",
+    "search.theta": "",
+    "trace": f"{MODEL} jit search.theta",
+    "search": f"{MODEL} jit kernels.search search.theta trace",
+    "proof": f"{MODEL} jit kernels.proof trace",
     "solvers": MODEL,
     "learning": f"{MODEL} kernels.search kernels.learning search proof solvers",
     "speedup": CORE,
@@ -95,8 +98,11 @@ FORWARD = {
         for step in (["schema", "structure", "problem", "batch", "solution"])
     ),
     "speedup.predictor: _repr_html_() imports speedup.display",
-    "search.trace: page() imports search.drawing",
-    "proof.trace: page() imports proof.drawing",
+    "trace.events: summary() imports trace.text",
+    "trace.events: __str__() imports trace.text",
+    "trace.events: section() imports trace.drawing",
+    "trace.events: _repr_svg_() imports trace.drawing",
+    "trace.events: _repr_html_() imports trace.pictures",
 }
 
 

@@ -46,12 +46,10 @@ from hasten.programs.program import Program
 from hasten.programs.reading import read, read_all
 from hasten.proof.certifier import Certifier
 from hasten.proof.ranking import MinMarginals, Ranking
-from hasten.proof.trace import ProofTrace
 from hasten.search.beam import BeamSearch, greedy
 from hasten.search.constrained import ConstrainedSearch
 from hasten.search.reduced import ReducedSearch
 from hasten.search.theta import FORCED
-from hasten.search.trace import SearchTrace
 from hasten.solvers import Solver, available_solvers, make_solver
 from hasten.speedup.calibration import Calibration
 from hasten.speedup.choosing import Choice, Way
@@ -60,6 +58,7 @@ from hasten.speedup.history import History
 from hasten.speedup.on_demand import OnDemand
 from hasten.speedup.pool import AnswerPool
 from hasten.speedup.predictor import Speedup
+from hasten.trace.events import Trace
 
 __version__ = "0.1.0"
 
@@ -98,7 +97,6 @@ __all__ = [
     "ProblemError",
     "Program",
     "ProgramError",
-    "ProofTrace",
     "Ranking",
     "ReducedSearch",
     "Rule",
@@ -106,7 +104,6 @@ __all__ = [
     "Schema",
     "SchemaError",
     "Scorer",
-    "SearchTrace",
     "Solution",
     "Solutions",
     "Solver",
@@ -119,6 +116,7 @@ __all__ = [
     "Speedup",
     "Status",
     "Structure",
+    "Trace",
     "VariableKind",
     "Violation",
     "Way",

@@ -23,8 +23,7 @@ from hasten.model.schema import Schema
 from hasten.model.solution import Solution
 from hasten.model.structure import Structure
 from hasten.proof.certifier import Certifier
-from hasten.proof.report import solutions_of
-from hasten.proof.trace import Step
+from hasten.proof.report import Step, solutions_of
 from hasten.solvers import make_solver
 from hasten.support.clock import UNWATCHED
 

@@ -21,9 +21,8 @@ from hasten.model.solution import Status
 from hasten.model.structure import Structure
 from hasten.model.thinning import plan_thinning, thinning
 from hasten.proof.certifier import Certifier
-from hasten.proof.report import STEPS
+from hasten.proof.report import STEPS, Step
 from hasten.proof.thinning import NOTHING_FIXED
-from hasten.proof.trace import Step
 from hasten.support.clock import ALL, UNWATCHED
 
 INF = math.inf

@@ -19,8 +19,7 @@ from hasten.model.problem import Problem
 from hasten.model.schema import Schema
 from hasten.model.structure import Structure
 from hasten.proof.certifier import Certifier
-from hasten.proof.report import STEPS
-from hasten.proof.trace import Step
+from hasten.proof.report import STEPS, Step
 
 whole_gap = opened(whole.whole_gap)
 

@@ -69,10 +69,11 @@ class Driver(partial[Any]):
         about = {name: getattr(function, name) for name in ("__module__", "__name__", "__qualname__", "__doc__")}
         driver.__dict__.update(about, __wrapped__=function, py_func=function, is_open=is_open, dispatcher=None)
         driver.__dict__.update(watch_at=names.index("watch") if "watch" in names else None, seconds=0.0, rate=0.0)
-        driver._point_to(driver._choose)
+        driver.point_to(driver._choose)
         return driver
 
-    def _point_to(self, run: Callable[..., Any]) -> None:
+    def point_to(self, run: Callable[..., Any]) -> None:
+        """Says what is called in its place from now on."""
         self.__setstate__((run, (), {}, self.__dict__))  # type: ignore[attr-defined]
 
     def __reduce__(self) -> str:
@@ -99,7 +100,7 @@ class Driver(partial[Any]):
 
             self.dispatcher = dispatcher_of(self.py_func)
             if not self.is_open:  # an interpreted kernel may call it, with arrays of other layouts
-                self._point_to(self.dispatcher)
+                self.point_to(self.dispatcher)
         run: Callable[..., Any] = self.dispatcher
         return run
 

@@ -15,10 +15,7 @@ from typing import Any
 from hasten.paper.figures import draw_figures, draw_weights, time_against_accuracy
 from hasten.paper.sentences import draw_examples
 from hasten.paper.tables import calibration, find, tables
-from hasten.proof.trace import ProofTrace
-from hasten.search.trace import SearchTrace
 from hasten.support.files import write_whole
-from hasten.support.pictures import on_a_page
 from hasten.tasks.entity_relation.names import Model, Training
 from hasten.tasks.evaluation.page import (
     COMMON,
@@ -40,6 +37,8 @@ from hasten.tasks.evaluation.page import (
     what_was_run,
     whole,
 )
+from hasten.trace.events import Trace
+from hasten.trace.pictures import on_a_page
 
 BLACK_BOXES: Mapping[str, str] = {
     Training.STRUCTURED: "a black box trained with inference in the loop",
@@ -199,8 +198,7 @@ def _draw(example: Mapping[str, Any]) -> str:
     """Returns one example; nothing if its traces are missing, or not what `to_dict` wrote."""
     try:
         traces = example["traces"]
-        searches = [SearchTrace.from_dict(each) for each in traces["searches"]]
-        parts = [trace.section() for trace in (*searches, ProofTrace.from_dict(traces["proof"]))]
+        parts = [Trace.from_dict(each).section() for each in (*traces["searches"], traces["proof"])]
     except (AttributeError, IndexError, KeyError, TypeError, ValueError, OverflowError):
         return ""
     words = " ".join(str(token) for token in example.get("tokens") or ())

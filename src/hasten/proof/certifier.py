@@ -25,7 +25,7 @@ from hasten.kernels.proof.eliminated import eliminate_some
 from hasten.kernels.proof.look import look_at_some
 from hasten.kernels.proof.outcome import BOUND, GIVEN, OPEN, OUTCOME, SIZE, Proofs
 from hasten.kernels.proof.tallied import count_some
-from hasten.kernels.watching import Opener, compiled, uncompiled
+from hasten.kernels.watching import Opener, compiled
 from hasten.model.batch import ONLY, Batch, arrays_of, as_batch
 from hasten.model.elimination import reduce
 from hasten.model.problem import Problem, check_one
@@ -39,15 +39,14 @@ from hasten.proof.cutting import cut_batch, cut_single
 from hasten.proof.eliminating import bounds_relax, goes_unseen, look_and_eliminate
 from hasten.proof.loading import load_drivers
 from hasten.proof.ranking import MinMarginals, Ranking, min_marginals, statuses
-from hasten.proof.recording import EnoughError
+from hasten.proof.recorder import MOST_WORK, EnoughError, ProofRecorder, n_sums
 from hasten.proof.report import STEPS, Report, given, solution_of
 from hasten.proof.roofing import fix_batch, fix_one, without_others
 from hasten.proof.thinning import MAX_NODES, NOTHING_FIXED, eliminate_one
-from hasten.proof.trace import ProofTrace
-from hasten.proof.tracing import MOST_WORK, ProofRecorder, n_sums
 from hasten.support.arrays import FloatArray, IntArray, plain
 from hasten.support.checks import check_limit, check_vector, check_whole
 from hasten.support.clock import LONG, UNWATCHED, Clock
+from hasten.trace.events import ProofStep, Trace
 
 Sums = tuple[FloatArray, IntArray]
 NOTHING = np.zeros(0)
@@ -227,7 +226,7 @@ class Certifier:
         check_one(problem)
         return min_marginals(problem, self(problem), self)
 
-    def trace(self, problem: Problem, *, names: Sequence[str] | None = None) -> ProofTrace:
+    def trace(self, problem: Problem, *, names: Sequence[str] | None = None) -> Trace[ProofStep]:
         """Certifies slowly and returns what it did, step by step: a value that prints, draws itself, and is plain data.
 
         `names` are what people call the variables, one for each. Limits of time do not count.
@@ -237,10 +236,11 @@ class Certifier:
         report = unlimited.report(problem)
         step, n_sweeps, n_nodes = STEPS[report.step[0] - 1], int(report.n_sweeps[0]), int(report.n_nodes[0])
         reduction = reduce(problem.structure.compiled, self.max_join)
-        recorder = ProofRecorder(problem, problem.variable_names(names), reduction, MOST_WORK, n_nodes)
+        recorder = ProofRecorder(problem, names, reduction, MOST_WORK, n_nodes)
         solution, watched = report.solutions.only(problem), True
         try:
-            solution = unlimited._certify_one(problem, partial(uncompiled, watchers=recorder.watchers()))
+            with recorder.watching():
+                solution = unlimited(problem)
         except EnoughError:
             watched = False
         return recorder.trace(solution, watched, step, n_sweeps, n_nodes)

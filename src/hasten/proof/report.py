@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from enum import StrEnum
 
 import numpy as np
 
@@ -15,9 +16,20 @@ from hasten.model.hidden import complete
 from hasten.model.problem import Problem
 from hasten.model.solution import Solution, Solutions, Source, Status, numbered, same_labels
 from hasten.proof.bounds import prove_met
-from hasten.proof.trace import Step
 from hasten.support.arrays import FloatArray, IntArray
 from hasten.support.words import count
+
+
+class Step(StrEnum):
+    """The steps of a proof, in the order in which they are tried."""
+
+    LOOK = "by looking"
+    MEND = "by mending"
+    ELIMINATE = "by eliminating"
+    CUT = "by cutting"
+    SWEEP = "by sweeping"
+    BRANCH = "by branching"
+
 
 STEPS = tuple(Step)  # a kernel's number for a step is one more than its place
 

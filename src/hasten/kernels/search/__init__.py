@@ -35,6 +35,7 @@ from hasten.kernels.search.nodes import (
     UNKNOWN,
     WANTED,
     Beam,
+    Found,
     Nodes,
     Options,
     Sizes,
@@ -43,6 +44,7 @@ from hasten.kernels.search.nodes import (
     largest,
     n_floats,
     n_ints,
+    write_answer,
 )
 
 __all__ = [
@@ -58,6 +60,7 @@ __all__ = [
     "UNKNOWN",
     "WANTED",
     "Beam",
+    "Found",
     "Nodes",
     "Options",
     "Paused",
@@ -73,4 +76,5 @@ __all__ = [
     "search_reduced",
     "search_some",
     "search_wave",
+    "write_answer",
 ]
