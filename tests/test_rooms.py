@@ -89,7 +89,6 @@ FORWARD = {
     "model.problem: batch() imports model.batch",
     "model.problem: alike() imports model.batch",
     "model.problem: check() imports model.violations",
-    "solvers: solve() imports solvers.base",
     "speedup.predictor: save() imports speedup.persistence",
     "speedup.predictor: digest() imports speedup.persistence",
     "speedup.predictor: load() imports speedup.persistence",

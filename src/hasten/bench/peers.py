@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, partial
 from importlib.util import find_spec
@@ -28,10 +28,10 @@ from hasten.solvers import Solver, make_solver
 from hasten.solvers.base import ModelSolver, Outcome
 from hasten.solvers.failures import OnError
 from hasten.solvers.formulation import Formulation, formulate
+from hasten.solvers.highs_program import INFEASIBLE, OPTIMAL, QUIET, TIME, HighsProgram
 from hasten.solvers.objective import Objective
 from hasten.speedup.black_box import prove_one, prove_or_solve, solve_one
 from hasten.speedup.efforts import KNOWN
-from hasten.support.arrays import BoolArray, FloatArray
 from hasten.support.environment import package_version
 
 
@@ -40,14 +40,6 @@ class Program:
 
     def __init__(self, graph: Graph) -> None:
         self.formulation: Formulation = formulate(graph)
-        self.first = graph.first
-
-    def columns_of(self, objective: Objective) -> tuple[FloatArray, BoolArray]:
-        """Returns what each column costs, and which may be chosen."""
-        form = self.formulation
-        cost = np.concatenate([objective.label, objective.table[form.entry]])
-        allowed = np.concatenate([objective.label_allowed, objective.table_allowed[form.entry]]) & ~form.dead
-        return cost, allowed
 
     def chosen(self, status: Status | None, column: Any = None, cost: float = 0.0, said: object = "") -> Outcome:
         """Returns what a solver found: the labels whose columns are one, or why there are none."""
@@ -55,38 +47,18 @@ class Program:
             raise SolverError(f"The solver stopped early: {said}.")
         if status is not Status.SOLVED:
             return Outcome(status)
-        chosen = np.flatnonzero(np.asarray(column)[: self.first[-1]] > 0.5)
-        if len(chosen) != len(self.first) - 1:
+        labels = self.formulation.chosen(np.asarray(column), within=0.5)
+        if labels is None:
             raise SolverError("The answer to an integer program is fractional.")
-        return Outcome(Status.SOLVED, chosen - self.first[:-1], cost)
+        return Outcome(Status.SOLVED, labels, cost)
 
 
 class HighsDefaultModel(Program):
     """A structure's integer program; only costs and upper bounds change."""
 
     def __init__(self, graph: Graph) -> None:
-        import highspy
-
         super().__init__(graph)
-        form = self.formulation
-        self.columns = np.arange(form.n_columns, dtype=np.int32)
-        highs: Any = highspy.Highs()
-        self.highs = highs
-        for option, value in (("output_flag", False), ("threads", 1), ("mip_rel_gap", 0.0)):
-            highs.setOptionValue(option, value)
-        lp = highspy.HighsLp()
-        lp.num_col_, lp.num_row_ = form.n_columns, form.n_rows
-        lp.col_cost_ = np.zeros(form.n_columns)
-        lp.col_lower_, lp.col_upper_ = np.zeros(form.n_columns), (~form.dead).astype(float)
-        lp.row_lower_, lp.row_upper_ = form.low, form.high
-        lp.a_matrix_.format_ = highspy.MatrixFormat.kRowwise
-        lp.a_matrix_.start_ = form.row_first.astype(np.int32)
-        lp.a_matrix_.index_ = form.column.astype(np.int32)
-        lp.a_matrix_.value_ = form.weight
-        n_tuples = form.n_columns - form.n_labels
-        lp.integrality_ = [highspy.HighsVarType.kInteger] * form.n_labels
-        lp.integrality_ += [highspy.HighsVarType.kContinuous] * n_tuples
-        highs.passModel(lp)
+        self.program = HighsProgram(self.formulation.arrays(whole=True), QUIET)
 
 
 class HighsDefaultSolver(ModelSolver[HighsDefaultModel]):
@@ -94,29 +66,15 @@ class HighsDefaultSolver(ModelSolver[HighsDefaultModel]):
 
     name = "highs default"
 
-    def _build(self, graph: Graph) -> HighsDefaultModel:
+    def _build(self, graph: Graph, cuts: Sequence[Sequence[int]]) -> HighsDefaultModel:
         return HighsDefaultModel(graph)
 
     def _run(self, model: HighsDefaultModel, problem: Problem, objective: Objective, deadline: float) -> Outcome:
-        import highspy
-
-        form, highs = model.formulation, model.highs
-        n = form.n_columns
-        cost, allowed = model.columns_of(objective)
-        highs.changeColsBounds(n, model.columns, np.zeros(n), allowed.astype(float))
-        highs.changeColsCost(n, model.columns, cost)
-        highs.clearSolver()
-        left = deadline - time.monotonic()
-        highs.setOptionValue("time_limit", math.inf if left == math.inf else highs.getRunTime() + max(0.0, left))
-        highs.run()
-        known = highspy.HighsModelStatus
-        statuses = {
-            known.kOptimal: Status.SOLVED,
-            known.kInfeasible: Status.INFEASIBLE,
-            known.kTimeLimit: Status.NO_TIME,
-        }
-        said, found = highs.getModelStatus(), highs.getInfo().objective_function_value
-        return model.chosen(statuses.get(said), highs.getSolution().col_value, found, highs.modelStatusToString(said))
+        cost, allowed = model.formulation.columns_of(objective)
+        model.program.forget()
+        said = model.program.run(cost, deadline - time.monotonic(), allowed)
+        statuses = {OPTIMAL: Status.SOLVED, INFEASIBLE: Status.INFEASIBLE, TIME: Status.NO_TIME}
+        return model.chosen(statuses.get(said.word), said.x, said.value, said.word)
 
 
 class ScipModel(Program):
@@ -162,14 +120,14 @@ class ScipSolver(ModelSolver[ScipModel]):
 
     name = "scip"
 
-    def _build(self, graph: Graph) -> ScipModel:
+    def _build(self, graph: Graph, cuts: Sequence[Sequence[int]]) -> ScipModel:
         return ScipModel(graph)
 
     def _run(self, model: ScipModel, problem: Problem, objective: Objective, deadline: float) -> Outcome:
         import pyscipopt
 
         form, program = model.formulation, model.program
-        cost, allowed = model.columns_of(objective)
+        cost, allowed = model.formulation.columns_of(objective)
         program.freeTransform()
         for c in np.flatnonzero(allowed != model.upper):
             program.chgVarUb(model.columns[c], float(allowed[c]))
@@ -208,13 +166,13 @@ class ScipySolver(ModelSolver[ScipyModel]):
 
     name = "scipy"
 
-    def _build(self, graph: Graph) -> ScipyModel:
+    def _build(self, graph: Graph, cuts: Sequence[Sequence[int]]) -> ScipyModel:
         return ScipyModel(graph)
 
     def _run(self, model: ScipyModel, problem: Problem, objective: Objective, deadline: float) -> Outcome:
         from scipy.optimize import Bounds, milp
 
-        cost, allowed = model.columns_of(objective)
+        cost, allowed = model.formulation.columns_of(objective)
         options: dict[str, float] = {"mip_rel_gap": 0.0}
         if deadline < math.inf:
             options["time_limit"] = max(0.0, deadline - time.monotonic())

@@ -7,7 +7,7 @@ import sys
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Protocol
 from weakref import finalize
 
 import numpy as np
@@ -15,16 +15,15 @@ import numpy as np
 from hasten.errors import SolverError, SolverTooSmall, SolverWrong
 from hasten.kernels.cells import row_limits
 from hasten.model.solution import Status
-from hasten.programs import highs_process
 from hasten.programs.answer import UNBOUNDED
-from hasten.programs.highs_process import HighsProgram
 from hasten.programs.statement import Statement
-from hasten.solvers import load
+from hasten.solvers import highs_program, load
 from hasten.solvers.base import LATE
 from hasten.solvers.gurobi import PARAMETERS
+from hasten.solvers.highs_program import INFEASIBLE, OPTIMAL, TIME, HighsProgram
 from hasten.support.arrays import FloatArray
 from hasten.support.child import Child
-from hasten.support.clock import LeftBehindError, run_waiting
+from hasten.support.clock import LeftBehindError, Stop, run_waiting
 
 MAX_DENSE = 40_000  # entries of a matrix that is multiplied as a whole
 NATIVE = ("highs", "gurobi")  # solvers that take a program as it is
@@ -70,7 +69,7 @@ class NativeHighs:
         self._elsewhere: Child | None = None
         arrays = self._arrays = {name: getattr(program, name) for name in _FIELDS}
         if highs_is_elsewhere():
-            self._elsewhere = Child(highs_process.__file__)
+            self._elsewhere = Child(highs_program.__file__)
             finalize(self, self._elsewhere.end)
             self._elsewhere.ask({"program": {name: array.tolist() for name, array in arrays.items()}})
         else:
@@ -80,36 +79,36 @@ class NativeHighs:
     def solve(self, cost: FloatArray, seconds: float) -> Said:
         """Minimises for some costs."""
         if self._here is not None:
-            said: Any = self._wait(self._here, cost, seconds)
+            said = self._wait(self._here, cost, seconds)
         else:
             assert self._elsewhere is not None
-            said = self._elsewhere.ask({"objective": cost.tolist(), "seconds": seconds})
-        if said is None:
-            return Said(Status.FAILED, reason="The process of HiGHS ended over it.")
-        word = said["status"]
-        if word == "infeasible":
+            answer = self._elsewhere.ask({"cost": cost.tolist(), "seconds": seconds})
+            if answer is None:
+                return Said(Status.FAILED, reason="The process of HiGHS ended over it.")
+            said = highs_program.Said(*answer)
+        if said.word == INFEASIBLE:
             return Said(Status.INFEASIBLE, bound=math.inf)
-        if word == "unbounded":
+        if said.word == highs_program.UNBOUNDED:
             return Said(Status.FAILED, reason=UNBOUNDED)
-        if word not in ("optimal", "time"):
-            return Said(Status.FAILED, reason=f"HiGHS says: {word}.")
-        if said["x"] is None:
-            return Said(Status.NO_TIME, bound=said["bound"])
-        x = self._checked(said["x"])
-        return Said(Status.SOLVED if word == "optimal" else Status.TIME_LIMIT, x, said["bound"])
+        if said.word not in (OPTIMAL, TIME):
+            return Said(Status.FAILED, reason=f"HiGHS says: {said.word}.")
+        if said.x is None:
+            return Said(Status.NO_TIME, bound=said.bound)
+        x = self._checked(said.x)
+        if said.word == OPTIMAL:
+            return Said(Status.SOLVED, x, said.value)
+        return Said(Status.TIME_LIMIT, x, said.bound)
 
-    def _wait(self, here: HighsProgram, cost: FloatArray, seconds: float) -> dict[str, Any]:
+    def _wait(self, here: HighsProgram, cost: FloatArray, seconds: float) -> highs_program.Said:
         """Runs HiGHS in a thread of its own, so that Ctrl-C gets through; what does not stop is left behind."""
-        here.stopped = False
-
-        def stop() -> None:
-            here.stopped = True
-
+        stop = Stop()
+        here.stop = stop.is_set
+        here.forget()  # a claim that cannot be checked is not taken from a warm start
         try:
-            return run_waiting(lambda: here.solve(cost, seconds), stop, time.monotonic() + seconds + LATE)
+            return run_waiting(lambda: here.run(cost, seconds), stop.set, time.monotonic() + seconds + LATE)
         except LeftBehindError:
             self._here = HighsProgram(self._arrays)
-            return {"status": "time", "x": None, "bound": -math.inf}
+            return highs_program.Said(TIME)
 
 
 class NativeGurobi:

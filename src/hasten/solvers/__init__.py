@@ -22,6 +22,7 @@ from hasten.errors import SolverError, SolverMissing
 from hasten.model.batch import Batch, as_batch
 from hasten.model.problem import Problem
 from hasten.model.solution import Solution, Solutions, Status
+from hasten.solvers.base import answer
 from hasten.solvers.failures import OnError, failed, not_asked
 from hasten.support.arrays import IntArray
 
@@ -201,8 +202,6 @@ class UserSolver:
 
     def solve(self, problem: Problem) -> Solution:
         """Asks it, and checks what it says."""
-        from hasten.solvers.base import answer
-
         said = self._call(problem)
         if said is None:
             return answer(problem, Status.INFEASIBLE)

@@ -13,7 +13,7 @@ import threading
 import time
 from abc import ABC, abstractmethod
 from collections import OrderedDict
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Generic, TypeVar
 from weakref import WeakKeyDictionary
@@ -47,7 +47,7 @@ class Outcome:
     labels: IntArray | None = None
     value: float = math.inf
     bound: float = -math.inf
-    cost: float | None = None  # of the labels, in the problem's own unit, if they were checked (`checked_cost`)
+    cost: float | None = None  # of the labels, in the problem's own unit, if they were checked (`check`)
 
 
 class BreaksRule(SolverWrong):
@@ -181,12 +181,8 @@ class ModelSolver(BaseSolver, Generic[Model]):
         self._models = OrderedDict()
 
     @abstractmethod
-    def _build(self, graph: Graph) -> Model:
-        """Makes the model of a structure, without costs."""
-
-    def _build_with(self, graph: Graph, cuts: list[list[int]]) -> Model:
-        """Makes the model again with cuts, if it can have any."""
-        return self._build(graph)
+    def _build(self, graph: Graph, cuts: Sequence[Sequence[int]]) -> Model:
+        """Makes the model of a structure, without costs, and with cuts, if it can have any."""
 
     @abstractmethod
     def _run(self, model: Model, problem: Problem, objective: Objective, deadline: float) -> Outcome:
@@ -248,8 +244,7 @@ class ModelSolver(BaseSolver, Generic[Model]):
     def _model(self, problem: Problem) -> tuple[Layout, Model]:
         compiled = problem.structure.compiled
         if compiled not in self._models:
-            cuts = self._cuts.get(compiled)
-            model = self._build_with(compiled.graph, cuts) if cuts else self._build(compiled.graph)
+            model = self._build(compiled.graph, self._cuts.get(compiled, ()))
             self._models[compiled] = Layout(compiled.graph), model
             self.n_built += 1
             while len(self._models) > max(1, self.max_models):
@@ -267,54 +262,35 @@ def answer(
     name: str = "the solver",
     cost: float | None = None,
 ) -> Solution:
-    """Returns a solver's answer as a solution, scored and checked unless its `cost` is known from that already.
-
-    `value` is what it is said to cost.
-    """
+    """Returns a solver's answer as a solution, checked unless its `cost` is known from that; `value` is its claim."""
     n_costs = len(problem.graph.order)
     if labels is None:
         bound = math.inf if status is Status.INFEASIBLE else bound
         return Solution(problem, status, Source.SOLVER, None, math.inf, bound, False, n_costs)
     if cost is None:
-        cost = _valid_cost(problem, labels)
-        if cost == math.inf:
-            raise _broken(problem, labels, name)
-        if value is not None and not _is_about(value, cost, problem, labels):
-            raise SolverWrong(f"{name} says that its labelling costs {value!r}, but it costs {cost!r}.")
+        cost = check(problem, labels, value, name)
     bound = cost if status is Status.SOLVED else min(bound, cost)
     return Solution(problem, status, Source.SOLVER, labels, cost, bound, True, n_costs)
 
 
-def checked_cost(problem: Problem, labels: IntArray, value: float) -> float | None:
-    """Returns what labels cost, if they break nothing and cost about what they are said to."""
-    cost = _valid_cost(problem, labels)
-    return cost if cost < math.inf and _is_about(value, cost, problem, labels) else None
+def check(problem: Problem, labels: IntArray, value: float | None, name: str) -> float:
+    """Returns the cost of a solver's labelling, scored anew: every answer of every solver passes here, once.
 
-
-def _valid_cost(problem: Problem, labels: IntArray) -> float:
-    """Returns what labels cost: inf where they break a constraint."""
+    Raises an error if the labelling breaks a constraint, or does not cost `value`.
+    """
     graph = problem.graph
     cost = float(total_cost(graph, problem.cost, problem.table, labels))
-    return cost if cost == math.inf or rows_hold(graph, labels) else math.inf
-
-
-def _broken(problem: Problem, labels: IntArray, name: str) -> SolverWrong:
-    """Says what labels break; where that is a rule, which of them must not be chosen together."""
-    graph, broken = problem.graph, problem.check(labels[: problem.n_variables])
-    message = f"{name} returned a labelling that breaks a constraint: {broken}."
-    for r in range(len(graph.row_low)):
-        if not row_holds(graph, r, labels):
-            variables = np.unique(graph.row_variable[graph.row_first[r] : graph.row_first[r + 1]])
-            return BreaksRule(message, (graph.first[variables] + labels[variables]).tolist())
-    return SolverWrong(message)
-
-
-def _is_about(value: float, cost: float, problem: Problem, labels: IntArray) -> bool:
-    off = abs(value - cost) - TOLERANCE * max(1.0, abs(cost))
-    return off <= 0.0 or off <= _rounding(problem, labels)
-
-
-def _rounding(problem: Problem, labels: IntArray) -> float:
-    """Returns what adding large costs of both signs may lose."""
-    chosen = problem.cost[problem.graph.first[:-1] + labels]
-    return 1e-14 * float(np.abs(chosen).sum())
+    if cost == math.inf or not rows_hold(graph, labels):
+        broken = problem.check(labels[: problem.n_variables])
+        message = f"{name} returned a labelling that breaks a constraint: {broken}."
+        for r in range(len(graph.row_low)):
+            if not row_holds(graph, r, labels):
+                variables = np.unique(graph.row_variable[graph.row_first[r] : graph.row_first[r + 1]])
+                raise BreaksRule(message, (graph.first[variables] + labels[variables]).tolist())
+        raise SolverWrong(message)
+    off = 0.0 if value is None else abs(value - cost) - TOLERANCE * max(1.0, abs(cost))
+    if off > 0.0:
+        rounding = 1e-14 * float(np.abs(problem.cost[graph.first[:-1] + labels]).sum())  # of large costs of both signs
+        if off > rounding:
+            raise SolverWrong(f"{name} says that its labelling costs {value!r}, but it costs {cost!r}.")
+    return cost

@@ -1,6 +1,6 @@
 """CP-SAT of OR-Tools: the strong formulation over Boolean columns, with whole costs.
 
-Costs are rounded to whole numbers (`hasten.solvers.whole`): as fine as 2**-40 where their sum allows it.
+Costs are rounded to whole numbers (`Objective.rounded`): as fine as 2**-40 where their sum allows it.
 OR-Tools cannot be loaded in a process that has loaded highspy, nor the other way round.
 """
 
@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 import time
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -19,8 +20,7 @@ from hasten.model.solution import Status
 from hasten.solvers import load
 from hasten.solvers.base import ModelSolver, Outcome
 from hasten.solvers.formulation import formulate
-from hasten.solvers.objective import Objective
-from hasten.solvers.whole import Rounding, check_precision
+from hasten.solvers.objective import Objective, check_precision
 
 
 class CpSatModel:
@@ -30,8 +30,6 @@ class CpSatModel:
         from ortools.sat.python import cp_model
 
         form = self.formulation = formulate(graph)
-        self.rounding = Rounding(graph)
-        self.first = graph.first
         self.program = cp_model.CpModel()
         columns = self.columns = [self.program.new_bool_var("") for _ in range(form.n_columns)]
         for c in np.flatnonzero(form.dead):
@@ -62,7 +60,7 @@ class CpSatSolver(ModelSolver[CpSatModel]):
     name = "cpsat"
     range = 1e4
 
-    def _build(self, graph: Graph) -> CpSatModel:
+    def _build(self, graph: Graph, cuts: Sequence[Sequence[int]]) -> CpSatModel:
         load("cpsat")
         return CpSatModel(graph, self.name)
 
@@ -81,12 +79,12 @@ class CpSatSolver(ModelSolver[CpSatModel]):
         from ortools.sat.python import cp_model
 
         form, program, columns = model.formulation, model.program, model.columns
-        whole = model.rounding.round(objective)
-        allowed = np.concatenate([objective.label_allowed, objective.table_allowed[form.entry]])
-        if not allowed.all():
+        whole = objective.rounded()
+        forbidden = ~form.columns_of(objective)[1] & ~form.dead
+        if forbidden.any():
             program = program.clone()
             columns = [program.get_bool_var_from_proto_index(column.index) for column in columns]
-            for c in np.flatnonzero(~allowed):
+            for c in np.flatnonzero(forbidden):
                 program.add(columns[c] == 0)
         costs = np.concatenate([whole.label, whole.table[form.entry]]).tolist()
         program.clear_objective()
@@ -94,7 +92,7 @@ class CpSatSolver(ModelSolver[CpSatModel]):
         program.clear_hints()
         start = self._start_of(problem)
         if start is not None:
-            chosen = set((model.first[:-1] + start).tolist())
+            chosen = set((form.first[:-1] + start).tolist())
             for label in range(form.n_labels):
                 program.add_hint(columns[label], label in chosen)
         solver: Any = cp_model.CpSolver()
@@ -113,8 +111,7 @@ class CpSatSolver(ModelSolver[CpSatModel]):
             return Outcome(Status.NO_TIME, bound=0.0)
         if said not in (cp_model.OPTIMAL, cp_model.FEASIBLE):
             raise SolverError(f"CP-SAT stopped with status {solver.status_name(said)}.")
-        z = np.array([solver.value(column) for column in columns[: form.n_labels]])
-        labels = np.flatnonzero(z) - model.first[:-1]
+        labels = form.chosen([solver.value(column) for column in columns[: form.n_labels]])
         value = solver.objective_value / whole.scale
         bound = max(0.0, solver.best_objective_bound / whole.scale - whole.error)
         if said == cp_model.OPTIMAL:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import time
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -14,7 +15,7 @@ from hasten.model.problem import Problem
 from hasten.model.solution import Solution, Status
 from hasten.solvers import load
 from hasten.solvers.base import LEFT_BEHIND, ModelSolver, Outcome
-from hasten.solvers.formulation import Formulation, complements, formulate
+from hasten.solvers.formulation import complements, formulate
 from hasten.solvers.objective import Objective
 
 PARAMETERS = {
@@ -30,13 +31,11 @@ PARAMETERS = {
 class GurobiModel:
     """A structure's integer program. Of two labels that exclude each other, one has a column, where that suffices."""
 
-    def __init__(self, graph: Graph, environment: Any, cuts: list[list[int]] | None = None) -> None:
+    def __init__(self, graph: Graph, cuts: Sequence[Sequence[int]], environment: Any) -> None:
         import gurobipy
 
-        form: Formulation = formulate(graph, cuts or ()).scaled()
-        self.formulation = form
-        self.first = graph.first
-        self.spare, self.other = complements(form, graph.first)
+        form = self.formulation = formulate(graph, cuts).scaled()
+        self.spare, self.other = complements(form)
         self.kept = np.delete(np.arange(form.n_columns), self.spare)
         self.n_labels = form.n_labels - len(self.spare)  # that have a column
         self.upper = np.ones(form.n_columns, dtype=bool)
@@ -89,7 +88,7 @@ class GurobiSolver(ModelSolver[GurobiModel]):
         """Solves a problem in the calling thread: Gurobi keeps its limit, and hears Ctrl-C, by itself."""
         return self._solve(problem, deadline)
 
-    def _build(self, graph: Graph) -> GurobiModel:
+    def _build(self, graph: Graph, cuts: Sequence[Sequence[int]]) -> GurobiModel:
         load("gurobi")
         import gurobipy
 
@@ -103,15 +102,12 @@ class GurobiSolver(ModelSolver[GurobiModel]):
             for parameter, value in (PARAMETERS | self.native).items():
                 environment.setParam(parameter, value)
             self._environment = environment
-        return GurobiModel(graph, self._environment)
-
-    def _build_with(self, graph: Graph, cuts: list[list[int]]) -> GurobiModel:
-        return GurobiModel(graph, self._environment, cuts)
+        return GurobiModel(graph, cuts, self._environment)
 
     def _run(self, model: GurobiModel, problem: Problem, objective: Objective, deadline: float) -> Outcome:
         import gurobipy
 
-        program, columns = model.program, model.columns
+        form, program, columns = model.formulation, model.program, model.columns
         constant = self._give(model, objective)
         limit = min(model.longest, max(0.0, deadline - time.monotonic()))
         if limit != model.limit:
@@ -119,8 +115,7 @@ class GurobiSolver(ModelSolver[GurobiModel]):
             model.limit = limit
         start = self._start_of(problem)
         if start is not None:
-            values = np.zeros(model.first[-1])
-            values[model.first[:-1] + start] = 1.0
+            values = np.bincount(form.first[:-1] + start, minlength=form.n_labels).astype(float)
             program.setAttr("Start", columns[: model.n_labels], values[model.kept[: model.n_labels]].tolist())
         if self._stop.tells(program.terminate):
             return Outcome(Status.NO_TIME, bound=0.0)
@@ -144,23 +139,22 @@ class GurobiSolver(ModelSolver[GurobiModel]):
         bound = max(0.0, program.ObjBound + constant)
         if not program.SolCount:
             return Outcome(Status.NO_TIME, bound=bound)
-        z = np.empty(model.first[-1])
+        z = np.empty(form.n_labels)
         z[model.kept[: model.n_labels]] = program.getAttr("X", columns[: model.n_labels])
         z[model.spare] = 1.0 - z[model.other]
-        chosen = np.flatnonzero(z > 0.5)
-        if len(chosen) != len(problem.graph.order):
+        labels = form.chosen(z)
+        if labels is None:
             raise SolverError("Gurobi returned a fractional answer to an integer program.")
         outcome = Status.SOLVED if said == status.OPTIMAL else Status.TIME_LIMIT
-        return Outcome(outcome, chosen - model.first[:-1], program.ObjVal + constant, bound)
+        return Outcome(outcome, labels, program.ObjVal + constant, bound)
 
     def _give(self, model: GurobiModel, objective: Objective) -> float:
         """Gives a model its costs, and the labels that are allowed; returns what is paid in any case."""
         form, program, columns = model.formulation, model.program, model.columns
-        cost = np.concatenate([objective.label, objective.table[form.entry]])
+        cost, upper = form.columns_of(objective)
         constant = float(cost[model.spare].sum())
         cost[model.other] -= cost[model.spare]
         program.setAttr("Obj", columns, cost[model.kept].tolist())
-        upper = np.concatenate([objective.label_allowed, objective.table_allowed[form.entry]]) & ~form.dead
         if not np.array_equal(upper, model.upper):
             lower = np.zeros(form.n_columns)
             lower[model.other] = ~upper[model.spare]

@@ -1,6 +1,6 @@
 """toulbar2: a cost function network, made anew for each problem, since its models are used up by solving.
 
-Costs are rounded to whole numbers (`hasten.solvers.whole`): as fine as 2**-40 where their sum allows it. It works in a
+Costs are rounded to whole numbers (`Objective.rounded`): as fine as 2**-40 where their sum allows it. It works in a
 process of its own, which can be stopped at any time (`hasten.solvers.network`). With `interruptible=False` it works
 here, where its limits are whole seconds of processor time, a shorter one counting as one second; its state is global,
 so that only one problem is then solved at a time.
@@ -15,7 +15,7 @@ import math
 import signal
 import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import partial
 from itertools import pairwise
 from typing import Any
@@ -31,9 +31,8 @@ from hasten.model.solution import Status
 from hasten.solvers import load, network
 from hasten.solvers.base import LEFT_BEHIND, ModelSolver, Outcome
 from hasten.solvers.network import Found, Function, solve_network
-from hasten.solvers.objective import Objective
+from hasten.solvers.objective import Objective, check_precision
 from hasten.solvers.rules import whole_row
-from hasten.solvers.whole import Rounding, check_precision
 from hasten.support.arrays import FloatArray, IntArray
 from hasten.support.child import Child
 
@@ -46,7 +45,6 @@ class Toulbar2Model:
     """What is needed to make a structure's network again and again: the scopes and shapes of its tables."""
 
     def __init__(self, graph: Graph) -> None:
-        self.rounding = Rounding(graph)
         self.first = graph.first
         self.sizes: list[int] = np.diff(graph.first).tolist()  # of the variables, and then of the running sums
         self.tables: list[tuple[list[int], int]] = []  # scopes of two variables or more, and their tables
@@ -89,9 +87,11 @@ class Toulbar2Model:
 
     def shaped(self, table: FloatArray) -> list[tuple[list[int], FloatArray]]:
         """Returns every scope of two variables or more with its table, given the problem's tables."""
-        cut = {at: table[at:end] for at, end, _ in self.rounding.tables}
-        factors = [(scope, cut[at].reshape([self.sizes[v] for v in scope])) for scope, at in self.tables]
-        return factors + self.links
+        found = []
+        for scope, at in self.tables:
+            shape = [self.sizes[v] for v in scope]
+            found.append((scope, table[at : at + math.prod(shape)].reshape(shape)))
+        return found + self.links
 
     def domains(self, objective: Objective, tables: list[tuple[list[int], FloatArray]]) -> list[IntArray] | None:
         """Returns the labels of each variable that every table supports; None if some variable has none."""
@@ -166,12 +166,12 @@ class Toulbar2Solver(ModelSolver[Toulbar2Model]):
                 _ONE_AT_A_TIME = threading.Lock()
             self._lock = _ONE_AT_A_TIME
 
-    def _build(self, graph: Graph) -> Toulbar2Model:
+    def _build(self, graph: Graph, cuts: Sequence[Sequence[int]]) -> Toulbar2Model:
         load("toulbar2")
         return Toulbar2Model(graph)
 
     def _run(self, model: Toulbar2Model, problem: Problem, objective: Objective, deadline: float) -> Outcome:
-        whole = model.rounding.round(objective)
+        whole = objective.rounded()
         tables = model.shaped(np.where(objective.table_allowed, whole.table, np.inf))
         domains = model.domains(objective, tables)
         if domains is None:
