@@ -24,7 +24,10 @@ from __future__ import annotations
 
 
 class HastenError(Exception):
-    """The root of the tree above."""
+    """The root of the tree above. Control characters, which names and labels may hold, are spelled out."""
+
+    def __str__(self) -> str:
+        return "".join(c if c.isprintable() or c == "\n" else ascii(c)[1:-1] for c in super().__str__())
 
 
 class SchemaError(HastenError):

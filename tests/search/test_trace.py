@@ -268,3 +268,10 @@ def test_control_characters_reach_neither_terminal_nor_picture() -> None:
     for picture in (trace._repr_svg_(), trace._repr_html_()):
         assert not any(c in picture for c in "\x00\x07\x1b")
     ElementTree.fromstring(trace._repr_svg_())
+
+
+def test_control_characters_reach_no_terminal_by_an_error() -> None:
+    with pytest.raises(SchemaError, match="names a label twice") as caught:
+        hasten.Schema().variable("kind", ["a\x1b[2J", "a\x1b[2J"])
+    assert str(caught.value).isprintable()
+    assert r"a\x1b[2J" in str(caught.value)

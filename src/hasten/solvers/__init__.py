@@ -12,7 +12,6 @@ import math
 import sys
 import time
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
 from importlib import import_module
 from importlib.util import find_spec
 from inspect import signature
@@ -43,25 +42,17 @@ class Solver(Protocol):
         ...
 
 
-@dataclass(frozen=True, slots=True)
-class _Entry:
-    """Where a solver is defined, what it imports, and what that cannot share a process with."""
-
-    module: str
-    solver: str
-    package: str | None
-    enemy: str | None = None
-
-
 AUTO = "auto"
-_SOLVERS = {
-    "brute": _Entry("hasten.solvers.brute", "BruteSolver", None),
-    "highs": _Entry("hasten.solvers.highs", "HighsSolver", "highspy", enemy="ortools"),
-    "gurobi": _Entry("hasten.solvers.gurobi", "GurobiSolver", "gurobipy"),
-    "toulbar2": _Entry("hasten.solvers.toulbar2", "Toulbar2Solver", "pytoulbar2"),
-    "cpsat": _Entry("hasten.solvers.cpsat", "CpSatSolver", "ortools", enemy="highspy"),
-    AUTO: _Entry("hasten.solvers.auto", "AutoSolver", None),
+# Each solver is a module of this room, whose `SOLVER` is its class, and a line here: the package that it comes in.
+PACKAGES = {
+    "brute": None,
+    "highs": "highspy",
+    "gurobi": "gurobipy",
+    "toulbar2": "pytoulbar2",
+    "cpsat": "ortools",
+    AUTO: None,
 }
+ENEMIES = {"highspy": "ortools", "ortools": "highspy"}  # packages that cannot share a process
 
 
 def make_solver(solver: str | Solver | Callable[[Problem], Any], **options: Any) -> Solver:
@@ -79,7 +70,7 @@ def make_solver(solver: str | Solver | Callable[[Problem], Any], **options: Any)
     check_solver(solver)
     if isinstance(solver, str):
         load(solver)
-        kind = getattr(import_module(_SOLVERS[solver].module), _SOLVERS[solver].solver)
+        kind = import_module(f"{__name__}.{solver}").SOLVER
         made: Solver = kind(**_sorted_options(solver, kind, options))
         return made
     if options:
@@ -91,7 +82,7 @@ def make_solver(solver: str | Solver | Callable[[Problem], Any], **options: Any)
 
 def is_ours(solver: object) -> bool:
     """Whether a solver is one of hasten's own: it knows nothing but the problem."""
-    return isinstance(solver, str) or type(solver).__module__ in {entry.module for entry in _SOLVERS.values()}
+    return isinstance(solver, str) or type(solver).__module__ in {f"{__name__}.{name}" for name in PACKAGES}
 
 
 def check_solver(solver: object) -> None:
@@ -99,19 +90,19 @@ def check_solver(solver: object) -> None:
     if not isinstance(solver, str):
         if not callable(getattr(solver, "solve", None)) and not callable(solver):
             raise SolverError(
-                f"{solver!r} is not a solver. Pass a name ({', '.join(_SOLVERS)}), an object with solve(problem), "
+                f"{solver!r} is not a solver. Pass a name ({', '.join(PACKAGES)}), an object with solve(problem), "
                 "or a function from a problem to its labels."
             )
         return
-    if solver not in _SOLVERS:
-        raise SolverError(f"There is no solver {solver!r}. There are {', '.join(_SOLVERS)}; or pass your own.")
-    package = _SOLVERS[solver].package
+    if solver not in PACKAGES:
+        raise SolverError(f"There is no solver {solver!r}. There are {', '.join(PACKAGES)}; or pass your own.")
+    package = PACKAGES[solver]
     if package is not None and sys.modules.get(package) is None and find_spec(package) is None:
         raise _missing(solver, f"No module named {package!r}")
 
 
 def _missing(name: str, why: object) -> SolverMissing:
-    package = _SOLVERS[name].package
+    package = PACKAGES[name]
     return SolverMissing(f"{name} needs the package {package} ({why}). Install it: pip install {package}")
 
 
@@ -136,14 +127,13 @@ def solve_within(solver: Solver, problem: Problem, seconds: float, start: IntArr
 
 def available_solvers() -> dict[str, bool]:
     """Tells for each solver, by name, whether its package is installed."""
-    packages = {name: entry.package for name, entry in _SOLVERS.items() if name != AUTO}
-    found = {name: package is None or find_spec(package) is not None for name, package in packages.items()}
-    return found | {AUTO: any(found[name] for name, package in packages.items() if package)}
+    found = {name: package is None or find_spec(package) is not None for name, package in PACKAGES.items()}
+    return found | {AUTO: any(found[name] for name, package in PACKAGES.items() if package)}
 
 
 def package_of(name: str) -> str | None:
     """Returns the package that a solver comes in; None for one of our own."""
-    return _SOLVERS[name].package
+    return PACKAGES[name]
 
 
 def solve_all(
@@ -179,16 +169,17 @@ def solve_all(
 
 def load(name: str) -> None:
     """Imports a solver's package, or says what to install, or with what it cannot share a process."""
-    entry = _SOLVERS[name]
-    if entry.package is None:
+    package = PACKAGES[name]
+    if package is None:
         return
-    if entry.enemy is not None and entry.enemy in sys.modules and entry.package not in sys.modules:
+    enemy = ENEMIES.get(package)
+    if enemy in sys.modules and package not in sys.modules:
         raise SolverError(
-            f"{name} needs {entry.package}, which cannot share a process with {entry.enemy}, loaded already. "
+            f"{name} needs {package}, which cannot share a process with {enemy}, loaded already. "
             "Run one of them in a process of its own (multiprocessing with spawn), or use another solver."
         )
     try:
-        import_module(entry.package)
+        import_module(package)
     except ImportError as error:
         raise _missing(name, error) from None
 

@@ -49,3 +49,6 @@ class BruteSolver(BaseSolver):
         if cost == math.inf:
             return answer(problem, Status.INFEASIBLE)
         return answer(problem, Status.SOLVED, best, cost)
+
+
+SOLVER = BruteSolver

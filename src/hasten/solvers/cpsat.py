@@ -117,3 +117,6 @@ class CpSatSolver(ModelSolver[CpSatModel]):
         if said == cp_model.OPTIMAL:
             check_precision(self.name, whole, objective, value)
         return Outcome(Status.SOLVED if said == cp_model.OPTIMAL else Status.TIME_LIMIT, labels, value, bound)
+
+
+SOLVER = CpSatSolver

@@ -162,3 +162,6 @@ class GurobiSolver(ModelSolver[GurobiModel]):
             program.setAttr("UB", columns, upper[model.kept].astype(float).tolist())
             model.upper = upper
         return constant
+
+
+SOLVER = GurobiSolver

@@ -137,3 +137,6 @@ class HighsSolver(ModelSolver[HighsModel]):
         if labels is None:
             raise SolverError("HiGHS returned a fractional answer to an integer program.")
         return Outcome(Status.SOLVED if found.word == OPTIMAL else Status.TIME_LIMIT, labels, found.value, bound)
+
+
+SOLVER = HighsSolver

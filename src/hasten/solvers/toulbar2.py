@@ -257,3 +257,6 @@ def running_sums(weights: list[list[int]], low: float, high: float) -> list[Step
         if states in ([], [done]):
             break
     return steps
+
+
+SOLVER = Toulbar2Solver
