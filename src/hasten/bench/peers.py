@@ -25,7 +25,7 @@ from hasten.model.problem import Problem
 from hasten.model.solution import Solution, Solutions, Status
 from hasten.proof.certifier import Certifier
 from hasten.solvers import Solver, make_solver
-from hasten.solvers.base import ModelSolver, Outcome
+from hasten.solvers.base import Asked, ModelSolver, Outcome
 from hasten.solvers.failures import OnError
 from hasten.solvers.formulation import Formulation, formulate
 from hasten.solvers.highs_program import INFEASIBLE, OPTIMAL, QUIET, TIME, HighsProgram
@@ -69,10 +69,10 @@ class HighsDefaultSolver(ModelSolver[HighsDefaultModel]):
     def _build(self, graph: Graph, cuts: Sequence[Sequence[int]]) -> HighsDefaultModel:
         return HighsDefaultModel(graph)
 
-    def _run(self, model: HighsDefaultModel, problem: Problem, objective: Objective, deadline: float) -> Outcome:
+    def _run(self, model: HighsDefaultModel, objective: Objective, asked: Asked) -> Outcome:
         cost, allowed = model.formulation.columns_of(objective)
         model.program.forget()
-        said = model.program.run(cost, deadline - time.monotonic(), allowed)
+        said = model.program.run(cost, asked.deadline - time.monotonic(), allowed)
         statuses = {OPTIMAL: Status.SOLVED, INFEASIBLE: Status.INFEASIBLE, TIME: Status.NO_TIME}
         return model.chosen(statuses.get(said.word), said.x, said.value, said.word)
 
@@ -123,7 +123,7 @@ class ScipSolver(ModelSolver[ScipModel]):
     def _build(self, graph: Graph, cuts: Sequence[Sequence[int]]) -> ScipModel:
         return ScipModel(graph)
 
-    def _run(self, model: ScipModel, problem: Problem, objective: Objective, deadline: float) -> Outcome:
+    def _run(self, model: ScipModel, objective: Objective, asked: Asked) -> Outcome:
         import pyscipopt
 
         form, program = model.formulation, model.program
@@ -136,7 +136,7 @@ class ScipSolver(ModelSolver[ScipModel]):
             value * column for value, column in zip(cost.tolist(), model.columns, strict=True)
         )
         program.setObjective(sum_of_costs, "minimize")
-        limit = 1e20 if deadline == math.inf else max(0.0, deadline - time.monotonic())
+        limit = 1e20 if asked.deadline == math.inf else max(0.0, asked.deadline - time.monotonic())
         program.setParam("limits/time", limit)
         program.optimize()
         said = program.getStatus()
@@ -169,13 +169,13 @@ class ScipySolver(ModelSolver[ScipyModel]):
     def _build(self, graph: Graph, cuts: Sequence[Sequence[int]]) -> ScipyModel:
         return ScipyModel(graph)
 
-    def _run(self, model: ScipyModel, problem: Problem, objective: Objective, deadline: float) -> Outcome:
+    def _run(self, model: ScipyModel, objective: Objective, asked: Asked) -> Outcome:
         from scipy.optimize import Bounds, milp
 
         cost, allowed = model.formulation.columns_of(objective)
         options: dict[str, float] = {"mip_rel_gap": 0.0}
-        if deadline < math.inf:
-            options["time_limit"] = max(0.0, deadline - time.monotonic())
+        if asked.deadline < math.inf:
+            options["time_limit"] = max(0.0, asked.deadline - time.monotonic())
         bounds = Bounds(0, allowed.astype(float))
         said: Any = milp(cost, integrality=model.integrality, bounds=bounds, constraints=model.rows, options=options)
         statuses = {0: Status.SOLVED, 1: Status.NO_TIME, 2: Status.INFEASIBLE}

@@ -1,4 +1,4 @@
-"""What all solvers share: one call at a time, a model per structure, and distrust.
+"""The base of all solvers: one call at a time, a model per structure, and every answer checked.
 
 Whatever a solver answers is re-scored and re-checked by hasten's own kernels. A labelling that breaks a
 constraint, or that does not cost what the solver claims, is never returned: a solver with models is asked
@@ -15,7 +15,8 @@ from abc import ABC, abstractmethod
 from collections import OrderedDict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar, Generic, TypeVar
+from functools import partial
+from typing import Any, ClassVar, Generic, NamedTuple, TypeVar
 from weakref import WeakKeyDictionary
 
 import numpy as np
@@ -39,9 +40,18 @@ MAX_CUTS = 20  # in one call
 LEFT_BEHIND: list[object] = []  # by a fork, half at work: not even to be destroyed
 
 
+class Asked(NamedTuple):
+    """A problem that a solver is asked about."""
+
+    problem: Problem
+    deadline: float = math.inf  # of `time.monotonic`
+    start: IntArray | None = None  # a valid labelling to start from
+    stop: Stop = NEVER  # whether, and how, the solver is asked to stop
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class Outcome:
-    """What a solver said, in the unit of the objective that it was given."""
+    """A solver's answer, in the unit of the objective that it was given."""
 
     status: Status
     labels: IntArray | None = None
@@ -72,8 +82,6 @@ class BaseSolver(ABC):
             raise SolverError(f"A time limit is a number of seconds, or None for no limit; got {time_limit!r}.")
         self.time_limit = time_limit
         self.interruptible = interruptible
-        self._own = threading.local()  # what each thread has for itself
-        self._given: tuple[Problem, IntArray] | None = None  # a problem, and a labelling of it to start from
         self._lock: Any = threading.Lock()
         renew_after_fork(self)
 
@@ -97,19 +105,16 @@ class BaseSolver(ABC):
         with self._lock:
             if time.monotonic() >= deadline:
                 return answer(problem, Status.NO_TIME)
-            self._given = None if start is None else (problem, start)
-            return self._wait(problem, deadline) if self.interruptible else self._solve(problem, deadline)
+            asked = Asked(problem, deadline, start)
+            return self._wait(asked) if self.interruptible else self._solve(asked)
 
-    def _wait(self, problem: Problem, deadline: float) -> Solution:
-        """Solves a problem in a thread of its own; what is asked to stop and does not is left behind."""
-        stop, left = Stop(), deadline - time.monotonic()
-
-        def run() -> Solution:
-            return self._solve_heeding(stop, problem, deadline)
-
+    def _wait(self, asked: Asked) -> Solution:
+        """Solves a problem in a thread of its own; a thread that is asked to stop and does not is left behind."""
+        stop, left, problem = Stop(), asked.deadline - time.monotonic(), asked.problem
         try:
             patience = PATIENCE if left == math.inf else PATIENCE + left / 40
-            return run_waiting(run, stop.set, deadline + LATE, patience=patience)
+            run = partial(self._solve, asked._replace(stop=stop))
+            return run_waiting(run, stop.set, asked.deadline + LATE, patience=patience)
         except LeftBehindError:
             self._forget(problem)
             return answer(problem, Status.NO_TIME, bound=lower_bound(Layout(problem.graph), problem))
@@ -117,30 +122,11 @@ class BaseSolver(ABC):
             self._forget(problem)
             raise
 
-    def _solve_heeding(self, stop: Stop, problem: Problem, deadline: float) -> Solution:
-        """Solves a problem in this thread, until it is asked to stop."""
-        self._own.stop = stop
-        try:
-            return self._solve(problem, deadline)
-        finally:
-            del self._own.stop
-
-    def _start_of(self, problem: Problem) -> IntArray | None:
-        """Returns the labelling to start from; a thread that was left behind finds none that is for another problem."""
-        given = self._given
-        return given[1] if given is not None and given[0] is problem else None
-
-    @property
-    def _stop(self) -> Stop:
-        """Whether, and how, what this thread solves is asked to stop."""
-        stop: Stop = getattr(self._own, "stop", NEVER)
-        return stop
-
     def _forget(self, problem: Problem) -> None:  # noqa: B027, most have nothing to drop
-        """Drops what the thread that was left behind still uses."""
+        """Drops the model that a thread that was left behind still uses."""
 
     @abstractmethod
-    def _solve(self, problem: Problem, deadline: float) -> Solution:
+    def _solve(self, asked: Asked) -> Solution:
         """Solves a problem of at least one variable."""
 
     def __repr__(self) -> str:
@@ -185,7 +171,7 @@ class ModelSolver(BaseSolver, Generic[Model]):
         """Makes the model of a structure, without costs, and with cuts, if it can have any."""
 
     @abstractmethod
-    def _run(self, model: Model, problem: Problem, objective: Objective, deadline: float) -> Outcome:
+    def _run(self, model: Model, objective: Objective, asked: Asked) -> Outcome:
         """Gives a model its costs and optimises."""
 
     def _check_native(self) -> None:
@@ -202,11 +188,11 @@ class ModelSolver(BaseSolver, Generic[Model]):
     def _forget(self, problem: Problem) -> None:
         self._models.pop(problem.structure.compiled, None)
 
-    def _solve(self, problem: Problem, deadline: float) -> Solution:
-        compiled, last = problem.structure.compiled, False
+    def _solve(self, asked: Asked) -> Solution:
+        compiled, last = asked.problem.structure.compiled, False
         for _ in range(MAX_CUTS):
             try:
-                return self._attempt(problem, deadline)
+                return self._attempt(asked)
             except SolverWrong as wrong:
                 if self._models.pop(compiled, None) is None or last:
                     raise
@@ -215,14 +201,15 @@ class ModelSolver(BaseSolver, Generic[Model]):
                     cuts.append(wrong.cut)
                 else:
                     last = True
-        return self._attempt(problem, deadline)
+        return self._attempt(asked)
 
-    def _attempt(self, problem: Problem, deadline: float) -> Solution:
+    def _attempt(self, asked: Asked) -> Solution:
+        problem = asked.problem
         layout, model = self._model(problem)
         for objective in objectives(layout, problem, self.range):
-            if self._stop.is_set():
+            if asked.stop.is_set():
                 return answer(problem, Status.NO_TIME)
-            outcome = self._run(model, problem, objective, deadline)
+            outcome = self._run(model, objective, asked)
             proved = objective.unit * outcome.value <= objective.range
             if outcome.status in (Status.SOLVED, Status.INFEASIBLE) and not (objective.complete or proved):
                 continue  # the costs left out may matter

@@ -15,10 +15,9 @@ import numpy as np
 
 from hasten.errors import SolverError
 from hasten.kernels.layout import Graph
-from hasten.model.problem import Problem
 from hasten.model.solution import Status
 from hasten.solvers import load
-from hasten.solvers.base import ModelSolver, Outcome
+from hasten.solvers.base import Asked, ModelSolver, Outcome
 from hasten.solvers.formulation import formulate
 from hasten.solvers.objective import Objective, check_precision
 
@@ -75,7 +74,7 @@ class CpSatSolver(ModelSolver[CpSatModel]):
             except (AttributeError, TypeError) as error:
                 raise self._unknown(f"{option}={value!r}", why=str(error).split(":")[0]) from None
 
-    def _run(self, model: CpSatModel, problem: Problem, objective: Objective, deadline: float) -> Outcome:
+    def _run(self, model: CpSatModel, objective: Objective, asked: Asked) -> Outcome:
         from ortools.sat.python import cp_model
 
         form, program, columns = model.formulation, model.program, model.columns
@@ -90,9 +89,8 @@ class CpSatSolver(ModelSolver[CpSatModel]):
         program.clear_objective()
         program.minimize(cp_model.LinearExpr.weighted_sum(columns, costs))
         program.clear_hints()
-        start = self._start_of(problem)
-        if start is not None:
-            chosen = set((form.first[:-1] + start).tolist())
+        if asked.start is not None:
+            chosen = set((form.first[:-1] + asked.start).tolist())
             for label in range(form.n_labels):
                 program.add_hint(columns[label], label in chosen)
         solver: Any = cp_model.CpSolver()
@@ -100,14 +98,14 @@ class CpSatSolver(ModelSolver[CpSatModel]):
         solver.parameters.catch_sigint_signal = not self.interruptible  # its own handler is for one thread alone
         for option, value in self.native.items():
             setattr(solver.parameters, option, value)
-        if deadline < math.inf:
-            solver.parameters.max_time_in_seconds = max(0.0, deadline - time.monotonic())
-        if self._stop.tells(solver.stop_search):
+        if asked.deadline < math.inf:
+            solver.parameters.max_time_in_seconds = max(0.0, asked.deadline - time.monotonic())
+        if asked.stop.tells(solver.stop_search):
             return Outcome(Status.NO_TIME, bound=0.0)
         said = solver.solve(program)
         if said == cp_model.INFEASIBLE:
             return Outcome(Status.INFEASIBLE)
-        if said == cp_model.UNKNOWN and (deadline < math.inf or self._stop.is_set()):
+        if said == cp_model.UNKNOWN and (asked.deadline < math.inf or asked.stop.is_set()):
             return Outcome(Status.NO_TIME, bound=0.0)
         if said not in (cp_model.OPTIMAL, cp_model.FEASIBLE):
             raise SolverError(f"CP-SAT stopped with status {solver.status_name(said)}.")

@@ -12,12 +12,11 @@ import numpy as np
 
 from hasten.errors import SolverError, SolverWrong
 from hasten.kernels.layout import Graph
-from hasten.model.problem import Problem
 from hasten.model.solution import Solution, Status
 from hasten.solvers import load
-from hasten.solvers.base import ModelSolver, Outcome, check
+from hasten.solvers.base import Asked, ModelSolver, Outcome, check
 from hasten.solvers.formulation import formulate
-from hasten.solvers.highs_program import INFEASIBLE, OPTIMAL, TIGHT, TIME, HighsProgram
+from hasten.solvers.highs_program import INFEASIBLE, OPTIMAL, TIGHT, TIME, HighsProgram, Said
 from hasten.solvers.objective import Objective
 from hasten.support.clock import LONG, Stop
 
@@ -63,21 +62,21 @@ class HighsSolver(ModelSolver[HighsModel]):
 
     name = "highs"
 
-    def _wait(self, problem: Problem, deadline: float) -> Solution:
+    def _wait(self, asked: Asked) -> Solution:
         """Solves a problem in the calling thread if the last of its structure took little, and so does this one.
 
         Asking another thread takes up to half as long as a small problem.
         """
-        compiled, began = problem.structure.compiled, time.monotonic()
-        found, soon = None, min(deadline, began + LONG)
+        problem, began = asked.problem, time.monotonic()
+        compiled, found, soon = problem.structure.compiled, None, min(asked.deadline, began + LONG)
         if compiled in self._models and self._models[compiled][1].took < SHORT:
             try:
-                found = self._solve_heeding(_Until(soon), problem, math.inf)
+                found = self._solve(asked._replace(stop=_Until(soon), deadline=math.inf))
             except KeyboardInterrupt:
                 self._forget(problem)
                 raise
-        if found is None or (found.status in (Status.NO_TIME, Status.TIME_LIMIT) and soon < deadline):
-            found = super()._wait(problem, deadline)
+        if found is None or (found.status in (Status.NO_TIME, Status.TIME_LIMIT) and soon < asked.deadline):
+            found = super()._wait(asked)
         if compiled in self._models:
             self._models[compiled][1].took = time.monotonic() - began
         return found
@@ -96,16 +95,14 @@ class HighsSolver(ModelSolver[HighsModel]):
             if highs.setOptionValue(option, value) == highspy.HighsStatus.kError:
                 raise self._unknown(f"{option}={value!r}")
 
-    def _run(self, model: HighsModel, problem: Problem, objective: Objective, deadline: float) -> Outcome:
-        form, stop = model.formulation, self._stop
+    def _run(self, model: HighsModel, objective: Objective, asked: Asked) -> Outcome:
+        form, deadline, stop = model.formulation, asked.deadline, asked.stop
         cost, allowed = form.columns_of(objective)
         if isinstance(stop, _Until):
-            deadline, asked = min(deadline, stop.end), None
-        else:
-            asked = stop.is_set if self.interruptible else None
+            deadline = min(deadline, stop.end)
 
-        def run(program: HighsProgram) -> Any:
-            program.stop = asked
+        def run(program: HighsProgram) -> Said:
+            program.stop = stop.is_set if self.interruptible and not isinstance(stop, _Until) else None
             return program.run(cost, deadline - time.monotonic(), allowed)
 
         found = run(model.relaxation)
@@ -119,14 +116,13 @@ class HighsSolver(ModelSolver[HighsModel]):
             relaxed, labels = found.bound, form.chosen(found.x)
         if labels is not None:
             with suppress(SolverWrong):
-                checked = check(problem, labels, objective.original(found.value), self.name)
+                checked = check(asked.problem, labels, objective.original(found.value), self.name)
                 return Outcome(Status.SOLVED, labels, found.value, found.value, checked)
         if model.integer is None or deadline < math.inf:  # some versions count a limit from the first run
             model.integer = HighsProgram(form.arrays(whole=True), model.options)
         model.integer.forget()
-        start = self._start_of(problem)
-        if start is not None:
-            model.integer.start_from(np.bincount(form.first[:-1] + start, minlength=form.n_labels).astype(float))
+        if asked.start is not None:
+            model.integer.start_from(np.bincount(form.first[:-1] + asked.start, minlength=form.n_labels).astype(float))
         found = run(model.integer)
         bound = max(0.0, relaxed, found.bound)
         if found.word == INFEASIBLE or (found.word == TIME and found.x is None):

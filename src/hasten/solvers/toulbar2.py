@@ -29,7 +29,7 @@ from hasten.model.kinds import MAX_TABLE
 from hasten.model.problem import Problem
 from hasten.model.solution import Status
 from hasten.solvers import load, network
-from hasten.solvers.base import LEFT_BEHIND, ModelSolver, Outcome
+from hasten.solvers.base import LEFT_BEHIND, Asked, ModelSolver, Outcome
 from hasten.solvers.network import Found, Function, solve_network
 from hasten.solvers.objective import Objective, check_precision
 from hasten.solvers.rules import whole_row
@@ -136,16 +136,17 @@ class Toulbar2Solver(ModelSolver[Toulbar2Model]):
         if child is not None:
             child.end()
 
-    def _network(self, unary: list[list[float]], functions: list[Function], deadline: float) -> Found:
+    def _network(self, unary: list[list[float]], functions: list[Function], asked: Asked) -> Found:
         """Solves a network, elsewhere or here."""
         if not self.interruptible:
-            limit = 0 if deadline == math.inf else max(1, math.ceil(deadline - time.monotonic()))
+            left = asked.deadline - time.monotonic()
+            limit = 0 if left == math.inf else max(1, math.ceil(left))
             return solve_network(unary, functions, self.native, limit)
         if self._child is None:
             self._child = Child(network.__file__)
             finalize(self, self._child.end)
         child = self._child
-        if self._stop.tells(partial(child.signal, signal.SIGVTALRM)):
+        if asked.stop.tells(partial(child.signal, signal.SIGVTALRM)):
             return Found(None, stopped=True)
         said = child.ask([unary, functions, dict(self.native)])
         if said is None:
@@ -170,7 +171,7 @@ class Toulbar2Solver(ModelSolver[Toulbar2Model]):
         load("toulbar2")
         return Toulbar2Model(graph)
 
-    def _run(self, model: Toulbar2Model, problem: Problem, objective: Objective, deadline: float) -> Outcome:
+    def _run(self, model: Toulbar2Model, objective: Objective, asked: Asked) -> Outcome:
         whole = objective.rounded()
         tables = model.shaped(np.where(objective.table_allowed, whole.table, np.inf))
         domains = model.domains(objective, tables)
@@ -193,7 +194,7 @@ class Toulbar2Solver(ModelSolver[Toulbar2Model]):
                 unary[left[0]] = unary[left[0]] + table
             else:
                 functions.append(([number[v] for v in left], table.ravel().tolist()))
-        found = self._network([unary[v].tolist() for v in free], functions, deadline) if free else Found([], 0.0)
+        found = self._network([unary[v].tolist() for v in free], functions, asked) if free else Found([], 0.0)
         if found.labels is None:
             bound = max(0.0, (found.bound + constant) / whole.scale - whole.error)
             return Outcome(Status.NO_TIME if found.stopped else Status.INFEASIBLE, bound=bound)
@@ -204,7 +205,7 @@ class Toulbar2Solver(ModelSolver[Toulbar2Model]):
         if not found.stopped:
             check_precision(self.name, whole, objective, value)
         status = Status.TIME_LIMIT if found.stopped else Status.SOLVED
-        return Outcome(status, chosen[: len(problem.graph.order)], value, bound)
+        return Outcome(status, chosen[: len(asked.problem.graph.order)], value, bound)
 
 
 def supported(domains: list[IntArray], tables: list[tuple[list[int], FloatArray]]) -> bool:
