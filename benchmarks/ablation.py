@@ -28,12 +28,11 @@ from rich.table import Table
 from hasten.kernels.tolerance import TOLERANCE
 from hasten.learning.learner import Learner
 from hasten.model.batch import Batch
-from hasten.model.solution import Solutions, Status
+from hasten.model.solution import Solutions
 from hasten.model.structure import Structure
 from hasten.proof.certifier import Certifier
 from hasten.search.beam import BeamSearch
 from hasten.search.reduced import ReducedSearch
-from hasten.support.arrays import FloatArray
 from hasten.support.progress import tell_nobody
 from hasten.tasks.entity_relation.names import Training
 from hasten.tasks.entity_relation.task import EntityRelationTask
@@ -88,33 +87,6 @@ def real(corpus: Path, unlabeled: Path | None, training: str) -> tuple[Batch, Ba
     return problems(learn), problems(test)
 
 
-def reparametrise(batch: Batch, messages: FloatArray) -> Batch:
-    """Returns the batch with messages moved from tables to costs; every labelling costs what it did."""
-    cost, table = batch.cost.copy(), batch.table.copy()
-    done: set[int] = set()
-    for s, shape in enumerate(batch.structures):
-        graph = shape.graph
-        chosen = np.flatnonzero(batch.structure == s)
-        if not chosen.size:
-            continue
-        add = np.zeros(graph.first[-1])
-        for f in np.flatnonzero(graph.table_at >= 0):
-            for a in range(graph.scope_first[f], graph.scope_first[f + 1]):
-                v = graph.scope[a]
-                size = graph.first[v + 1] - graph.first[v]
-                add[graph.first[v] : graph.first[v] + size] += messages[graph.start_at[a] : graph.start_at[a] + size]
-            at = int(batch.table_at[chosen[0]] + graph.table_at[f])
-            if at not in done:
-                done.add(at)
-                kind = shape.factors[f].kind
-                grid = np.indices(kind.shape).reshape(len(kind.shape), -1)
-                for a, labels in zip(range(graph.scope_first[f], graph.scope_first[f + 1]), grid, strict=True):
-                    table[at : at + kind.size] -= messages[graph.start_at[a] + labels]
-        for p in chosen:
-            cost[batch.cost_at[p] : batch.cost_at[p + 1]] += add
-    return Batch(batch.structures, batch.structure, cost, batch.cost_at, table, batch.table_at)
-
-
 @lru_cache
 def early(n_entities: int) -> Structure:
     """Returns the structure whose search assigns each relation as soon as its entities are."""
@@ -138,7 +110,6 @@ class Way:
     name: str
     search: dict[str, Any]
     learner: Callable[[int], Learner] | None = None
-    messages: bool = False
     interleaved: bool = False
     reduced: bool = False
 
@@ -156,11 +127,8 @@ def ways(scale: float) -> list[Way]:
         Way("weights", free, learner(enforce=False)),
         Way("tables", {}),
         Way("tables + weights", {}, learner()),
-        Way("tables + messages", {}, None, True),
-        Way("tables + messages + weights", {}, learner(), True),
         Way("look-ahead", ahead),
         Way("look-ahead + weights", ahead, learner(look_ahead=True)),
-        Way("look-ahead + messages", ahead, None, True),
         Way("tables, spread", {"spread": scale}),
         Way("look-ahead, spread", ahead | {"spread": scale}),
         Way("tables, relations early", {}, interleaved=True),
@@ -181,20 +149,16 @@ def measure(learn: Batch, test: Batch, repeats: int) -> list[dict[str, Any]]:
     """Returns a record per way and width."""
     certifier = Certifier()
     answers, truth = certifier(learn), certifier(test)
-    messages = Certifier(max_join=0, max_nodes=0).learn_messages(learn)
-    moved_learn, moved_test = reparametrise(learn, messages), reparametrise(test, messages)
     early_test = interleaved(test)
     records = []
     for way in ways(typical_gap(learn)):
-        batch = moved_test if way.messages else early_test if way.interleaved else test
+        batch = early_test if way.interleaved else test
         for width in WIDTHS:
             weights = None
             if way.learner is not None:
-                weights = way.learner(width).fit(moved_learn if way.messages else learn, answers).weights
+                weights = way.learner(width).fit(learn, answers).weights
             search = ReducedSearch(width, **way.search) if way.reduced else BeamSearch(width, weights, **way.search)
             found = search(batch)
-            if way.messages:
-                found = Solutions.scored(test, found.labels, ~found.has(Status.DEAD_END), found.n_costs)
             micros = best_time(lambda search=search, batch=batch: search(batch), repeats) / len(test) * 1e6
             records.append(
                 {

@@ -11,14 +11,13 @@ import numpy as np
 from opened import OpenedModule, opened
 from scratch import dual_for
 
-from hasten.kernels.proof import dual
 from hasten.kernels.tolerance import is_proved
 from hasten.model.problem import Problem
 from hasten.model.solution import Solution, Status
+from hasten.proof.sweep import dual
 
 d = OpenedModule(dual)
 INF = math.inf
-NONE = np.zeros(0)
 
 
 def assert_sound(found: Solution, optimum: Any) -> None:
@@ -45,9 +44,15 @@ def assert_sound(found: Solution, optimum: Any) -> None:
         assert total - optimum <= 2e-6 * max(1, abs(optimum))
 
 
-def begin(problem: Problem, messages: np.ndarray = NONE) -> d.Dual:
-    """Returns the dual of a problem as it is declared, before the first sweep."""
+def begin(problem: Problem, size: float = 0.0, seed: int = 0) -> d.Dual:
+    """Returns the dual of a problem as it is declared, before the first sweep, with messages of a size."""
     graph = problem.graph
     dual = dual_for(graph)
-    d.start_dual(graph, problem.cost, messages, dual)
+    d.start_dual(graph, problem.cost, dual)
+    drawn = np.random.default_rng(seed).normal(size=dual.message.size) * size
+    for a, v in enumerate(graph.scope.tolist() if size else ()):
+        if graph.table_at[graph.factor_of[a]] >= 0:
+            sent = slice(graph.message_at[a], graph.message_at[a] + graph.first[v + 1] - graph.first[v])
+            dual.message[sent] = drawn[sent]
+            dual.belief[graph.first[v] : graph.first[v + 1]] += drawn[sent]
     return dual

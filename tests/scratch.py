@@ -1,14 +1,14 @@
-"""Scratch space for single kernels, as plain arrays: drivers cut theirs out of two buffers."""
+"""Repair space for single kernels, as plain arrays: drivers cut theirs out of two buffers."""
 
 from __future__ import annotations
 
 import numpy as np
 
 from hasten.kernels.layout import Graph
-from hasten.kernels.proof.dive import Tree
-from hasten.kernels.proof.dual import Dual
-from hasten.kernels.proof.mend import Scratch
-from hasten.kernels.proof.multipliers import NOTED, SPACE
+from hasten.proof.branch.dive import Tree
+from hasten.proof.repair import Repair
+from hasten.proof.sweep.dual import Dual
+from hasten.proof.sweep.multipliers import NOTED, SPACE
 from hasten.support.clock import UNWATCHED
 
 
@@ -61,8 +61,8 @@ def tree_for(graph: Graph) -> Tree:
     )
 
 
-def scratch_for(graph: Graph) -> Scratch:
+def scratch_for(graph: Graph) -> Repair:
     n_labels, n_factors = int(graph.first[-1]), max(1, len(graph.table_at))
     n_tuples = int(np.diff(graph.list_first).max(initial=0))
     floats = (np.zeros(n_labels), np.zeros(n_messages(graph)), np.zeros(n_tuples), np.zeros(n_labels))
-    return Scratch(*floats, *(zeros(n_factors) for _ in range(4)))
+    return Repair(*floats, *(zeros(n_factors) for _ in range(4)))

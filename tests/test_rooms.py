@@ -18,8 +18,8 @@ PACKAGE = Path(hasten.__file__).parent
 # A module belongs to the room with the longest name that its own name begins with. A room imports from itself and
 # from the rooms listed behind it; one that is not listed, even within a listed one, is closed to it.
 MODEL = "errors support kernels model"
-KERNELS = "jit kernels.proof kernels.search kernels.learning"
-CORE = f"{MODEL} {KERNELS} search.theta trace search proof solvers learning speedup"
+PROOF = "proof proof.elimination"
+CORE = f"{MODEL} jit kernels.search kernels.learning search.theta trace search {PROOF} solvers learning speedup"
 DATA = "tasks.text tasks.entity_relation.data tasks.entity_relation.data.corpus tasks.entity_relation.data.formats"
 TASK = f"{DATA} tasks.entity_relation.names tasks.entity_relation.task"
 SCORING = f"{TASK} tasks.averaging tasks.entity_relation.scoring"
@@ -33,16 +33,16 @@ MAY_IMPORT = {
     "support": "errors",
     "jit": "support",
     "kernels": "support jit",
-    "kernels.proof": "support jit kernels",
-    "kernels.search": "support jit kernels",
+    "kernels.search": "support jit kernels proof.elimination",
     "kernels.learning": "support jit kernels kernels.search",
     "model": MODEL,
     "search.theta": "",
     "trace": f"{MODEL} jit search.theta",
-    "search": f"{MODEL} jit kernels.search search.theta trace",
-    "proof": f"{MODEL} jit kernels.proof trace",
+    "search": f"{MODEL} kernels.search proof.elimination search.theta trace",
+    "proof": f"{MODEL} jit proof.elimination trace",
+    "proof.elimination": f"{MODEL} jit",
     "solvers": MODEL,
-    "learning": f"{MODEL} kernels.search kernels.learning search proof solvers",
+    "learning": f"{MODEL} kernels.search kernels.learning search {PROOF} solvers",
     "speedup": CORE,
     "programs": CORE,
     "programs.reading": f"{CORE} programs",
@@ -59,7 +59,7 @@ MAY_IMPORT = {
     "tasks.entity_relation.data": f"errors support {DATA}",
     "tasks.entity_relation.data.formats": "errors support tasks.text tasks.entity_relation.data.corpus",
     "tasks.entity_relation.task": f"errors support model {DATA}",
-    "tasks.entity_relation.scoring": f"{MODEL} jit kernels.search search proof learning tasks.averaging {TASK}",
+    "tasks.entity_relation.scoring": f"{MODEL} jit kernels.search search {PROOF} learning tasks.averaging {TASK}",
     "tasks.entity_relation.gating": f"{CORE} {SCORING}",
     "tasks.entity_relation.labelling": f"{CORE} {SCORING}",
     "tasks.entity_relation.tagger": f"{CORE} {SCORING} {LABELLING} tasks.entity_relation.gating",

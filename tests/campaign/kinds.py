@@ -68,12 +68,12 @@ def sentences() -> list[Any]:
 
 def make_heuristic(n: int) -> Heuristic:
     schema, rng = shape().schema, np.random.default_rng(n)
-    return Heuristic(schema, rng.normal(size=schema.n_weights), rng.normal(size=schema.n_messages))
+    return Heuristic(schema, rng.normal(size=schema.n_weights))
 
 
 def use_heuristic(heuristic: Heuristic) -> None:
     BeamSearch(2, heuristic.weights)(batch())
-    Certifier(max_join=0, messages=heuristic.messages)(batch())
+    Certifier(max_join=0)(batch())
     heuristic.strongest(5)
 
 

@@ -139,19 +139,15 @@ def draw_trial(family: str, seed: int, number: int) -> Described:
     """Draws settings and problems; some of them differ in their costs alone."""
     draw = Random(f"{family} {seed} {number}")
     join = draw.choice((None, None, 0, 0, 1, 8, 64, 1024, 10**6))
-    messages = None
-    if join == 0 and draw.random() < 0.5:  # these are for one schema
-        messages = [draw.choice((1e-300, 1.0, 1e3, 1e8, 1e15, 1e100, 1e300)), draw.randrange(100)]
     problems: list[Described] = []
     while len(problems) < SIZE:
         described = FAMILIES[family](draw)
-        n = SIZE if messages else draw.choice((2, 8, 14))
+        n = draw.choice((2, 8, 14))
         problems += [described] + [described | {"costs": again(draw, described["costs"])} for _ in range(n - 1)]
     settings = {
         "max_join": join,
         "max_sweeps": draw.choice((1, 3, 100)),
         "max_nodes": draw.choice((0, 1, 5, 50, None, None)),
-        "messages": messages,
         "start": draw.choice((None, None, "beam", "greedy")),
         "n_jobs": draw.choice((1, 1, 1, 2)),  # threads take longer than such problems
         "search": draw_search(draw),
@@ -192,13 +188,8 @@ def failure(trial: Described, counts: Counter[str] | None = None) -> str | None:
 def _failure(trial: Described, counts: Counter[str]) -> str | None:
     settings, problems = trial["settings"], build_all(trial["problems"])
     truths = Truth.of_all(trial["problems"])
-    n_jobs, messages = settings["n_jobs"], settings["messages"]
-    if messages is not None:
-        (n,) = {problem.structure.schema.n_messages for problem in problems}
-        with np.errstate(over="ignore"):
-            drawn = np.random.default_rng(messages[1]).normal(size=n) * messages[0]
-        messages = np.clip(drawn, -1.7e308, 1.7e308)
-    certifier = Certifier(settings["max_join"], settings["max_sweeps"], settings["max_nodes"], messages)
+    n_jobs = settings["n_jobs"]
+    certifier = Certifier(settings["max_join"], settings["max_sweeps"], settings["max_nodes"])
     starts = {"beam": BeamSearch(), "greedy": greedy()}
     found = starts[settings["start"]](problems) if settings["start"] else None
     name, options = settings["search"]

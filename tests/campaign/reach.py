@@ -10,9 +10,8 @@ from __future__ import annotations
 
 import argparse
 from collections import Counter
-from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
-from functools import partial
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 from unittest.mock import patch
 
@@ -22,40 +21,38 @@ from demand import n_stated
 from proofs import FAMILIES, SIZE, Certifier, build_all, draw_trial
 
 from hasten.kernels.layout import VARIABLE
-from hasten.kernels.proof.outcome import OPEN, OUTCOME, UNTRIED, Proofs
-from hasten.kernels.thin import LOOSE
-from hasten.proof import branching, cutting, eliminating, roofing, thinning
+from hasten.proof.outcome import OPEN, OUTCOME, UNFIXED
+from hasten.proof.plan import Work
 
-# Where each driver is called from, and the place of the problems among what it is given.
-DRIVERS = {
-    "cut": (cutting, "cut_some", 2),
-    "look": (eliminating, "look_at_some", 1),
-    "eliminate": (eliminating, "eliminate_some", 2),
-    "abreast": (eliminating, "eliminate_alike", 2),
-    "count": (eliminating, "count_some", 2),
-    "roof": (roofing, "fix_some", 2),
-    "sweep": (branching, "certify_some", 4),
-    "rules": (branching, "certify_ruled", 4),
-    "thin": (thinning, "eliminate_thin", 3),
+NAMES = {  # of drivers, in the words of this campaign
+    "cut_some": "cut",
+    "look_at_some": "look",
+    "eliminate_some": "eliminate",
+    "eliminate_alike": "lanes",
+    "count_some": "count",
+    "fix_some": "persistency",
+    "certify_some": "sweep",
+    "certify_ruled": "rules",
+    "eliminate_buckets": "buckets",
 }
 
 
 @contextmanager
 def watched(counts: Counter[str]) -> Iterator[None]:
     """Counts what steps do to the problems of batches while it lasts: `cut` and `cut settled`."""
+    plain = Work.run
 
-    def watch(name: str, run: Callable[..., None], place: int, *given: Any) -> None:
-        problems, proofs = given[place], Proofs(*given[place + 1])  # as a plain tuple or a named one
-        run(*given)
+    def run(work: Work, driver: Any, problems: Any, *given: Any, **options: Any) -> None:
+        plain(work, driver, problems, *given, **options)
+        name = NAMES[driver.__name__]
         counts[name] += len(problems)
-        counts[f"{name} settled"] += int(np.sum(~np.isin(proofs.facts[OUTCOME, problems], (OPEN, UNTRIED))))
-        if name == "roof":
-            place, labels = given[0].place[:, VARIABLE], given[4].labels
-            counts["roof fixed"] += sum(bool((labels[place[p] : place[p + 1]] != LOOSE).any()) for p in problems)
+        counts[f"{name} settled"] += int(np.sum(work.proofs.facts[OUTCOME, problems] != OPEN))
+        if name == "persistency":
+            place, labels = work.arrays.place[:, VARIABLE], work.fixing.labels
+            fixed = (bool((labels[place[p] : place[p + 1]] != UNFIXED).any()) for p in problems)
+            counts["persistency fixed"] += sum(fixed)
 
-    with ExitStack() as stack:
-        for name, (module, driver, place) in DRIVERS.items():
-            stack.enter_context(patch.object(module, driver, partial(watch, name, getattr(module, driver), place)))
+    with patch.object(Work, "run", run):
         yield
 
 

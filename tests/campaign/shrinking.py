@@ -11,7 +11,7 @@ from typing import Any
 from problems import Described, shape_of
 
 TRIES = 3000  # after which small is small enough
-PLAIN = {"start": None, "messages": None, "n_jobs": 1}
+PLAIN = {"start": None, "n_jobs": 1}
 
 
 def shrunk(trial: Described, fails: Callable[[Described], bool]) -> Described:

@@ -15,9 +15,9 @@ from typing import Any
 from families import INF, Number, add_rule, draw_numbers, draw_table, put_rest
 from problems import Described, describe
 
-FEW_SUMS, SWEEPS = "hasten.model.elimination.FEW_SUMS", "hasten.model.elimination.SWEEPS"
-SHARED, MOST_LOOSE = "hasten.model.cuts.SHARED", "hasten.proof.roofing.MOST_LOOSE"
-THIN = "hasten.model.thinning.THIN"
+FEW_SUMS, SWEEPS = "hasten.proof.elimination.plan.FEW_SUMS", "hasten.proof.elimination.plan.SWEEPS"
+SHARED, MOST_UNFIXED = "hasten.proof.cut.network.SHARED", "hasten.proof.cut.persistency.MOST_UNFIXED"
+THIN = "hasten.proof.buckets.plan.THIN"
 Choices = dict[str, tuple[Any, ...]]
 
 
@@ -141,15 +141,14 @@ FAMILIES: dict[str, Callable[[Random], Described]] = {
 }
 # What the settings of a family's trials are drawn from, where not from what those of others are.
 SETTINGS: dict[str, Choices] = {
-    "cuts": {"max_join": (None,), "messages": (None,)},
-    "roofs": {"max_join": (None,), "messages": (None,)},
-    "thin": {"max_join": (None,), "messages": (None,), "max_nodes": (0, 0, 0, 1, None), "max_sweeps": (1,)},
-    "tallies": {"max_join": (None,), "messages": (None,)},
-    "demanded": {"messages": (None,)},
+    "cuts": {"max_join": (None,)},
+    "roofs": {"max_join": (None,)},
+    "thin": {"max_join": (None,), "max_nodes": (0, 0, 0, 1, None), "max_sweeps": (1,)},
+    "tallies": {"max_join": (None,)},
 }
 CONSTANTS: dict[str, Choices] = {
     "cuts": {FEW_SUMS: (0, 0, 8), SWEEPS: (0,), SHARED: (1, 1, 2, 8)},
-    "roofs": {FEW_SUMS: (0,), SWEEPS: (0,), SHARED: (1, 8), MOST_LOOSE: (600, 600, 0)},
+    "roofs": {FEW_SUMS: (0,), SWEEPS: (0,), SHARED: (1, 8), MOST_UNFIXED: (600, 600, 0)},
     "thin": {FEW_SUMS: (0, 0, 0, 8), SWEEPS: (0,), THIN: (0.75, 1.0)},
 }
 

@@ -76,8 +76,8 @@ def test_digits_spell_numbers_exactly(spread, campaign):
     ("family", "step"),
     [
         ("cuts", "cut settled"),
-        ("roofs", "roof fixed"),
-        ("thin", "thin settled"),
+        ("roofs", "persistency fixed"),
+        ("thin", "buckets settled"),
         ("tallies", "count settled"),
         ("demanded", "demand"),
     ],

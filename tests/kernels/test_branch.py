@@ -16,19 +16,21 @@ from scratch import tree_for
 from strategies import entity_relation, random_problem, small_problems
 
 from hasten.kernels.layout import Instance
-from hasten.kernels.proof import branch, dive, dual
-from hasten.kernels.proof import look as looking
 from hasten.model.batch import Batch
 from hasten.model.problem import Problem
 from hasten.model.schema import Schema
 from hasten.model.solution import Source, Status
 from hasten.model.structure import Structure
+from hasten.proof import terms
+from hasten.proof.branch import split
 from hasten.proof.certifier import Certifier
+from hasten.proof.sweep import dual
+from hasten.proof.sweep.sweeping import Known
 from hasten.search.beam import BeamSearch
 from hasten.solvers import make_solver, solve_all
 
-b, d = OpenedModule(branch), OpenedModule(dual)
-cheapest = opened(looking.cheapest)
+b, d = OpenedModule(split), OpenedModule(dual)
+cheapest = opened(terms.cheapest)
 INF = math.inf
 PACKAGES = {"gurobi": "gurobipy", "toulbar2": "pytoulbar2"}
 
@@ -48,7 +50,7 @@ def run_branch(
     for n in range(root_sweeps):
         if not d.sweep(graph, problem.table, n % 2 == 0, dual):
             return b.FINISHED, INF, 0, labels
-    known = dive.Known(labels, size, opened(looking.rounding)(graph, size))
+    known = Known(labels, size, opened(terms.rounding)(graph, size), 0.0)
     instance = Instance(graph, problem.cost, problem.table)
     outcome, cost, n_nodes = b.branch(
         instance, dual, tree_for(graph), node_sweeps, dive_nodes, max_nodes, given_cost, known

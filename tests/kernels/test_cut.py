@@ -13,16 +13,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 from proofs import assert_sound
 
-from hasten.kernels.proof.cut import cut_some
-from hasten.kernels.proof.look import look_at_some
-from hasten.kernels.proof.outcome import OUTCOME, UNTRIED, Proofs
 from hasten.model.batch import ONLY, arrays_of
-from hasten.model.cuts import cutting, make_network
 from hasten.model.problem import Problem
 from hasten.model.schema import Schema
 from hasten.model.solution import Solution
 from hasten.model.structure import Structure
 from hasten.proof.certifier import Certifier
+from hasten.proof.cut import CUTTING, cut_some
+from hasten.proof.cut.network import make_network
+from hasten.proof.look import look_at_some
+from hasten.proof.outcome import STEP, nothing_known
+from hasten.proof.plan import plan_for
 from hasten.proof.report import Step, solutions_of
 from hasten.solvers import make_solver
 from hasten.support.clock import UNWATCHED
@@ -35,12 +36,11 @@ def cut_alone(problem: Problem) -> tuple[Solution, bool]:
     """Cuts a problem, or looks at it if it is no cut, nothing else; returns what came out, and whether it was a cut."""
     network = make_network(problem.graph)
     assert network is not None
-    labels = np.full(problem.n_variables, -1, dtype=np.int64)
-    proofs = Proofs(labels, np.full((3, 1), INF), np.zeros((5, 1), dtype=np.int64))
-    cut_some(arrays_of(problem), np.array([network.address]), ONLY, proofs, UNWATCHED)
-    was_cut = bool(proofs.facts[OUTCOME, 0] != UNTRIED)
+    proofs, arrays = nothing_known(1, problem.n_variables), (*arrays_of(problem),)
+    cut_some(arrays, ONLY, (*proofs,), np.array([network.address]), UNWATCHED)
+    was_cut = bool(proofs.facts[STEP, 0])
     if not was_cut:
-        look_at_some(arrays_of(problem), ONLY, proofs)
+        look_at_some(arrays, ONLY, (*proofs,))
     return solutions_of(problem.batch, proofs)[0], was_cut
 
 
@@ -141,8 +141,8 @@ def test_rules_that_do_not_bind_cost_nothing_and_others_are_kept() -> None:
 def test_elimination_keeps_what_it_is_faster_on() -> None:
     shape = hierarchy(2, "tables")
     shape.problem(np.zeros(4))
-    assert cutting(shape.compiled) is None
-    assert cutting(potts(12).compiled) is not None
+    assert plan_for(shape.compiled).part(CUTTING) is None
+    assert plan_for(potts(12).compiled).part(CUTTING) is not None
 
 
 def test_a_cut_without_time_is_stopped_and_says_so() -> None:
@@ -154,6 +154,6 @@ def test_a_cut_without_time_is_stopped_and_says_so() -> None:
 def test_a_trace_tells_of_the_cut() -> None:
     shape = potts(9)
     trace = Certifier().trace(shape.problem(np.random.default_rng(0).normal(size=shape.n_labels)))
-    assert trace.steps[-1].step is Step.CUT
+    assert trace.steps[-1].step == Step.CUT.name.lower()
     assert "smallest cut" in str(trace)
     assert trace.watched

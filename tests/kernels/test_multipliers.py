@@ -12,10 +12,10 @@ from hypothesis import strategies as st
 from opened import OpenedModule
 
 from hasten.bench.families import FAMILIES
-from hasten.kernels.proof import multipliers as rows
 from hasten.model.problem import Problem
 from hasten.model.schema import Schema
 from hasten.proof.certifier import Certifier
+from hasten.proof.sweep import multipliers as rows
 from hasten.solvers import make_solver
 
 INF = math.inf

@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from opened import OpenedModule
 
-from hasten.kernels.proof import pairs
 from hasten.model.schema import Schema
+from hasten.proof.sweep import dual as pairs
 
 p = OpenedModule(pairs)
 

@@ -9,13 +9,13 @@ from scratch import dual_for, zeros
 from strategies import small_problems
 
 from hasten.kernels.layout import Instance
-from hasten.kernels.proof import sweeping
-from hasten.kernels.proof.dual import start_dual
 from hasten.kernels.rows import rows_hold
 from hasten.model.problem import Problem
 from hasten.model.schema import Schema
 from hasten.model.structure import Structure
 from hasten.proof.certifier import Certifier
+from hasten.proof.sweep import sweeping
+from hasten.proof.sweep.dual import start_dual
 
 s, start = OpenedModule(sweeping), opened(start_dual)
 

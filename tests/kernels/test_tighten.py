@@ -12,31 +12,32 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from opened import opened
+from opened import interpreted, opened
 from proofs import assert_sound, begin
 from scratch import zeros
 
 from hasten.kernels.layout import Graph, Instance
-from hasten.kernels.proof import look as looking
-from hasten.kernels.proof import tighten as tightening
-from hasten.kernels.proof.dive import FINISHED, LIMIT, Known
-from hasten.kernels.watching import uncompiled
-from hasten.model.elimination import reduce
 from hasten.model.problem import Problem
 from hasten.model.schema import Schema
 from hasten.model.solution import Status
+from hasten.proof import terms
+from hasten.proof.branch import tighten as tightening
+from hasten.proof.branch.dive import FINISHED, LIMIT
 from hasten.proof.certifier import Certifier
+from hasten.proof.elimination.plan import reduce
+from hasten.proof.sweep import dual
+from hasten.proof.sweep.sweeping import Known
 from hasten.solvers import make_solver
 
 INF = math.inf
 WEIGHTS = [[1.0], [1.0, -1.0], [2.0, 3.0, 5.0], [0.1, 0.3, -0.7], [1e9, 3e9, 1.0]]
 search_rows, start_tight, tighten_rows, sum_anew = (  # compiled, they would take a minute
-    uncompiled(kernel, {})
+    interpreted(kernel)
     for kernel in (
         tightening.search_rows,
         tightening.start_tight,
         tightening.tighten_rows,
-        tightening.sum_anew,
+        dual.sum_anew,
     )
 )
 
@@ -79,8 +80,8 @@ def tight_for(graph: Graph, n_levels: int | None = None) -> tightening.Tight:
 def search(problem: Problem, max_nodes: int = 10_000, n_levels: int | None = None) -> tuple[int, float, int]:
     """Searches a problem as it is declared, from multipliers of zero."""
     graph, labels = problem.graph, zeros(len(problem.graph.order))
-    _, size = opened(looking.cheapest)(graph, problem.cost, problem.table, labels.copy())
-    known = Known(labels, size, opened(looking.rounding)(graph, size))
+    _, size = opened(terms.cheapest)(graph, problem.cost, problem.table, labels.copy())
+    known = Known(labels, size, opened(terms.rounding)(graph, size), 0.0)
     instance = Instance(graph, problem.cost, problem.table)
     ended, cost, n_nodes = search_rows(instance, begin(problem), tight_for(graph, n_levels), max_nodes, INF, known)
     if cost < INF:
@@ -146,7 +147,9 @@ def test_the_bound_of_a_node_holds_in_exact_arithmetic(problem: Problem, seed: i
         )
     if not (np.minimum.reduceat(tight.belief, graph.first[:-1]) < INF).all():
         return
-    bound, off = sum_anew(graph, problem.cost, tight)
+    given = begin(problem)
+    node = given._replace(belief=tight.belief, multiplier=tight.multiplier)
+    bound, off = sum_anew(graph, problem.cost, problem.table, node, True)
     possible = tight.belief < INF
     assert exact.at_most(bound, exact.dual_value(problem, np.zeros(0), tight.multiplier, possible))
     for at in np.flatnonzero(possible).tolist():  # what a label that is ruled out must cost

@@ -16,12 +16,12 @@ from strategies import entity_relation, random_problem, small_problems
 
 from hasten.model import compiled, joins, structure
 from hasten.model.batch import Batch
-from hasten.model.elimination import reduce
 from hasten.model.problem import Problem
 from hasten.model.rules import Rule
 from hasten.model.schema import Schema
 from hasten.model.structure import Structure
 from hasten.proof.certifier import Certifier
+from hasten.proof.elimination.plan import reduce
 from hasten.search.reduced import ReducedSearch
 from hasten.support.cache import Cache
 

@@ -9,8 +9,9 @@ from hasten.model.problem import Problem
 from hasten.model.schema import Schema
 from hasten.model.solution import Status
 from hasten.model.structure import Structure
-from hasten.proof.branching import Branching
+from hasten.proof.branch import BRANCHING, BranchPlan
 from hasten.proof.certifier import Certifier
+from hasten.proof.plan import plan_for
 from hasten.solvers import make_solver
 from hasten.tasks.entity_relation.task import EntityRelationTask
 
@@ -38,9 +39,9 @@ def roles(with_tables: bool = True) -> Structure:
     return shape
 
 
-def planned(shape: Structure) -> Branching:
-    (found,) = shape.compiled.branchings.values()
-    assert isinstance(found, Branching)
+def planned(shape: Structure) -> BranchPlan:
+    found = plan_for(shape.compiled).parts[BRANCHING]
+    assert isinstance(found, BranchPlan)
     return found
 
 
@@ -74,7 +75,7 @@ def test_at_once_is_step_by_step_and_the_optimum(with_tables: bool) -> None:
 
 @pytest.mark.parametrize("kind", ["tables and rules", "rules alone", "sentences"])
 def test_a_batch_is_branched_on_as_each_of_its_problems_is(kind: str) -> None:
-    if kind == "sentences":  # where mending gives up, and so leaves no bound
+    if kind == "sentences":  # where repair gives up, and so leaves no bound
         shape, scale = EntityRelationTask().structure(6), 1.0
     else:
         shape, scale = roles(kind == "tables and rules"), 10.0
@@ -89,7 +90,7 @@ def test_a_batch_is_branched_on_as_each_of_its_problems_is(kind: str) -> None:
             among.bound,
         )
         assert alone.labels.tolist() == among.labels.tolist()
-    assert planned(shape).alone
+    assert planned(shape).is_next
     assert planned(shape).needs_no_bound == (kind != "tables and rules")
     assert (report.step > 2).sum() > 5
 
@@ -102,7 +103,7 @@ def test_after_looking_goes_on_from_what_was_seen() -> None:
         found = Certifier().after_looking(problem, bound, size)
         assert found.cost == pytest.approx(best(problem), rel=1e-6)
         least += found.bound > bound
-    assert planned(shape).alone
+    assert planned(shape).is_next
     assert least > 0
 
 
@@ -131,4 +132,5 @@ def test_other_steps_and_limits_keep_a_problem_from_being_branched_on_at_once() 
     chain.rule("two", [(v, "yes") for v in range(4)], at_least=2)
     for problem in problems(chain, 20, seed=4):
         assert Certifier()(problem).cost == pytest.approx(best(problem), rel=1e-6)
-    assert not any(found.alone for found in chain.compiled.branchings.values())
+    part = plan_for(chain.compiled).parts.get(BRANCHING)
+    assert part is None or not part.is_next

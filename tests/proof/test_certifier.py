@@ -19,15 +19,14 @@ from opened import OpenedModule
 from proofs import assert_sound, begin
 from strategies import entity_relation, random_problem, small_problems
 
-from hasten.errors import ModelError, NoAnswerError, ProblemError
-from hasten.kernels.proof import dual, multipliers, sweeping
-from hasten.learning.heuristic import Heuristic
+from hasten.errors import NoAnswerError, ProblemError
 from hasten.model.batch import Batch
 from hasten.model.problem import Problem
 from hasten.model.schema import Schema
 from hasten.model.solution import Source, Status
 from hasten.proof.certifier import Certifier
 from hasten.proof.report import Step
+from hasten.proof.sweep import dual, multipliers, sweeping
 from hasten.search.beam import BeamSearch
 from hasten.solvers import make_solver
 
@@ -66,25 +65,19 @@ def rescaled(problem: Problem, magnitude: str, seed: int) -> Problem:
     return problem.structure.problem(draw(problem.cost), tables=tables)
 
 
-def messages_for(problem: Problem, size: float, seed: int) -> np.ndarray:
-    return np.random.default_rng(seed).normal(size=problem.structure.schema.n_messages) * size
-
-
 @st.composite
-def certifiers(draw: Any, problem: Problem) -> Certifier:
-    """Draws any settings, with starting messages of any size where there may be some."""
+def certifiers(draw: Any) -> Certifier:
+    """Draws any settings."""
     join = draw(st.sampled_from([None, 0, 16, 1024]))
     sweeps, nodes = draw(st.sampled_from([1, 3, 100])), draw(st.sampled_from([0, 1, 5, 20_000]))
-    size = draw(st.sampled_from([0.0, 1.0, 1e3, 1e8, 1e12, 1e15, 1e20, 1e300])) if join == 0 else 0.0
-    messages = messages_for(problem, size, draw(st.integers(0, 99))) if size else None
-    return Certifier(join, sweeps, nodes, messages)
+    return Certifier(join, sweeps, nodes)
 
 
 @st.composite
 def cases(draw: Any) -> tuple[Problem, Certifier]:
     problem = draw(small_problems())
     problem = rescaled(problem, draw(st.sampled_from(MAGNITUDES)), draw(st.integers(0, 99)))
-    return problem, draw(certifiers(problem))
+    return problem, draw(certifiers())
 
 
 @given(st.data())
@@ -101,10 +94,8 @@ def test_nothing_false_is_claimed_on_hundreds_of_problems(magnitude: str) -> Non
         problem = rescaled(random_problem(rng), magnitude, seed)
         optimum = exact.optimum(problem)
         for join in (0, 16, 1024):
-            size = 10.0 ** rng.choice([0, 3, 8, 12, 15, 20, 300])
-            messages = messages_for(problem, size, seed) if join == 0 and rng.random() < 0.7 else None
             sweeps, nodes = int(rng.choice([1, 3, 100])), int(rng.choice([0, 1, 5, 20_000]))
-            found = Certifier(join, sweeps, nodes, messages)(problem)
+            found = Certifier(join, sweeps, nodes)(problem)
             assert_sound(found, optimum)
             statuses.add(found.status)
     assert {Status.PROVED, Status.INFEASIBLE, Status.OPEN} <= statuses
@@ -139,17 +130,6 @@ def test_costs_that_cancel_between_what_is_eliminated_and_what_is_left_are_prove
         found = Certifier(max_join=16)(problem)
         assert found.proved
         assert_sound(found, exact.optimum(problem))
-
-
-def test_starting_messages_of_any_size_prove_nothing_false() -> None:
-    for seed in range(400):
-        problem = random_problem(np.random.default_rng(seed), rules=False, max_factors=6)
-        optimum = exact.optimum(problem)
-        for exponent in (0, 6, 10, 12, 14, 16, 20, 100, 300, 308):
-            with np.errstate(over="ignore"):
-                messages = np.clip(messages_for(problem, 10.0**exponent, seed), -1.7e308, 1.7e308)
-            for sweeps, nodes in ((1, 0), (1, 20_000), (20, 50)):
-                assert_sound(Certifier(0, sweeps, nodes, messages)(problem), optimum)
 
 
 def test_costs_near_the_largest_float_are_never_called_infeasible() -> None:
@@ -289,60 +269,12 @@ def test_one_label_each_leaves_no_choice(join: int) -> None:
 
 def test_settings_that_make_no_sense_say_so() -> None:
     shape = entity_relation(2)
-    n = shape.schema.n_messages
     for wrong in ({"max_join": -1}, {"max_sweeps": 0}, {"max_nodes": -1}):
         with pytest.raises(ProblemError, match="must be at least"):
             Certifier(**wrong)
-    with pytest.raises(ProblemError, match="max_join=0"):
-        Certifier(messages=np.zeros(n))
-    with pytest.raises(ProblemError, match="finite"):
-        Certifier(max_join=0, messages=np.full(n, math.nan))
-    with pytest.raises(ProblemError, match="starting messages"):
-        Certifier(max_join=0, messages=np.zeros(n + 1))(shape.problem(np.zeros(shape.n_labels)))
-    with pytest.raises(ProblemError, match="max_join=0"):
-        Certifier().learn_messages(shape.batch(np.zeros((1, shape.n_labels))))
     batch = shape.batch(np.zeros((2, shape.n_labels)))
     with pytest.raises(ProblemError, match="1 answer for 2 problems"):
         Certifier()(batch, BeamSearch()(batch.select([0])))
-
-
-def two_schemas() -> Batch:
-    """Problems of two schemas, the second with more messages than the first."""
-    schema = Schema()
-    kind = schema.variable("kind", list("abcdefghijklmnopqrst"))
-    schema.factor("trio", one=kind, two=kind, three=kind).forbid(one="a", two="a", three="a")
-    wide = schema.structure()
-    wide.connect(schema.factors["trio"], one=wide.add(kind), two=wide.add(kind), three=wide.add(kind))
-    small, rng = entity_relation(3), np.random.default_rng(0)
-    assert small.schema.n_messages < wide.schema.n_messages
-    return Batch.of([shape.problem(rng.normal(size=shape.n_labels)) for shape in (small, wide) for _ in range(4)])
-
-
-def test_messages_are_learned_for_one_schema_at_a_time() -> None:
-    batch, certify = two_schemas(), Certifier(max_join=0)
-    with pytest.raises(ProblemError, match=r"these problems have several\. Learn from one at a time"):
-        certify.learn_messages(batch)
-    for part in (batch[:4], batch[4:]):
-        assert certify.learn_messages(part).shape == (part[0].structure.schema.n_messages,)
-    assert certify.learn_messages(batch[:0]).shape == (0,)
-
-
-def test_messages_of_the_wrong_length_are_refused_everywhere() -> None:
-    batch = two_schemas()
-    n = batch[0].structure.schema.n_messages
-    for wrong, problems in ((0, batch[:4]), (n - 1, batch[:4]), (n + 1, batch[:4]), (n, batch), (n, batch[4:])):
-        certify = Certifier(max_join=0, messages=np.zeros(wrong))
-        last = problems[len(problems) - 1]
-        for use in (certify, certify.report, lambda some, by=certify: by(some, BeamSearch()(some))):
-            with pytest.raises(ProblemError, match=f"Got {wrong} starting messages; the schema needs"):
-                use(problems)
-        with pytest.raises(ProblemError, match=f"Got {wrong} starting messages; the schema needs"):
-            certify(last)
-        if problems is not batch:
-            with pytest.raises(ProblemError, match=f"Got {wrong} starting messages; the schema needs"):
-                certify.learn_messages(problems)
-    with pytest.raises(ModelError, match="Got messages of shape"):
-        Heuristic(batch[0].structure.schema, np.zeros(batch[0].structure.schema.n_weights), np.zeros(n + 1))
 
 
 # The parts: messages, multipliers, decoding.
@@ -361,7 +293,7 @@ def started(draw: Any, **family: Any) -> tuple[Problem, d.Dual]:
     """Draws a problem and messages to start from: none, or of the size of the costs."""
     problem = draw(small_problems(max_variables=4, max_labels=3, **family))
     size = draw(st.sampled_from([0.0, 1.0, 10.0]))
-    return problem, begin(problem, messages_for(problem, size, draw(st.integers(0, 99))) if size else NONE)
+    return problem, begin(problem, size, draw(st.integers(0, 99)))
 
 
 @given(started())
@@ -499,41 +431,6 @@ def test_a_row_is_looked_at_too(limit: int) -> None:
     report = Certifier(max_join=0).report(shape.problem(np.array([0.0, 1.0, 0.0, 3.0])))  # it is a cut otherwise
     assert report.solutions[0].cost == (1.0 if limit == 1 else 0.0)
     assert (report.n_sweeps[0] + report.n_nodes[0] == 0) == (limit == 2)
-
-
-# Learned messages.
-
-
-def test_messages_are_learned_by_kind_and_role() -> None:
-    schema = Schema()
-    kind = schema.variable("kind", ["a", "b"])
-    equal = schema.factor("equal", x=kind, y=kind).set_table(np.array([[0.0, 3.0], [5.0, 0.0]]))
-    other = schema.factor("other", x=kind, y=kind).set_table(np.array([[4.0, 0.0], [0.0, 7.0]]))
-    shape = schema.structure()
-    for _ in range(4):
-        shape.add(kind)
-    shape.connect(equal, x=0, y=1)
-    shape.connect(other, x=2, y=3)
-    batch = shape.batch(np.random.default_rng(0).normal(size=(20, shape.n_labels)))
-    certifier = Certifier(max_join=0)
-    swept = np.flatnonzero(certifier.report(batch).n_sweeps)
-    assert 2 < len(swept) < 20
-    learned = certifier.learn_messages(batch)
-    alone = [certifier.learn_messages(batch.select([p])) for p in swept.tolist()]
-    assert learned == pytest.approx(np.mean(alone, axis=0))
-    assert learned[:4].any()
-    assert learned[4:].any()
-
-
-def test_learned_messages_save_sweeps_and_change_no_answer() -> None:
-    shape, rng = entity_relation(4), np.random.default_rng(3)
-    usual = np.concatenate([np.tile(rng.normal(size=4), 4), np.tile(rng.normal(size=6), 12)])
-    past, new = (shape.batch(usual + rng.normal(size=(60, shape.n_labels)) * 0.3) for _ in range(2))
-    plain = Certifier(max_join=0)
-    warm = Certifier(max_join=0, messages=plain.learn_messages(past))
-    cold_report, warm_report = plain.report(new), warm.report(new)
-    assert warm_report.solutions.cost == pytest.approx(cold_report.solutions.cost, abs=1e-6)
-    assert warm_report.n_sweeps.sum() < cold_report.n_sweeps.sum()
 
 
 # Batches.

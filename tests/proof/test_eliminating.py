@@ -16,9 +16,9 @@ from hasten.model.batch import Batch
 from hasten.model.problem import Problem
 from hasten.model.schema import FactorKind, Schema
 from hasten.model.structure import Structure
-from hasten.model.tallying import counter_of, tally_of
 from hasten.proof.certifier import Certifier
 from hasten.proof.report import Step
+from hasten.proof.tally.plan import counter_of, plan_tally
 from hasten.solvers import make_solver
 
 SPREADS = (1.0, 1e-300, 1e-7, 1e12, 1e290, 1e306)
@@ -175,7 +175,7 @@ def test_counting_on_the_way_through_a_tree_is_exact(seed: int) -> None:
     batch = varied(problem, seed, 8)
     for p, among in enumerate(Certifier()(batch)):
         assert_sound(among, exact.optimum(batch[p]))
-    if tally_of(problem.structure.compiled) is not None and exact.largest_sum(problem) < 1e290:
+    if plan_tally(problem.structure.compiled) is not None and exact.largest_sum(problem) < 1e290:
         assert answer.proved
         assert Certifier(max_sweeps=1, max_nodes=0)(problem).proved  # without sweeping or branching
 
@@ -228,6 +228,6 @@ def test_a_rule_tells_no_more_counts_apart_than_it_needs(
 def test_what_counts_too_much_is_not_counted() -> None:
     shape = chain(9, 2)
     shape.rule("heavy", [(v, "tag1", 1000 + v) for v in range(9)], at_most=4500)
-    assert tally_of(shape.compiled) is None
+    assert plan_tally(shape.compiled) is None
     answers = Certifier()(shape.batch(np.random.default_rng(0).normal(size=(9, 18))))
     assert answers.proved.all()

@@ -71,7 +71,7 @@ def test_every_step_is_seen_and_drawn() -> None:
     noise = np.random.default_rng(0).normal(size=shape.n_labels)
     traces = {
         Step.LOOK: Certifier().trace(shape.problem([np.arange(len(kind), 0.0, -1.0) for kind in shape.kinds])),
-        Step.MEND: Certifier().trace(shape.problem(easy)),
+        Step.REPAIR: Certifier().trace(shape.problem(easy)),
         Step.ELIMINATE: Certifier().trace(running_example(), names=NAMES),
         Step.SWEEP: Certifier(max_join=0).trace(running_example(), names=NAMES),
         Step.BRANCH: Certifier().trace(shape.problem(noise)),
@@ -83,7 +83,7 @@ def test_every_step_is_seen_and_drawn() -> None:
         for picture in (trace._repr_html_(), trace._repr_svg_()):
             assert trace.steps[-1].text[:40] in picture
             assert Trace.from_dict(trace.to_dict())._repr_html_() == trace._repr_html_()
-    assert any(message.factor == "table args" for each in traces[Step.MEND].steps for message in each.messages)
+    assert any(message.factor == "table args" for each in traces[Step.REPAIR].steps for message in each.messages)
     assert any(each.messages for each in traces[Step.SWEEP].steps)
     assert len(traces[Step.SWEEP].beliefs) == 20
     assert traces[Step.ELIMINATE].eliminated == NAMES

@@ -670,11 +670,9 @@ def test_a_beam_of_one_takes_the_same_steps_with_and_without_room_for_more(probl
         ([10**400], "must be numbers in one row"),
     ],
 )
-def test_weights_and_messages_that_are_no_row_of_numbers_are_refused(weights, words):
+def test_weights_that_are_no_row_of_numbers_are_refused(weights, words):
     with pytest.raises(ProblemError, match=f"The weights of a heuristic .*{words}"):
         BeamSearch(weights=weights)
-    with pytest.raises(ProblemError, match=f"Starting messages .*{words}"):
-        Certifier(max_join=0, messages=weights)
 
 
 def test_weights_may_be_any_numbers_in_a_row():

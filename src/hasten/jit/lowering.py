@@ -198,12 +198,17 @@ def _type_split(context: Any) -> Callable[..., Any]:
 
 
 @lower_builtin(split, types.Array, types.UniTuple)
+@lower_builtin(split, SpanType, types.UniTuple)
 def _lower_split(context: Any, builder: Any, sig: Any, args: Any) -> Any:
-    array = context.make_array(sig.args[0])(context, builder, args[0])
+    if isinstance(sig.args[0], SpanType):
+        data, n = cgutils.unpack_tuple(builder, args[0], 2)
+    else:
+        array = context.make_array(sig.args[0])(context, builder, args[0])
+        data, n = array.data, array.nitems
     begin, parts = ir.Constant(ir.IntType(64), 0), []
     for size in cgutils.unpack_tuple(builder, args[1], sig.args[1].count):
         end = builder.add(begin, context.cast(builder, size, sig.args[1].dtype, types.intp))
-        parts.append(_make_span(context, builder, array.data, array.nitems, begin, end))
+        parts.append(_make_span(context, builder, data, n, begin, end))
         begin = end
     return context.make_tuple(builder, sig.return_type, parts)
 

@@ -71,7 +71,7 @@ def with_rows(graph: Graph, rows: Rows) -> Graph:
         return _without_rows(buffer[:at], (1, int(first[-1]) + 1, len(first)))
     ints = np.empty(at + int(first[-1]) + len(first) + 2 + 10 * n_rows + 14 * n_terms, dtype=np.int64)
     ints[:at] = buffer[:at]
-    end = lay_rows(first, *rows, at, ints, ints.view(np.float64))
+    end = lay_rows(first, rows, at, ints, ints.view(np.float64))
     ints.resize(end, refcheck=False)  # scratch space goes
     return Graph(ints)
 
@@ -87,21 +87,12 @@ def _without_rows(others: IntArray, starts: tuple[int, ...]) -> Graph:
 
 
 @driver
-def lay_rows(
-    first: IntArray,
-    row_first: IntArray,
-    label: IntArray,
-    weight: FloatArray,
-    low: FloatArray,
-    high: FloatArray,
-    at: int,
-    ints: IntArray,
-    floats: FloatArray,
-) -> int:
+def lay_rows(first: IntArray, rows: Rows, at: int, ints: IntArray, floats: FloatArray) -> int:
     """Lays out rows behind the `at` numbers of a graph's other layers; returns where they end.
 
     `ints` and `floats` are the same memory: a field is of one or the other. Behind them there is scratch space.
     """
+    row_first, label, weight, low, high = rows
     n_rows, n_terms, n_labels, n_variables = low.size, label.size, first[first.size - 1], first.size - 1
     of_rows = (n_rows, n_rows, n_rows, n_rows, n_rows, n_rows, n_rows, n_rows)
     fixed = (n_rows + 1, n_labels + 1, n_variables + 1, *of_rows)
@@ -137,7 +128,7 @@ def lay_rows(
     for x in range(n_links):
         link_row[x], link_low[x], link_high[x] = row[order[x]], least[order[x]], most[order[x]]
     put_sizes(part(ints, 0, at), ROWS, at, (*fixed, *of_cells, *of_links))
-    keep((first, label, weight, ints, floats))
+    keep((first, rows, ints, floats))
     end: int = begin + 5 * n_cells + 3 * n_links
     return end
 

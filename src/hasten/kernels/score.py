@@ -1,4 +1,4 @@
-"""What a labelling costs, and whether it is valid."""
+"""The cost of a labelling, and whether it is valid; every labelling in turn, which all else is tested against."""
 
 from __future__ import annotations
 
@@ -46,3 +46,32 @@ def score_batch(batch: BatchArrays, labels: IntArray, total: FloatArray, valid: 
             continue
         total[p] = total_cost(graph, costs_of(batch, p), tables_of(batch, p), mine)
         valid[p] = total[p] < np.inf and rows_hold(graph, mine)
+
+
+@open_kernel
+def enumerate_labellings(
+    graph: Graph,
+    cost: FloatArray,
+    table: FloatArray,
+    labels: IntArray,
+    n: int,
+    best: IntArray,
+    best_cost: float,
+) -> float:
+    """Visits `n` labellings from `labels` on, the last variable fastest, and leaves `labels` at the next one.
+
+    Writes the cheapest valid one to `best` if it costs less than `best_cost`, and returns its cost; a tie
+    goes to the earlier one.
+    """
+    for _ in range(n):
+        total = total_cost(graph, cost, table, labels)
+        if total < best_cost and rows_hold(graph, labels):
+            best_cost = total
+            for v in range(labels.size):
+                best[v] = labels[v]
+        for v in range(labels.size - 1, -1, -1):
+            labels[v] += 1
+            if labels[v] < graph.first[v + 1] - graph.first[v]:
+                break
+            labels[v] = 0
+    return best_cost

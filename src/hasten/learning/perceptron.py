@@ -25,9 +25,9 @@ from hasten.kernels.learning.algorithm_1 import Weights
 from hasten.kernels.learning.tables import WRONG, learn_from_found
 from hasten.learning.tables import Changing, LearnedTables, n_labels
 from hasten.model.batch import Batch
-from hasten.model.elimination import reduce
 from hasten.model.structure import Structure
 from hasten.proof.certifier import Certifier
+from hasten.proof.elimination.plan import reduce
 from hasten.support.arrays import IntArray
 
 TOGETHER = 32  # problems that are proved with the same weights

@@ -1,13 +1,14 @@
-"""What is compiled of a shape, and what was made of that since: shared by all structures of the shape.
+"""The compiled form of a shape, shared by all structures of the shape, and what later rooms made of it.
 
-It lives as long as one of them does and, up to `MAX_KEPT` bytes of all shapes together, until others have been used
-since.
+It lives as long as one of these structures does and, up to `MAX_KEPT` bytes of all shapes together, until others have
+been used since.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable, Hashable
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -16,39 +17,36 @@ from hasten.model.prices import Prices
 from hasten.support.arrays import IntArray, offsets, sizes_of
 from hasten.support.cache import Cache
 
-if TYPE_CHECKING:
-    from hasten.kernels.tally import Tally
-    from hasten.model.cuts import Cutting
-    from hasten.model.elimination import Reduction
-    from hasten.model.thinning import Thinning
-
 MAX_KEPT = 64 * 2**20  # bytes of compiled shapes, used last, that are kept although no structure has them
+Made = TypeVar("Made")
 
 
 class Compiled:
-    """What all structures of one shape share: its arrays, and what was made of these since."""
+    """The arrays that all structures of one shape share."""
 
     def __init__(self, graph: Graph, row_names: tuple[str, ...], prices: Prices | None = None) -> None:
         self.graph = graph
         self.row_names = row_names
         self.prices = prices  # of rules that may be broken
-        self.reductions: dict[int | None, Reduction] = {}  # by `max_join`: see hasten.model.elimination
-        self.relaxed: Reduction | None = None  # see hasten.model.relaxing
-        self.tally: Tally | None = None  # see hasten.model.tallying
-        self.tallied = False  # whether that was asked for
-        self.unseen: dict[int | None, bool] = {}  # by `max_join`: see hasten.proof.eliminating
-        self.cutting: Cutting | None = None  # see hasten.model.cuts
-        self.may_cut = True  # false once it is known that there is none
-        self.thinned: tuple[Thinning | None, ...] = ()  # the answer, once asked for: see hasten.model.thinning
-        self.branchings: dict[object, Any] = {}  # by effort: see hasten.proof.branching
+        self.plans: dict[Hashable, Any] = {}  # what later rooms made of it: see `made`
         self.n_bytes = graph.buffer.nbytes
 
     def __reduce__(self) -> tuple[type[Compiled], tuple[Graph, tuple[str, ...], Prices | None]]:
-        return Compiled, (self.graph, self.row_names, self.prices)  # what holds addresses is made anew
+        return Compiled, (self.graph, self.row_names, self.prices)  # plans hold addresses: they are made anew
 
     def keep(self) -> None:
         """Counts as using it: it is kept until enough others have been used since."""
         _KEPT.put(self, self, self.n_bytes)
+
+    def made(self, make: Callable[..., Made], *settings: Hashable) -> Made:
+        """Returns what a function makes of this shape with some settings; it is made once, and its `n_bytes` count."""
+        key = (make, *settings)
+        made: Made | None = self.plans.get(key)
+        if made is None and key not in self.plans:
+            made = self.plans.setdefault(key, make(self, *settings))
+            self.n_bytes += getattr(made, "n_bytes", 0)
+            self.keep()
+        return made  # type: ignore[return-value]
 
     @cached_property
     def is_forest(self) -> bool:

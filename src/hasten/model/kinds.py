@@ -66,14 +66,12 @@ class FactorKind:
         learned: bool,
         index: int,
         weight_at: int,
-        message_at: int,
     ) -> None:
         self.name = name
         self.roles = dict(roles)
         self.learned = learned
         self.index = index
         self.weight_at = weight_at  # where its weights start in a weight vector; -1 if it is not learned
-        self.message_at = message_at  # where its starting messages start: one for each label of each role
         self.shape = tuple(len(kind) for kind in self.roles.values())
         self.size = math.prod(self.shape)
         self._schema = schema

@@ -91,9 +91,6 @@ class Moulds:
         self.slot_first = offsets(self.arity)
         self.n_labels = ints(n for kind in self.kinds for n in kind.shape)  # of each role
         self.stride = np.concatenate([NO_INTS, *[strides(kind.shape) for kind in self.kinds]])
-        self.start_at = np.concatenate(
-            [NO_INTS, *[kind.message_at + offsets(kind.shape)[:-1] for kind in self.kinds]]
-        )  # where the starting messages of each role start
         self.weight_at = ints(kind.weight_at for kind in self.kinds)
         self.tables = [_table_of(kind) for kind in self.kinds]
         self.layouts = Cache[tuple[int, ...], TableLayout](MAX_LAYOUTS)  # by the kinds in the order of their first use
@@ -134,7 +131,7 @@ class Moulds:
     def _cast(self, kind_of: IntArray, table_of: IntArray, layout: TableLayout) -> Graph:
         arity = self.arity[kind_of]
         slots = ranges(self.slot_first[kind_of], arity)
-        form = Form(arity, self.n_labels[slots], self.stride[slots], self.start_at[slots], self.weight_at[kind_of])
+        form = Form(arity, self.n_labels[slots], self.stride[slots], self.weight_at[kind_of])
         return Graph.start(**cast(form, table_of, layout))
 
     def _changing(self, k: int) -> Table:
@@ -163,7 +160,6 @@ class Form(NamedTuple):
     arity: IntArray  # (F,)
     n_labels: IntArray  # (slots,)
     stride: IntArray  # (slots,)
-    start_at: IntArray  # (slots,)
     weight_at: IntArray  # (F,)
 
 
@@ -175,7 +171,6 @@ def cast(form: Form, table_of: IntArray, layout: TableLayout) -> Fields:
         "factor_of": np.arange(len(table_of)).repeat(form.arity),
         "stride": form.stride,
         "message_at": offsets(form.n_labels)[:-1],
-        "start_at": form.start_at,
         "table_at": layout.place[table_of],
         "weight_at": form.weight_at,
         "listing": listing,

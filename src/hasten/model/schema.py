@@ -57,7 +57,6 @@ class Schema:
         self.factors: dict[str, FactorKind] = {}
         self.rules: dict[str, KindRule] = {}
         self.n_weights = 0
-        self.n_messages = 0
         self._closed = False
         self._compiled: WeakValueDictionary[object, Compiled] = WeakValueDictionary()  # by shape; see `Compiled`
 
@@ -103,10 +102,9 @@ class Schema:
                 "Use smaller scopes, or rules for what large scopes say."
             )
         at = self.n_weights if learned else -1
-        kind_of_factor = FactorKind(self, name, roles, learned, len(self.factors), at, self.n_messages)
+        kind_of_factor = FactorKind(self, name, roles, learned, len(self.factors), at)
         self.factors[name] = kind_of_factor
         self.n_weights += size if learned else 0
-        self.n_messages += sum(kind_of_factor.shape)
         return kind_of_factor
 
     def rule(
@@ -210,12 +208,10 @@ class Schema:
         for name, factor in self.factors.items():
             roles = {role: other.variables[of.name] for role, of in factor.roles.items()}
             table = tables.get(name, factor.table)
-            like = other.factors[name] = FactorKind(
-                other, name, roles, factor.learned, factor.index, factor.weight_at, factor.message_at
-            )
+            like = other.factors[name] = FactorKind(other, name, roles, factor.learned, factor.index, factor.weight_at)
             if table is not None:
                 like.set_table(table)
-        other.rules, other.n_weights, other.n_messages = self.rules, self.n_weights, self.n_messages
+        other.rules, other.n_weights = self.rules, self.n_weights
         return other
 
     @property

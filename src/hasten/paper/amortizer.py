@@ -4,7 +4,7 @@ A problem of the same structure, with the same tables, whose costs have moved on
 answer too (Srikumar, Kundu and Roth 2012, Theorem 1). So has one whose costs have moved against it by less than its
 *margin*, what every other labelling costs more at least (Kundu, Srikumar and Roth 2013). Several past problems with one
 answer span a *cone*: what holds for each of them holds for their sums (Srikumar et al., Theorems 2 and 3); finding the
-sum is a small linear program. `hasten.kernels.proof.past` has the one inequality that covers all of this.
+sum is a small linear program. `hasten.proof.past` has the one inequality that covers all of this.
 
 An answer is proved by the same test as any other: its cost meets a lower bound, whatever rounding may have done.
 """
@@ -20,12 +20,12 @@ from weakref import WeakKeyDictionary
 import numpy as np
 
 from hasten.errors import ProblemError
-from hasten.kernels.proof.past import Answered, best_of_some, recall_some
 from hasten.kernels.tolerance import EPS
 from hasten.model.batch import Batch
 from hasten.model.compiled import Compiled
 from hasten.model.solution import Solutions, Source, Status, numbered
 from hasten.proof.certifier import Certifier
+from hasten.proof.past import Answered, best_of_some, recall_some
 from hasten.search.searcher import Searcher
 from hasten.solvers import load
 from hasten.speedup.on_demand import size_of_costs

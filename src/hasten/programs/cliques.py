@@ -11,10 +11,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from hasten.kernels.proof.multipliers import MAX_COUNT
-from hasten.model.exclusions import MAX_PAIRS, Exclusions, Node
 from hasten.programs.labels import Cells, Space, keep_rows, scopes
 from hasten.programs.tables import tabulated
+from hasten.proof.elimination.cliques import MAX_PAIRS, Exclusions, Node
+from hasten.proof.sweep.multipliers import MAX_COUNT
 from hasten.support.arrays import BoolArray, FloatArray, ints, sizes_of
 
 

@@ -7,11 +7,11 @@ from typing import NamedTuple
 
 import numpy as np
 
-from hasten.kernels.proof.glance import Words, glance, glance_at_all, write_values
-from hasten.kernels.proof.outcome import OPEN, PROVED
 from hasten.model.structure import Structure
 from hasten.programs.labels import Space
-from hasten.proof.eliminating import begins_with_looking
+from hasten.proof.objectives import Columns, look_at_objective, look_at_objectives, write_values
+from hasten.proof.outcome import OPEN, PROVED
+from hasten.proof.steps import begins_with_looking
 from hasten.support.arrays import FloatArray, IntArray, plain
 
 AT_ONCE = 4096  # objectives that are looked at in one call
@@ -73,10 +73,10 @@ class CostMap:
         return CostMap, self._made_of  # what holds addresses is made anew
 
     @cached_property
-    def _words(self) -> Words:
+    def _words(self) -> Columns:
         """The same, for kernels."""
         space, _, _, structure = self._made_of
-        return Words.pack(
+        return Columns.pack(
             column=space.column,
             value=space.value,
             base=self._base,
@@ -93,7 +93,7 @@ class CostMap:
     def glance(self, objective: FloatArray, sign: float) -> Glance:
         """Returns what is seen at once of one objective to minimise or, with the sign -1, to maximise."""
         cost, x = np.empty(self._n_labels), np.empty(self._n_columns)
-        return Glance(*glance(self._address, plain(objective), sign, cost, x), cost, x)
+        return Glance(*look_at_objective(self._address, plain(objective), sign, cost, x), cost, x)
 
     def glance_at_all(self, objectives: FloatArray, sign: float) -> Glances:
         """Returns what is seen at once of many objectives."""
@@ -101,7 +101,7 @@ class CostMap:
         seen, cost, x = np.empty((n, 3)), np.empty((n, self._n_labels)), np.empty((n, self._n_columns))
         for begin in range(0, n, AT_ONCE):  # Ctrl-C is heard in between
             some = slice(begin, begin + AT_ONCE)
-            glance_at_all(self._address, plain(objectives[some]), sign, cost[some], x[some], seen[some])
+            look_at_objectives(self._address, plain(objectives[some]), sign, cost[some], x[some], seen[some])
         return Glances(seen[:, 0], seen[:, 1], seen[:, 2], cost, x)
 
     def values(self, labels: IntArray, n: int) -> FloatArray:

@@ -12,7 +12,6 @@ import numpy as np
 import numpy.typing as npt
 
 from hasten.errors import ProgramError
-from hasten.kernels.proof import outcome as kernels
 from hasten.model.batch import Batch
 from hasten.model.problem import Problem
 from hasten.model.schema import Schema
@@ -27,6 +26,7 @@ from hasten.programs.native import NATIVE, Said
 from hasten.programs.recognise import Recognised, recognise
 from hasten.programs.solving import Solving
 from hasten.programs.statement import Statement
+from hasten.proof import outcome as kernels
 from hasten.solvers import Progress, Solver, check_solver
 from hasten.solvers.failures import OnError
 from hasten.speedup.black_box import prove_or_solve

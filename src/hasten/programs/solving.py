@@ -12,7 +12,6 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from hasten.errors import HastenError, ProgramError, SolverWrong
-from hasten.kernels.proof.outcome import BOUND, OPEN, OUTCOME, PROVED
 from hasten.model.problem import Problem
 from hasten.model.solution import Solution, Source, Status
 from hasten.model.structure import Structure
@@ -21,6 +20,7 @@ from hasten.programs.labels import Space
 from hasten.programs.native import NATIVE, Native, Said, highs_is_elsewhere, make_native
 from hasten.programs.statement import Statement
 from hasten.proof.certifier import Certifier
+from hasten.proof.outcome import BOUND, OPEN, OUTCOME, PROVED
 from hasten.solvers import Solver, make_solver
 from hasten.solvers.base import answer
 from hasten.solvers.failures import OnError

@@ -1,11 +1,11 @@
-"""What bounds prove of labellings, and how bounds and outcomes change between the steps of a proof."""
+"""Bounds and labellings of many problems: which are proved, and how bounds change between the steps of a proof."""
 
 from __future__ import annotations
 
 import numpy as np
 
-from hasten.kernels.proof.outcome import BEST, BOUND, OPEN, OUTCOME, PROVED, SIZE, STOPPED, Fixing, Proofs
 from hasten.kernels.tolerance import TOLERANCE
+from hasten.proof.outcome import BEST, BOUND, OPEN, OUTCOME, PROVED, SIZE, STOPPED, Fixing, Proofs
 from hasten.support.arrays import BoolArray, FloatArray, IntArray
 
 

@@ -1,6 +1,6 @@
-"""The best labellings in order, and what each label would cost: answers that know the others.
+"""The best labellings in order, and the cost of the best labelling with each label.
 
-`hasten.kernels.proof.several` ranks. A *min-marginal* is the least that a labelling with a given label costs; here each
+`hasten.proof.k_best` ranks. A *min-marginal* is the least that a labelling with a given label costs; here each
 is proved by the certifier, on a problem in which that variable has no other label, all of them together as a batch.
 """
 
@@ -8,17 +8,25 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import overload
 
 import numpy as np
 
 from hasten.errors import NoAnswerError, ProblemError
-from hasten.model.batch import Batch
+from hasten.model.batch import ONLY, Batch, arrays_of
 from hasten.model.problem import Problem
-from hasten.model.solution import Solution, Solutions, Status
+from hasten.model.solution import Solution, Solutions, Source, Status
+from hasten.proof import k_best
+from hasten.proof.branch import MAX_NODES, SPEED
+from hasten.proof.elimination.plan import reduce
+from hasten.proof.plan import ProofPlan
 from hasten.support.arrays import BoolArray, FloatArray, IntArray
-from hasten.support.checks import check_number
+from hasten.support.checks import check_number, check_whole
+from hasten.support.clock import Clock
 
+RANKED_NODES, RANKED_SWEEPS = 1_000_000, 32  # for the best labellings
+MOST_RANKED = 50_000_000  # labels that are held
 MARGINALS = 4_000_000  # costs of one batch
 
 
@@ -107,6 +115,43 @@ class MinMarginals:
     def _by_variable(self, flat: FloatArray) -> list[FloatArray]:
         first = self.problem.graph.first
         return [flat[first[v] : first[v + 1]] for v in range(self.problem.n_variables)]
+
+
+def best_labellings(problem: Problem, k: int, plan: ProofPlan, clock: Clock) -> Ranking:
+    """Returns the `k` best labellings of a problem with the effort of a plan, all of them if there are fewer."""
+    check_whole("k", k, least=1)
+    n = min(int(k), problem.n_outputs)
+    if n * max(1, problem.n_variables) > MOST_RANKED:
+        raise ProblemError(
+            f"{k:,} labellings of {problem.n_variables:,} variables are too many to hold: at most "
+            f"{MOST_RANKED:,} labels in all. Ask for fewer."
+        )
+    one = problem.exact  # each labelling once
+    arrays, reduction = arrays_of(one), reduce(one.structure.compiled, plan.max_join)
+    n_variables = len(one.graph.order)
+    costs, slots = np.empty(n), np.empty(n, dtype=np.int64)
+    labels = np.empty(n * n_variables, dtype=np.int64)
+    values, facts = np.empty(2), np.empty(3, dtype=np.int64)
+    found = k_best.Ranking(costs, slots, labels, values, facts)
+    sweeps = min(RANKED_SWEEPS, plan.max_sweeps)
+    max_nodes = RANKED_NODES if plan.max_nodes is None else max(plan.max_nodes, 1)
+    for nodes in dict.fromkeys((min(MAX_NODES, max_nodes), max_nodes)):  # a short search first
+        seconds = SPEED * (reduction.size * (sweeps + nodes) + reduction.n_sums)
+        rank = k_best.rank_labellings
+        clock.run(partial(rank, arrays, reduction.addresses, sweeps, nodes, ONLY, found, clock.watch()), seconds)
+        if facts[k_best.RANKED_ALL] or clock.stopped:
+            break
+    proved, bound = bool(facts[k_best.RANKED_ALL]), float(values[k_best.RANKED_BOUND])
+    n_found = int(facts[k_best.N_FOUND])
+    bound = float(costs[0]) if proved and n_found else bound
+    rows = labels.reshape(n, n_variables)
+    solutions = tuple(
+        Solution(problem, status, Source.BOUND, rows[slot], cost, min(bound, cost), True, n_variables)
+        for status, slot, cost in zip(
+            statuses(n_found, proved), slots[:n_found].tolist(), costs[:n_found].tolist(), strict=True
+        )
+    )
+    return Ranking(problem, solutions, proved, bound, int(facts[k_best.RANKED_NODES]))
 
 
 def statuses(n: int, proved: bool) -> list[Status]:

@@ -10,27 +10,28 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from hasten.errors import ProblemError
-from hasten.jit.watching import Call, Watcher
-from hasten.kernels.eliminate import Plan, eliminate
 from hasten.kernels.layout import Graph
-from hasten.kernels.proof import dual, look, mend
-from hasten.kernels.proof.branch import cheapest_untried
-from hasten.kernels.proof.cut import cut_one
-from hasten.kernels.proof.dive import FINISHED, dive
-from hasten.kernels.proof.outcome import LOOK
-from hasten.kernels.proof.roof import take_sides
-from hasten.kernels.proof.sweeping import prove
-from hasten.kernels.proof.thinned import carry_out
 from hasten.kernels.score import total_cost
-from hasten.kernels.tally import count as count_rules
-from hasten.model.elimination import Reduction
 from hasten.model.problem import Problem
 from hasten.model.solution import Solution
+from hasten.proof import look, repair
+from hasten.proof.branch.dive import FINISHED, dive
+from hasten.proof.branch.split import cheapest_untried
+from hasten.proof.buckets.kernels import Buckets, carry_out
+from hasten.proof.cut.kernels import cut_one
+from hasten.proof.cut.persistency import take_sides
+from hasten.proof.elimination.kernels import Plan, eliminate
+from hasten.proof.elimination.plan import Reduction
+from hasten.proof.outcome import LOOK, copy_labels
 from hasten.proof.report import Step
+from hasten.proof.sweep import dual
+from hasten.proof.sweep.sweeping import prove
+from hasten.proof.tally.kernels import count as count_rules
+from hasten.proof.terms import OVERFLOW, cheapest, rounding
 from hasten.support.arrays import FloatArray
 from hasten.support.words import amount, count
 from hasten.trace.events import Belief, Message, ProofStep, Trace
-from hasten.trace.recorder import Recorder
+from hasten.trace.recorder import Call, Recorder, Watcher
 
 MOST_SIZE = 1_000_000  # of a problem
 MOST_WORK = 4_000_000  # labels, tuples and sums to go through, interpreted: some ten seconds
@@ -38,7 +39,7 @@ MOST_STEPS = 400  # that are written down
 LARGEST_MESSAGES = 8  # of each step
 MEANING = {
     Step.LOOK: "look: every variable at its cheapest label",
-    Step.MEND: "mend: repair the few tables that these break",
+    Step.REPAIR: "repair: change few labels, where few tables are broken",
     Step.ELIMINATE: "eliminate: minimise variables out, exactly",
     Step.CUT: "cut: two labels a variable, none joined against the others: a smallest cut of a network",
     Step.SWEEP: "sweep: tables send messages to their variables, which raises the bound",
@@ -77,12 +78,12 @@ class ProofRecorder(Recorder):
     def watchers(self) -> Mapping[Any, Watcher]:
         """Returns the method that is called in place of each kernel."""
         others = {
-            look.cheapest: self.cheapest,
-            mend.mend: self.mend,
+            cheapest: self.cheapest,
+            repair.repair: self.repair,
             prove: self.prove,
             dual.sweep: self.sweep,
             total_cost: self.score,
-            dual.copy_labels: self.improve,
+            copy_labels: self.improve,
         }
         return {kernel: partial(self.see, seen) for kernel, seen in SEEN.items()} | others
 
@@ -144,11 +145,11 @@ class ProofRecorder(Recorder):
     def cheapest(self, call: Call) -> Any:
         """Each variable gets its cheapest label."""
         least, size = call.run()
-        if self.steps and self.steps[-1].step == "look" and size < look.OVERFLOW:
-            self.raise_bound(least - look.rounding(call.graph, size))
+        if self.steps and self.steps[-1].step == "look" and size < OVERFLOW:
+            self.raise_bound(least - rounding(call.graph, size))
         return least, size
 
-    def mend(self, call: Call) -> Any:
+    def repair(self, call: Call) -> Any:
         """The constraints that are broken are repaired, one after the other."""
         found, bound = call.run()
         if found < math.inf:
@@ -157,7 +158,7 @@ class ProofRecorder(Recorder):
             self.steps[-1].bound = self.bound
             self._believe(call.graph, call.cost, call.scratch.belief)
         else:
-            self.steps.append(ProofStep("mend", "That is too much to mend here.", self.best, self.bound))
+            self.steps.append(ProofStep("repair", "That is too much to repair here.", self.best, self.bound))
         return found, bound
 
     def prove(self, call: Call) -> Any:
@@ -242,7 +243,7 @@ def tell_elimination(log: ProofRecorder, call: Call, constant: float) -> str:
 
 def tell_large_elimination(log: ProofRecorder, call: Call, found: Any) -> str:
     """Tells of variables that were minimised out by large tables."""
-    if len(call.thin.variable) == len(log.problem.graph.order):
+    if len(call.plan.variable) == len(log.problem.graph.order):
         log.raise_bound(found[1])
     text = "All variables that were left were minimised out exactly, by large tables. The least cost of these is"
     return f"{text} {amount(found[1])}."
@@ -321,9 +322,9 @@ class Seen(NamedTuple):
 SWEEP = Seen(Step.SWEEP, tell_sweep, lambda log, call: log.reduction.size)
 SEEN = {
     look.look: Seen(Step.LOOK, tell_look),
-    mend.update: Seen(Step.MEND, tell_update),
+    repair.update: Seen(Step.REPAIR, tell_update),
     eliminate: Seen(Step.ELIMINATE, tell_elimination, lambda log, call: n_sums(call.plan)),
-    carry_out: Seen(Step.ELIMINATE, tell_large_elimination, lambda log, call: 8 * n_large_sums(call.thin)),
+    carry_out: Seen(Step.ELIMINATE, tell_large_elimination, lambda log, call: 8 * n_large_sums(call.plan)),
     count_rules: Seen(Step.ELIMINATE, tell_counting, lambda log, call: 8 * int(call.tally.size[0])),
     cut_one: Seen(Step.CUT, tell_cut, lambda log, call: 20 * len(call.network.head)),
     take_sides: Seen(Step.CUT, tell_roof, lambda log, call: 20 * len(call.graph.scope)),
@@ -337,9 +338,9 @@ def n_sums(plan: Plan) -> int:
     return int(plan.sum_first[plan.entry_at[plan.form] + np.diff(plan.out_first)].sum())
 
 
-def n_large_sums(thin: Any) -> int:
+def n_large_sums(plan: Buckets) -> int:
     """Returns how many sums an elimination by large tables takes."""
-    return int((np.diff(thin.out_first) * thin.n_labels).sum())
+    return int((np.diff(plan.out_first) * plan.n_labels).sum())
 
 
 def verdict(solution: Solution) -> str:

@@ -1,4 +1,4 @@
-"""What becomes of problems that are certified: what kernels start from, and what they wrote, as answers."""
+"""From solutions to the state that kernels start from, and from the state that they leave to solutions."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from enum import StrEnum
 import numpy as np
 
 from hasten.errors import ProblemError
-from hasten.kernels.proof.outcome import BEST, LABELS_BY, N_NODES, N_SWEEPS, OUTCOME, STEP, Proofs
 from hasten.kernels.score import score_batch
 from hasten.model.batch import Batch
 from hasten.model.hidden import complete
 from hasten.model.problem import Problem
 from hasten.model.solution import Solution, Solutions, Source, Status, numbered, same_labels
 from hasten.proof.bounds import prove_met
-from hasten.support.arrays import FloatArray, IntArray
+from hasten.proof.outcome import BEST, LABELS_BY, N_NODES, N_SWEEPS, OUTCOME, STEP, Proofs, nothing_known
+from hasten.support.arrays import IntArray
 from hasten.support.words import count
 
 
@@ -24,7 +24,7 @@ class Step(StrEnum):
     """The steps of a proof, in the order in which they are tried."""
 
     LOOK = "by looking"
-    MEND = "by mending"
+    REPAIR = "by repairing"
     ELIMINATE = "by eliminating"
     CUT = "by cutting"
     SWEEP = "by sweeping"
@@ -61,13 +61,11 @@ class Report:
         return f"{count(len(self.solutions), 'problem')}: " + ", ".join([*proved, f"{left} left open"])
 
 
-def given(batch: Batch, found: Solutions | None) -> tuple[IntArray, FloatArray]:
-    """Returns the labels to start from, and their costs: none, or what was found, scored anew."""
-    n = len(batch)
-    values = np.empty((3, n))
+def start_from(batch: Batch, found: Solutions | None) -> Proofs:
+    """Returns the state of problems before the first step, with the labels that were found, if any, scored anew."""
+    n, proofs = len(batch), nothing_known(len(batch), int(batch.variable_at[-1]))
     if found is None:
-        values[BEST] = np.inf
-        return np.empty(batch.variable_at[-1], dtype=np.int64), values
+        return proofs
     if not isinstance(found, Solutions):
         raise ProblemError(
             f"What was found must be a Solution, or Solutions for a batch, not {type(found).__name__}. Of labels, make "
@@ -80,12 +78,12 @@ def given(batch: Batch, found: Solutions | None) -> tuple[IntArray, FloatArray]:
             f"Got {len(found.values)} labels for {batch.variable_at[-1]} variables. Give the answers to these problems."
         )
     scored = Solutions.scored(batch, found.values.copy())
-    values[BEST] = np.where(scored.valid, scored.cost, np.inf)
-    return scored.values, values
+    proofs.values[BEST] = np.where(scored.valid, scored.cost, np.inf)
+    return proofs._replace(labels=scored.values)
 
 
 def complete_indicators(batch: Batch, proofs: Proofs) -> None:
-    """Sets indicators as the labels of the other variables say: kernels may leave them dearer than that.
+    """Sets indicators as the labels of the other variables say: kernels may leave them more expensive than that.
 
     It makes labellings cheaper by a price at least, so those that are closer to their bounds have the right ones. What
     becomes cheaper may meet its bound.

@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 
 from hasten.errors import ProblemError
-from hasten.jit.watching import Call, Watcher
 from hasten.kernels.search import arcs, candidates, loop
 from hasten.kernels.search.nodes import BITS, KNOWN, MASK
 from hasten.model.problem import Labels, Problem
@@ -18,7 +17,7 @@ from hasten.search.theta import theta_in_words
 from hasten.support.arrays import IntArray
 from hasten.support.words import count
 from hasten.trace.events import Candidate, Choice, SearchStep, Trace
-from hasten.trace.recorder import Recorder
+from hasten.trace.recorder import Call, Recorder, Watcher
 
 MOST_WORK = 100_000_000  # numbers that a search handles, 5 in a microsecond: some twenty seconds
 

@@ -9,9 +9,9 @@ from functools import partial
 
 from hasten.kernels import search as beam
 from hasten.model.batch import Batch
-from hasten.model.elimination import addresses, reduce
 from hasten.model.problem import Labels, Problem
 from hasten.model.solution import Solution
+from hasten.proof.elimination.plan import addresses, reduce
 from hasten.search.recorder import BeamRecorder
 from hasten.search.searcher import Driver, Searcher
 from hasten.support.checks import check_width
@@ -19,7 +19,7 @@ from hasten.support.checks import check_width
 
 @dataclass(frozen=True, slots=True)
 class ReducedSearch(Searcher):
-    """Beam search over what exact elimination leaves (`hasten.model.elimination`).
+    """Beam search over what exact elimination leaves (`hasten.proof.elimination.plan`).
 
     Eliminating a variable puts its least cost into its neighbours' tables, so that a beam of one or two sees far.
     Where elimination leaves nothing the answer is exact. Needs all costs, and no learning.

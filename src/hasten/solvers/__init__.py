@@ -22,7 +22,7 @@ from hasten.model.batch import Batch, as_batch
 from hasten.model.problem import Problem
 from hasten.model.solution import Solution, Solutions, Status
 from hasten.solvers.base import answer
-from hasten.solvers.failures import OnError, failed, not_asked
+from hasten.solvers.failures import OnError, failed
 from hasten.support.arrays import IntArray
 
 Progress = Callable[[int, int], object]  # how many are done, of how many
@@ -157,7 +157,8 @@ def solve_all(
     for p in range(len(batch)):
         problem, left = batch[p], deadline - time.monotonic()
         try:
-            answers.append(not_asked(problem) if left <= 0 else solve_within(solver, problem, min(each, left)))
+            late = left <= 0
+            answers.append(answer(problem, Status.NO_TIME) if late else solve_within(solver, problem, min(each, left)))
         except Exception as error:
             if on_error is OnError.RAISE:
                 raise

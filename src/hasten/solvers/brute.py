@@ -8,7 +8,7 @@ import time
 import numpy as np
 
 from hasten.errors import SolverTooSmall
-from hasten.kernels.enumerate import enumerate_labellings
+from hasten.kernels.score import enumerate_labellings
 from hasten.model.solution import Solution, Status
 from hasten.solvers.base import Asked, BaseSolver, answer
 from hasten.solvers.objective import Layout, lower_bound

@@ -16,9 +16,8 @@ from threading import Lock
 from weakref import WeakKeyDictionary
 
 from hasten.model.compiled import Compiled
-from hasten.proof.certifier import ROW_NODES
+from hasten.proof.branch import MAX_NODES, ROW_NODES
 from hasten.proof.loading import n_loaded
-from hasten.proof.thinning import MAX_NODES
 from hasten.support.locks import renew_after_fork
 
 ALONE, AIDED = 0, 1  # the ways that race: the solver alone, and what we try before it

@@ -14,11 +14,11 @@ from weakref import WeakKeyDictionary
 import numpy as np
 
 from hasten.errors import ProblemError
-from hasten.kernels.proof.past import best_of_some
 from hasten.model.batch import Batch, as_batch
 from hasten.model.compiled import Compiled
 from hasten.model.problem import Problem
 from hasten.model.solution import Solutions
+from hasten.proof.past import best_of_some
 from hasten.support.arrays import IntArray
 from hasten.support.checks import check_whole
 from hasten.support.locks import renew_after_fork

@@ -6,10 +6,12 @@ from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
 from typing import Any
 
-from hasten.jit.watching import Watcher, watching
+from hasten.jit.watching import Call, Watcher, watching
 from hasten.model.problem import Problem
 from hasten.model.solution import Solution
 from hasten.trace.events import Event, Trace
+
+__all__ = ["Call", "Recorder", "Watcher"]
 
 
 class Recorder:

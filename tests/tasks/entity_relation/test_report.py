@@ -91,8 +91,8 @@ def made_up():
             for n in (2, 3, 5)
         ],
         "proofs": [
-            {"sentences": "test", "by looking": 30, "by mending": 9, "by sweeping": 0, "left open": 1},
-            {"sentences": "unlabeled", "by looking": 900, "by mending": 100, "by sweeping": 0, "left open": 0},
+            {"sentences": "test", "by looking": 30, "by repairing": 9, "by sweeping": 0, "left open": 1},
+            {"sentences": "unlabeled", "by looking": 900, "by repairing": 100, "by sweeping": 0, "left open": 0},
         ],
         "structures": {"curve": [{"n": 30, "distinct": 9}, {"n": 1000, "distinct": 44}], "distinct": 44,
                        "for_half": 3, "for_ninety": 17},
@@ -360,7 +360,7 @@ def test_numbers_may_be_missing(value):
                 if isinstance(old, float):
                     each[key] = value
     results["about"] |= {"n_test": value, "cost_scale": value, "runs": value}
-    results["proofs"][0] |= {"by looking": value, "by mending": value}
+    results["proofs"][0] |= {"by looking": value, "by repairing": value}
     results["structures"] = {"curve": [{"n": value, "distinct": value}], "distinct": value}
     text = Page(report.render(results)).text
     assert "nan" not in text.split()
@@ -372,7 +372,7 @@ def test_the_steps_of_proofs_are_shown_but_those_that_proved_nothing():
     text = Page(page).text
     assert "How the answers were proved" in text
     assert "40 test sentences 75%" in text
-    assert 'title="9 by mending"' in page
+    assert 'title="9 by repairing"' in page
     assert "by sweeping" not in text
 
 

@@ -7,7 +7,6 @@ from typing import NamedTuple
 import numpy as np
 
 from hasten.jit import driver, grid, keep, part, split
-from hasten.kernels.eliminate import eliminate, plan_at, restore
 from hasten.kernels.layout import VARIABLE, BatchArrays, Instance, graph_at, instance_of, labels_of
 from hasten.kernels.search.loop import DONE, advance, begin
 from hasten.kernels.search.nodes import (
@@ -26,6 +25,7 @@ from hasten.kernels.search.nodes import (
     n_ints,
     write_answer,
 )
+from hasten.proof.elimination.kernels import eliminate, plan_at, restore
 from hasten.support.arrays import FloatArray, IntArray
 
 

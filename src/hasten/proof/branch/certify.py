@@ -1,0 +1,275 @@
+"""From a problem that earlier steps left open to a proved answer: eliminate, sweep, branch, put back.
+
+Where many rules are all that is left, another driver searches, so that only those problems wait for it to compile.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from hasten.jit import driver, inlined_kernel, keep, kernel, part, split
+from hasten.kernels.layout import Arrays, BatchArrays, Graph, Instance, graph_at, instance_of, labels_of
+from hasten.kernels.score import total_cost
+from hasten.kernels.tolerance import is_proved, prune_above
+from hasten.proof.branch.dive import FINISHED, LIMIT, Tree, dive
+from hasten.proof.branch.space import (
+    dual_floats,
+    make_dual,
+    make_tight,
+    make_tree,
+    n_tree_floats,
+    space_for,
+    tight_ints,
+    together,
+    tree_ints,
+)
+from hasten.proof.branch.split import branch
+from hasten.proof.branch.tighten import DIVED, SLOWER, Search, Tight, search_nothing, search_rows
+from hasten.proof.elimination.kernels import Plan, eliminate, plan_at, restore
+from hasten.proof.outcome import (
+    BEST,
+    BOUND,
+    BRANCH,
+    ELIMINATE,
+    GIVEN,
+    INFEASIBLE,
+    LABELS_BY,
+    N_NODES,
+    N_SWEEPS,
+    OPEN,
+    OUTCOME,
+    PROVED,
+    SIZE,
+    STEP,
+    STOPPED,
+    SWEEP,
+    Proofs,
+    State,
+    copy_labels,
+    stopped,
+    take_bound,
+)
+from hasten.proof.sweep.dual import Dual, safe_bound, start_dual
+from hasten.proof.sweep.sweeping import FEW_OPEN, Known, prove
+from hasten.proof.terms import integral_gap, rounding
+from hasten.support.arrays import FloatArray, IntArray
+from hasten.support.clock import ALL, AT
+
+
+class Effort(NamedTuple):
+    """How hard to try."""
+
+    first_sweeps: int  # before the first dive
+    row_sweeps: int  # the same, where rows are left
+    max_sweeps: int
+    max_nodes: int  # 0: do not branch
+    row_nodes: int  # the least of them to allow where rows are left
+    row_work: int  # and as many as this makes, each going through all labels and cells that are left
+    node_sweeps: int  # sweeps at each split
+    dive_nodes: int  # nodes of each dive
+
+
+class Reduced(NamedTuple):
+    """What elimination makes of a problem."""
+
+    plan: Plan
+    left: Instance  # its tables are the derived ones, of which the plan makes use to put variables back
+
+
+class Scratch(NamedTuple):
+    """Scratch space for the largest of some problems."""
+
+    work: FloatArray  # derived tables
+    cost: FloatArray  # costs of what is left after elimination
+    dual: Dual
+    tree: Tree
+    kept: IntArray  # the best labelling of what is left
+    trial: IntArray
+    labels: IntArray  # a labelling of all variables
+    tight: Tight
+
+
+@inlined_kernel
+def certify(
+    instance: Instance,
+    reduced: Reduced,
+    effort: Effort,
+    scratch: Scratch,
+    labels: IntArray,
+    best_cost: float,
+    size: float,
+    search: Search,
+) -> tuple[int, float, float, int, int, int]:
+    """Proves the labelling given, of `best_cost` (inf: none), or finds a better one, as far as the effort goes.
+
+    `size` is that of the terms (`hasten.proof.terms`); `search` goes on where there is space for that.
+    Returns the outcome, the cost, the bound, the last step, and how many sweeps and nodes that took.
+    """
+    if size == np.inf:  # sums may overflow
+        return OPEN, best_cost, -np.inf, ELIMINATE, 0, 0
+    left, small = reduced.left, reduced.left.graph
+    slip = rounding(instance.graph, size)
+    constant = eliminate(reduced.plan, instance.cost, instance.table, scratch.work, scratch.cost)
+    if constant == np.inf:
+        return INFEASIBLE, np.inf, np.inf, ELIMINATE, 0, 0
+    for at in range(small.first[1]):  # so that what is left costs as much as all variables do
+        scratch.cost[at] += constant
+    gap = integral_gap(instance, size, slip)
+    known = Known(scratch.kept, size, slip, gap)
+    start_dual(small, scratch.cost, scratch.dual)
+    few, max_nodes, by_rows = effort.first_sweeps, effort.max_nodes, scratch.tight.kept.size > 0
+    if small.row_low.size:
+        few, max_nodes = effort.row_sweeps, nodes_with_rows(small, effort, SLOWER if by_rows else 1)
+    few = min(few, effort.max_sweeps) if max_nodes else effort.max_sweeps
+    stop_at = FEW_OPEN if max_nodes else -1
+    outcome, least, bound, n_sweeps = prove(left, few, scratch.dual, best_cost, known, scratch.trial, stop_at)
+    step, ended, n_nodes = SWEEP, LIMIT, 0
+    if outcome == OPEN and max_nodes > 0:
+        step, nodes = BRANCH, min(effort.dive_nodes, max_nodes)
+        if by_rows:
+            nodes = min(nodes, DIVED // max(small.order.size, 1))
+        nodes = max(nodes, small.order.size + 1)
+        ended, least, n_nodes = dive(left, scratch.dual, scratch.tree, nodes, least, known)
+    if outcome == OPEN and ended == LIMIT and by_rows:
+        bound = max(bound, safe_bound(small, scratch.cost, scratch.work, scratch.dual))
+        nodes = max_nodes - n_nodes // SLOWER
+        ended, least, more = search(left, scratch.dual, scratch.tight, nodes, least, known)
+        n_nodes += more
+    if outcome == OPEN and ended == LIMIT and effort.max_sweeps > n_sweeps and not by_rows:
+        few = effort.max_sweeps - n_sweeps
+        outcome, least, higher, more = prove(left, few, scratch.dual, least, known, scratch.trial, -1)
+        bound, n_sweeps = max(bound, higher), n_sweeps + more
+    if outcome == OPEN and ended == LIMIT and not by_rows:
+        bound = max(bound, safe_bound(small, scratch.cost, scratch.work, scratch.dual))
+    if outcome == INFEASIBLE:
+        return INFEASIBLE, np.inf, np.inf, step, n_sweeps, n_nodes
+    if outcome == OPEN and ended == LIMIT and max_nodes > n_nodes and not by_rows:
+        nodes = max_nodes - n_nodes
+        ended, least, more = branch(
+            left, scratch.dual, scratch.tree, effort.node_sweeps, effort.dive_nodes, nodes, least, known
+        )
+        n_nodes += more
+    bound -= slip
+    if gap > 0.0:
+        bound = np.ceil(bound)
+    if ended == FINISHED:
+        if least == np.inf:
+            return INFEASIBLE, np.inf, np.inf, step, n_sweeps, n_nodes
+        bound = max(bound, least if gap > 0.0 else prune_above(least, size, 2.0 * slip))
+    if least < best_cost:
+        best_cost = put_back(instance, reduced.plan, scratch, labels, best_cost)
+    return settle(best_cost, bound, size, step, n_sweeps, n_nodes)
+
+
+@kernel
+def nodes_with_rows(graph: Graph, effort: Effort, slower: int) -> int:
+    """Returns how many nodes to allow where rows are left, given how many times as long as in a dive one takes."""
+    work = slower * (1 + graph.first[graph.order.size] + graph.cell_row.size)
+    nodes: int = min(effort.max_nodes, max(effort.row_nodes, effort.row_work // work))
+    return nodes
+
+
+@kernel
+def put_back(instance: Instance, plan: Plan, scratch: Scratch, labels: IntArray, best_cost: float) -> float:
+    """Completes the best labelling of what is left; returns the cost of the better of that and the one given."""
+    graph, cost, table = instance
+    restore(plan, cost, table, scratch.work, scratch.kept, scratch.labels)
+    found = total_cost(graph, cost, table, scratch.labels)
+    if found < best_cost:
+        copy_labels(scratch.labels, labels)
+        return found
+    return best_cost
+
+
+@kernel
+def settle(
+    best_cost: float, bound: float, size: float, step: int, n_sweeps: int, n_nodes: int
+) -> tuple[int, float, float, int, int, int]:
+    """Says whether a cost is proved by a bound."""
+    bound = min(bound, best_cost)
+    return PROVED if is_proved(best_cost, bound, size) else OPEN, best_cost, bound, step, n_sweeps, n_nodes
+
+
+@inlined_kernel
+def certify_each(
+    batch: BatchArrays,
+    problems: IntArray,
+    proofs: Proofs,
+    reduced: IntArray,
+    effort: Effort,
+    watch: IntArray,
+    by_rows: bool,
+    search: Search,
+) -> None:
+    """Certifies some problems in scratch space for the largest of them."""
+    n = space_for(batch, problems, reduced)
+    levels = effort.max_nodes // max(effort.dive_nodes, 1) + 3  # each takes a dive that ran out
+    levels = min(levels, n.variables + 1) if effort.max_nodes > 0 else 0
+    n_floats = n.work, n.labels, together(dual_floats(n)), n_tree_floats(n, levels), n.labels + n.rows
+    n_ints = n.variables, n.variables, n.given, together(tree_ints(n, levels)), together(tight_ints(n))
+    floats, ints = np.zeros(together(n_floats)), np.zeros(together(n_ints), dtype=np.int64)
+    nodes = np.empty(n.kept if by_rows and effort.max_nodes > 0 else 0)
+    work, cost, for_dual, for_tree, for_tight = split(floats, n_floats)
+    kept, trial, restored, tree_indices, tight_indices = split(ints, n_ints)
+    scratch = Scratch(
+        work,
+        cost,
+        make_dual(n, for_dual, part(watch, 0, watch.size)),
+        make_tree(n, levels, for_tree, tree_indices),
+        kept,
+        trial,
+        restored,
+        make_tight(n, for_tight, tight_indices, part(nodes, 0, nodes.size)),
+    )
+    values, facts = proofs.values, proofs.facts
+    for x in range(problems.size):
+        p = problems[x]
+        given, floor, size = values[BEST, p], values[BOUND, p], values[SIZE, p]
+        watch[AT] = x + 1
+        if watch[ALL]:
+            facts[OUTCOME, p], values[BOUND, p] = STOPPED, min(floor, given)
+            continue
+        left = Instance(graph_at(reduced[x, 1]), cost, work)
+        facts[OUTCOME, p], values[BEST, p], values[BOUND, p], facts[STEP, p], facts[N_SWEEPS, p], facts[N_NODES, p] = (
+            certify(
+                instance_of(batch, p),
+                Reduced(plan_at(reduced[x, 0]), left),
+                effort,
+                scratch,
+                labels_of(batch, proofs.labels, p),
+                given,
+                size,
+                search,
+            )
+        )
+        facts[LABELS_BY, p] = facts[STEP, p] if values[BEST, p] != given or given == np.inf else GIVEN
+        if facts[OUTCOME, p] == OPEN and stopped(scratch.dual.watch):
+            facts[OUTCOME, p] = STOPPED
+        if values[BOUND, p] < floor:  # of an earlier step
+            take_bound(proofs, p, floor, size)
+    watch[AT] = 0
+    keep((floats, ints, nodes, watch))
+
+
+@driver
+def certify_some(
+    arrays: Arrays, problems: IntArray, state: State, reduced: IntArray, effort: tuple[int, ...], watch: IntArray
+) -> None:
+    """Certifies some problems of which elimination leaves something, but for those of `certify_ruled`.
+
+    `reduced` has, for each problem, the addresses of its plan and of the graph that it leaves. `watch` tells the
+    calling thread which problem is worked on, counted from 1, and is told whether to stop.
+    """
+    batch, proofs = BatchArrays(*arrays), Proofs(*state)
+    certify_each(batch, problems, proofs, reduced, Effort(*effort), watch, False, search_nothing)
+
+
+@driver
+def certify_ruled(
+    arrays: Arrays, problems: IntArray, state: State, reduced: IntArray, effort: tuple[int, ...], watch: IntArray
+) -> None:
+    """Certifies some problems of which elimination leaves rules alone, and many."""
+    batch, proofs = BatchArrays(*arrays), Proofs(*state)
+    certify_each(batch, problems, proofs, reduced, Effort(*effort), watch, True, search_rows)

@@ -1,0 +1,305 @@
+"""A dive: a depth-first search with the messages as they are, for what the dual bound leaves open.
+
+What a partial labelling must still cost is the sum, over free variables, of their least belief plus the tables that
+have become one variable short; updating it costs a few additions a node, so that small problems are finished in
+microseconds. It takes the most decided variable first: that one's other labels are mostly pruned at once. Going back
+undoes what was changed, number by number, so that a dive needs memory in proportion to the problem.
+
+What is pruned costs at least the best labelling less `margin`, rounding included, so that a search that ends is
+a proof.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from hasten.jit import inlined_kernel, kernel
+from hasten.kernels.layout import Graph, Instance
+from hasten.kernels.rows import in_reach, next_weight, rows_hold, start_ranges
+from hasten.kernels.score import total_cost
+from hasten.kernels.tolerance import EPS, LEAST, prune_above
+from hasten.proof.outcome import copy_labels, stopped
+from hasten.proof.sweep.dual import Dual, factor_minimum, row_part
+from hasten.proof.sweep.sweeping import Known
+from hasten.support.arrays import FloatArray, IntArray
+
+FINISHED, LIMIT, LEAF = 0, 1, 2  # nothing is left; too many nodes, or stopped; a labelling that is cheap enough
+
+
+class Cursor(NamedTuple):
+    """Where a depth-first search is."""
+
+    level: int
+    n_changed: int  # the lengths of both trails
+    n_rows_changed: int
+    n_nodes: int  # that it took so far
+
+
+class Tree(NamedTuple):
+    """Scratch space to branch in: a level for each variable that can be assigned."""
+
+    vector: FloatArray  # (L,) beliefs with the tables that are one variable short
+    row_low: FloatArray  # (R,) the least that each row can come to
+    row_high: FloatArray  # (R,) and the most
+    base: FloatArray  # (V + 1,) the least that the tables with two free variables or more, and rows, add, by level
+    rest: FloatArray  # (V + 1,) what each level must cost at least, but for the variable that it assigns
+    chosen: IntArray  # (V,) the variable assigned at each level; those behind the level reached are the free ones
+    label: IntArray  # (V,) its label, -1 before the first
+    limit: FloatArray  # (V,) the value of the label tried last: the next one costs at least that
+    free: IntArray  # (V,) whether
+    least: FloatArray  # (F,) the least that each table costs without its messages
+    labels: IntArray  # (V,) a labelling
+    # the trails: what was changed, and what it was before; level l undoes what follows its marks
+    marks: IntArray  # (V + 1, 2) the lengths of both trails at each level
+    place: IntArray  # (messages,) a place of the vector; each table gets one variable short once
+    before: FloatArray  # (messages,)
+    row: IntArray  # (links,) a row; each variable is assigned once
+    low_before: FloatArray  # (links,)
+    high_before: FloatArray  # (links,)
+    # for branching: the bound of each level, of which there are no more than dives
+    message: FloatArray  # (levels, messages)
+    belief: FloatArray  # (levels, L)
+    multiplier: FloatArray  # (levels, R)
+    split: IntArray  # (levels,) the variable that a level splits on
+    tried: IntArray  # (levels, labels of a variable) whether
+
+
+@kernel
+def prune_from(best_cost: float, known: Known, off: float) -> float:
+    """Returns the bound from which on parts are pruned; `off` is how far the rounding of messages can put one off."""
+    if known.gap > 0.0:  # what is pruned costs no less than the best
+        return best_cost - known.gap + 2.0 * off
+    return prune_above(best_cost, known.size, known.rounding - off)
+
+
+@kernel
+def prepare(graph: Graph, cost: FloatArray, table: FloatArray, dual: Dual, tree: Tree) -> bool:
+    """Sets up the root of a dive from the messages; false if a row cannot hold."""
+    for v in range(graph.order.size):
+        tree.chosen[v], tree.free[v] = v, True
+        for at in range(graph.first[v], graph.first[v + 1]):
+            value = np.inf
+            if dual.belief[at] < np.inf:  # summed anew: sweeps let rounding pile up
+                value = cost[at]
+                for x in range(graph.touch_first[v], graph.touch_first[v + 1]):
+                    value += dual.message[graph.message_at[graph.touch[x]] + at - graph.first[v]]
+                for c in range(graph.cell_first[at], graph.cell_first[at + 1]):
+                    value += dual.multiplier[graph.cell_row[c]] * graph.cell_weight[c]
+            tree.vector[at] = value
+    tree.base[0] = 0.0
+    for f in range(graph.table_at.size):
+        if graph.table_at[f] < 0:
+            continue
+        tree.least[f], _ = factor_minimum(graph, table, f, dual)
+        if graph.scope_first[f + 1] - graph.scope_first[f] == 1:
+            shorten(graph, table, dual, tree, f, graph.scope_first[f], 0.0, -1)
+        else:
+            tree.base[0] += tree.least[f]
+    for r in range(graph.row_low.size):
+        tree.base[0] += row_part(graph, r, dual.multiplier[r])
+    tree.marks[0, 0], tree.marks[0, 1] = 0, 0
+    return start_ranges(graph, tree.row_low, tree.row_high)
+
+
+@inlined_kernel
+def shorten(
+    graph: Graph, table: FloatArray, dual: Dual, tree: Tree, f: int, slot: int, taken: float, n_changed: int
+) -> int:
+    """Adds what factor `f` costs, less `taken`, to the vector of its one free variable, that of `slot`.
+
+    What was there goes on the trail, of `n_changed` entries (-1: nothing will be undone); returns its new length.
+    """
+    at = graph.table_at[f]
+    value = -taken
+    for a in range(graph.scope_first[f], graph.scope_first[f + 1]):
+        if a != slot:
+            label = tree.labels[graph.scope[a]]
+            at += graph.stride[a] * label
+            value -= dual.message[graph.message_at[a] + label]
+    u = graph.scope[slot]
+    for i in range(graph.first[u + 1] - graph.first[u]):
+        place = graph.first[u] + i
+        if n_changed >= 0:
+            tree.place[n_changed], tree.before[n_changed] = place, tree.vector[place]
+            n_changed += 1
+        tree.vector[place] += value + table[at + i * graph.stride[slot]] - dual.message[graph.message_at[slot] + i]
+    return n_changed
+
+
+@kernel
+def undo(tree: Tree, level: int, n_changed: int, n_rows_changed: int) -> None:
+    """Undoes the changes after a level, the last one first."""
+    for x in range(n_changed - 1, tree.marks[level, 0] - 1, -1):
+        tree.vector[tree.place[x]] = tree.before[x]
+    for x in range(n_rows_changed - 1, tree.marks[level, 1] - 1, -1):
+        tree.row_low[tree.row[x]], tree.row_high[tree.row[x]] = tree.low_before[x], tree.high_before[x]
+
+
+@inlined_kernel
+def assess(graph: Graph, tree: Tree, level: int) -> tuple[float, int]:
+    """Returns what a level must cost at least, and its most decided free variable (-1: none is free), now its own."""
+    bound, widest, place, lowest = tree.base[level], -1.0, -1, 0.0
+    for x in range(level, graph.order.size):
+        v = tree.chosen[x]
+        least, second = np.inf, np.inf
+        for at in range(graph.first[v], graph.first[v + 1]):
+            value = tree.vector[at]
+            if value < least:
+                least, second = value, least
+            elif value < second:
+                second = value
+        bound += least
+        if least == np.inf:
+            return np.inf, v
+        if second - least > widest:
+            widest, place, lowest = second - least, x, least
+    tree.rest[level] = bound - lowest
+    if place < 0:
+        return bound, -1
+    chosen = tree.chosen[place]
+    tree.chosen[place], tree.chosen[level] = tree.chosen[level], chosen
+    return bound, chosen
+
+
+@inlined_kernel
+def assign(
+    graph: Graph, table: FloatArray, dual: Dual, tree: Tree, level: int, v: int, i: int
+) -> tuple[bool, int, int]:
+    """Sets variable `v` to label `i`, one level down; returns whether all rows can hold, and both trails' lengths."""
+    tree.labels[v] = i
+    tree.base[level + 1] = tree.base[level] + tree.vector[graph.first[v] + i]
+    n_changed = tree.marks[level, 0]
+    for x in range(graph.touch_first[v], graph.touch_first[v + 1]):
+        f = graph.factor_of[graph.touch[x]]
+        if graph.table_at[f] < 0:
+            continue
+        n_free, slot = 0, -1
+        for a in range(graph.scope_first[f], graph.scope_first[f + 1]):
+            if tree.free[graph.scope[a]]:
+                n_free += 1
+                slot = a
+        if n_free == 1:
+            n_changed = shorten(graph, table, dual, tree, f, slot, tree.least[f], n_changed)
+    n_rows_changed, possible, c = tree.marks[level, 1], True, graph.cell_first[graph.first[v] + i]
+    for x in range(graph.link_first[v], graph.link_first[v + 1]):
+        r = graph.link_row[x]
+        low, high = tree.row_low[r], tree.row_high[r]
+        weight, c = next_weight(graph, c, graph.first[v] + i, r)
+        tree.row[n_rows_changed], tree.low_before[n_rows_changed], tree.high_before[n_rows_changed] = r, low, high
+        n_rows_changed += 1
+        tree.row_low[r] = low + (weight - graph.link_low[x])
+        tree.row_high[r] = high + (weight - graph.link_high[x])
+        possible &= in_reach(graph, r, tree.row_low[r], tree.row_high[r])
+    return possible, n_changed, n_rows_changed
+
+
+@inlined_kernel
+def next_label(graph: Graph, tree: Tree, level: int, v: int) -> int:
+    """Returns the cheapest label of `v` that this level has not tried; -1 if none is left."""
+    least, chosen = np.inf, -1
+    last, last_value = tree.label[level], tree.limit[level]
+    for i in range(graph.first[v + 1] - graph.first[v]):
+        value = tree.vector[graph.first[v] + i]
+        later = last < 0 or value > last_value or (value == last_value and i > last)
+        if later and value < least:
+            least, chosen = value, i
+    return chosen
+
+
+@inlined_kernel
+def open_root(tree: Tree, chosen: int) -> Cursor:
+    """Begins a search with a variable; all labels of it are to be tried."""
+    tree.label[0] = -1
+    tree.free[chosen] = False
+    return Cursor(0, 0, 0, 1)
+
+
+@kernel
+def next_leaf(
+    graph: Graph, table: FloatArray, dual: Dual, tree: Tree, cursor: Cursor, enough: float, max_nodes: int
+) -> tuple[int, Cursor]:
+    """Goes on, depth first, to the next labelling of all variables, leaving out what costs at least `enough`.
+
+    Returns `LEAF`, with the labelling in `tree.labels`, `FINISHED` or `LIMIT`, and where the search is then.
+    """
+    level, n_changed, n_rows_changed, n_nodes = cursor
+    while level >= 0:
+        v = tree.chosen[level]
+        undo(tree, level, n_changed, n_rows_changed)
+        n_changed, n_rows_changed = tree.marks[level, 0], tree.marks[level, 1]
+        i = next_label(graph, tree, level, v)
+        if i < 0 or tree.rest[level] + tree.vector[graph.first[v] + i] >= enough:
+            tree.free[v] = True  # labels are tried in the order of their costs: those after this one cost too much, too
+            level -= 1
+            continue
+        if n_nodes >= max_nodes or stopped(dual.watch):
+            return LIMIT, Cursor(level, n_changed, n_rows_changed, n_nodes)
+        n_nodes += 1
+        tree.label[level], tree.limit[level] = i, tree.vector[graph.first[v] + i]
+        possible, n_changed, n_rows_changed = assign(graph, table, dual, tree, level, v, i)
+        if not possible:
+            continue
+        bound, chosen = assess(graph, tree, level + 1)
+        if bound >= enough:
+            continue
+        if chosen < 0:
+            return LEAF, Cursor(level, n_changed, n_rows_changed, n_nodes)
+        level += 1
+        tree.marks[level, 0], tree.marks[level, 1] = n_changed, n_rows_changed
+        tree.label[level] = -1
+        tree.free[chosen] = False
+    return FINISHED, Cursor(level, n_changed, n_rows_changed, n_nodes)
+
+
+@kernel
+def dive(
+    instance: Instance, dual: Dual, tree: Tree, max_nodes: int, best_cost: float, known: Known
+) -> tuple[int, float, int]:
+    """Searches all labellings depth first; returns whether it finished, the least cost and the nodes it took."""
+    graph, cost, table = instance
+    if not prepare(graph, cost, table, dual, tree):
+        return FINISHED, best_cost, 1
+    off = message_rounding(graph, dual)
+    bound, chosen = assess(graph, tree, 0)
+    if chosen < 0:  # no variables
+        if rows_hold(graph, tree.labels):
+            best_cost = min(best_cost, total_cost(graph, cost, table, tree.labels))
+        return FINISHED, best_cost, 1
+    enough = prune_from(best_cost, known, off)
+    if bound >= enough:
+        return FINISHED, best_cost, 1
+    outcome, cursor = LEAF, open_root(tree, chosen)
+    while outcome == LEAF:
+        outcome, cursor = next_leaf(graph, table, dual, tree, cursor, enough, max_nodes)
+        if outcome == LEAF:
+            value = total_cost(graph, cost, table, tree.labels)
+            if value < best_cost and rows_hold(graph, tree.labels):
+                best_cost, enough = value, prune_from(value, known, off)
+                copy_labels(tree.labels, known.best)
+    return outcome, best_cost, cursor.n_nodes
+
+
+@kernel
+def message_rounding(graph: Graph, dual: Dual) -> float:
+    """Returns how far rounding can put a sum of beliefs and tables off that messages and multipliers take part in."""
+    size, n_terms = 0.0, 4
+    for a in range(graph.scope.size):
+        v = graph.scope[a]
+        largest = 0.0
+        for i in range(graph.first[v + 1] - graph.first[v]):
+            largest = max(largest, abs(dual.message[graph.message_at[a] + i]))
+        size += 2.0 * largest
+        n_terms += 2
+    for c in range(graph.row_label.size):
+        size += 2.0 * abs(dual.multiplier[graph.cell_row[c]] * graph.cell_weight[c])
+        n_terms += 2
+    for r in range(graph.row_low.size):
+        u = dual.multiplier[r]
+        if u > 0.0:
+            size += 2.0 * u * abs(graph.row_most[r])
+        elif u < 0.0:
+            size -= 2.0 * u * abs(graph.row_least[r])
+        n_terms += 2
+    return n_terms * EPS * size + 2.0 * LEAST * (graph.row_label.size + graph.row_low.size)

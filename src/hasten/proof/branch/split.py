@@ -1,0 +1,128 @@
+"""Branch and bound by splits and dives, for problems that a dive leaves open.
+
+Where a dive (`hasten.proof.branch.dive`) runs out of nodes, a *branch* splits on the least decided variable instead,
+raises the bound of each part by a few sweeps that start from the parent's messages, and dives there. What is pruned
+costs at least the best labelling less `margin`, rounding included, so that a search that ends is a proof.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from hasten.jit import kernel
+from hasten.kernels.layout import Graph, Instance
+from hasten.kernels.rows import rows_hold
+from hasten.kernels.score import total_cost
+from hasten.proof.branch.dive import FINISHED, LIMIT, Tree, dive, prune_from
+from hasten.proof.outcome import copy_labels, stopped
+from hasten.proof.sweep.dual import Dual, n_messages, safe_bound, sweep
+from hasten.proof.sweep.sweeping import Known, decode
+
+
+@kernel
+def recall(graph: Graph, dual: Dual, tree: Tree, level: int) -> None:
+    """Returns to the bound of a level."""
+    for m in range(n_messages(graph)):
+        dual.message[m] = tree.message[level, m]
+    for at in range(graph.first[graph.order.size]):
+        dual.belief[at] = tree.belief[level, at]
+    for r in range(graph.row_low.size):
+        dual.multiplier[r] = tree.multiplier[level, r]
+
+
+@kernel
+def least_decided(graph: Graph, dual: Dual) -> int:
+    """Returns the variable, of those with a choice, whose two best beliefs are closest; -1 if none has a choice."""
+    narrowest, chosen = np.inf, -1
+    for v in range(graph.order.size):
+        least, second = np.inf, np.inf
+        for at in range(graph.first[v], graph.first[v + 1]):
+            value = dual.belief[at]
+            if value < least:
+                least, second = value, least
+            elif value < second:
+                second = value
+        if second < np.inf and second - least < narrowest:
+            narrowest, chosen = second - least, v
+    return chosen
+
+
+@kernel
+def branch(
+    instance: Instance,
+    dual: Dual,
+    tree: Tree,
+    n_sweeps: int,
+    dive_nodes: int,
+    max_nodes: int,
+    best_cost: float,
+    known: Known,
+) -> tuple[int, float, int]:
+    """Splits, bounds and dives until nothing is left; returns whether it finished, the least cost and the nodes."""
+    graph, cost, table = instance
+    enough = graph.order.size + 1  # for a dive where all is decided: what it leaves open has a choice to split on
+    outcome, best_cost, n_nodes = dive(instance, dual, tree, min(max(dive_nodes, enough), max_nodes), best_cost, known)
+    if outcome == FINISHED or n_nodes >= max_nodes or stopped(dual.watch):  # there may be nothing to split on
+        return outcome, best_cost, n_nodes
+    level = 0
+    open_level(graph, dual, tree, 0)
+    while level >= 0:
+        if n_nodes >= max_nodes or stopped(dual.watch):
+            return LIMIT, best_cost, n_nodes
+        v = tree.split[level]
+        i = cheapest_untried(graph, tree, level, v)
+        if i < 0:
+            level -= 1
+            continue
+        tree.tried[level, i] = True
+        recall(graph, dual, tree, level)
+        for j in range(graph.first[v + 1] - graph.first[v]):
+            if j != i:
+                dual.belief[graph.first[v] + j] = np.inf
+        n_nodes += 1
+        possible = True
+        for s in range(n_sweeps):
+            possible = possible and sweep(graph, table, s % 2 == 0, dual)
+        if not possible or safe_bound(graph, cost, table, dual) >= prune_from(best_cost, known, 0.0):
+            continue
+        if decode(graph, table, dual, tree.labels):
+            value = total_cost(graph, cost, table, tree.labels)
+            if value < best_cost and rows_hold(graph, tree.labels):
+                best_cost = value
+                copy_labels(tree.labels, known.best)
+        left = max(min(dive_nodes, max_nodes - n_nodes), enough)
+        outcome, best_cost, n = dive(instance, dual, tree, left, best_cost, known)
+        n_nodes += n
+        if outcome == FINISHED:
+            continue
+        if stopped(dual.watch):
+            return LIMIT, best_cost, n_nodes
+        level += 1
+        open_level(graph, dual, tree, level)
+    return FINISHED, best_cost, n_nodes
+
+
+@kernel
+def open_level(graph: Graph, dual: Dual, tree: Tree, level: int) -> None:
+    """Keeps the bound as that of a level, and decides what to split on."""
+    for m in range(n_messages(graph)):
+        tree.message[level, m] = dual.message[m]
+    for at in range(graph.first[graph.order.size]):
+        tree.belief[level, at] = dual.belief[at]
+    for r in range(graph.row_low.size):
+        tree.multiplier[level, r] = dual.multiplier[r]
+    v = least_decided(graph, dual)
+    tree.split[level] = v
+    for i in range(graph.first[v + 1] - graph.first[v]):
+        tree.tried[level, i] = False
+
+
+@kernel
+def cheapest_untried(graph: Graph, tree: Tree, level: int, v: int) -> int:
+    """Returns the label of least belief that a level has not tried; -1 if none is left."""
+    least, chosen = np.inf, -1
+    for i in range(graph.first[v + 1] - graph.first[v]):
+        value = tree.belief[level, graph.first[v] + i]
+        if not tree.tried[level, i] and value < least:
+            least, chosen = value, i
+    return chosen

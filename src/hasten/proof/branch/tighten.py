@@ -1,0 +1,348 @@
+"""Branch and bound where rules are all that is left: each node rules out labels and raises its own bound.
+
+A dive (`hasten.proof.branch.dive`) keeps the multipliers of its root, and takes a fraction of a microsecond for a
+node. Where many rules bind, its bound is soon far from what is left. So here a node is *tightened*: labels that a row
+leaves no room for are ruled out, and so are those that cost too much, given the bound; multipliers follow, which raises
+the bound; and again, as long as that gains something. A node takes some microseconds, and there are few of them.
+
+It goes depth first. A level chooses a label for a variable; when it comes back, that label is ruled out, and the level
+goes on without it. Before the first level a *plunge* finds a labelling that is good enough to compare bounds with.
+
+Nothing is trusted that was summed up on the way: at each node beliefs and bound are summed anew from the costs as
+given, with all that rounding can do taken off.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+import numpy as np
+
+from hasten.jit import inlined_kernel, kernel
+from hasten.kernels.layout import Graph, Instance
+from hasten.kernels.rows import rows_hold
+from hasten.kernels.score import total_cost
+from hasten.proof.branch.dive import FINISHED, LIMIT, prune_from
+from hasten.proof.outcome import copy_labels, stopped
+from hasten.proof.sweep.dual import Dual, sum_anew
+from hasten.proof.sweep.multipliers import update_rows
+from hasten.proof.sweep.sweeping import Known
+from hasten.support.arrays import FloatArray, IntArray
+
+MOST_KEPT = 2**22  # numbers that levels keep
+SLOWER = 4  # times what a node of a dive takes: more, but it achieves more
+DIVED = 48_000  # variables that nodes of a dive go through before, which takes about 0.1 ms
+SWEEPS, FIRST_SWEEPS = 3, 30  # at a node, and at the first one
+ENOUGH = 0.04  # share of what the bound has to rise that makes another sweep worth while
+PLUNGE = 8  # of so many free variables a plunge gives one its label at a time
+
+
+class Tight(NamedTuple):
+    """Scratch space for one problem's search."""
+
+    belief: FloatArray  # (L,) costs with all multipliers; inf for a label that is out
+    multiplier: FloatArray  # (R,)
+    n_left: IntArray  # (V,) how many labels are not out
+    due: IntArray  # (R,) whether labels of its variables were ruled out since a row was last looked at
+    labels: IntArray  # (V,) a labelling
+    kept: FloatArray  # (levels * (L + R),) beliefs and multipliers of each level
+    split: IntArray  # (V + 1,) the variable of each level
+    chosen: IntArray  # (V + 1,) its label, by number
+
+
+Search = Callable[[Instance, Dual, Tight, int, float, Known], tuple[int, float, int]]
+
+
+@kernel
+def n_kept(graph: Graph) -> int:
+    """Returns how many numbers the levels of a search keep at most."""
+    size = graph.first[graph.order.size] + graph.row_low.size
+    n: int = min((graph.order.size + 1) * size, max(MOST_KEPT, size))
+    return n
+
+
+@inlined_kernel
+def rule_out(graph: Graph, tight: Tight, v: int, at: int) -> None:
+    """Rules out a label of variable `v`."""
+    tight.belief[at] = np.inf
+    tight.n_left[v] -= 1
+    for x in range(graph.link_first[v], graph.link_first[v + 1]):
+        tight.due[graph.link_row[x]] = 1
+
+
+@kernel
+def choose(graph: Graph, tight: Tight, v: int, chosen: int) -> None:
+    """Rules out all labels of variable `v` but one."""
+    for at in range(graph.first[v], graph.first[v + 1]):
+        if at != chosen and tight.belief[at] < np.inf:
+            rule_out(graph, tight, v, at)
+
+
+@inlined_kernel
+def reach(graph: Graph, r: int, c: int, tight: Tight) -> tuple[float, float, int]:
+    """Returns the least and the most that the variable of cell `c` adds to row `r`, and the next one's first cell."""
+    v, c1 = graph.row_variable[c], graph.row_first[r + 1]
+    least, most, n = np.inf, -np.inf, 0
+    while c < c1 and graph.row_variable[c] == v:
+        if tight.belief[graph.row_label[c]] < np.inf:
+            least, most, n = min(least, graph.row_weight[c]), max(most, graph.row_weight[c]), n + 1
+        c += 1
+    if n < tight.n_left[v]:
+        least, most = min(least, 0.0), max(most, 0.0)
+    return least, most, c
+
+
+@kernel
+def tighten_row(graph: Graph, r: int, tight: Tight) -> bool:
+    """Rules out what row `r` leaves no room for; false if it cannot hold."""
+    low, high = 0.0, 0.0
+    c, c1 = graph.row_first[r], graph.row_first[r + 1]
+    while c < c1:
+        least, most, c = reach(graph, r, c, tight)
+        low += least
+        high += most
+    top, bottom = graph.row_most[r] + graph.row_margin[r], graph.row_least[r] - graph.row_margin[r]
+    if low > top or high < bottom:
+        return False
+    c = c1 if high <= top and low >= bottom else graph.row_first[r]  # it holds in any case
+    while c < c1:
+        v, x = graph.row_variable[c], c
+        least, most, c = reach(graph, r, c, tight)
+        if least == most:
+            continue
+        for at in range(graph.first[v], graph.first[v + 1]):
+            weight = 0.0
+            if x < c and graph.row_label[x] == at:
+                weight = graph.row_weight[x]
+                x += 1
+            fits = low + (weight - least) <= top and high + (weight - most) >= bottom
+            if not fits and tight.belief[at] < np.inf:
+                rule_out(graph, tight, v, at)
+        if tight.n_left[v] == 0:
+            return False
+    return True
+
+
+@kernel
+def tighten_rows(graph: Graph, tight: Tight) -> bool:
+    """Rules out what rows leave no room for, until there is nothing more to rule out; false if a row cannot hold."""
+    again = True
+    while again:
+        again = False
+        for r in range(graph.row_low.size):
+            if tight.due[r]:
+                tight.due[r], again = 0, True
+                if not tighten_row(graph, r, tight):
+                    return False
+    return True
+
+
+@kernel
+def rule_out_expensive(graph: Graph, tight: Tight, room: float) -> int:
+    """Rules out labels that cost `room` more than their variable's cheapest, or more; returns how many these are."""
+    n_out = 0
+    for v in range(graph.order.size):
+        if tight.n_left[v] < 2:
+            continue
+        least = np.inf
+        for at in range(graph.first[v], graph.first[v + 1]):
+            least = min(least, tight.belief[at])
+        for at in range(graph.first[v], graph.first[v + 1]):
+            if tight.belief[at] < np.inf and tight.belief[at] - least >= room:
+                rule_out(graph, tight, v, at)
+                n_out += 1
+    return n_out
+
+
+@kernel
+def tighten(graph: Graph, cost: FloatArray, dual: Dual, tight: Tight, enough: float, max_sweeps: int) -> float:
+    """Tightens a node; returns its bound, inf if it has no labelling. What reaches `enough` is not needed."""
+    bound, before = -np.inf, -np.inf
+    low, high, watch = dual.row_low, dual.row_high, dual.watch
+    node = Dual(dual.message, tight.multiplier, tight.belief, dual.marginal, low, high, dual.smallest, watch)
+    for _ in range(max_sweeps):
+        if not tighten_rows(graph, tight):
+            return np.inf
+        update_rows(graph, tight.belief, tight.multiplier, dual.smallest)
+        bound, off = sum_anew(graph, cost, cost, node, True)  # there are no tables
+        if bound >= enough:
+            return bound
+        n_out = rule_out_expensive(graph, tight, enough - bound + 4.0 * off)
+        if n_out == 0 and not bound - before >= ENOUGH * (enough - bound):
+            break
+        before = bound
+    return bound if tighten_rows(graph, tight) else np.inf
+
+
+@kernel
+def most_decided(graph: Graph, tight: Tight) -> tuple[int, int]:
+    """Returns the variable, of those with a choice, whose two best beliefs are farthest apart, and its best label."""
+    widest, chosen, label = -1.0, -1, -1
+    for v in range(graph.order.size):
+        if tight.n_left[v] > 1:
+            apart, at = two_best(graph, tight, v)
+            if apart > widest:
+                widest, chosen, label = apart, v, at
+    return chosen, label
+
+
+@inlined_kernel
+def two_best(graph: Graph, tight: Tight, v: int) -> tuple[float, int]:
+    """Returns how far the two best beliefs of a variable are apart, and its best label."""
+    least, second, chosen = np.inf, np.inf, -1
+    for at in range(graph.first[v], graph.first[v + 1]):
+        value = tight.belief[at]
+        if value < least:
+            least, second, chosen = value, least, at
+        elif value < second:
+            second = value
+    return second - least, chosen
+
+
+@kernel
+def most_priced(graph: Graph, tight: Tight) -> tuple[int, int]:
+    """Returns the variable to split on, and its best label: the one that raises the bound most, as far as one can see.
+
+    Without its best label it costs as much more as its two best beliefs are apart; with it, what its labels pay for
+    the rows that bind is at stake.
+    """
+    highest, chosen, label = -1.0, -1, -1
+    for v in range(graph.order.size):
+        if tight.n_left[v] > 1:
+            price, at = two_best(graph, tight, v)
+            for other in range(graph.first[v], graph.first[v + 1]):
+                if tight.belief[other] < np.inf:
+                    for c in range(graph.cell_first[other], graph.cell_first[other + 1]):
+                        price += abs(tight.multiplier[graph.cell_row[c]] * graph.cell_weight[c])
+            if price > highest:
+                highest, chosen, label = price, v, at
+    return chosen, label
+
+
+@kernel
+def plunge(graph: Graph, tight: Tight, dual: Dual) -> bool:
+    """Gives variables their best labels, some at a time, those most decided first; whether that gives a labelling."""
+    n_free = 1
+    while n_free:
+        n_free = 0
+        for v in range(graph.order.size):
+            n_free += tight.n_left[v] > 1
+        for _ in range(-(-n_free // PLUNGE)):
+            v, at = most_decided(graph, tight)
+            if v < 0:
+                break
+            choose(graph, tight, v, at)
+            if not tighten_rows(graph, tight):
+                return False
+        update_rows(graph, tight.belief, tight.multiplier, dual.smallest)
+    read_labels(graph, tight)
+    return bool(rows_hold(graph, tight.labels))
+
+
+@kernel
+def read_labels(graph: Graph, tight: Tight) -> None:
+    """Reads the labelling of a node without a choice."""
+    for v in range(graph.order.size):
+        for at in range(graph.first[v], graph.first[v + 1]):
+            if tight.belief[at] < np.inf:
+                tight.labels[v] = at - graph.first[v]
+
+
+@kernel
+def take_better(instance: Instance, tight: Tight, best_cost: float, known: Known) -> float:
+    """Keeps a labelling if it is valid and better than the best so far; returns the cost of the better one."""
+    value = total_cost(instance.graph, instance.cost, instance.table, tight.labels)
+    if value < best_cost and rows_hold(instance.graph, tight.labels):
+        copy_labels(tight.labels, known.best)
+        return float(value)
+    return best_cost
+
+
+@kernel
+def keep_level(graph: Graph, tight: Tight, level: int) -> None:
+    """Keeps a node as that of a level."""
+    n_labels, n_rows = graph.first[graph.order.size], graph.row_low.size
+    begin = level * (n_labels + n_rows)
+    for at in range(n_labels):
+        tight.kept[begin + at] = tight.belief[at]
+    for r in range(n_rows):
+        tight.kept[begin + n_labels + r] = tight.multiplier[r]
+
+
+@kernel
+def recall_level(graph: Graph, tight: Tight, level: int) -> None:
+    """Returns to the node of a level."""
+    n_labels, n_rows = graph.first[graph.order.size], graph.row_low.size
+    begin = level * (n_labels + n_rows)
+    for v in range(graph.order.size):
+        tight.n_left[v] = 0
+        for at in range(graph.first[v], graph.first[v + 1]):
+            tight.belief[at] = tight.kept[begin + at]
+            tight.n_left[v] += tight.belief[at] < np.inf
+    for r in range(n_rows):
+        tight.multiplier[r] = tight.kept[begin + n_labels + r]
+        tight.due[r] = 0
+
+
+@kernel
+def start_tight(graph: Graph, dual: Dual, tight: Tight) -> bool:
+    """Starts from what sweeps found; false if a variable has no label left."""
+    possible = True
+    for v in range(graph.order.size):
+        tight.n_left[v] = 0
+        for at in range(graph.first[v], graph.first[v + 1]):
+            tight.belief[at] = dual.belief[at]
+            tight.n_left[v] += dual.belief[at] < np.inf
+        possible &= tight.n_left[v] > 0
+    for r in range(graph.row_low.size):
+        tight.multiplier[r], tight.due[r] = dual.multiplier[r], 1
+    return possible
+
+
+@kernel
+def search_rows(
+    instance: Instance, dual: Dual, tight: Tight, max_nodes: int, best_cost: float, known: Known
+) -> tuple[int, float, int]:
+    """Searches a graph without tables; returns whether it finished, the least cost and the nodes it took."""
+    graph, cost, _ = instance
+    if not start_tight(graph, dual, tight):
+        return FINISHED, best_cost, 1
+    levels = tight.kept.size // (graph.first[graph.order.size] + graph.row_low.size)
+    bound = tighten(graph, cost, dual, tight, prune_from(best_cost, known, 0.0), FIRST_SWEEPS)
+    if bound < prune_from(best_cost, known, 0.0):
+        keep_level(graph, tight, 0)
+        if plunge(graph, tight, dual):
+            best_cost = take_better(instance, tight, best_cost, known)
+        recall_level(graph, tight, 0)
+    level, n_nodes = 0, 1
+    while True:
+        enough = prune_from(best_cost, known, 0.0)
+        bound, v, at = tighten(graph, cost, dual, tight, enough, SWEEPS), -1, -1
+        if bound < enough:
+            v, at = most_priced(graph, tight)
+            if v < 0:
+                read_labels(graph, tight)
+                best_cost = take_better(instance, tight, best_cost, known)
+        if v < 0 and level == 0:
+            return FINISHED, best_cost, n_nodes
+        if n_nodes >= max_nodes or stopped(dual.watch) or (v >= 0 and level >= levels):
+            return LIMIT, best_cost, n_nodes
+        n_nodes += 1
+        if v >= 0:
+            keep_level(graph, tight, level)
+            tight.split[level], tight.chosen[level] = v, at
+            level += 1
+            choose(graph, tight, v, at)
+        else:
+            level -= 1
+            recall_level(graph, tight, level)
+            rule_out(graph, tight, tight.split[level], tight.chosen[level])
+
+
+@kernel
+def search_nothing(
+    instance: Instance, dual: Dual, tight: Tight, max_nodes: int, best_cost: float, known: Known
+) -> tuple[int, float, int]:
+    """Stands for `search_rows` in a driver that leaves it out."""
+    return LIMIT, best_cost, 0

@@ -1,0 +1,201 @@
+"""Eliminate: a step that minimises all variables out, exactly, where tables stay small. Chains and trees end here.
+
+Rules are set aside at first: where the answer keeps them, it is the optimum.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from hasten.jit import driver, inlined_kernel, keep, part, split
+from hasten.jit.simd import WIDTH
+from hasten.kernels.cells import NO_ROWS, with_rows
+from hasten.kernels.layout import COST, TABLE, Arrays, BatchArrays, Graph, graph_of, instance_of, tables_of
+from hasten.kernels.rows import rows_hold
+from hasten.kernels.score import total_cost
+from hasten.model.compiled import Compiled
+from hasten.proof.elimination.kernels import eliminate, plan_at, restore
+from hasten.proof.elimination.lanes import (
+    Lanes,
+    add_costs,
+    eliminate_lanes,
+    labels_in_lane,
+    put_in_lanes,
+    restore_lanes,
+)
+from hasten.proof.elimination.plan import Reduction, plan_reduction, reduce
+from hasten.proof.outcome import (
+    BEST,
+    BOUND,
+    ELIMINATE,
+    LABELS_BY,
+    SIZE,
+    STEP,
+    Proofs,
+    State,
+    rule_out,
+    take_bound,
+    take_labels,
+)
+from hasten.proof.plan import ProofPlan, Work
+from hasten.proof.terms import OVERFLOW, cheapest, rounding, tables_alone
+from hasten.support.arrays import IntArray
+
+NO_PLANS = np.zeros((0, 2), dtype=np.int64)  # the addresses of no plans
+
+
+class FullPlan(NamedTuple):
+    """A plan that eliminates everything."""
+
+    addresses: IntArray  # (1, 2) those of the reduction
+    relaxed: bool  # whether a bound, after looking or a cut, is the optimum without rules, which this would find again
+    seconds: float = 0.0
+
+
+class Eliminating:
+    """The step: eliminate everything, rules set aside."""
+
+    def drivers(self) -> tuple[tuple[object, ...], ...]:
+        """Returns its drivers, with arguments for no problems."""
+        return (eliminate_some, NO_PLANS), (eliminate_alike, NO_PLANS)
+
+    def plan(self, plan: ProofPlan) -> FullPlan | None:
+        """Returns the plan that eliminates every variable, as if there were no rules, if there is one."""
+        shape, graph = plan.shape, plan.shape.graph
+        if not graph.row_label.size:
+            reduction: Reduction | None = reduce(shape, plan.max_join)
+        else:
+            reduction = shape.made(relax) if plan.max_join is None and shape.is_forest else None
+        if reduction is None or not reduction.complete:
+            return None
+        return FullPlan(reduction.addresses, bool(graph.row_label.size) and not graph.soft_at.size)
+
+    def run(self, work: Work, problems: IntArray) -> None:
+        """Eliminates all variables of problems, unless their optimum without rules is known already."""
+        if work.plan is None or work.plan.part(self).relaxed:
+            relaxed = work.of_each(self, problems, "relaxed") > 0.0
+            problems = problems[~(relaxed & (work.proofs.values[BOUND].take(problems) > -np.inf))]
+        if len(problems):
+            run = eliminate_some if len(problems) < WIDTH else eliminate_alike
+            work.run(run, problems, work.addresses(self, problems))
+
+
+ELIMINATING = Eliminating()
+
+
+def relax(shape: Compiled) -> Reduction:
+    """Plans the elimination of a shape as if there were no rules; where its answer keeps them, it is the optimum."""
+    return plan_reduction(with_rows(shape.graph, NO_ROWS), None)
+
+
+@inlined_kernel
+def settle(
+    batch: BatchArrays,
+    proofs: Proofs,
+    p: int,
+    graph: Graph,
+    least: float,
+    found: float,
+    size: float,
+    labels: IntArray,
+) -> None:
+    """Notes how an elimination ended: the least cost, and the cost of the labels that were restored."""
+    values, facts = proofs.values, proofs.facts
+    values[BOUND, p], values[SIZE, p], facts[STEP, p] = -np.inf, size if size < OVERFLOW else np.inf, ELIMINATE
+    if values[BEST, p] == np.inf:
+        facts[LABELS_BY, p] = ELIMINATE
+    if not size < OVERFLOW:  # sums may overflow
+        return
+    if least == np.inf:
+        facts[LABELS_BY, p] = ELIMINATE
+        rule_out(proofs, p, ELIMINATE)
+        return
+    fits = rows_hold(graph, labels)
+    if not fits and not graph.row_label.size:  # a rule over nothing, whatever the labels
+        facts[LABELS_BY, p] = ELIMINATE
+        rule_out(proofs, p, ELIMINATE)
+        return
+    if fits:
+        take_labels(batch, proofs, p, labels, found, ELIMINATE)
+    take_bound(proofs, p, least - rounding(graph, size), size)
+
+
+@driver
+def eliminate_some(arrays: Arrays, problems: IntArray, state: State, reduced: IntArray) -> None:
+    """Certifies some problems of which elimination leaves nothing; those that break a rule stay open.
+
+    `reduced` has, for each problem, the addresses of its plan and of the graph that it leaves.
+    """
+    batch, proofs = BatchArrays(*arrays), Proofs(*state)
+    n_work, n_variables = 0, 0
+    for x in range(problems.size):
+        plan = plan_at(reduced[x, 0])
+        n_work = max(n_work, plan.out_first[plan.variable.size])
+        n_variables = max(n_variables, graph_of(batch, problems[x]).order.size)
+    floats, ints = np.zeros(n_work), np.zeros(n_variables, dtype=np.int64)
+    work, nothing = split(floats, (n_work, 0))
+    labels, none = split(ints, (n_variables, 0))
+    for x in range(problems.size):
+        p, plan = problems[x], plan_at(reduced[x, 0])
+        graph, cost, table = instance_of(batch, p)
+        constant, found, (_, size) = np.inf, np.inf, cheapest(graph, cost, table, labels)
+        if size < OVERFLOW:
+            constant = eliminate(plan, cost, table, work, nothing)
+            restore(plan, cost, table, work, none, labels)
+            found = total_cost(graph, cost, table, labels)
+        settle(batch, proofs, p, graph, constant, found, size, labels)
+    keep((floats, ints))
+
+
+@inlined_kernel
+def is_alike(batch: BatchArrays, reduced: IntArray, problems: IntArray, x: int, y: int) -> bool:
+    """Whether two problems have one plan and the same tables."""
+    same_table = batch.place[problems[x], TABLE] == batch.place[problems[y], TABLE]
+    return bool(same_table and reduced[x, 0] == reduced[y, 0])
+
+
+@driver
+def eliminate_alike(arrays: Arrays, problems: IntArray, state: State, reduced: IntArray) -> None:
+    """Certifies the same, eight problems of one structure at a time."""
+    batch, proofs = BatchArrays(*arrays), Proofs(*state)
+    n_entries, n_variables, n_labels = 0, 0, 0
+    for x in range(problems.size):
+        if x == 0 or reduced[x, 0] != reduced[x - 1, 0]:
+            plan, graph = plan_at(reduced[x, 0]), graph_of(batch, problems[x])
+            n_entries = max(n_entries, plan.out_first[plan.variable.size])
+            n_variables = max(n_variables, graph.order.size)
+            n_labels = max(n_labels, graph.first[graph.order.size])
+    floats = np.zeros(WIDTH * (2 * n_labels + 2 * n_entries + n_variables + 3))
+    ints = np.zeros(WIDTH + n_variables, dtype=np.int64)
+    cost, sums, work, choice, lane_labels, line = split(
+        floats,
+        (WIDTH * n_labels, WIDTH * n_labels, WIDTH * n_entries, WIDTH * n_entries, WIDTH * n_variables, WIDTH * 3),
+    )
+    start, restored = split(ints, (WIDTH, n_variables))
+    lanes, costs = Lanes(cost, sums, work, choice, lane_labels, line, start), part(batch.cost, 0, batch.cost.size)
+    begin, in_tables = 0, 0.0
+    while begin < problems.size:
+        end = begin + 1
+        while end < min(begin + WIDTH, problems.size) and is_alike(batch, reduced, problems, begin, end):
+            end += 1
+        p = problems[begin]
+        graph, table, plan = graph_of(batch, p), tables_of(batch, p), plan_at(reduced[begin, 0])
+        if begin == 0 or not is_alike(batch, reduced, problems, begin - 1, begin):
+            _, in_tables = tables_alone(graph, table, 0.0)
+        for lane in range(WIDTH):
+            start[lane] = batch.place[problems[min(begin + lane, end - 1)], COST]
+        put_in_lanes(graph, costs, lanes)
+        eliminate_lanes(plan, table, lanes)
+        restore_lanes(plan, table, lanes)
+        add_costs(graph, plan, table, lanes)
+        labels = part(restored, 0, graph.order.size)
+        for lane in range(end - begin):
+            p = problems[begin + lane]
+            constant, size, found = line[lane], line[WIDTH + lane] + in_tables, line[2 * WIDTH + lane]
+            if found < proofs.values[BEST, p] or graph.row_low.size:
+                labels_in_lane(lanes, lane, labels)
+            settle(batch, proofs, p, graph, constant, found, size, labels)
+        begin = end
+    keep((floats, ints))

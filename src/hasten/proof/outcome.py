@@ -1,0 +1,96 @@
+"""The state of a proof, for kernels: what is known of each problem, by which step, and when to stop.
+
+Kernels hold no lock and hear no signals: they look at a stop flag, a few numbers that the calling thread writes
+(`hasten.support.clock`). The numbers here are compiled into kernels (`hasten.jit`).
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from hasten.jit import inlined_kernel, kernel
+from hasten.kernels.layout import BatchArrays, labels_of
+from hasten.kernels.tolerance import is_proved
+from hasten.support.arrays import FloatArray, IntArray
+from hasten.support.clock import ALL, AT, ONE
+
+PROVED, OPEN, INFEASIBLE, STOPPED = 0, 1, 2, 3  # outcomes
+UNTRIED = -1  # the outcome of an objective that is not looked at
+GIVEN, LOOK, REPAIR, ELIMINATE, CUT, SWEEP, BRANCH = 0, 1, 2, 3, 4, 5, 6  # the steps; 0: none, or the labels were given
+BEST, BOUND, SIZE = 0, 1, 2  # values: the best cost so far, a lower bound, the size of the terms
+OUTCOME, STEP, LABELS_BY, N_SWEEPS, N_NODES = 0, 1, 2, 3, 4  # facts; the last step taken, the one that found the labels
+UNFIXED = -1  # in place of the label of a variable that is not fixed
+
+
+class Proofs(NamedTuple):
+    """What is known of the problems of a batch: a row of `values` or `facts` for each kind of knowledge."""
+
+    labels: IntArray  # of the whole batch: the best labellings so far
+    values: FloatArray  # (3, n)
+    facts: IntArray  # (5, n)
+
+
+State = tuple[IntArray, FloatArray, IntArray]
+"""`Proofs` as a plain tuple, which is handed to a driver in half the time."""
+
+
+class Fixing(NamedTuple):
+    """Labels that variables of the problems of a batch are fixed to (`hasten.proof.cut.persistency`)."""
+
+    labels: IntArray  # of the whole batch; UNFIXED where a variable is not fixed; empty if nothing is
+    loss: FloatArray  # (n,) by how much the cheapest labelling that has them may exceed the cheapest of all
+
+
+Fixed = tuple[IntArray, FloatArray]
+"""`Fixing` as a plain tuple."""
+NOTHING_FIXED = Fixing(np.zeros(0, dtype=np.int64), np.zeros(0))
+
+
+_VALUES, _FACTS = np.array([[np.inf], [-np.inf], [np.inf]]), np.array([[OPEN], [0], [GIVEN], [0], [0]])
+
+
+def nothing_known(n: int, n_variables: int) -> Proofs:
+    """Returns the state of `n` problems, with so many variables in all, before the first step."""
+    labels = np.empty(n_variables, dtype=np.int64)
+    if n == 1:
+        return Proofs(labels, _VALUES.copy(), _FACTS.copy())
+    return Proofs(labels, _VALUES.repeat(n, axis=1), _FACTS.repeat(n, axis=1))
+
+
+@inlined_kernel
+def stopped(watch: IntArray) -> bool:
+    """Whether work on the problem at hand shall stop."""
+    return bool(watch[ALL] != 0 or watch[ONE] == watch[AT])
+
+
+@kernel
+def copy_labels(source: IntArray, target: IntArray) -> None:
+    """Copies a labelling."""
+    for v in range(target.size):
+        target[v] = source[v]
+
+
+@inlined_kernel
+def take_labels(batch: BatchArrays, proofs: Proofs, p: int, labels: IntArray, cost: float, step: int) -> None:
+    """Keeps a labelling that a step found, if it is cheaper than the best so far."""
+    if cost < proofs.values[BEST, p]:
+        proofs.values[BEST, p], proofs.facts[LABELS_BY, p] = cost, step
+        copy_labels(labels, labels_of(batch, proofs.labels, p))
+
+
+@inlined_kernel
+def take_bound(proofs: Proofs, p: int, bound: float, size: float) -> None:
+    """Raises the bound of a problem, and calls it proved if its best labelling costs no more."""
+    values = proofs.values
+    values[BOUND, p] = min(max(bound, values[BOUND, p]), values[BEST, p])
+    if is_proved(values[BEST, p], values[BOUND, p], size):
+        proofs.facts[OUTCOME, p] = PROVED
+
+
+@inlined_kernel
+def rule_out(proofs: Proofs, p: int, step: int) -> None:
+    """Notes that a step has shown that a problem has no valid labelling."""
+    proofs.facts[OUTCOME, p], proofs.facts[STEP, p] = INFEASIBLE, step
+    proofs.values[BEST, p] = proofs.values[BOUND, p] = np.inf

@@ -1,0 +1,192 @@
+"""The plan of a proof, made once for each structure, and the work of carrying it out.
+
+A step of a proof is an object with two methods (`Step`): it plans itself for a structure, and it runs over open
+problems. `hasten.proof.certifier` lists the steps and runs them. A new step, or a new bound, is a module with such an
+object and a line in that list.
+"""
+
+from __future__ import annotations
+
+import weakref
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cached_property, partial
+from typing import Any, Protocol
+
+import numpy as np
+
+from hasten.jit.records import Record
+from hasten.kernels.layout import BatchArrays
+from hasten.model.batch import ONLY
+from hasten.model.compiled import Compiled
+from hasten.proof.outcome import NOTHING_FIXED, OPEN, OUTCOME, Fixing, Proofs
+from hasten.support.arrays import FloatArray, IntArray
+from hasten.support.clock import LONG, UNWATCHED, Clock
+from hasten.support.parallel import in_parallel
+
+MAX_SWEEPS = 100  # by default
+NOBODY = np.zeros(0, dtype=np.int64)  # the numbers of no problems
+
+
+class Part(Protocol):
+    """A step's plan for one structure."""
+
+    @property
+    def addresses(self) -> IntArray:
+        """One row: where the plan lies, for kernels."""
+
+    @property
+    def seconds(self) -> float:
+        """The most that a problem takes, nearly always."""
+
+
+@dataclass(frozen=True, eq=False)
+class RecordPlan:
+    """A plan that is one record."""
+
+    record: Record
+    seconds: float = 0.0
+    n_sums: int = 0  # that it takes, where that is known
+
+    @cached_property
+    def addresses(self) -> IntArray:
+        """(1,) where the record lies, for kernels."""
+        return np.array([self.record.address])
+
+    @property
+    def n_bytes(self) -> int:
+        """How much memory it takes."""
+        return self.record.buffer.nbytes
+
+
+class Step(Protocol):
+    """A step of a proof."""
+
+    def drivers(self) -> tuple[tuple[Any, ...], ...]:
+        """Returns the drivers that it runs, each with the arguments that it has of its own, for no problems."""
+
+    def plan(self, plan: ProofPlan) -> Any:
+        """Returns the step's plan for a structure, a `Part`; None if the step is not for it."""
+
+    def run(self, work: Work, problems: IntArray) -> None:
+        """Takes the step on some open problems whose structures have a plan for it."""
+
+
+class ProofPlan:
+    """How problems of one structure are proved with some effort: a part for each step, made when it is reached.
+
+    max_join, max_sweeps, max_nodes
+        The settings of the certifier; None leaves the choice to the steps.
+    """
+
+    def __init__(self, shape: Compiled, max_join: int | None, max_sweeps: int, max_nodes: int | None) -> None:
+        self.shape: Compiled = weakref.proxy(shape)  # which keeps this plan
+        self.max_join, self.max_sweeps, self.max_nodes = max_join, max_sweeps, max_nodes
+        self.parts: dict[Step, Any] = {}
+
+    def part(self, step: Step) -> Any:
+        """Returns a step's plan for this structure, None if the step is not for it."""
+        try:
+            return self.parts[step]
+        except KeyError:
+            return self.parts.setdefault(step, step.plan(self))
+
+
+def plan_for(
+    shape: Compiled, max_join: int | None = None, max_sweeps: int = MAX_SWEEPS, max_nodes: int | None = None
+) -> ProofPlan:
+    """Returns the plan for a shape with some effort; it is made once."""
+    return shape.made(ProofPlan, max_join, max_sweeps, max_nodes)
+
+
+class Work:
+    """Problems that are being proved, and what is known of them."""
+
+    structure: IntArray = ONLY  # (n,) the plan of each problem, by number, where there are several
+    clock: Clock | None = None  # with limits, or once something may take long
+    n_jobs: int = 1
+    fixing: Fixing = NOTHING_FIXED
+
+    def __init__(self, arrays: BatchArrays, plans: Sequence[ProofPlan], proofs: Proofs) -> None:
+        self.arrays, self.plans, self.proofs = arrays, plans, proofs
+        self.plan = plans[0] if len(plans) == 1 else None  # of the only structure
+
+    def still_open(self, problems: IntArray) -> IntArray:
+        """Returns those of some problems that are open."""
+        outcomes = self.proofs.facts
+        if len(problems) == 1 == outcomes.shape[1]:
+            return problems if outcomes.item(OUTCOME) == OPEN else NOBODY
+        left: IntArray = problems[outcomes[OUTCOME].take(problems) == OPEN]
+        return left
+
+    def taking(self, step: Step, problems: IntArray) -> IntArray:
+        """Returns those of some problems whose structures have a plan for a step. Others are not planned for."""
+        if self.plan is not None:
+            return problems if self.plan.part(step) is not None else NOBODY
+        numbers, takes = self.structure[problems], np.zeros(len(self.plans), dtype=bool)
+        for s in np.bincount(numbers).nonzero()[0].tolist():
+            takes[s] = self.plans[s].part(step) is not None
+        some: IntArray = problems[takes[numbers]]
+        return some
+
+    def plans_of(self, problems: IntArray) -> list[ProofPlan]:
+        """Returns the plan of each of some problems."""
+        if self.plan is not None:
+            return [self.plan] * len(problems)
+        return [self.plans[s] for s in self.structure[problems].tolist()]
+
+    def addresses(self, step: Step, problems: IntArray) -> IntArray:
+        """Returns where the plans of a step lie, for kernels: a row for each of some problems that take it."""
+        if self.plan is not None:
+            rows: IntArray = self.plan.part(step).addresses
+            return rows if len(problems) == 1 else rows.repeat(len(problems), axis=0)
+        parts = [plan.parts.get(step) for plan in self.plans]
+        none = np.zeros_like(next(part.addresses for part in parts if part is not None))
+        table = np.concatenate([none if part is None else part.addresses for part in parts])
+        found: IntArray = table[self.structure[problems]]
+        return found
+
+    def of_each(self, step: Step, problems: IntArray, name: str) -> FloatArray:
+        """Returns a number that the plans of a step have, by its name, for each of some problems that take it."""
+        numbers = np.array([float(getattr(plan.parts.get(step), name, 0)) for plan in self.plans])
+        return numbers[self.structure[problems]]
+
+    def seconds(self, step: Step, problems: IntArray) -> float:
+        """Returns how many seconds a step on some problems takes at most, nearly always."""
+        if self.plan is not None:
+            return float(self.plan.part(step).seconds * len(problems))
+        return float(self.of_each(step, problems, "seconds").sum())
+
+    def run(
+        self,
+        driver: Callable[..., None],
+        problems: IntArray,
+        *of_each: IntArray,
+        shared: tuple[Any, ...] = (),
+        seconds: float | None = None,
+        arrays: BatchArrays | None = None,
+    ) -> None:
+        """Runs a driver over problems: in threads, and no longer than the clock allows.
+
+        The driver is given the batch as a plain tuple, the problems, the proofs as a plain tuple, what there is
+        `of_each` problem, what they share and, where it may take long, so many `seconds`, a stop flag.
+        """
+        proofs, clock = self.proofs, self.clock
+        batch = self.arrays if arrays is None else arrays
+        short = seconds is None or (clock is None and seconds <= LONG)
+        if len(problems) == 1 and short:
+            driver((*batch,), problems, (*proofs,), *of_each, *shared, *(() if seconds is None else (UNWATCHED,)))
+            return
+        if clock is None:
+            clock = self.clock = Clock()
+
+        def run_some(begin_at: int, end_at: int) -> None:
+            some = (each[begin_at:end_at] for each in of_each)
+            stop = () if seconds is None else (clock.watch(),)
+            driver((*batch,), problems[begin_at:end_at], (*proofs,), *some, *shared, *stop)
+
+        share = partial(in_parallel, run_some, len(problems), self.n_jobs)
+        if seconds is None:
+            share()
+        else:
+            clock.run(share, seconds)

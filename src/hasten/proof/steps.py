@@ -1,0 +1,48 @@
+"""The steps of a proof, in the order in which they are taken, and the loop over them. A new step is a line here."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from hasten.model.compiled import Compiled
+from hasten.proof.branch import BRANCHING
+from hasten.proof.buckets import FULL_ELIMINATION
+from hasten.proof.cut import CUTTING
+from hasten.proof.cut.persistency import PERSISTENCY
+from hasten.proof.eliminate import ELIMINATING
+from hasten.proof.look import LOOKING
+from hasten.proof.plan import Step, Work, plan_for
+from hasten.proof.tally import TALLYING
+from hasten.support.arrays import IntArray
+
+STEPS: tuple[Step, ...] = (
+    CUTTING,
+    LOOKING,
+    ELIMINATING,
+    TALLYING,
+    PERSISTENCY,
+    BRANCHING,
+    FULL_ELIMINATION,
+)
+AFTER_LOOKING = STEPS[2:]
+NOTHING: dict[Step, object] = {}
+
+
+def prove(work: Work, problems: IntArray, steps: Sequence[Step] = STEPS) -> None:
+    """Takes one step after the other on the problems that are still open, and whose structures have a plan for it."""
+    known = work.plan.parts if work.plan is not None else NOTHING
+    for step in steps:
+        if known.get(step, step) is None:  # it is known not to be for the only structure
+            continue
+        some = work.taking(step, problems)
+        if some.size:
+            step.run(work, some)
+            problems = work.still_open(problems)
+            if not problems.size:
+                return
+
+
+def begins_with_looking(shape: Compiled) -> bool:
+    """Whether the first step of a proof is to look at the cheapest labels."""
+    plan = plan_for(shape)
+    return plan.part(CUTTING) is None and plan.part(LOOKING) is not None

@@ -1,0 +1,218 @@
+"""Counting rules on trees: plans an elimination that carries what the rules have counted.
+
+What a rule counts is made to start from 0: each variable's least weight is subtracted from its weights, and from the
+limits. Past its upper limit a rule is broken; without one, all that is past the lower limit is alike. Where that leaves
+fewer counts, the rule counts what is missing from the most instead. A *state* has a count for each rule.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+
+from hasten.kernels.layout import Graph
+from hasten.model.compiled import Compiled
+from hasten.proof.plan import RecordPlan
+from hasten.proof.tally.kernels import BLOCK, Tally
+from hasten.support.arrays import FloatArray, IntArray, ints, offsets, sizes_of
+
+MOST_STATES = 256
+MOST_SUMS = 2**22  # for one problem: a few milliseconds
+MOST_NUMBERS = 2**21  # in all tables
+
+
+def plan_tally(compiled: Compiled) -> RecordPlan | None:
+    """Returns how to count on the way through a structure; None if it is not a forest, or counts too much."""
+    graph = compiled.graph
+    if not compiled.is_forest or sizes_of(graph.scope_first)[graph.table_at >= 0].max(initial=0) > 2:
+        return None
+    counters, n_states = list[Counter](), 1
+    for r in range(len(graph.row_low)):
+        counter = counter_of(graph, r)
+        if counter is None or n_states * counter.n > MOST_STATES:
+            return None
+        counters.append(counter)
+        n_states *= counter.n
+    tally = _tally(graph, counters) if counters else None
+    return None if tally is None else RecordPlan(tally)
+
+
+class Counter(NamedTuple):
+    """What one rule counts."""
+
+    weight: IntArray  # (labels,) from 0
+    n: int  # how many counts are told apart
+    least: int  # the rule holds from this count on
+    saturates: bool  # whether more than the last count is as good as that; else it breaks the rule
+
+
+@dataclass(frozen=True)
+class _Links:
+    """A forest, hung up: who is above whom, and by which table."""
+
+    order: IntArray
+    above: IntArray
+    pair_at: IntArray
+    pair_out: IntArray
+    pair_in: IntArray
+
+
+def counter_of(graph: Graph, r: int) -> Counter | None:
+    """Returns what a row counts; None if its weights are not whole, or it can never hold."""
+    weight = np.zeros(int(graph.first[-1]))
+    cells = slice(int(graph.row_first[r]), int(graph.row_first[r + 1]))
+    np.add.at(weight, graph.row_label[cells], graph.row_weight[cells])
+    if (weight != np.floor(weight)).any() or np.abs(weight).sum() > 2**31:
+        return None
+    variable = np.arange(len(graph.order)).repeat(sizes_of(graph.first))
+    low, high = _each(np.minimum, graph, weight), _each(np.maximum, graph, weight)
+    most, shift = int((high - low).sum()), float(low.sum())
+    least, limit = math.ceil(max(graph.row_least[r] - shift, 0)), math.floor(min(graph.row_most[r] - shift, most))
+    if least > limit:
+        return None
+    up, down = (weight - low[variable]).astype(np.int64), (high[variable] - weight).astype(np.int64)
+    counters = [_counter(up, least, limit, most), _counter(down, most - limit, most - least, most)]
+    return min(counters, key=lambda counter: counter.n)
+
+
+def _each(pick: np.ufunc, graph: Graph, weight: FloatArray) -> FloatArray:
+    """Returns the least, or the most, of each variable's weights."""
+    found: FloatArray = pick.reduceat(weight, graph.first[:-1]) if len(graph.order) else np.zeros(0)
+    return found
+
+
+def _counter(weight: IntArray, least: int, limit: int, most: int) -> Counter:
+    saturates = limit == most
+    unit = int(np.gcd.reduce(weight)) or 1  # counts are multiples of it
+    least, limit = -(-least // unit), limit // unit
+    return Counter(weight // unit, (least if saturates else limit) + 1, least, saturates)
+
+
+def _tally(graph: Graph, counters: list[Counter]) -> Tally | None:
+    links, n_labels = _hang(graph), np.append(sizes_of(graph.first), 1)
+    n_counts = [counter.n for counter in counters]
+    n_states = math.prod(n_counts)
+    row = -(-n_states // BLOCK) * BLOCK
+    states = np.array(np.unravel_index(np.arange(n_states), n_counts))  # (rules, states)
+    weights = np.array([counter.weight for counter in counters])
+    counts, reach = _added(counters, weights), _Reach(counters, weights, graph)
+    top = len(links.order)
+    places = _Places(n_labels * row)
+    start_at = [places.next(v) for v in range(top + 1)]
+    total_at = list(start_at)
+    message_at, before_at, after_at = [0] * top, [0] * top, [0] * top
+    reached, reached_before, sums = [0] * top, [0] * top, 0
+    for v in links.order.tolist():
+        above = int(links.above[v])
+        message_at[v], before_at[v], after_at[v] = places.next(above), total_at[above], places.next(above)
+        total_at[above] = after_at[v]
+        reached[v], reached_before[v] = reach.of(v), reach.of(above)
+        sums += int(n_labels[above]) * (int(n_labels[v]) * reached[v] + reached[v] * reached_before[v])
+        reach.merge(v, above)
+    if sums > MOST_SUMS or places.size > MOST_NUMBERS:
+        return None
+    own_first, own = _own_tables(graph)
+    return Tally.pack(
+        order=links.order,
+        above=links.above,
+        pair_at=links.pair_at,
+        pair_out=links.pair_out,
+        pair_in=links.pair_in,
+        own_first=own_first,
+        own=own,
+        n_labels=n_labels,
+        counts=counts,
+        row=[row],
+        plus=_added(counters, states[:, :, None] + states[:, None, :]).ravel(),
+        holds=np.all([states[r] >= counter.least for r, counter in enumerate(counters)], axis=0),
+        start_at=start_at,
+        total_at=total_at,
+        message_at=message_at,
+        before_at=before_at,
+        after_at=after_at,
+        reach=reached,
+        reach_before=reached_before,
+        size=[places.size],
+    )
+
+
+def _added(counters: list[Counter], counts: IntArray) -> IntArray:
+    """Returns the states of some counts, given rule by rule; -1 where a rule is broken."""
+    last = np.array([counter.n - 1 for counter in counters]).reshape(-1, *[1] * (counts.ndim - 1))
+    saturates = np.array([counter.saturates for counter in counters]).reshape(last.shape)
+    broken = ((counts > last) & ~saturates).any(axis=0)
+    states = np.ravel_multi_index(tuple(np.minimum(counts, last)), [counter.n for counter in counters])
+    found: IntArray = np.where(broken, -1, states)
+    return found
+
+
+class _Places:
+    """Where tables of states lie, one after the other."""
+
+    def __init__(self, sizes: IntArray) -> None:
+        self.sizes: list[int] = sizes.tolist()
+        self.size = 0
+
+    def next(self, v: int) -> int:
+        """Returns where the next one starts, that of a variable."""
+        at = self.size
+        self.size += self.sizes[v]
+        return at
+
+
+class _Reach:
+    """How much each variable, with what was merged into it, can add to each count."""
+
+    def __init__(self, counters: list[Counter], weights: IntArray, graph: Graph) -> None:
+        self.last = [counter.n - 1 for counter in counters]
+        self.counts = [counter.n for counter in counters]
+        most = [_each(np.maximum, graph, weight.astype(np.float64)) for weight in weights]
+        self.most = [*(tuple(int(x) for x in each) for each in np.array(most).T), (0,) * len(counters)]
+
+    def of(self, v: int) -> int:
+        """Returns how many states, from the first, a variable can come to."""
+        each = [min(most, last) for most, last in zip(self.most[v], self.last, strict=True)]
+        return int(np.ravel_multi_index(each, self.counts)) + 1
+
+    def merge(self, v: int, above: int) -> None:
+        """Adds what one variable can add to the one above."""
+        self.most[above] = tuple(x + y for x, y in zip(self.most[v], self.most[above], strict=True))
+
+
+def _hang(graph: Graph) -> _Links:
+    """Hangs each tree up by one of its variables, and all of those below one more."""
+    n = len(graph.order)
+    near: list[list[tuple[int, int, int, int]]] = [[] for _ in range(n)]
+    for f, at in enumerate(graph.table_at.tolist()):
+        slots = range(int(graph.scope_first[f]), int(graph.scope_first[f + 1]))
+        if at >= 0 and len(slots) == 2:
+            (one, other), (step, other_step) = graph.scope[list(slots)].tolist(), graph.stride[list(slots)].tolist()
+            near[one].append((other, at, step, other_step))
+            near[other].append((one, at, other_step, step))
+    above, found = [n] * n, list[int]()
+    pairs = [(-1, 0, 0)] * n
+    seen = [False] * n
+    for root in range(n):
+        waiting = [] if seen[root] else [root]
+        while waiting:
+            v = waiting.pop()
+            seen[v] = True
+            found.append(v)
+            for u, at, out, inside in near[v]:
+                if not seen[u]:
+                    above[u], pairs[u] = v, (at, out, inside)
+                    waiting.append(u)
+    pair_at, pair_out, pair_in = np.array(pairs, dtype=np.int64).reshape(-1, 3).T
+    return _Links(ints(reversed(found)), ints(above), pair_at, pair_out, pair_in)
+
+
+def _own_tables(graph: Graph) -> tuple[IntArray, IntArray]:
+    """Returns where the tables over one variable start, variable by variable."""
+    mine: list[list[int]] = [[] for _ in range(len(graph.order))]
+    for f, at in enumerate(graph.table_at.tolist()):
+        if at >= 0 and graph.scope_first[f + 1] - graph.scope_first[f] == 1:
+            mine[int(graph.scope[graph.scope_first[f]])].append(at)
+    return offsets([len(each) for each in mine]), ints(at for each in mine for at in each)
