@@ -22,6 +22,7 @@ from hasten.learning.tables import Changing
 from hasten.model.batch import Batch
 from hasten.model.problem import Problem
 from hasten.model.schema import Schema
+from hasten.paper.amortizer import Amortizer
 from hasten.paper.demo import running_example
 from hasten.programs.program import Program
 from hasten.programs.statement import Builder
@@ -167,9 +168,13 @@ def _noise(problem: Problem, n: int, seed: int = 0) -> Batch:
 
 def _recall(problem: Problem) -> None:
     batch = _noise(problem, 8)
+    answers = Certifier()(batch)
     pool = AnswerPool()
-    pool.learn(Certifier()(batch))
+    pool.learn(answers)
     pool.best(batch)
+    amortizer = Amortizer()
+    amortizer.learn(answers)
+    amortizer(batch)
 
 
 def _adopt() -> None:

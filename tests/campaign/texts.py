@@ -20,7 +20,7 @@ import tempfile
 import traceback
 import zipfile
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -30,6 +30,7 @@ from files import dump, mutate
 import hasten
 from hasten.errors import CorpusError, HastenError
 from hasten.scale.run import predict_shards
+from hasten.scale.work import Refused
 from hasten.tasks.entity_relation.data.formats import FORMATS, read_corpus
 from hasten.tasks.entity_relation.data.formats.jsonl import to_json
 from hasten.tasks.entity_relation.data.synthetic import generate
@@ -216,13 +217,17 @@ class Doubling:
     def begin(self, shard: int) -> None:
         pass
 
-    def read(self, record: Any, default_id: str) -> int:
-        if not isinstance(record["n"], int):
-            raise CorpusError("n is not a number.")
-        return int(record["n"])
+    def read(self, entries: Iterable[tuple[int, Any]]) -> tuple[list[int], list[int], Refused]:
+        records = [(number, json.loads(entry)["n"]) for number, entry in entries]
+        good = [(number, n) for number, n in records if isinstance(n, int)]
+        bad = [(number, CorpusError("n is not a number.")) for number, n in records if not isinstance(n, int)]
+        return [number for number, _ in good], [n for _, n in good], bad
 
     def answer(self, items: Sequence[int]) -> tuple[list[dict[str, Any]], Counter[str]]:
         return [{"n": 2 * n} for n in items], Counter(problems=len(items))
+
+    def encode(self, records: Iterable[dict[str, Any]]) -> Iterator[str]:
+        return (json.dumps(record) + "\n" for record in records)
 
 
 def changed(draw: random.Random, data: bytes) -> bytes:

@@ -56,6 +56,14 @@ def height(problem: Problem, u: float) -> float:
     return float(cells.min(axis=1).sum() - u * limit)
 
 
+def test_a_count_that_no_labelling_reaches_leaves_the_bound_as_it_is() -> None:
+    problem = counting(1, {"exactly": 2}, np.array([-0.4, 0.4, 0.5]))
+    belief, multiplier, scratch = problem.cost.copy(), np.zeros(1), np.zeros(rows.SPACE + rows.NOTED)
+    r.update_rows(problem.graph, belief, multiplier, scratch)
+    assert multiplier.tolist() == [0.0]
+    assert height(problem, 0.0) > height(problem, 0.8)  # which was chosen once
+
+
 @given(counted())
 def test_no_multiplier_is_better_than_the_one_chosen(drawn: tuple[Problem, float]) -> None:
     problem, start = drawn

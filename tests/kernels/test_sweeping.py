@@ -34,7 +34,7 @@ def once_each(n: int, n_labels: int) -> Structure:
 @given(small_problems())
 def test_what_is_found_by_beliefs_is_valid_and_costs_what_it_says(problem: Problem) -> None:
     graph, dual, labels = problem.graph, dual_for(problem.graph), zeros(len(problem.graph.order))
-    start(graph, problem.cost, np.zeros(0), dual)
+    start(graph, problem.cost, dual)
     found = s.found_by(Instance(graph, problem.cost, problem.table), dual, labels)
     if found < np.inf:
         assert rows_hold(graph, labels)
@@ -44,7 +44,7 @@ def test_what_is_found_by_beliefs_is_valid_and_costs_what_it_says(problem: Probl
 def test_cheapest_labels_that_keep_all_rules_are_taken_as_they_are() -> None:
     problem = once_each(3, 3).problem([0.0, 1.0, 2.0, 1.0, 0.0, 2.0, 1.0, 2.0, 0.0])
     dual, labels = dual_for(problem.graph), zeros(3)
-    start(problem.graph, problem.cost, np.zeros(0), dual)
+    start(problem.graph, problem.cost, dual)
     assert s.cheapest_fit(problem.graph, dual, labels)
     assert labels.tolist() == [0, 1, 2]
 
@@ -52,7 +52,7 @@ def test_cheapest_labels_that_keep_all_rules_are_taken_as_they_are() -> None:
 def test_open_labels_are_those_that_the_room_leaves_beside_the_cheapest() -> None:
     problem = once_each(3, 3).problem([0.0, 1.0, 2.0, 1.0, 0.0, 2.0, 1.0, 2.0, 0.0])
     dual = dual_for(problem.graph)
-    start(problem.graph, problem.cost, np.zeros(0), dual)
+    start(problem.graph, problem.cost, dual)
     assert [s.n_open(problem.graph, dual, room) for room in (0.5, 1.5, 2.5)] == [0, 3, 6]
 
 

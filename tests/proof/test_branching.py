@@ -10,6 +10,7 @@ from hasten.model.schema import Schema
 from hasten.model.solution import Status
 from hasten.model.structure import Structure
 from hasten.proof.branch import BRANCHING, BranchPlan
+from hasten.proof.branch.certify import Effort
 from hasten.proof.certifier import Certifier
 from hasten.proof.plan import plan_for
 from hasten.solvers import make_solver
@@ -134,3 +135,10 @@ def test_other_steps_and_limits_keep_a_problem_from_being_branched_on_at_once() 
         assert Certifier()(problem).cost == pytest.approx(best(problem), rel=1e-6)
     part = plan_for(chain.compiled).parts.get(BRANCHING)
     assert part is None or not part.is_next
+
+
+def test_an_explicit_number_of_nodes_is_not_taken_for_the_default() -> None:
+    shape = roles()
+    plans = {nodes: plan_for(shape.compiled, max_nodes=nodes).part(BRANCHING) for nodes in (None, 20_000, 20_001)}
+    nodes = {given: Effort(*plan.effort).max_nodes for given, plan in plans.items()}
+    assert nodes == {None: 100_000, 20_000: 20_000, 20_001: 20_001}  # by default more, where few labels are left

@@ -12,7 +12,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import overload
+from typing import TYPE_CHECKING, overload
 
 import numpy as np
 
@@ -35,6 +35,9 @@ from hasten.support.arrays import FloatArray, plain
 from hasten.support.checks import check_limit, check_whole
 from hasten.support.clock import Clock
 from hasten.trace.events import ProofStep, Trace
+
+if TYPE_CHECKING:
+    from hasten.certificates.writing import Certificate
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,6 +142,16 @@ class Certifier:
         """Returns what the best labelling with each label costs, each proved as far as the effort goes."""
         check_one(problem)
         return min_marginals(problem, self(problem), self)
+
+    def certificate(self, problem: Problem) -> Certificate:
+        """Certifies a problem and writes the proof down, in steps that `python -m hasten.certificate` checks.
+
+        That takes longer than the proof. Of a problem that stays open it says what every labelling costs at least.
+        """
+        from hasten.certificates.writing import Certificate
+
+        check_one(problem)
+        return Certificate.of(self(problem))
 
     def trace(self, problem: Problem, *, names: Sequence[str] | None = None) -> Trace[ProofStep]:
         """Certifies slowly and returns what it did, step by step: a value that prints, draws itself, and is plain data.

@@ -108,6 +108,6 @@ def test_every_command_takes_labels_of_its_own(tmp_path):
     found = json.loads((tmp_path / "eval" / "evaluation.json").read_text())
     assert found["n"] == 40
     assert found["kinds"]["relation"]["micro"]["n_gold"] == sum(len(s.relations) for s in foreign(40, 1))
-    assert "<svg" in (tmp_path / "eval" / "evaluation.html").read_text()
+    assert '<table class="confusion">' in (tmp_path / "eval" / "evaluation.html").read_text()
     run("predict", model, dev, tmp_path / "out.jsonl")
     assert [s.spans for s in read_jsonl(tmp_path / "out.jsonl")] == [s.spans for s in foreign(40, 1)]

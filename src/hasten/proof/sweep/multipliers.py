@@ -132,6 +132,8 @@ def level(graph: Graph, r: int, belief: FloatArray, multiplier: FloatArray, smal
             smallest[x] = smallest[x - 1]
             x -= 1
         smallest[x] = more
+    if low > n_all:
+        return 0.0  # nor does this one
     price: float = best_price(low, high, n_cheaper, n_all, smallest) - u
     return price
 

@@ -1,0 +1,248 @@
+"""Checks a certificate: that no labelling costs less than L, and that one costs at most U (docs/certificates.md).
+
+Run it as `python -m hasten.certificate FILE`. It imports the standard library alone, and may be copied anywhere.
+Arithmetic is exact: numbers are doubles, so multiples of 2**-1074, and a product of two is a multiple of 1 / UNIT.
+
+Each line is a step. The first ones state the problem, an answer and a claim. The *state* is a set of functions (costs
+of each variable's labels, tables over several variables) whose sum, with a constant, is at most what any valid
+labelling costs that is still considered. Steps that prove keep that true, so the least entries sum up to a bound.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import sys
+from collections.abc import Iterable, Mapping
+from itertools import product
+from operator import itemgetter
+from typing import Any
+
+UNIT = 1 << 2148  # exact numbers are integers that count 1 / UNIT
+INFINITE = 1 << 6000  # no sum of finite numbers comes near it
+MOST_ENTRIES = 2_000_000  # of a table
+LONGEST_LINE = 1 << 27
+STATING = ("variable", "table", "row", "claim")
+PROVING = ("move", "price", "eliminate", "violated")
+Entries = dict[Any, int]  # by labels, where they are finite
+Row = tuple[dict[int, dict[int, int]], int, int]  # weights by variable and label, the others 0; low and high limit
+
+
+class RefusedError(Exception):
+    """The certificate is wrong, or is none."""
+
+
+def need(condition: object, reason: str) -> None:
+    """Refuses the certificate unless a condition holds."""
+    if not condition:
+        raise RefusedError(reason)
+
+
+def exact(x: Any, otherwise: int | None = None) -> int:
+    """Returns a number of the file exactly; for null or "inf" what stands for that, if it may be there."""
+    if otherwise is not None and x in (None, "inf"):
+        return otherwise
+    whole = type(x) is int and abs(x) < 1 << 1100
+    need(whole or (type(x) is float and math.isfinite(x)), f"{str(x)[:40]!r} is not a finite number")
+    top, bottom = x.as_integer_ratio()
+    return int(top * (UNIT // bottom))
+
+
+def number(x: Any, size: int, name: str) -> int:
+    """Returns a number below `size`: things are counted from 0."""
+    need(type(x) is int and 0 <= x < size, f"there is no {name} {str(x)[:40]}")
+    return int(x)
+
+
+def excludes(row: Row, left: Mapping[int, Iterable[int]]) -> bool:
+    """Tells whether no choice among the labels that are left of each variable keeps a row."""
+    least = most = 0
+    for v, weights in row[0].items():
+        added = [weights.get(label, 0) for label in left[v]]
+        least, most = least + min(added), most + max(added)
+    return least > row[2] or most < row[1]
+
+
+class State:
+    """Functions whose sum is at most what a labelling costs, by number; the costs of variable v are function ~v."""
+
+    def __init__(self) -> None:
+        self.functions: dict[int, tuple[tuple[int, ...], Entries]] = {}  # variables, and a cost for their labels
+        self.least: dict[int, int] = {}  # by function: its least entry
+        self.touching: list[frozenset[int]] = []  # by variable: its functions; none once it is gone
+        self.sizes: list[int] = []  # by variable: how many labels it had at first
+        self.rows: list[Row] = []
+        self.prices: dict[int, int] = {}  # by row: its multiplier
+        self.bound = self.n_tables = self.unit = 0  # bound: the sum of least entries and constants
+        self.claimed: tuple[int, int] | None = None  # the lower and the upper limit
+
+    def at(self, x: Any) -> int:
+        """Returns a variable that is there."""
+        need(self.touching[number(x, len(self.sizes), "variable")], f"variable {x} is gone")
+        return int(x)
+
+    def row_at(self, x: Any) -> Row:
+        """Returns a row all of whose variables are there."""
+        row = self.rows[number(x, len(self.rows), "row")]
+        need(all(self.touching[v] for v in row[0]), f"a variable of row {x} is gone")
+        return row
+
+    def left(self, v: int) -> list[int]:
+        """Returns the labels of a variable that are left."""
+        return [label for (label,) in self.functions[~v][1]]
+
+    def put(self, key: int, scope: tuple[int, ...], entries: Entries) -> None:
+        """Adds a function, or gives it other entries."""
+        for v in scope if key not in self.functions else ():
+            self.touching[v] |= {key}
+        least = min(entries.values(), default=INFINITE)
+        self.bound += least - self.least.get(key, 0)
+        self.functions[key], self.least[key] = (scope, entries), least
+
+    def shift(self, key: int, v: int, message: Mapping[int, int]) -> None:
+        """Adds a number for each label of a variable to the entries of a function."""
+        (scope, old), i = self.functions[key], self.functions[key][0].index(v)
+        self.put(key, scope, {labels: x + message.get(labels[i], 0) for labels, x in old.items()})
+
+    def add(self, scope: tuple[int, ...], entries: Entries) -> None:
+        """Adds a table; one of a single variable joins its costs, one of none is a constant."""
+        if len(scope) == 1:
+            costs = self.functions[~scope[0]][1]
+            self.put(~scope[0], scope, {labels: x + costs[labels] for labels, x in entries.items() if labels in costs})
+        elif scope:
+            self.put(self.n_tables, scope, entries)
+        else:
+            self.bound += entries.get((), INFINITE)
+        self.n_tables += 1
+
+    def variable(self, *costs: Any) -> None:
+        """Adds a variable, by the costs of its labels."""
+        self.touching.append(frozenset())
+        self.sizes.append(len(costs))
+        self.put(-len(self.sizes), (len(self.sizes) - 1,), {(i,): exact(x) for i, x in enumerate(costs) if x != "inf"})
+
+    def table(self, scope: Any, costs: Any) -> None:
+        """Adds a table: a cost for each combination of labels, those of the last variable fastest."""
+        need(len({*map(self.at, scope)}) == len(scope) > 0, "a scope must name different variables")
+        need(math.prod(self.sizes[v] for v in scope) == len(costs), "there is not one cost for each combination")
+        labels = product(*(range(self.sizes[v]) for v in scope))
+        self.add(tuple(scope), {each: exact(x) for each, x in zip(labels, costs, strict=True) if x != "inf"})
+
+    def row(self, terms: Any, low: Any, high: Any) -> None:
+        """Adds a row: the weights of labels sum up to a number between limits; null is no limit."""
+        weights: dict[int, dict[int, int]] = {}
+        for v, label, weight in terms:
+            at = weights.setdefault(self.at(v), {})
+            at[label] = at.get(number(label, self.sizes[v], "label"), 0) + exact(weight)
+        self.rows.append((weights, exact(low, -INFINITE), exact(high, INFINITE)))
+
+    def claim(self, lower: Any, upper: Any, answer: Any, unit: Any = 0) -> None:
+        """Claims that nothing costs less than `lower`, the answer at most `upper`, all of them multiples of a unit."""
+        self.claimed, self.unit = (exact(lower, INFINITE), exact(upper, INFINITE)), exact(unit)
+        entries = [x for _, each in self.functions.values() for x in each.values()] if unit else []
+        need(self.unit >= 0 and not any(x % self.unit for x in entries), "not all costs are multiples of the unit")
+        if answer is None:
+            return need(upper == "inf", "there is no answer, so nothing shows the upper limit")
+        need(len(answer) == len(self.sizes), f"{len(answer)} labels for {len(self.sizes)} variables")
+        costs = [each.get(tuple(answer[v] for v in scope), INFINITE) for scope, each in self.functions.values()]
+        broken = [i for i, row in enumerate(self.rows) if excludes(row, {v: [answer[v]] for v in row[0]})]
+        need(not broken, f"the answer breaks row {broken[:1]}")
+        return need(sum(costs) <= self.claimed[1], "the answer is forbidden, or costs more than is claimed")
+
+    def move(self, table: Any, variable: Any, message: Any) -> None:
+        """Moves a message, a number for each label, from a table to one of its variables."""
+        v, sent = self.at(variable), [exact(each) for each in message]
+        need(number(table, self.n_tables, "table") in self.touching[v], f"variable {v} is not in table {table}")
+        need(len(sent) == self.sizes[v], f"{len(sent)} numbers for {self.sizes[v]} labels")
+        self.shift(table, v, {i: -x for i, x in enumerate(sent)})
+        self.shift(~v, v, dict(enumerate(sent)))
+
+    def price(self, row: Any, multiplier: Any) -> None:
+        """Sets what is added of a row: multiplier * (limit - activity), the low limit if positive: at most 0."""
+        (terms, low, high), u, old = self.row_at(row), exact(multiplier), self.prices.get(row, 0)
+        for change, side in ((u, u), (-old, old)):
+            limit = (low if side > 0 else high) if side else 0
+            need(abs(limit) < INFINITE >> 1, f"row {row} has no limit on that side")
+            self.bound += change * limit // UNIT
+        self.prices[row] = u
+        for v, weights in terms.items():
+            self.shift(~v, v, {i: (old - u) * weight // UNIT for i, weight in weights.items()})
+
+    def eliminate(self, variable: Any) -> None:
+        """Replaces all functions of a variable by a table over the other variables: the least of their sum."""
+        v = self.at(variable)
+        joined = [self.functions[key] for key in self.touching[v]]
+        around = tuple(sorted({u for scope, _ in joined for u in scope} - {v}))
+        labels = [self.left(u) for u in (*around, v)]
+        need(math.prod(map(len, labels)) <= MOST_ENTRIES, "a table is too large")
+        choices, total = list(product(*labels)), [0] * math.prod(map(len, labels))
+        for scope, entries in joined:
+            at = [(*around, v).index(u) for u in scope]
+            keys = map(itemgetter(*at) if len(at) > 1 else itemgetter(slice(at[0], at[0] + 1)), choices)
+            total = [x + entries.get(key, INFINITE) for x, key in zip(total, keys, strict=True)]
+        n, least = len(labels[-1]), Entries()
+        for i in range(0, len(total), n or 1):
+            if (x := min(total[i : i + n])) < INFINITE >> 1:
+                least[choices[i][:-1]] = x
+        for key in self.touching[v]:
+            self.bound -= self.least.pop(key)
+            for u in self.functions.pop(key)[0]:
+                self.touching[u] -= {key}
+        self.add(around, least)
+
+    def violated(self, row: Any) -> None:
+        """Says that a row cannot hold any more."""
+        given = self.row_at(row)
+        need(excludes(given, {v: self.left(v) or [0] for v in given[0]}), f"row {row} can hold")
+        self.bound += INFINITE
+
+    def split(self, variable: Any, parts: Any) -> list[State]:
+        """Returns a state for each part of a variable's labels; the parts must cover all that are left."""
+        v, states = self.at(variable), []
+        need(set(self.left(v)) <= {label for part in parts for label in part}, "the parts do not cover all labels")
+        for part in map(frozenset, parts):
+            states.append(State())  # entries are shared with this one: they are never changed in place
+            vars(states[-1]).update((k, x.copy() if type(x) in (list, dict) else x) for k, x in vars(self).items())
+            for key in self.touching[v]:
+                (scope, old), i = self.functions[key], self.functions[key][0].index(v)
+                states[-1].put(key, scope, {labels: x for labels, x in old.items() if labels[i] in part})
+        return states
+
+
+def check(lines: Iterable[str]) -> tuple[int, int]:
+    """Returns the limits that a certificate shows of the optimum, in units of 1 / UNIT. Raises `RefusedError`."""
+    states, lowest, claimed = [State()], INFINITE, (0, 0)  # parts that are still to be proved, the next one last
+    for n, line in enumerate(lines, 1):
+        try:
+            need(states and len(line) <= LONGEST_LINE, "the proof is over, or the line too long")
+            name, *given = json.loads(line)
+            state = states[-1]
+            if name in (PROVING if state.claimed else STATING):
+                getattr(state, name)(*given)
+            elif state.claimed and name == "split":
+                states[-1:] = reversed(state.split(*given))
+                need(len(states) * len(state.functions) < MOST_ENTRIES * 10, "the splits are too deep, or too many")
+            else:
+                need(state.claimed and [name, *given] == ["sum"], f"there is no such step here: {line[:40]!r}")
+                bound, unit, claimed = states.pop().bound, state.unit or 1, state.claimed or claimed
+                lowest = min(lowest, -(-bound // unit) * unit if bound < INFINITE >> 1 else INFINITE)
+        except (RefusedError, ArithmeticError, LookupError, TypeError, ValueError, RecursionError) as error:
+            raise RefusedError(f"line {n}: {error}") from None
+    need(not states, "the file ends before the proof does")
+    need(lowest >= claimed[0], "the steps do not show as much as is claimed")
+    return lowest, claimed[1]
+
+
+def main(path: str) -> str:
+    """Checks a file; returns what it shows. Raises `RefusedError`, or what opening it raises."""
+    with open(path, encoding="utf-8") as file:
+        limits = check(iter(lambda: file.readline(LONGEST_LINE + 1), ""))
+    low, high = ("inf" if limit >= INFINITE >> 1 else repr(limit / UNIT) for limit in limits)
+    return "verified: no labelling is valid" if low == "inf" else f"verified: {low} ≤ optimum ≤ {high}"
+
+
+if __name__ == "__main__":
+    try:
+        print(main(sys.argv[1] if len(sys.argv) == 2 else sys.exit("Give one file: python -m hasten.certificate FILE")))
+    except (RefusedError, OSError, UnicodeError) as error:
+        sys.exit(f"refused: {error}")
