@@ -21,6 +21,35 @@ from hasten.trace.recorder import Call, Recorder, Watcher
 
 MOST_WORK = 100_000_000  # numbers that a search handles, 5 in a microsecond: some twenty seconds
 
+HOW_REDUCED = (
+    "Minimised out first, exactly: {}. Their least costs are part of the path costs of the others, and at the end "
+    "each gets its best label."
+)
+HOW_ARCS = (
+    "The search labels one variable after the other, each with the cheapest label that is left. After each choice, "
+    "labels of other variables that no longer fit it are crossed out."
+)
+HOW_GREEDY = (
+    "Greedy search labels one variable after the other and never looks back. Each label is a candidate; its priority "
+    "is its path cost (the costs of all labels so far) plus what the learned heuristic adds. The one with the "
+    "smallest priority is kept, the others are pruned."
+)
+HOW_BEAM = (
+    "Beam search labels one variable after the other. A node is a labelling so far; a beam has the best {width:,}. At "
+    "each step every node is continued with every label of the next variable: these are the candidates. They are "
+    "ranked by priority, the smaller the better: path cost (the costs of all labels so far) plus heuristic (what was "
+    "learned). The best {width:,} are the next beam; the others are pruned, for good."
+)
+HOW_REFERENCE = (
+    "The star follows the reference, the answer that the search should find. Once its candidate falls below the "
+    "beam’s edge, no later step can bring it back: the gold node is lost."
+)
+HOW_THETA = (
+    "Costs take time to compute. The gap tells how much worse the heuristic finds the first candidate outside the "
+    "beam than the last one inside. Where it is above theta, here {}, the heuristic decides alone, and the costs of "
+    "that variable are skipped."
+)
+
 
 class SearchRecorder(Recorder):
     """The log of a search, with a beam or without one; `how` is the search in words."""
@@ -63,45 +92,14 @@ class SearchRecorder(Recorder):
 
     def explained(self) -> list[str]:
         """Returns how such a search works, for someone who never heard of it."""
-        said, b = [], f"{self.width:,}"
         if self.eliminated and not self.steps:
             return ["All variables were minimised out exactly: nothing was left to search, and the answer is optimal."]
+        has_beam = not self.steps or self.steps[0].gap is not None
+        said = [HOW_GREEDY if self.width == 1 else HOW_BEAM.format(width=self.width)] if has_beam else [HOW_ARCS]
         if self.eliminated:
-            said.append(
-                f"Minimised out first, exactly: {count(len(self.eliminated), 'variable')}. Their least costs are "
-                "part of the path costs of the others, and at the end each gets its best label."
-            )
-        if self.steps and self.steps[0].gap is None:
-            said.append(
-                "The search labels one variable after the other, each with the cheapest label that is left. After each "
-                "choice, labels of other variables that no longer fit it are crossed out."
-            )
-        elif self.width == 1:
-            said.append(
-                "Greedy search labels one variable after the other and never looks back. Each label is a candidate; "
-                "its priority is its path cost (the costs of all labels so far) plus what the learned heuristic adds. "
-                "The one with the smallest priority is kept, the others are pruned."
-            )
-        else:
-            said.append(
-                f"Beam search labels one variable after the other. A node is a labelling so far; a beam has the best "
-                f"{b}. At each step every node is continued with every label of the next variable: these are the "
-                "candidates. They are ranked by priority, the smaller the better: path cost (the costs of all labels "
-                f"so far) plus heuristic (what was learned). The best {b} are the next beam; the others are pruned, "
-                "for good."
-            )
-        if self.reference is not None:
-            said.append(
-                "The star follows the reference, the answer that the search should find. Once its candidate falls "
-                "below the beam’s edge, no later step can bring it back: the gold node is lost."
-            )
-        if self.theta < math.inf:
-            said.append(
-                "Costs take time to compute. The gap tells how much worse the heuristic finds the first candidate "
-                "outside the beam than the last one inside. Where it is above theta, here "
-                f"{theta_in_words(self.theta)}, the heuristic decides alone, and the costs of that variable are "
-                "skipped."
-            )
+            said.insert(0, HOW_REDUCED.format(count(len(self.eliminated), "variable")))
+        said += [] if self.reference is None else [HOW_REFERENCE]
+        said += [HOW_THETA.format(theta_in_words(self.theta))] if self.theta < math.inf else []
         return said
 
 
