@@ -1,4 +1,4 @@
-"""Recording a proof: the certifier's own kernels run interpreted, and a recorder writes down what they do."""
+"""Recording a proof: the certifier's own kernels run interpreted, and a recorder writes their steps down."""
 
 from __future__ import annotations
 
@@ -91,7 +91,7 @@ class ProofRecorder(Recorder):
         """Returns the log as a value."""
         name, known = last.name.lower(), (solution.cost, solution.bound)
         if not watched:
-            did = [count(n, what) for n, what in ((n_sweeps, "sweep"), (n_nodes, "node")) if n]
+            did = [count(n, name) for n, name in ((n_sweeps, "sweep"), (n_nodes, "node")) if n]
             text = "The compiled kernels did the rest, which would take too long to watch"
             text += f": {' and '.join(did)} in all." if did else "."
             self.steps.append(ProofStep(name, text, *known, n_nodes=n_nodes))

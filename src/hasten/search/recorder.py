@@ -131,7 +131,7 @@ class BeamRecorder(SearchRecorder):
             candidates.add_costs: self.add_costs,
             candidates.rank_by_heuristic: self.rank_by_heuristic,
             candidates.rank_by_priority: self.rank_by_priority,
-            loop.settle: self.settle,
+            loop.add_pending: self.add_pending,
             loop.keep_best: self.keep_best,
             loop.choose: self.choose,
         }
@@ -142,7 +142,7 @@ class BeamRecorder(SearchRecorder):
         return call.run(beam=call.beam._replace(track=call.beam.track._replace(gap=gap)))
 
     def open_candidates(self, call: Call) -> None:
-        """A step begins; one that was blocked begins again, and keeps what it computed."""
+        """A step begins; one that was blocked begins again, and keeps the costs that it computed."""
         before = self.steps.pop() if self._is_again(call) else None
         step = self.begin(call.graph, call.t, call.n_nodes)
         step.computed = () if before is None else before.computed
@@ -189,7 +189,7 @@ class BeamRecorder(SearchRecorder):
             each.priority = each.path_cost + each.heuristic + each.look_ahead
         return call.run()
 
-    def settle(self, call: Call) -> Any:
+    def add_pending(self, call: Call) -> Any:
         """Costs are computed: that of the step's own variable, and those that were put off."""
         known = call.beam.known
         before = known.copy()
@@ -264,7 +264,7 @@ class ArcRecorder(SearchRecorder):
 
 
 def check_work(problem: Problem, width: int) -> None:
-    """Refuses what would take minutes to watch."""
+    """Refuses a search that would take minutes to watch."""
     n_nodes, work, n = 1, 0, problem.n_variables
     for v in problem.graph.order.tolist():
         size = len(problem.structure.all_kinds[v])

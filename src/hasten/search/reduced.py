@@ -1,4 +1,4 @@
-"""Beam search over what exact elimination leaves."""
+"""Beam search over the variables that exact elimination leaves."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from hasten.support.checks import check_width
 
 @dataclass(frozen=True, slots=True)
 class ReducedSearch(Searcher):
-    """Beam search over what exact elimination leaves (`hasten.proof.elimination.plan`).
+    """Beam search over the variables that exact elimination leaves (`hasten.proof.elimination.plan`).
 
     Eliminating a variable puts its least cost into its neighbours' tables, so that a beam of one or two sees far.
     Where elimination leaves nothing the answer is exact. Needs all costs, and no learning.
@@ -31,7 +31,7 @@ class ReducedSearch(Searcher):
         little time where few variables are left.
     max_join
         The most sums that eliminating one variable may take, as in `Certifier`. 0 eliminates nothing; None, the
-        default, what is cheaper to eliminate than to leave.
+        default, eliminates where that is cheaper than searching.
     """
 
     width: int = 1

@@ -45,9 +45,9 @@ class Searcher:
         *,
         names: Sequence[str] | None = None,
     ) -> Trace[SearchStep]:
-        """Searches slowly and returns what it did, step by step: a value that prints, draws itself, and is plain data.
+        """Searches slowly and returns a log of its steps: a value that prints, draws itself, and is plain data.
 
-        Given a `reference`, a labelling or an answer, it tells where the search lost it. `names` are what people call
+        Given a `reference`, a labelling or an answer, it tells where the search lost it. `names` are those of
         the variables, one for each.
         """
         check_one(problem)

@@ -34,7 +34,7 @@ class Solver(Protocol):
 
     @property
     def name(self) -> str:
-        """What it is called in reports."""
+        """The name in reports."""
         ...
 
     def solve(self, problem: Problem) -> Solution:
@@ -52,7 +52,7 @@ PACKAGES = {
     "cpsat": "ortools",
     AUTO: None,
 }
-ENEMIES = {"highspy": "ortools", "ortools": "highspy"}  # packages that cannot share a process
+INCOMPATIBLE = {"highspy": "ortools", "ortools": "highspy"}  # packages that cannot share a process
 
 
 def make_solver(solver: str | Solver | Callable[[Problem], Any], **options: Any) -> Solver:
@@ -60,8 +60,8 @@ def make_solver(solver: str | Solver | Callable[[Problem], Any], **options: Any)
 
     solver
         A name (`available_solvers` lists them); an object with `solve(problem)`; or a function from a problem to its
-        labels (numbers or names), to None if there is no valid labelling, or to a `Solution`. What comes from
-        outside is scored and checked like everything else.
+        labels (numbers or names), to None if there is no valid labelling, or to a `Solution`. Answers from
+        outside are scored and checked like all others.
     options
         Settings of a solver that is named: ours (`time_limit`, in seconds, `max_models`, `interruptible`), and those of
         its own package, by the names that they have there: `make_solver("highs", mip_rel_gap=0.01)`. Those that it does
@@ -86,7 +86,7 @@ def is_ours(solver: object) -> bool:
 
 
 def check_solver(solver: object) -> None:
-    """Refuses what `make_solver` would: what is not a solver, and one whose package is missing. Imports nothing."""
+    """Refuses objects that are no solvers, and solvers whose packages are missing. Imports nothing."""
     if not isinstance(solver, str):
         if not callable(getattr(solver, "solve", None)) and not callable(solver):
             raise SolverError(
@@ -149,7 +149,7 @@ def solve_all(
 
     Where the solver fails, the answer has the status `FAILED` and a reason, unless `on_error` says to raise the error.
     A solver of ours has `time_limit` seconds for each, and `call_limit` for all; None is no limit. Once time is up,
-    what is left is not asked: its status is `NO_TIME`.
+    the rest is not asked: its status is `NO_TIME`.
     """
     batch, each = as_batch(problems).resolved(), math.inf if time_limit is None else time_limit
     deadline = math.inf if call_limit is None else time.monotonic() + call_limit
@@ -169,14 +169,14 @@ def solve_all(
 
 
 def load(name: str) -> None:
-    """Imports a solver's package, or says what to install, or with what it cannot share a process."""
+    """Imports a solver's package, or says which one to install, or with which it cannot share a process."""
     package = PACKAGES[name]
     if package is None:
         return
-    enemy = ENEMIES.get(package)
-    if enemy in sys.modules and package not in sys.modules:
+    other = INCOMPATIBLE.get(package)
+    if other in sys.modules and package not in sys.modules:
         raise SolverError(
-            f"{name} needs {package}, which cannot share a process with {enemy}, loaded already. "
+            f"{name} needs {package}, which cannot share a process with {other}, loaded already. "
             "Run one of them in a process of its own (multiprocessing with spawn), or use another solver."
         )
     try:
@@ -193,7 +193,7 @@ class UserSolver:
         self.name = str(getattr(solver, "name", getattr(solver, "__name__", type(solver).__name__)))
 
     def solve(self, problem: Problem) -> Solution:
-        """Asks it, and checks what it says."""
+        """Asks it, and checks its answer."""
         said = self._call(problem)
         if said is None:
             return answer(problem, Status.INFEASIBLE)

@@ -1,7 +1,7 @@
 """The base of all solvers: one call at a time, a model per structure, and every answer checked.
 
 Whatever a solver answers is re-scored and re-checked by hasten's own kernels. A labelling that breaks a
-constraint, or that does not cost what the solver claims, is never returned: a solver with models is asked
+constraint, or whose cost is not the one claimed, is never returned: a solver with models is asked
 once more with a fresh one (a warm start may have gone wrong), then `SolverWrong` is raised. Where a rule is broken,
 because it holds within the solver's tolerance, that choice of labels is ruled out (a *cut*), a few times if need be.
 """
@@ -155,7 +155,7 @@ class ModelSolver(BaseSolver, Generic[Model]):
         self._cuts: WeakKeyDictionary[Compiled, list[list[int]]] = WeakKeyDictionary()
 
     def _renew_locks(self) -> None:
-        """Makes a new lock, in a forked child, and forgets what another thread of its parent was at work with."""
+        """Makes a new lock, in a forked child, and forgets the models that another thread of its parent was using."""
         busy = self._lock.locked()
         super()._renew_locks()
         if busy:

@@ -1,8 +1,8 @@
 """A cost function network, solved by toulbar2: here, or in a process of its own that can be stopped at any time.
 
-toulbar2 holds the interpreter's lock while it works, and its time limits count processor time. So what must be stopped
-by the wall clock runs in another process, for which this file is the script (`answer`). SIGVTALRM, by which toulbar2
-tells itself that time is up, stops it from outside as well.
+toulbar2 holds the interpreter's lock while it works, and its time limits count processor time. So a call that
+must be stopped by the wall clock runs in another process, for which this file is the script (`answer`). SIGVTALRM, by
+which toulbar2 tells itself that time is up, stops it from outside as well.
 
 It has nothing but pytoulbar2 and the standard library: it imports nothing of hasten.
 """
@@ -22,7 +22,7 @@ Function = tuple[list[int], list[float]]  # a scope, and its table
 
 
 class Found(NamedTuple):
-    """What toulbar2 said: the labels, if there are any, their cost, a bound, and whether it was stopped."""
+    """The answer of toulbar2: the labels, if there are any, their cost, a bound, and whether it was stopped."""
 
     labels: list[int] | None
     value: float = math.inf

@@ -1,4 +1,4 @@
-"""What a solver is asked to minimise: a problem's costs, made easy on floating point and on integers.
+"""The objective that a solver minimises: a problem's costs, made easy on floating point and on integers.
 
 Each variable's and each table's smallest cost is taken out into `offset`, so that all costs are >= 0 and the
 largest of those left in the model is `range` or less. Costs beyond that range (as when someone forbids with
@@ -31,7 +31,7 @@ TINY = 1e-3  # where all costs are below this, their largest becomes the unit
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Objective:
-    """Costs >= 0, 0 where forbidden: a labelling's cost is `offset` plus `unit` times what it costs here."""
+    """Costs >= 0, 0 where forbidden: a labelling's cost is `offset` plus `unit` times its cost here."""
 
     label: FloatArray  # (labels,) with the tables of single variables
     label_allowed: BoolArray
@@ -174,5 +174,5 @@ def check_precision(name: str, whole: WholeObjective, objective: Objective, valu
     if left > TOLERANCE * max(1.0, abs(objective.original(value))):
         raise SolverError(
             f"{name} works with whole numbers; with costs this wide, an error of up to {left:.2g} is left. "
-            'Use solver="highs", or inf instead of large costs for what is forbidden.'
+            'Use solver="highs", or inf instead of large costs for forbidden labels.'
         )

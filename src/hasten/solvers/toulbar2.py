@@ -42,7 +42,7 @@ Step = tuple[list[list[int]], int]  # next[state][label], -1 where forbidden; th
 
 
 class Toulbar2Model:
-    """What is needed to make a structure's network again and again: the scopes and shapes of its tables."""
+    """The scopes and shapes of a structure's tables, from which its network is made again and again."""
 
     def __init__(self, graph: Graph) -> None:
         self.first = graph.first
@@ -209,7 +209,7 @@ class Toulbar2Solver(ModelSolver[Toulbar2Model]):
 
 
 def supported(domains: list[IntArray], tables: list[tuple[list[int], FloatArray]]) -> bool:
-    """Takes out of the domains, in place, what some table does not allow; whether something is left of each.
+    """Removes the labels that some table does not allow from the domains, in place; whether all have labels left.
 
     toulbar2 does this itself, but version 1.4.0 crashes or errs if a function that it is given rules out
     values at once.

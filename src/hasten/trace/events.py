@@ -65,7 +65,7 @@ class Message:
 
 @dataclass(slots=True)
 class ProofStep:
-    """A step of a proof: what was done, and what was known after it."""
+    """A step of a proof, and the bound and the best labelling after it."""
 
     step: str  # its name: look, sweep, branch, …
     text: str

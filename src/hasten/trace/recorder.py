@@ -1,4 +1,4 @@
-"""Recording: a recorder watches kernels, and writes down what they do in the words of the problem."""
+"""Recording: a recorder watches kernels, and writes their steps down in the words of the problem."""
 
 from __future__ import annotations
 

@@ -220,7 +220,7 @@ def search(
 
 @kernel
 def finite_tables(graph: Graph, table: FloatArray, t: int, labels: IntArray) -> float:
-    """Returns what the tables that step `t` completes cost, where they are finite."""
+    """Returns the cost of the tables that step `t` completes, where they are finite."""
     value = 0.0
     for x in range(graph.done_first[t], graph.done_first[t + 1]):
         f = graph.done[x]

@@ -1,4 +1,4 @@
-"""Many searches: of problems whose costs are there, in waves where they are lazy, and of what elimination leaves."""
+"""Many searches: with costs that are there, in waves where they are lazy, and after elimination."""
 
 from __future__ import annotations
 
@@ -127,7 +127,7 @@ def observe_gaps(
 
 @driver
 def search_reduced(batch: BatchArrays, reduced: IntArray, options: Options, problems: IntArray, found: Found) -> None:
-    """Searches what elimination leaves of some problems; `reduced[p]` has the addresses of plan and graph."""
+    """Searches what is left of some problems after elimination; `reduced[p]` has the addresses of plan and graph."""
     n, n_work, n_kept, s = Sizes(options.width, 0, 0, 1), 0, 0, 0
     for p in problems:
         if reduced[p, 0] != s:

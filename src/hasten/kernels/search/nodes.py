@@ -1,4 +1,4 @@
-"""What a beam search works in: how to search, the nodes of a beam, and scratch space to expand them."""
+"""The state of a beam search: its options, the nodes of the beam, and scratch space to expand them."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ class Scratch(NamedTuple):
 
 
 class Track(NamedTuple):
-    """What a search reports beside its answer. With both arrays empty it reports nothing, and may take the short way.
+    """Reports of a search beside its answer. With both arrays empty it reports nothing, and may take the short way.
 
     Given a reference, a search ends once the node that agrees with it (the paper's y-good node) is lost.
     """
