@@ -30,8 +30,8 @@ from hasten.solvers.failures import OnError
 from hasten.solvers.formulation import Formulation, formulate
 from hasten.solvers.highs_program import INFEASIBLE, OPTIMAL, QUIET, TIME, HighsProgram
 from hasten.solvers.objective import Objective
-from hasten.speedup.black_box import prove_one, prove_or_solve, solve_one
-from hasten.speedup.efforts import KNOWN
+from hasten.speedup.black_box import prove_or_solve, prove_or_solve_one, solve_one
+from hasten.speedup.effort import EFFORTS
 from hasten.support.environment import package_version
 
 
@@ -228,8 +228,8 @@ class Alone:
 
     def solve(self, problem: Problem) -> Solution:
         """Answers a problem."""
-        efforts = KNOWN.of(problem.structure.compiled, "highs")
-        return prove_one(problem, self._certify, self._ask, efforts)
+        effort = EFFORTS.of(problem.structure.compiled, "highs")
+        return prove_or_solve_one(problem, self._certify, self._ask, effort, proves=True)
 
     def _ask(self, found: Solution, seconds: float, alone: bool) -> Solution:
         return solve_one(found, self._solver, OnError.RAISE, (seconds, math.inf), harder=not alone)[0]

@@ -1,4 +1,4 @@
-"""The solver on the program as it was given: what answers where nothing was recognised, or nothing proved."""
+"""The solver on the program as it was given: it answers where nothing was recognised, or nothing proved."""
 
 from __future__ import annotations
 
@@ -26,13 +26,12 @@ from hasten.support.child import Child
 from hasten.support.clock import LeftBehindError, Stop, run_waiting
 
 MAX_DENSE = 40_000  # entries of a matrix that is multiplied as a whole
-NATIVE = ("highs", "gurobi")  # solvers that take a program as it is
 _FIELDS = ("low", "high", "whole", "row_first", "row_column", "row_weight", "row_low", "row_high")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Said:
-    """What a solver says of a program: costs are minimised, and know no constant."""
+    """A solver's answer to a program: costs are minimised, and know no constant."""
 
     status: Status
     x: FloatArray | None = None
@@ -42,6 +41,8 @@ class Said:
 
 class Native(Protocol):
     """A program that a solver holds."""
+
+    def __init__(self, program: Statement) -> None: ...
 
     def solve(self, cost: FloatArray, seconds: float) -> Said:
         """Minimises for some costs."""
@@ -53,46 +54,40 @@ def highs_is_elsewhere() -> bool:
     return "ortools" in sys.modules and "highspy" not in sys.modules
 
 
-def make_native(program: Statement, solver: str) -> Native:
-    """Gives a program to a solver, by name."""
-    if solver == "gurobi":
-        return NativeGurobi(program)
-    return NativeHighs(program)
-
-
 class NativeHighs:
     """HiGHS, in a process of its own where it must."""
 
     def __init__(self, program: Statement) -> None:
         self._checked = Checker(program, "HiGHS")
-        self._here: HighsProgram | None = None
-        self._elsewhere: Child | None = None
-        arrays = self._arrays = {name: getattr(program, name) for name in _FIELDS}
-        if highs_is_elsewhere():
-            self._elsewhere = Child(highs_program.__file__)
+        self._arrays = {name: getattr(program, name) for name in _FIELDS}
+        self._elsewhere = Child(highs_program.__file__) if highs_is_elsewhere() else None
+        if self._elsewhere is not None:
             finalize(self, self._elsewhere.end)
-            self._elsewhere.ask({"program": {name: array.tolist() for name, array in arrays.items()}})
+            self._elsewhere.ask({"program": {name: array.tolist() for name, array in self._arrays.items()}})
         else:
             load("highs")
-            self._here = HighsProgram(arrays)
+            self._here = HighsProgram(self._arrays)
 
     def solve(self, cost: FloatArray, seconds: float) -> Said:
         """Minimises for some costs."""
-        if self._here is not None:
-            return _checked_answer(self._wait(self._here, cost, seconds), self._checked)
-        assert self._elsewhere is not None
-        answer = self._elsewhere.ask({"cost": cost.tolist(), "seconds": seconds})
-        if answer is None:
+        if self._elsewhere is None:
+            return _checked_answer(self._wait(cost, seconds), self._checked)
+        heard = self._elsewhere.ask({"cost": cost.tolist(), "seconds": seconds})
+        if heard is None:
             return Said(Status.FAILED, reason="The process of HiGHS ended over it.")
-        return _checked_answer(highs_program.Said(*answer), self._checked)
+        return _checked_answer(highs_program.Said(*heard), self._checked)
 
-    def _wait(self, here: HighsProgram, cost: FloatArray, seconds: float) -> highs_program.Said:
-        """Runs HiGHS in a thread of its own, so that Ctrl-C gets through; what does not stop is left behind."""
-        stop = Stop()
+    def _wait(self, cost: FloatArray, seconds: float) -> highs_program.Said:
+        """Runs HiGHS in a thread of its own, so that Ctrl-C gets through; a run that does not stop is left behind."""
+        here, stop = self._here, Stop()
         here.stop = stop.is_set
-        here.forget()  # a claim that cannot be checked is not taken from a warm start
+
+        def run() -> highs_program.Said:
+            here.forget()  # a claim that cannot be checked is not taken from a warm start
+            return here.run(cost, seconds)
+
         try:
-            return run_waiting(lambda: here.run(cost, seconds), stop.set, time.monotonic() + seconds + LATE)
+            return run_waiting(run, stop.set, time.monotonic() + seconds + LATE)
         except LeftBehindError:
             self._here = HighsProgram(self._arrays)
             return highs_program.Said(TIME)
@@ -126,10 +121,9 @@ def _checked_answer(said: highs_program.Said, checked: Checker) -> Said:
     """Returns a solver's answer with its values checked."""
     if said.word == INFEASIBLE:
         return Said(Status.INFEASIBLE, bound=math.inf)
-    if said.word == highs_program.UNBOUNDED:
-        return Said(Status.FAILED, reason=UNBOUNDED)
     if said.word not in (OPTIMAL, TIME):
-        return Said(Status.FAILED, reason=f"{checked.name} says: {said.word}.")
+        unbounded = said.word == highs_program.UNBOUNDED
+        return Said(Status.FAILED, reason=UNBOUNDED if unbounded else f"{checked.name} says: {said.word}.")
     if said.x is None:
         return Said(Status.NO_TIME, bound=said.bound)
     x = checked(said.x)
@@ -138,12 +132,15 @@ def _checked_answer(said: highs_program.Said, checked: Checker) -> Said:
     return Said(Status.TIME_LIMIT, x, said.bound)
 
 
+NATIVE: dict[str, type[Native]] = {"highs": NativeHighs, "gurobi": NativeGurobi}  # solvers that take a program as it is
+
+
 class Checker:
-    """Checks what a solver says of a program: exactly where rows are of whole numbers, else with a solver's slack."""
+    """Checks a solver's values against the rows: exactly where weights are whole, else with a solver's slack."""
 
     def __init__(self, program: Statement, name: str) -> None:
         self._program, self.name = program, name
-        self._row = np.arange(program.n_rows).repeat(np.diff(program.row_first))
+        self._row = program.row_of_term
         odd = (program.row_weight != np.rint(program.row_weight)) | ~program.whole[program.row_column]
         whole = np.bincount(self._row[odd], minlength=program.n_rows) == 0
         self._least, self._most = row_limits(program.row_low, program.row_high, whole)
@@ -154,7 +151,7 @@ class Checker:
             np.add.at(self._dense, (self._row, program.row_column), program.row_weight)
 
     def __call__(self, found: Sequence[float] | FloatArray) -> FloatArray:
-        """Returns a solver's values, whole where they must be; those that break a row are refused."""
+        """Returns a solver's values, rounded where they must be whole; refuses values that break a row."""
         program, values = self._program, np.asarray(found, dtype=np.float64)
         x: FloatArray = np.rint(values)
         if not self._all_whole:

@@ -26,10 +26,10 @@ from hasten.speedup.audit import Counters
 from hasten.speedup.black_box import prove_or_solve, prove_or_solve_one, solve_one
 from hasten.speedup.calibration import disagreeing
 from hasten.speedup.choosing import Choice, Ways, answer, choose, doubted
-from hasten.speedup.efforts import KNOWN
+from hasten.speedup.effort import EFFORTS, Schedule
 from hasten.speedup.lifetime import learn_more
 from hasten.speedup.mode import Mode
-from hasten.speedup.pacing import Pace
+from hasten.speedup.parts import Limits
 from hasten.speedup.settings import Settings
 from hasten.support.arrays import BoolArray, IntArray
 from hasten.support.progress import show_progress
@@ -117,8 +117,8 @@ class Answering(Settings):
         if certifier is None or certifier.max_nodes != self.max_nodes:
             certifier = self._certifier = Certifier(max_nodes=self.max_nodes)
         if asked is not None and self.max_nodes is None and is_ours(asked):
-            efforts = KNOWN.of(problem.structure.compiled, asked.name)
-            answer = prove_or_solve_one(problem, certifier, self._solve_one, efforts)
+            effort = EFFORTS.of(problem.structure.compiled, asked.name)
+            answer = prove_or_solve_one(problem, certifier, self._solve_one, effort)
         else:
             answer = certifier(problem)
             if not answer.status.optimal:
@@ -186,21 +186,19 @@ class Answering(Settings):
             batch,
             self._solver,
             found=found,
-            max_nodes=self.max_nodes,
-            time_limit=self.time_limit,
-            call_limit=self.call_limit,
+            limits=Limits(self.time_limit, self.call_limit, self.max_nodes),
             n_jobs=self.n_jobs,
             progress=progress,
             on_error=on_error,
-            pace=self._pace(batch) if found is None else None,
+            schedule=self._schedule(batch) if found is None else None,
         )
 
-    def _pace(self, batch: Batch) -> Pace | None:
+    def _schedule(self, batch: Batch) -> Schedule | None:
         """Returns what decides whether to prove: for one structure, where how far is not set, with a solver of ours."""
         asked = self._asked
         if self.max_nodes is not None or len(batch.structures) != 1 or not (asked is None or is_ours(asked)):
             return None
-        return Pace(batch.structures[0], asked, self.time_limit is not None)
+        return Schedule(batch.structures[0], asked, self.time_limit is not None)
 
     def _start(self, batch: Batch) -> Solutions | None:
         """Returns the best past answers for a proof to start from, if they are kept."""

@@ -323,8 +323,8 @@ def test_a_sentence_that_the_solver_fails_on_is_told_apart(tagger, sentences, mo
     def fail(problem):
         raise ValueError("too hard")
 
-    def hardly(batch, solver, max_nodes, time_limit):
-        answers, n_calls = prove_or_solve(batch, solver, max_nodes=max_nodes)
+    def hardly(batch, solver, limits):
+        answers, n_calls = prove_or_solve(batch, solver, limits=limits)
         return answers.replace([1], solve_all(make_solver(fail), batch.select([1]))), n_calls
 
     expected = list(tagger.label(sentences[:4]))

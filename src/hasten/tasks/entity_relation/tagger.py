@@ -27,6 +27,7 @@ from hasten.speedup.black_box import prove_or_solve
 from hasten.speedup.calibration import Calibration, calibrate, disagreeing, problems_needed
 from hasten.speedup.gated import CONFIDENCE, GatedSearch
 from hasten.speedup.mode import TextMode
+from hasten.speedup.parts import Limits
 from hasten.support import forms
 from hasten.support.checks import check_limit, check_number, check_width
 from hasten.support.files import output_directory
@@ -120,8 +121,7 @@ class Tagger:
         answers, _ = prove_or_solve(
             batch,
             cache(partial(make_solver, "highs")),
-            max_nodes=MAX_NODES,
-            time_limit=LEARNING_LIMIT,
+            limits=Limits(LEARNING_LIMIT, max_nodes=MAX_NODES),
             progress=lambda done, of: tell("Labelling the text to learn from", done / of),
         )
         tell("Learning the heuristic", None)
@@ -234,7 +234,7 @@ class Labeller:
             found = search(tagger, text)
         else:
             batch = tagger.task.batch(text.n_entities, tagger.scorer.costs(text)[0])
-            found, _ = prove_or_solve(batch, self.solver, max_nodes=MAX_NODES, time_limit=tagger.time_limit)
+            found, _ = prove_or_solve(batch, self.solver, limits=Limits(tagger.time_limit, max_nodes=MAX_NODES))
             warn_of_failures(found)
         labels = list[Any](all_in_words(tagger.task, found.labels, text.n_entities))
         without = np.isin(found.status, numbered(*WITHOUT_ANSWER)) & ~found.valid

@@ -18,6 +18,7 @@ from hasten.solvers import make_solver
 from hasten.solvers.failures import warn_of_failures
 from hasten.speedup.black_box import prove_or_solve
 from hasten.speedup.mode import TextMode
+from hasten.speedup.parts import Limits
 from hasten.support import forms
 from hasten.support.checks import check_limit, check_width
 from hasten.support.files import output_directory
@@ -109,7 +110,7 @@ class SequenceTagger:
         solver = cache(partial(make_solver, self.solver))
 
         def certified(batch: Batch) -> Solutions:
-            found, _ = prove_or_solve(batch, solver, time_limit=self.time_limit)
+            found, _ = prove_or_solve(batch, solver, limits=Limits(self.time_limit))
             warn_of_failures(found)
             return found
 
