@@ -82,12 +82,15 @@ class BaseSolver(ABC):
             raise SolverError(f"A time limit is a number of seconds, or None for no limit; got {time_limit!r}.")
         self.time_limit = time_limit
         self.interruptible = interruptible
-        self._lock: Any = threading.Lock()
+        self._lock = self._make_lock()
         renew_after_fork(self)
+
+    def _make_lock(self) -> threading.Lock:
+        return threading.Lock()
 
     def _renew_locks(self) -> None:
         """Makes a new lock, in a forked child."""
-        self._lock = threading.Lock()
+        self._lock = self._make_lock()
 
     def solve(self, problem: Problem, time_limit: float | None = None, start: IntArray | None = None) -> Solution:
         """Returns the cheapest valid labelling, or says that there is none, or that time ran out.

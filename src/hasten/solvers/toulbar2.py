@@ -15,10 +15,9 @@ import math
 import signal
 import threading
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from functools import partial
 from itertools import pairwise
-from typing import Any
 from weakref import finalize
 
 import numpy as np
@@ -109,17 +108,10 @@ class Toulbar2Solver(ModelSolver[Toulbar2Model]):
     name = "toulbar2"
     range = 1e4
 
-    def __init__(
-        self,
-        time_limit: float | None = None,
-        max_models: int = 64,
-        interruptible: bool = True,
-        native: Mapping[str, Any] | None = None,
-    ) -> None:
-        super().__init__(time_limit, max_models, interruptible, native)
-        self._child: Child | None = None
-        if not interruptible:
-            self._lock = _ONE_AT_A_TIME
+    _child: Child | None = None  # the process that solves networks
+
+    def _make_lock(self) -> threading.Lock:
+        return threading.Lock() if self.interruptible else _ONE_AT_A_TIME
 
     def _check_native(self) -> None:
         load("toulbar2")
@@ -158,14 +150,12 @@ class Toulbar2Solver(ModelSolver[Toulbar2Model]):
     def _renew_locks(self) -> None:
         """Takes a new lock, in a forked child, which all solvers in it share; leaves the parent its process."""
         global _ONE_AT_A_TIME
+        if _ONE_AT_A_TIME.locked():
+            _ONE_AT_A_TIME = threading.Lock()
         super()._renew_locks()
         if self._child is not None:
             LEFT_BEHIND.append(self._child)
             self._child = None
-        if not self.interruptible:
-            if _ONE_AT_A_TIME.locked():
-                _ONE_AT_A_TIME = threading.Lock()
-            self._lock = _ONE_AT_A_TIME
 
     def _build(self, graph: Graph, cuts: Sequence[Sequence[int]]) -> Toulbar2Model:
         load("toulbar2")
