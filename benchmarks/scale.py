@@ -29,6 +29,7 @@ import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
+from functools import partial
 from itertools import cycle, islice
 from pathlib import Path
 from statistics import median
@@ -37,7 +38,7 @@ from typing import Any
 import numpy as np
 
 from hasten import Batch, Certifier, Learner
-from hasten.learning.mixing import Lessons, Mixing, fit_shards
+from hasten.learning.mixing import Labelled, fit_shards
 from hasten.model.solution import Solutions
 from hasten.scale.run import Run, here, predict_shards
 from hasten.scale.stream import Answer, read_pieces
@@ -260,20 +261,25 @@ def learn(args: argparse.Namespace) -> None:
     parts = [np.arange(i, cut, args.shards) for i in range(args.shards)]
     shards = [(batch.select(part), answers.labels[batch.places(part)]) for part in parts]
     every = (batch.select(np.arange(cut)), answers.labels[: batch.variable_at[cut]])
-    for name, preset, widths in (("Algorithm 1", Learner.paper, (1, 2)), ("averaged", Learner, (1, 2, 4, 8))):
+    for name, preset, widths in (
+        ("Algorithm 1", Learner.paper, (1, 2)),
+        ("averaged", partial(Learner, enforce=False, look_ahead=False), (1, 2, 4, 8)),
+    ):
         for width in widths:
             learner = preset(width, epochs=args.epochs, progress=False)
             alone = replace(learner).fit(*every)
             report(f"{name}, b={width}, sequential", alone, held, truth, enforce=learner.enforce)
-            for mixing in Mixing:
-                mixed = fit_shards(replace(learner), shards, mixing=mixing).learner
-                report(f"{name}, b={width}, {args.shards} shards {mixing}", mixed, held, truth, enforce=learner.enforce)
+            mixed = fit_shards(replace(learner), shards).learner
+            report(f"{name}, b={width}, {args.shards} shards", mixed, held, truth, enforce=learner.enforce)
     epochs_scale(every, shards)
 
 
-def epochs_scale(every: Lessons, shards: list[Lessons], times: int = 10, rounds: int = 3) -> None:
+def epochs_scale(every: Labelled, shards: list[Labelled], times: int = 10, rounds: int = 3) -> None:
     """Seconds of an epoch over all problems `times` over: in sequence, and over shards with one thread and two."""
-    (everything, *repeated), learner = [repeat(*each, times) for each in (every, *shards)], Learner(2, progress=False)
+    (everything, *repeated), learner = (
+        [repeat(*each, times) for each in (every, *shards)],
+        Learner(2, progress=False, enforce=False, look_ahead=False),
+    )
     ways: dict[str, Callable[[], object]] = {
         "in sequence": lambda: replace(learner, epochs=1).fit(*everything),
         "one thread": lambda: fit_shards(replace(learner, epochs=1), repeated),
@@ -289,7 +295,7 @@ def epochs_scale(every: Lessons, shards: list[Lessons], times: int = 10, rounds:
     print(", ".join(f"{name} {seconds:.2f} s" for name, seconds in best.items()))
 
 
-def repeat(batch: Batch, labels: IntArray, times: int) -> Lessons:
+def repeat(batch: Batch, labels: IntArray, times: int) -> Labelled:
     return batch.select(np.tile(np.arange(len(batch)), times)), np.tile(labels, times)
 
 

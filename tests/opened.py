@@ -14,7 +14,7 @@ def opened(kernel: Any) -> Callable[..., Any]:
     """Returns a kernel compiled so that Python can call it."""
     if isinstance(kernel, tiers.Driver) or tiers.TIER == tiers.INTERPRETED:
         return kernel
-    return backend.opened(kernel)
+    return backend.dispatcher_of(kernel)
 
 
 def interpreted(kernel: Any) -> Callable[..., Any]:

@@ -12,6 +12,8 @@ from strategies import entity_relation
 
 import hasten
 from hasten.model.batch import Batch
+from hasten.search.constrained import ConstrainedSearch
+from hasten.search.reduced import ReducedSearch
 from hasten.solvers import available_solvers, make_solver
 from hasten.speedup.audit import upper_limit
 
@@ -19,13 +21,13 @@ ANSWERING: dict[str, Callable[[Batch], Any]] = {
     "greedy": hasten.greedy(),
     "beam": hasten.BeamSearch(width=3, look_ahead=True),
     "theta": hasten.BeamSearch(width=2, theta=0.5),
-    "reduced": hasten.ReducedSearch(width=2, look_ahead=True),
-    "constrained": hasten.ConstrainedSearch(),
+    "reduced": ReducedSearch(width=2, look_ahead=True),
+    "constrained": ConstrainedSearch(),
     "certifier": hasten.Certifier(),
     "branching": hasten.Certifier(max_join=0),
     "certified": lambda batch: hasten.Speedup(batch.structures[0].schema).predict(batch),
-    "searching": lambda batch: hasten.Speedup(batch.structures[0].schema, mode="search").fit(batch).predict(batch),
-    "learned": lambda batch: hasten.Speedup(batch.structures[0].schema, mode="learned").fit(batch).predict(batch),
+    "searching": lambda batch: hasten.Speedup(batch.structures[0].schema, answer="search").fit(batch).predict(batch),
+    "learned": lambda batch: hasten.Speedup(batch.structures[0].schema, answer="learned").fit(batch).predict(batch),
     "trace of a search": lambda batch: hasten.BeamSearch(width=2, theta=0.5).trace(batch[0]).solution,
     "trace of a proof": lambda batch: hasten.Certifier().trace(batch[0]).solution,
     **{

@@ -19,7 +19,7 @@ PACKAGE = Path(hasten.__file__).parent
 # from the rooms listed behind it; one that is not listed, even within a listed one, is closed to it.
 MODEL = "errors support kernels model"
 PROOF = "proof proof.elimination"
-CORE = f"{MODEL} jit kernels.search kernels.learning search.theta trace search {PROOF} solvers learning speedup"
+CORE = f"{MODEL} jit kernels.search search.theta trace search {PROOF} solvers learning speedup"
 DATA = "tasks.text tasks.entity_relation.data tasks.entity_relation.data.corpus tasks.entity_relation.data.formats"
 TASK = f"{DATA} tasks.entity_relation.names tasks.entity_relation.task"
 SCORING = f"{TASK} tasks.averaging tasks.entity_relation.scoring"
@@ -34,7 +34,6 @@ MAY_IMPORT = {
     "jit": "support",
     "kernels": "support jit",
     "kernels.search": "support jit kernels proof.elimination",
-    "kernels.learning": "support jit kernels kernels.search",
     "model": MODEL,
     "search.theta": "",
     "trace": f"{MODEL} jit search.theta",
@@ -44,7 +43,7 @@ MAY_IMPORT = {
     "solvers": MODEL,
     "certificate": "",
     "certificates": f"{MODEL} certificate",
-    "learning": f"{MODEL} kernels.search kernels.learning search {PROOF} solvers",
+    "learning": f"{MODEL} jit kernels.search search {PROOF} solvers",
     "speedup": CORE,
     "programs": CORE,
     "programs.reading": f"{CORE} programs",
@@ -83,8 +82,6 @@ MAY_IMPORT = {
 FORWARD = {
     "jit.tiers: compile() imports jit.backend",  # Numba, when it is needed
     "learning.learner: _bar() imports support.progress",  # rich takes long to load
-    "model.schema: structure() imports model.shapes",
-    "model.schema: structures() imports model.shapes",
     "model.schema: structure() imports model.structure",
     "model.structure: problem() imports model.problem",
     "model.structure: batch() imports model.batch",
@@ -99,7 +96,6 @@ FORWARD = {
         f"model.{step}: _repr_html_() imports model.display"
         for step in (["schema", "structure", "problem", "batch", "solution"])
     ),
-    "speedup.predictor: _repr_html_() imports speedup.display",
     "trace.events: summary() imports trace.text",
     "trace.events: __str__() imports trace.text",
     "trace.events: section() imports trace.drawing",

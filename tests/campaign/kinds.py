@@ -19,6 +19,7 @@ from hasten.model.structure import Structure
 from hasten.proof.certifier import Certifier
 from hasten.search.beam import BeamSearch
 from hasten.speedup.gated import GatedSearch
+from hasten.speedup.parts import Search, Trust
 from hasten.speedup.predictor import Speedup
 from hasten.tasks.entity_relation.data.synthetic import generate
 from hasten.tasks.entity_relation.scoring.black_box import LinearScorer
@@ -78,15 +79,15 @@ def use_heuristic(heuristic: Heuristic) -> None:
 
 
 def make_speedup(n: int) -> Speedup:
-    settings: dict[str, Any] = {"mode": "search", "audit": 0.5, "learn": True, "guided": True, "theta": 2.0}
-    speedup = Speedup(shape().schema, solver="brute", learner=Learner(3, seed=n), seed=n, **settings)
+    answer = Search(guided=True, theta=2.0, learner=Learner(3, seed=n, enforce=False, look_ahead=False))
+    speedup = Speedup(shape().schema, solver="brute", answer=answer, trust=Trust(audit=0.5), learn=True, seed=n)
     speedup.fit(batch(n, 60)).predict(batch(n + 1))
     return speedup
 
 
 def make_learned(n: int) -> Speedup:
     """One with learned tables, a choice among ways to answer, and a history."""
-    speedup = Speedup(shape().schema, solver="brute", mode="learned", learn=True, audit=0.5, seed=n)
+    speedup = Speedup(shape().schema, solver="brute", answer="learned", trust=Trust(audit=0.5), learn=True, seed=n)
     speedup.fit(batch(n, 60)).predict(batch(n + 1))
     return speedup
 
@@ -94,7 +95,7 @@ def make_learned(n: int) -> Speedup:
 def make_gated(n: int) -> Speedup:
     """One with a gate that has learned."""
     gate = Gate({"relation": None}, n_rows=16, seed=n)
-    speedup = Speedup(shape().schema, solver="brute", mode="search", gate=gate, seed=n)
+    speedup = Speedup(shape().schema, solver="brute", answer=Search(gate=gate), seed=n)
     return speedup.fit(batch(n, 60))
 
 

@@ -22,6 +22,7 @@ from hasten.scale.run import Job, predict_shards
 from hasten.scale.shards import plan
 from hasten.scale.stream import predict_stream
 from hasten.scale.text import TextWork
+from hasten.speedup.parts import Search, Trust
 from hasten.tasks.entity_relation.data.formats import write_jsonl
 from hasten.tasks.entity_relation.data.synthetic import generate
 from hasten.tasks.entity_relation.tagger import Tagger
@@ -123,7 +124,9 @@ def test_flat_problems_and_their_audits_are_as_without_ray(tmp_path):
     costs = np.random.default_rng(0).normal(size=(90, shape.n_labels))
     path = tmp_path / "problems.jsonl"
     path.write_text("".join(json.dumps({"costs": row.tolist()}) + "\n" for row in costs))
-    speedup = Speedup(schema, mode="search", width=1, audit=0.5, min_agreement=None).fit(shape.batch(costs))
+    speedup = Speedup(schema, answer=Search(width=1), trust=Trust(audit=0.5, min_agreement=None)).fit(
+        shape.batch(costs)
+    )
     run = hasten.ray.predict(path, speedup, tmp_path / "out", structures={"pair": shape}, shard_size=30)
     here = predict_shards(hasten.ray.predicting.FlatWork(speedup, {"pair": shape}), path, tmp_path / "h", shard_size=30)
     assert answers(run) == answers(here)
@@ -172,8 +175,8 @@ def test_shards_on_ray_learn_what_threads_learn():
     shape = entity_relation(2)
     batch = shape.batch(np.random.default_rng(0).normal(size=(200, shape.n_labels)))
     parts = [batch.select(np.arange(i, 200, 3)) for i in range(3)]  # more than there are cores
-    settings = {"mode": "search", "width": 1, "learner": Learner(1, epochs=3, progress=False)}
-    here, there = Speedup(shape.schema, **settings), Speedup(shape.schema, **settings)
+    answer = Search(width=1, learner=Learner(1, epochs=3, progress=False, enforce=False, look_ahead=False))
+    here, there = Speedup(shape.schema, answer=answer), Speedup(shape.schema, answer=answer)
     found = here.fit_shards(parts)
     on_ray = there.fit_shards(hasten.ray.shards(there, parts))
     assert np.array_equal(on_ray.mixture.learner.weights, found.mixture.learner.weights)

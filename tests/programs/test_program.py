@@ -22,6 +22,7 @@ from hasten.cli import app
 from hasten.programs.native import Said
 from hasten.programs.program import Program
 from hasten.programs.statement import Builder, Statement
+from hasten.search.reduced import ReducedSearch
 from hasten.speedup.effort import Effort
 
 
@@ -68,7 +69,7 @@ def test_an_answers_cost_is_the_models_objective(program: Program, objectives: n
         assert sign * solution.cost == pytest.approx(value)
         assert program.answer(solution, c).objective == pytest.approx(value)
         assert program.answer(solution, c).bound == pytest.approx(value, abs=1e-5)
-        assert hasten.ReducedSearch(width=64)(program.problem(c)).cost == pytest.approx(sign * value)
+        assert ReducedSearch(width=64)(program.problem(c)).cost == pytest.approx(sign * value)
 
 
 @pytest.mark.parametrize("solver", ["highs", "gurobi", "brute"])
@@ -154,7 +155,7 @@ def test_an_unbounded_objective_is_infinitely_good(solver: str, maximize: bool) 
     for answer in (program.solve(solver=solver), program.solve_all([[1.0]], solver=solver)[0]):
         assert answer.objective == answer.bound == (math.inf if maximize else -math.inf)
         assert "The objective is unbounded. Bound its variables." in repr(answer)
-        with pytest.raises(hasten.NoAnswerError, match="unbounded"):
+        with pytest.raises(hasten.errors.NoAnswerError, match="unbounded"):
             answer["x"]
 
 

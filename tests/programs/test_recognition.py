@@ -336,7 +336,7 @@ def test_a_program_without_answers_is_proved_to_have_none() -> None:
     build.row(range(3), [1.0] * 3, -math.inf, 1)
     answer = Program(build.statement()).solve()
     assert (answer.status, answer.proved) == (hasten.Status.INFEASIBLE, True)
-    with pytest.raises(hasten.NoAnswerError, match="No labelling"):
+    with pytest.raises(hasten.errors.NoAnswerError, match="No labelling"):
         _ = answer.x
 
 
@@ -400,7 +400,7 @@ def test_kinds_do_not_depend_on_the_size_of_a_program() -> None:
     other = Program(slot_program(9, 3, 1), like=small)
     assert other.schema is small.schema
     assert other.solve().objective == pytest.approx(large.solve().objective)
-    speedup = hasten.Speedup(small.schema, mode="search").fit(
+    speedup = hasten.Speedup(small.schema, answer="search").fit(
         small.batch(np.random.default_rng(0).normal(size=(64, 12)))
     )
     assert speedup.predict([other.problem()]).valid.all()

@@ -172,7 +172,7 @@ def test_what_takes_too_many_sums_is_not_planned() -> None:
 def test_an_elimination_that_is_stopped_keeps_what_is_known() -> None:
     problem = glass(grid(9, 9), np.random.default_rng(0), 0.0)
     plan = full_elimination(problem.structure.compiled)
-    labels, watch = np.zeros(81, dtype=np.int64), np.zeros(3, dtype=np.int64)
+    labels, watch = np.zeros(81, dtype=np.int64), UNWATCHED.copy()
     values, facts = np.array([[5.0], [-500.0], [0.0]]), np.full((5, 1), OPEN)
     watch[ALL] = 1
     assert plan is not None

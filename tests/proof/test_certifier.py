@@ -243,13 +243,6 @@ def test_without_variables_the_empty_labelling_is_proved_unless_a_row_forbids_it
         _ = found.labels
 
 
-@pytest.mark.parametrize("certifier", [Certifier(), Certifier(0, 1, 0), Certifier(16, 3, 5)], ids=repr)
-def test_an_empty_batch_has_no_answers(certifier: Certifier) -> None:
-    assert len(certifier([])) == 0
-    shape = entity_relation(2)
-    assert len(certifier(shape.batch(np.zeros((0, shape.n_labels))))) == 0
-
-
 @pytest.mark.parametrize("join", [0, 16, 1024])
 def test_one_label_each_leaves_no_choice(join: int) -> None:
     schema = Schema()

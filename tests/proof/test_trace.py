@@ -132,6 +132,6 @@ def test_what_cannot_be_traced_is_refused_in_words() -> None:
     with pytest.raises(ProblemError, match="Got 1 name for 4 variables"):
         Certifier().trace(problem, names=["Colin"])
     for names in (4, "four"):
-        with pytest.raises(ProblemError, match="names of variables are a list"):
+        with pytest.raises(ProblemError, match="names of variables must be a list"):
             Certifier().trace(problem, names=names)
     assert Certifier().trace(problem, names=4 * ["same"]).names == ("same", "same (2)", "same (3)", "same (4)")

@@ -18,6 +18,7 @@ from hasten.scale import places, shards
 from hasten.scale.flat import FlatWork
 from hasten.scale.run import here, predict_shards
 from hasten.scale.text import TextWork
+from hasten.speedup.parts import Search, Trust
 from hasten.speedup.predictor import Speedup
 from hasten.tasks.entity_relation.data.formats import write_jsonl
 from hasten.tasks.entity_relation.data.synthetic import generate
@@ -239,8 +240,8 @@ def test_flat_problems_are_answered_as_the_speedup_answers_them(chain, problems,
 
 def test_audits_are_merged_exactly_and_do_not_depend_on_who_answers(chain, problems, tmp_path):
     path, costs = problems
-    settings = {"width": 1, "reduce": False, "look_ahead": False, "audit": 0.5, "min_agreement": None}
-    speedup = Speedup(chain.schema, mode="search", **settings).fit(chain.batch(costs))
+    answer, trust = Search(width=1, reduce=False, look_ahead=False), Trust(audit=0.5, min_agreement=None)
+    speedup = Speedup(chain.schema, answer=answer, trust=trust).fit(chain.batch(costs))
     work = FlatWork(speedup, {"chain": chain})
     runs = [predict_shards(work, path, tmp_path / f"{n}", shard_size=20, engine=here(n)) for n in (1, 2)]
     assert runs[0].counts == runs[1].counts
@@ -282,7 +283,7 @@ def test_a_speedup_that_cannot_work_is_refused_before_any_record(chain):
     with pytest.raises(ProblemError, match="name at least one"):
         FlatWork(Speedup(chain.schema), {})
     with pytest.raises(NotFittedError, match="has not learned anything yet"):
-        FlatWork(Speedup(chain.schema, mode="search"), {"chain": chain})
+        FlatWork(Speedup(chain.schema, answer="search"), {"chain": chain})
 
 
 def test_another_structure_is_another_work(chain):
@@ -292,5 +293,5 @@ def test_another_structure_is_another_work(chain):
     assert FlatWork(speedup, {"chain": chain}).digest == FlatWork(Speedup(chain.schema), {"chain": chain}).digest
     assert FlatWork(speedup, {"chain": chain}).digest != FlatWork(speedup, {"chain": longer}).digest
     assert (
-        FlatWork(speedup, {"chain": chain}).digest != FlatWork(Speedup(chain.schema, width=3), {"chain": chain}).digest
+        FlatWork(speedup, {"chain": chain}).digest != FlatWork(Speedup(chain.schema, seed=3), {"chain": chain}).digest
     )

@@ -18,7 +18,7 @@ from hasten.solvers.failures import OnError
 from hasten.solvers.portfolio import Race
 from hasten.speedup.black_box import prove_or_solve
 from hasten.speedup.effort import AIDED, ALONE, CLEARLY, EFFORTS, FIRST, MOST_NODES, QUICK, TRIES, Effort, Schedule
-from hasten.speedup.parts import Limits
+from hasten.speedup.parts import Limits, Trust
 
 
 def new_race(alone: float = 0.0, aided: float = 0.0) -> Race:
@@ -279,6 +279,6 @@ def test_a_solver_of_the_user_is_not_asked_once_the_call_s_time_is_up() -> None:
         time.sleep(0.3)
         return [0] * 5
 
-    answers = Speedup(shape.schema, solver=slow, prove=False, call_limit=0.2).predict(batch)
+    answers = Speedup(shape.schema, solver=slow, trust=Trust(prove=False), limits=Limits(call_limit=0.2)).predict(batch)
     assert len(asked) == 1
     assert answers.has(Status.NO_TIME).tolist() == [False, True, True, True]

@@ -25,7 +25,7 @@ from hasten.tasks.evaluation import comparison_page as report
 from hasten.tasks.evaluation.comparison import CERTIFIED, ILP, Comparison, in_words
 from hasten.tasks.evaluation.comparison_page import show_comparison
 from hasten.tasks.evaluation.scores import evaluate
-from hasten.tasks.evaluation.statistics import f1_of
+from hasten.tasks.evaluation.study import f1_of
 from hasten.tasks.tagging import synthetic
 from hasten.tasks.tagging.task import Tagging
 
@@ -195,7 +195,7 @@ def test_the_first_task_fits_the_interface_and_scores_as_before():
     labels = model.task.entity_labels, model.task.relation_labels
     gold = np.concatenate([gold_of(each, *labels) for each in sentences[40:]])
     is_entity = np.concatenate([np.arange(len(each.spans) ** 2) < len(each.spans) for each in sentences[40:]])
-    reference = Reference(gold, answers, is_entity, labels[0].index("none"), len(labels[1]) - 1)
+    reference = Reference(gold, is_entity, labels[0].index("none"), len(labels[1]) - 1)
     f1 = reference.f1(answers.labels, gold)
     evaluated = evaluate(model, sentences[40:]).kinds
     assert (evaluated["type"].micro.f1, evaluated["relation"].micro.f1) == pytest.approx(f1)

@@ -21,6 +21,7 @@ from hasten.tasks.entity_relation.names import Training
 if TYPE_CHECKING:
     from hasten.tasks.entity_relation.data.corpus import Sentence
     from hasten.tasks.entity_relation.task import EntityRelationTask
+    from hasten.tasks.evaluation.scores import Evaluation
     from hasten.tasks.text.lines import Faults
 
 T = TypeVar("T")
@@ -137,6 +138,20 @@ def run_and_write(
     write_whole(out / "results.json", json.dumps(results, indent=1).encode())
     write_report(results, out / "report.html")
     wrote(out / "results.json", out / "report.html")
+
+
+def show_evaluation(found: Evaluation) -> None:
+    """Prints the scores of each label."""
+    from hasten.tasks.evaluation import evaluation_page
+
+    evaluation_page.show_evaluation(found, console)
+
+
+def write_evaluation(found: dict[str, Any], out: Path) -> None:
+    """Writes an evaluation as JSON and as a page."""
+    from hasten.tasks.evaluation import evaluation_page
+
+    wrote(*evaluation_page.write_evaluation(found, out))
 
 
 def wrote(*paths: Path) -> None:

@@ -1,4 +1,4 @@
-"""`hasten demo` and `hasten reproduce`: the paper's experiment, and its report."""
+"""`hasten demo` and `hasten reproduce`, the paper's experiment; `hasten compare`, that of any task."""
 
 from __future__ import annotations
 
@@ -28,6 +28,7 @@ from hasten.commands.common import (
     Seeds,
     SkipBad,
     Test,
+    TimeLimit,
     Unlabeled,
     console,
     errors,
@@ -44,6 +45,8 @@ from hasten.tasks.entity_relation.names import Training
 
 if TYPE_CHECKING:
     from hasten.paper.experiment import Experiment
+    from hasten.tasks.evaluation.comparison import Comparison
+    from hasten.tasks.task import Task
 
 
 def demo(
@@ -84,6 +87,7 @@ def reproduce(
     skip_bad: SkipBad = False,
     max_line: MaxLine = 64,
     jobs: Annotated[int, typer.Option("--jobs", "-j", min=1, help="Threads that label the unlabeled text.")] = 1,
+    time_limit: TimeLimit = 60.0,
 ) -> None:
     """The paper's whole experiment (§5) on a real corpus: its tables, ours, and a report to read.
 
@@ -102,7 +106,7 @@ def reproduce(
             reading = Reading(no_relation, faults, max_line * MILLION, tell)
             corpora = Corpora.read(corpus, unlabeled or [], dev=dev, test=test, reading=reading, seed=seed)
         settings: dict[str, Any] = {"solver": solver, "runs": runs, "seed": seed, "seeds": seeds, "epochs": epochs}
-        settings |= {"split": lists, "black_box": black_box, "jobs": jobs}
+        settings |= {"split": lists, "black_box": black_box, "jobs": jobs, "time_limit": time_limit}
         experiment = Experiment.on(corpora, induce=induce, no_relation=no_relation, **settings)
         tell_task(experiment.task, induce)
         run_and_report(experiment, out)
@@ -111,7 +115,7 @@ def reproduce(
 def run_and_report(experiment: Experiment, out: Path, *, full: bool = True) -> None:
     """Runs an experiment, shows every row or the story in short, and writes a report."""
     from hasten.paper.report import write_report
-    from hasten.paper.terminal import show_results, show_story
+    from hasten.paper.tables import show_results, show_story
 
     def show(results: dict[str, Any], on: Console) -> None:
         (show_results if full else show_story)(results, on)
@@ -122,13 +126,6 @@ def run_and_report(experiment: Experiment, out: Path, *, full: bool = True) -> N
     run_and_write(experiment.run, show, write_report, out)
 
 
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from hasten.tasks.evaluation.comparison import Comparison
-    from hasten.tasks.task import Task
-
-
 def compare(
     task: Annotated[str, typer.Argument(metavar="MODULE:TASK", help="A task of your own (docs/new-task.md).")],
     corpus: Annotated[str, typer.Argument(help="Labelled texts that the task reads.")],
@@ -137,6 +134,7 @@ def compare(
     runs: Runs = 3,
     seed: Seed = 0,
     seeds: Seeds = 1,
+    time_limit: TimeLimit = 60.0,
 ) -> None:
     """Compares greedy search, beams, a speedup, certified answers and an ILP solver on a task of your own."""
     from hasten.tasks.evaluation.comparison import Comparison
@@ -144,9 +142,8 @@ def compare(
     hasten.make_solver(solver)  # one that is not there is refused now
     found = find_task(task)
     texts = list(found.read(corpus))
-    run_comparison(
-        Comparison(found, texts, solver=solver, runs=runs, seed=seed, seeds=seeds, source=name_of(corpus)), out
-    )
+    settings: dict[str, Any] = {"solver": solver, "time_limit": time_limit, "runs": runs, "seed": seed, "seeds": seeds}
+    run_comparison(Comparison(found, texts, **settings, source=name_of(corpus)), out)
 
 
 def run_comparison(comparison: Comparison[Any], out: Path) -> None:

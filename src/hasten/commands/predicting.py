@@ -118,7 +118,7 @@ def _predict_shards(tagger: Tagger, source: str, target: str, how: Sharded) -> R
     from hasten.scale.text import TextWork
 
     if "-" in (source, target):
-        raise hasten.CorpusError("A stream has no shards: name files, or leave out --engine ray.")
+        raise hasten.errors.CorpusError("A stream has no shards: name files, or leave out --engine ray.")
     out = target if target.endswith("/") else f"{target}.shards"
     format = "parquet" if target.endswith(".parquet") else "jsonl"
     engine, connection = here(how.jobs), None

@@ -10,8 +10,17 @@ import typer
 from rich.markup import escape
 
 import hasten
-from hasten.commands.common import IlpSolver, Runs, Seed, Seeds, console, errors, name_of
-from hasten.commands.evaluation import show_evaluation, write_evaluation
+from hasten.commands.common import (
+    IlpSolver,
+    Runs,
+    Seed,
+    Seeds,
+    console,
+    errors,
+    name_of,
+    show_evaluation,
+    write_evaluation,
+)
 from hasten.commands.experiments import run_comparison
 from hasten.errors import ProblemError
 from hasten.speedup.mode import TextMode

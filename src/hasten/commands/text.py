@@ -29,11 +29,12 @@ from hasten.commands.common import (
     passing_over,
     seconds,
     sentences_of,
+    show_evaluation,
     tell_task,
     tell_unreachable,
     telling,
+    write_evaluation,
 )
-from hasten.commands.evaluation import show_evaluation, write_evaluation
 from hasten.solvers import check_solver
 from hasten.speedup.mode import TextMode
 from hasten.support.files import output_directory
@@ -167,7 +168,9 @@ def explain(
     if source == "-" or os.path.exists(source):
         sentence = next(islice(sentences_of(source, format, max_line), n - 1, None), None)
         if sentence is None:
-            raise hasten.CorpusError(f"{source} has fewer than {count(n, 'sentence')}. Choose one with --sentence.")
+            raise hasten.errors.CorpusError(
+                f"{source} has fewer than {count(n, 'sentence')}. Choose one with --sentence."
+            )
     else:
         sentence = explaining.read_sentence(source)
     with output_directory(out.parent):

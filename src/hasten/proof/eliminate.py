@@ -25,7 +25,8 @@ from hasten.proof.elimination.lanes import (
     put_in_lanes,
     restore_lanes,
 )
-from hasten.proof.elimination.plan import Reduction, plan_reduction, reduce
+from hasten.proof.elimination.plan import plan_reduction, reduce
+from hasten.proof.elimination.reduction import Reduction
 from hasten.proof.outcome import (
     BEST,
     BOUND,

@@ -21,7 +21,7 @@ from hasten.proof.buckets.kernels import Buckets, carry_out
 from hasten.proof.cut.kernels import cut_one
 from hasten.proof.cut.persistency import take_sides
 from hasten.proof.elimination.kernels import Plan, eliminate
-from hasten.proof.elimination.plan import Reduction
+from hasten.proof.elimination.reduction import Reduction
 from hasten.proof.outcome import LOOK, copy_labels
 from hasten.proof.report import Step
 from hasten.proof.sweep import dual

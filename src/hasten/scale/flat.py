@@ -10,7 +10,7 @@ import hashlib
 import json
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -105,9 +105,9 @@ class FlatWork:
         assert self._mine is not None
         if not items:
             return [], Counts()
-        before = Counts(asdict(self._mine.counters))
+        before = Counts(self._mine.counters.as_dict())
         answers = self._mine.predict(Batch.of([each.problem for each in items]))
-        counts = Counts(asdict(self._mine.counters))
+        counts = Counts(self._mine.counters.as_dict())
         counts.subtract(before)
         records = [_record(item, found) for item, found in zip(items, answers, strict=True)]
         counts["failed"] = sum("failed" in record for record in records)

@@ -16,7 +16,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -24,7 +24,8 @@ from hasten.errors import CorpusError, ModelError, WriteError
 from hasten.scale import parquet, places, shards
 from hasten.scale.shards import Shard
 from hasten.scale.work import Bad, Counts, Record, Work, answer
-from hasten.speedup.audit import Agreement, Counters
+from hasten.speedup.audit import Agreement
+from hasten.speedup.history import Counters
 from hasten.support import forms
 from hasten.support.checks import check_whole
 from hasten.support.progress import Pace, Tell, tell_nobody
@@ -187,7 +188,7 @@ class Run:
     @property
     def counters(self) -> Counters:
         """What was counted, as a speedup counts it."""
-        return Counters(**{each.name: self.counts[each.name] for each in fields(Counters)})
+        return Counters.from_dict(self.counts)
 
     @property
     def agreement(self) -> Agreement:

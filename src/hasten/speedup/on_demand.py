@@ -21,9 +21,9 @@ from hasten.model.families import Family, extended
 from hasten.model.problem import Problem
 from hasten.model.solution import Solution, Solutions, Source, Status
 from hasten.model.structure import Structure
-from hasten.proof.bounds import are_proved
 from hasten.proof.certifier import Certifier
 from hasten.proof.loading import deadline_after
+from hasten.proof.outcome import are_proved
 from hasten.speedup.predictor import Speedup
 from hasten.support.arrays import FloatArray, IntArray
 from hasten.support.checks import check_limit

@@ -107,7 +107,7 @@ def _header(data: bytes) -> tuple[dict[str, Any], dict[str, str]]:
     if not 2 <= size <= len(data) - 8:
         raise forms.Misfit(f"its header would have {size:,} bytes, and the file has {len(data):,}")
     header = forms.read_json(data[8 : 8 + size], "its header")
-    forms.table_of(forms.table_of(lambda value, what: None))(header, "its header")
+    forms.table_of(forms.table_of(forms.anything))(header, "its header")
     about = header.pop("__metadata__", {})
     forms.table_of(forms.text)(about, "its metadata")
     return header, about

@@ -12,15 +12,15 @@ from typing import NamedTuple
 
 import numpy as np
 
-from hasten.proof.bounds import keep_bounds, take_loss
 from hasten.proof.branch.certify import Effort, certify_ruled, certify_some
 from hasten.proof.buckets import FULL_ELIMINATION
 from hasten.proof.cut import CUTTING
 from hasten.proof.cut.persistency import only_fixed
 from hasten.proof.eliminate import ELIMINATING, NO_PLANS
-from hasten.proof.elimination.plan import Reduction, reduce
+from hasten.proof.elimination.plan import reduce
+from hasten.proof.elimination.reduction import Reduction
 from hasten.proof.look import LOOKING
-from hasten.proof.outcome import BOUND
+from hasten.proof.outcome import BOUND, keep_bounds, take_loss
 from hasten.proof.plan import ProofPlan, Work
 from hasten.proof.tally import TALLYING
 from hasten.support.arrays import IntArray

@@ -22,6 +22,7 @@ from hasten.kernels.score import total_cost
 from hasten.kernels.tolerance import EPS, LEAST, prune_above
 from hasten.proof.outcome import copy_labels, stopped
 from hasten.proof.sweep.dual import Dual, factor_minimum, row_part
+from hasten.proof.sweep.multipliers import two_least
 from hasten.proof.sweep.sweeping import Known
 from hasten.support.arrays import FloatArray, IntArray
 
@@ -143,13 +144,7 @@ def assess(graph: Graph, tree: Tree, level: int) -> tuple[float, int]:
     bound, widest, place, lowest = tree.base[level], -1.0, -1, 0.0
     for x in range(level, graph.order.size):
         v = tree.chosen[x]
-        least, second = np.inf, np.inf
-        for at in range(graph.first[v], graph.first[v + 1]):
-            value = tree.vector[at]
-            if value < least:
-                least, second = value, least
-            elif value < second:
-                second = value
+        least, second, _ = two_least(tree.vector, graph.first[v], graph.first[v + 1])
         bound += least
         if least == np.inf:
             return np.inf, v

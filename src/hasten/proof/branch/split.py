@@ -16,6 +16,7 @@ from hasten.kernels.score import total_cost
 from hasten.proof.branch.dive import FINISHED, LIMIT, Tree, dive, prune_from
 from hasten.proof.outcome import copy_labels, stopped
 from hasten.proof.sweep.dual import Dual, n_messages, safe_bound, sweep
+from hasten.proof.sweep.multipliers import two_least
 from hasten.proof.sweep.sweeping import Known, decode
 
 
@@ -35,13 +36,7 @@ def least_decided(graph: Graph, dual: Dual) -> int:
     """Returns the variable, of those with a choice, whose two best beliefs are closest; -1 if none has a choice."""
     narrowest, chosen = np.inf, -1
     for v in range(graph.order.size):
-        least, second = np.inf, np.inf
-        for at in range(graph.first[v], graph.first[v + 1]):
-            value = dual.belief[at]
-            if value < least:
-                least, second = value, least
-            elif value < second:
-                second = value
+        least, second, _ = two_least(dual.belief, graph.first[v], graph.first[v + 1])
         if second < np.inf and second - least < narrowest:
             narrowest, chosen = second - least, v
     return chosen

@@ -26,7 +26,7 @@ from hasten.kernels.score import total_cost
 from hasten.proof.branch.dive import FINISHED, LIMIT, prune_from
 from hasten.proof.outcome import copy_labels, stopped
 from hasten.proof.sweep.dual import Dual, sum_anew
-from hasten.proof.sweep.multipliers import update_rows
+from hasten.proof.sweep.multipliers import two_least, update_rows
 from hasten.proof.sweep.sweeping import Known
 from hasten.support.arrays import FloatArray, IntArray
 
@@ -190,13 +190,7 @@ def most_decided(graph: Graph, tight: Tight) -> tuple[int, int]:
 @inlined_kernel
 def two_best(graph: Graph, tight: Tight, v: int) -> tuple[float, int]:
     """Returns how far the two best beliefs of a variable are apart, and its best label."""
-    least, second, chosen = np.inf, np.inf, -1
-    for at in range(graph.first[v], graph.first[v + 1]):
-        value = tight.belief[at]
-        if value < least:
-            least, second, chosen = value, least, at
-        elif value < second:
-            second = value
+    least, second, chosen = two_least(tight.belief, graph.first[v], graph.first[v + 1])
     return second - least, chosen
 
 

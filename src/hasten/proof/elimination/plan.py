@@ -5,9 +5,6 @@ Which variables go, and which sums and minima that takes, depends on the structu
 once, as flat lists of what to add, and carried out for each problem by `hasten.proof.elimination.kernels`. A chain is
 thereby solved (it is Viterbi's algorithm), as is any tree; the entity-relation problem of the paper loses all
 its relations and, if they are few, its entities too.
-
-Most steps of a plan look alike, and so do those of different structures: the same tables meet in the same way. What
-such a step adds up is a join (`Join`), worked out once; a plan consists of joins and of the places where each reads.
 """
 
 from __future__ import annotations
@@ -15,8 +12,6 @@ from __future__ import annotations
 import heapq
 import math
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
-from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
@@ -25,8 +20,8 @@ from hasten.kernels.cells import Rows, with_rows
 from hasten.kernels.layout import Graph
 from hasten.kernels.scopes import with_scopes
 from hasten.model.compiled import Compiled
-from hasten.model.moulds import NO_INTS, Fields, Form, TableLayout, cast
 from hasten.model.structure import Structure
+from hasten.model.templates import NO_INTS, Fields, Form, TableLayout, cast
 from hasten.proof.elimination.cliques import with_cliques
 from hasten.proof.elimination.joins import (
     DERIVED,
@@ -40,12 +35,12 @@ from hasten.proof.elimination.joins import (
     pattern_of,
 )
 from hasten.proof.elimination.kernels import Plan
+from hasten.proof.elimination.reduction import Reduction
 from hasten.support.arrays import BoolArray, IntArray, all_of, ints, offsets, ranges, sizes_of
 
 FEW_SUMS = 768  # that eliminating a variable may always take, unless a limit is given
 FEW_LEFT = 192  # the same, where that leaves variables: what is left would be joined more densely
 SWEEPS = 16  # what leaving it costs at least: so many sweeps over the tuples of its tables
-MANY_RULES = 4  # there are many if there is one for every so many variables
 MOST_ENTRIES = 2**22  # labellings to look through for those that tables allow
 SKIPPED = -1  # the price of a variable that was not worth its price
 MAX_SCOPE = 32  # how many variables these may range over
@@ -55,63 +50,6 @@ NO_STEPS: Fields = {
     **dict.fromkeys(("read_at", "reads", "shared", "joint", "joint_out", "joint_in", "n_labels"), NO_INTS),
     **dict.fromkeys(("out_first", "scope_first", "base_first"), offsets(())),
 }
-
-
-@dataclass(frozen=True, eq=False)
-class Reduction:
-    """A plan, and the graph of what it leaves."""
-
-    plan: Plan
-    graph: Graph
-
-    def __reduce__(self) -> tuple[type[Reduction], tuple[Plan, Graph]]:
-        return Reduction, (self.plan, self.graph)  # a copy lies elsewhere
-
-    @cached_property
-    def complete(self) -> bool:
-        """Whether it leaves nothing."""
-        return not self.graph.order.size
-
-    @cached_property
-    def leaves_rules(self) -> bool:
-        """Whether it leaves rules alone, and many for the variables."""
-        graph = self.graph
-        n_rules = graph.row_low.size
-        return bool(n_rules and not graph.table_at.size and MANY_RULES * n_rules >= graph.order.size)
-
-    @cached_property
-    def leaves_triples(self) -> bool:
-        """Whether it leaves tables, all of three variables or more."""
-        n_variables = sizes_of(self.graph.scope_first)[self.graph.table_at >= 0]
-        return bool(n_variables.size and n_variables.min() > 2)
-
-    @cached_property
-    def n_labels(self) -> int:
-        """How many labels are left."""
-        return int(self.graph.first[-1])
-
-    @cached_property
-    def addresses(self) -> IntArray:
-        """(1, 2) where both lie, for kernels."""
-        return np.array([[self.plan.address, self.graph.address]])
-
-    @property
-    def n_bytes(self) -> int:
-        """How much memory it takes."""
-        return self.plan.buffer.nbytes + self.graph.buffer.nbytes
-
-    @cached_property
-    def n_sums(self) -> int:
-        """How many sums the plan takes."""
-        plan = self.plan
-        return int(plan.sum_first[plan.entry_at[plan.form] + np.diff(plan.out_first)].sum())
-
-    @cached_property
-    def size(self) -> int:
-        """How many labels, listed tuples and cells of rows are left: what a sweep goes through."""
-        graph = self.graph
-        tuples = sizes_of(graph.list_first)[graph.listing[graph.table_at >= 0]]
-        return len(graph.cell_first) + int(tuples.sum()) + len(graph.cell_row)
 
 
 def addresses(structures: Iterable[Structure], max_join: int | None) -> IntArray:
@@ -141,7 +79,8 @@ def plan_reduction(graph: Graph, max_join: int | None) -> Reduction:
     else:
         elimination = _Elimination(graph, max_join)
         reduction = elimination.run()
-        if max_join is None and len(reduction.graph.order) and elimination.dearest > FEW_LEFT:
+        most_sums = max([step.join.n_combos for step in elimination.steps], default=0)
+        if max_join is None and len(reduction.graph.order) and most_sums > FEW_LEFT:
             reduction = _Elimination(graph, None, FEW_LEFT).run()
     if reduction.graph.table_at.size:
         return reduction
@@ -224,11 +163,6 @@ class _Elimination:
                         heapq.heappush(queue, (join, u))
         return self._finish()
 
-    @property
-    def dearest(self) -> int:
-        """How many sums the step takes that takes most."""
-        return max([step.join.n_combos for step in self.steps], default=0)
-
     def _is_worth_a_look(self, v: int, join: int) -> bool:
         """Whether eliminating a variable may pay: if it takes few sums, or leaves no more than it takes away."""
         if self.max_join is not None or join <= self.few_sums:
@@ -310,6 +244,7 @@ class _Elimination:
             self.constants.append(at)
 
     def _finish(self) -> Reduction:
+        """Returns the plan, and the graph of what it leaves."""
         graph, sizes = self.graph, sizes_of(self.graph.first)
         is_kept = np.ones(len(sizes), dtype=bool)
         is_kept[[v for step in self.steps for v in step.group]] = False

@@ -16,7 +16,8 @@ from hasten.learning.gate import Gate
 from hasten.model.batch import Batch
 from hasten.model.solution import Solutions
 from hasten.proof.certifier import Certifier
-from hasten.speedup.gated import GateCalibration, GatedSearch, calibrate_gate
+from hasten.speedup.calibration import Calibration, Calibrator
+from hasten.speedup.gated import GatedSearch
 from hasten.support.arrays import IntArray
 from hasten.tasks.entity_relation.scoring.black_box import LinearScorer
 from hasten.tasks.entity_relation.scoring.cheap import relation_features
@@ -31,7 +32,7 @@ class TrainedGate:
     """A gate for relations, how much doubt it allows and why, and what it takes of the time of a certified answer."""
 
     gate: Gate
-    chosen: GateCalibration
+    chosen: Calibration
     time: float
 
     @property
@@ -63,7 +64,7 @@ def train_gate(
     """Trains a gate on all sentences but those `held`, calibrates it on these, and times it on some of these."""
     kept = np.setdiff1d(np.arange(len(batch)), held)
     gate = Gate({"relation": relation_features(text)}, seed=seed).fit(batch.select(kept), answers.select(kept))
-    chosen = calibrate_gate(GatedSearch(gate), batch.select(held), answers.select(held), risk=risk)
+    chosen = Calibrator(risk).max_doubt(GatedSearch(gate), batch.select(held), answers.select(held))
     some = batch.select(held[:2000])
     search, ids = GatedSearch(gate, chosen.max_doubt), held[:2000]
     lazy = Batch.build(batch.structures, some.structure, scorer.lazy(text), ids)

@@ -24,8 +24,8 @@ from hasten.search.theta import FORCED, theta_in_words
 from hasten.solvers import make_solver
 from hasten.solvers.failures import warn_of_failures
 from hasten.speedup.black_box import prove_or_solve
-from hasten.speedup.calibration import Calibration, calibrate, disagreeing, problems_needed
-from hasten.speedup.gated import CONFIDENCE, GatedSearch
+from hasten.speedup.calibration import GATE_CONFIDENCE, Calibration, Calibrator, disagreeing, problems_needed
+from hasten.speedup.gated import GatedSearch
 from hasten.speedup.mode import TextMode
 from hasten.speedup.parts import Limits
 from hasten.support import forms
@@ -126,7 +126,7 @@ class Tagger:
         )
         tell("Learning the heuristic", None)
         cut = len(batch) - min(n_held_out(len(batch)), len(fresh) or len(batch))
-        learner = Learner(width, enforce=False, seed=seed, progress=False)
+        learner = Learner(width, enforce=False, seed=seed, progress=False, look_ahead=False)
         learner.fit(batch.select(np.arange(cut)), answers.labels[: batch.variable_at[cut]])
         held = np.arange(cut, len(batch))
         learned, plain = BeamSearch(width, learner.weights), BeamSearch(width)
@@ -137,7 +137,7 @@ class Tagger:
         chosen = None
         if len(batch) - cut >= 2:
             tell("Calibrating theta", None)
-            chosen = calibrate(search, batch.select(held), risk=risk, seed=seed)
+            chosen = Calibrator(risk, seed=seed).theta(search, batch.select(held))
         theta = math.inf if chosen is None else chosen.theta
         tagger = cls(task, scorer, heuristic, width, theta, about_theta=explain_theta(chosen, len(batch), risk))
         if search.weights is None:
@@ -290,7 +290,7 @@ def n_held_out(n: int) -> int:
 
 def gate_needs(risk: float) -> int:
     """Returns how many sentences the calibration of a gate needs: fewer prove too little even if none is changed."""
-    return math.ceil(math.log1p(-CONFIDENCE) / math.log1p(-risk))
+    return math.ceil(math.log1p(-GATE_CONFIDENCE) / math.log1p(-risk))
 
 
 def explain_theta(chosen: Calibration | None, n: int, risk: float) -> str:

@@ -16,7 +16,7 @@ import numpy as np
 
 from hasten.errors import CorpusError, SchemaError
 from hasten.model.batch import Batch
-from hasten.model.problem import Scorer
+from hasten.model.costs import Scorer
 from hasten.model.schema import Schema
 from hasten.model.structure import Structure
 from hasten.support.arrays import FloatArray, IntArray

@@ -17,12 +17,11 @@ import numpy.typing as npt
 
 from hasten.errors import CorpusError, ModelError, SchemaError
 from hasten.model.batch import Batch
-from hasten.model.hidden import completed
 from hasten.model.schema import Schema
 from hasten.model.solution import Solutions
 from hasten.model.structure import Structure
 from hasten.support import forms
-from hasten.support.arrays import FloatArray, ranges
+from hasten.support.arrays import FloatArray
 from hasten.support.cache import Cache
 from hasten.support.progress import Tell, tell_nobody
 from hasten.support.tensors import Tensors
@@ -218,10 +217,8 @@ class TagModel(Model[Tagged]):
 
     def viterbi(self, batch: Batch) -> Solutions:
         """Returns the cheapest tags of all sentences, rules that count left aside."""
-        costs, first, n = batch.cost, batch.seen_at, len(self.tags)
-        if batch.priced:  # behind the costs of a sentence's tags are its prices
-            costs = costs[ranges(batch.cost_at[:-1], np.diff(first) * n)]
-        return Solutions.scored(batch, completed(batch, viterbi(costs.reshape(-1, n), first, self.follow)))
+        found = viterbi(batch.label_costs.reshape(-1, len(self.tags)), batch.labels_at, self.follow)
+        return Solutions.scored(batch, batch.values(found))
 
     def facts(self) -> Mapping[str, object]:
         """Returns its tags and rules."""

@@ -1,4 +1,4 @@
-"""Moulds: what all factors of a kind have in common, worked out once for each schema. Factors are cast in them."""
+"""Factor templates: the parts of a graph that all factors of a kind share, worked out once for each schema."""
 
 from __future__ import annotations
 
@@ -17,22 +17,21 @@ from hasten.support.cache import Cache
 
 Fields = dict[str, Any]  # of a graph, by name
 NO_INTS, NO_FLOATS = ints(()), np.zeros(0)
-MAX_LAYOUTS = 64  # of one schema's tables that are kept
 MAX_CASTS = 2**22  # bytes of one schema's factors that are kept
 
 
-class Own(NamedTuple):
-    """Which tables problems bring, in place of the schema's; false if none."""
+class Slots(NamedTuple):
+    """The tables that problems bring in place of the schema's; false if none."""
 
     factors: frozenset[int] = frozenset()  # one for each of these factors
     kinds: frozenset[int] = frozenset()  # one for all factors of each of these kinds, forbidding what the schema does
-    free: frozenset[int] = frozenset()  # likewise, but what the schema forbids may be allowed
+    free: frozenset[int] = frozenset()  # likewise, but tuples that the schema forbids may be allowed
 
     def __bool__(self) -> bool:
         return any(map(len, self))
 
 
-NONE_OWN = Own()
+NO_SLOTS = Slots()
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -58,7 +57,7 @@ class TableLayout:
     place: IntArray  # where each starts
     number: IntArray  # the number of its tuple list
     soft: IntArray  # the numbers of those that may do more than forbid
-    fields: Fields  # what graphs hold of them, however many factors use each
+    fields: Fields  # the fields of a graph that describe them, however many factors use each
 
     @staticmethod
     def of(tables: Sequence[Table | None], used: Sequence[int]) -> TableLayout:
@@ -82,62 +81,49 @@ class TableLayout:
         return TableLayout(place, number, soft, fields)
 
 
-class Moulds:
-    """What factors have in common with others of their kind, for all kinds of a schema."""
+class Templates:
+    """The factor templates of all kinds of a schema."""
 
     def __init__(self, kinds: Iterable[FactorKind]) -> None:
         self.kinds = list(kinds)
         self.arity = ints(len(kind.roles) for kind in self.kinds)
-        self.slot_first = offsets(self.arity)
+        self.role_first = offsets(self.arity)
         self.n_labels = ints(n for kind in self.kinds for n in kind.shape)  # of each role
         self.stride = np.concatenate([NO_INTS, *[strides(kind.shape) for kind in self.kinds]])
         self.weight_at = ints(kind.weight_at for kind in self.kinds)
         self.tables = [_table_of(kind) for kind in self.kinds]
-        self.layouts = Cache[tuple[int, ...], TableLayout](MAX_LAYOUTS)  # by the kinds in the order of their first use
-        self.casts = Cache[bytes, Graph](MAX_CASTS)  # by the kinds of all factors
+        self.casts = Cache[tuple[bytes, Slots], Graph](MAX_CASTS)  # by the kinds of all factors
 
-    def cast(self, kinds: array[int], own: Own = NONE_OWN) -> Graph:
-        """Returns what graphs hold of factors of some kinds, whatever variables these join.
+    def cast(self, kinds: array[int], slots: Slots = NO_SLOTS) -> Graph:
+        """Returns the part of a graph that depends on the kinds of its factors, whatever variables these join.
 
-        Problems bring the tables that `own` lists.
+        Problems bring the tables that `slots` lists.
         """
-        if own:
-            return self._cast_own(np.array(kinds), own)
-        key = kinds.tobytes()
+        key = kinds.tobytes(), slots
         graph = self.casts.get(key)
         if graph is None:
-            kind_of = np.array(kinds)
-            used = tuple(dict.fromkeys(kind_of.tolist()))
-            layout = self.layouts.get(used)
-            if layout is None:
-                layout = TableLayout.of(self.tables, used)
-                self.layouts.put(used, layout)
-            graph = self._cast(kind_of, kind_of, layout)
+            kind_of, table_of, tables = np.array(kinds), np.array(kinds), self._tables_with(slots)
+            for f in sorted(slots.factors):
+                table_of[f] = len(tables)
+                tables.append(self._free(int(kind_of[f])))
+            arity = self.arity[kind_of]
+            roles = ranges(self.role_first[kind_of], arity)
+            form = Form(arity, self.n_labels[roles], self.stride[roles], self.weight_at[kind_of])
+            layout = TableLayout.of(tables, tuple(dict.fromkeys(table_of.tolist())))
+            graph = Graph.start(**cast(form, table_of, layout))
             if graph.buffer.nbytes <= MAX_CASTS:
                 self.casts.put(key, graph, graph.buffer.nbytes)
         return graph
 
-    def _cast_own(self, kind_of: IntArray, own: Own) -> Graph:
-        table_of, tables = kind_of.copy(), list(self.tables)
-        for k in own.kinds:
-            tables[k] = self._changing(k)
-        for k in own.free:
+    def _tables_with(self, slots: Slots) -> list[Table | None]:
+        """Returns the tables of all kinds, those in whose place problems bring others as these may be."""
+        tables = list(self.tables)
+        for k in slots.kinds:
+            table = tables[k]
+            tables[k] = self._free(k) if table is None else replace(table, soft=True)
+        for k in slots.free:
             tables[k] = self._free(k)
-        for f in sorted(own.factors):
-            table_of[f] = len(tables)
-            tables.append(self._free(int(kind_of[f])))
-        return self._cast(kind_of, table_of, TableLayout.of(tables, tuple(dict.fromkeys(table_of.tolist()))))
-
-    def _cast(self, kind_of: IntArray, table_of: IntArray, layout: TableLayout) -> Graph:
-        arity = self.arity[kind_of]
-        slots = ranges(self.slot_first[kind_of], arity)
-        form = Form(arity, self.n_labels[slots], self.stride[slots], self.weight_at[kind_of])
-        return Graph.start(**cast(form, table_of, layout))
-
-    def _changing(self, k: int) -> Table:
-        """Returns the table of a kind in whose place problems bring others, which forbid at least the same."""
-        table = self.tables[k]
-        return self._free(k) if table is None else replace(table, soft=True)
+        return tables
 
     def _free(self, k: int) -> Table:
         """Returns a table in whose place problems bring others, which forbid whatever they like."""
@@ -155,7 +141,7 @@ def _table_of(kind: FactorKind) -> Table | None:
 
 
 class Form(NamedTuple):
-    """Factors to cast, whatever variables they join."""
+    """The form of some factors, whatever variables they join."""
 
     arity: IntArray  # (F,)
     n_labels: IntArray  # (slots,)
@@ -164,7 +150,7 @@ class Form(NamedTuple):
 
 
 def cast(form: Form, table_of: IntArray, layout: TableLayout) -> Fields:
-    """Returns what graphs hold of some factors, given the number of the table that each has in a layout."""
+    """Returns the fields of a graph that describe some factors, given the number of each one's table in a layout."""
     listing = layout.number[table_of]
     return {
         "scope_first": offsets(form.arity),

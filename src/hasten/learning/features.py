@@ -7,6 +7,7 @@ say of a label: its *regret*, the least that they must pay above their own cheap
 from __future__ import annotations
 
 from math import exp, log2, sqrt
+from typing import NamedTuple
 
 import numpy as np
 
@@ -17,6 +18,14 @@ from hasten.support.arrays import BoolArray, FloatArray, IntArray
 OWN = 2  # features that every variable has, besides one for each label
 MOST_TUPLES = 4096  # of a table that is looked at: the gate must stay cheap
 BUCKETS = 12  # of regrets, on either side of their scale
+
+
+class Examples(NamedTuple):
+    """The features of some variables of one kind."""
+
+    rows: IntArray  # (n, features) rows of the weights; -1 for none
+    values: FloatArray  # (n, features that the user gave)
+    regrets: FloatArray  # (n, labels)
 
 
 @kernel
@@ -37,25 +46,25 @@ def bucket_of(regret: float, scale: float) -> int:
 
 
 @kernel
-def reduce_costs(graph: Graph, cost: FloatArray, dear: BoolArray, above: FloatArray) -> None:
+def reduce_costs(graph: Graph, cost: FloatArray, expensive: BoolArray, above: FloatArray) -> None:
     """Writes what each label of the settled variables costs above the cheapest of its variable."""
     for v in range(graph.order.size):
         least = np.inf
         for at in range(graph.first[v], graph.first[v + 1]):
             least = min(least, cost[at])
         for at in range(graph.first[v], graph.first[v + 1]):
-            above[at] = 0.0 if dear[v] or least == np.inf else cost[at] - least
+            above[at] = 0.0 if expensive[v] or least == np.inf else cost[at] - least
 
 
 @kernel
-def is_settled(graph: Graph, dear: BoolArray, slot: int) -> bool:
+def is_settled(graph: Graph, expensive: BoolArray, slot: int) -> bool:
     """Whether a slot's factor has a table, not too large, in which all other variables are settled."""
     f = graph.factor_of[slot]
     t = graph.listing[f]
     if graph.table_at[f] < 0 or t < 0 or graph.list_first[t + 1] - graph.list_first[t] > MOST_TUPLES:
         return False
     for a in range(graph.scope_first[f], graph.scope_first[f + 1]):
-        if a != slot and dear[graph.scope[a]]:
+        if a != slot and expensive[graph.scope[a]]:
             return False
     return True
 
@@ -100,20 +109,20 @@ def stir_cheapest(graph: Graph, above: FloatArray, slot: int, state: int) -> int
 @driver
 def describe(
     batch: BatchArrays,
-    dear: BoolArray,
+    expensive: BoolArray,
     problems: IntArray,
     variables: IntArray,
     ids: IntArray,
     scale: float,
-    rows: IntArray,
-    regrets: FloatArray,
     n_rows: int,
+    examples: Examples,
 ) -> None:
     """Writes the rows of each variable's features, -1 for none, and the regrets of its labels.
 
-    `dear` is flat, as labellings are; `ids` are the caller's own features, -1 for none. Variables of one problem are
-    asked for together, all have as many labels as `regrets` has columns, and `n_rows` is a power of two.
+    `expensive` is flat, as labellings are; `ids` are the caller's own features, -1 for none. Variables of one problem
+    are asked for together, all have as many labels as `regrets` has columns, and `n_rows` is a power of two.
     """
+    rows, regrets = examples.rows, examples.regrets
     n_labels, n_ids, mask = regrets.shape[1], ids.shape[1], n_rows - 1
     most = 0
     for p in problems:
@@ -123,7 +132,7 @@ def describe(
     for r in range(problems.size):
         p, v = problems[r], variables[r]
         graph, table = graph_of(batch, p), tables_of(batch, p)
-        mine = part(dear, batch.place[p, VARIABLE], batch.place[p + 1, VARIABLE])
+        mine = part(expensive, batch.place[p, VARIABLE], batch.place[p + 1, VARIABLE])
         reduced = part(above, 0, most)
         if p != last:
             reduce_costs(graph, costs_of(batch, p), mine, reduced)
@@ -145,13 +154,13 @@ def describe(
             given = ids[r, j]
             folded = stir(stir(4, given & 0xFFFFFFFF), given >> 32)
             rows[r, OWN + n_labels + j] = folded & mask if given >= 0 else -1
-    keep((above, least, sums, dear))
+    keep((above, least, sums, expensive))
 
 
 @kernel
-def add_up(rows: IntArray, values: FloatArray, e: int, weights: FloatArray, regrets: FloatArray, p: FloatArray) -> None:
+def add_up(examples: Examples, e: int, weights: FloatArray, p: FloatArray) -> None:
     """Writes how likely each label of example `e` is; one that tables rule out is not."""
-    n_labels = p.size
+    rows, values, regrets, n_labels = examples.rows, examples.values, examples.regrets, p.size
     n_own = rows.shape[1] - values.shape[1]
     for i in range(n_labels):
         p[i] = 0.0
@@ -174,9 +183,7 @@ def add_up(rows: IntArray, values: FloatArray, e: int, weights: FloatArray, regr
 
 @driver
 def learn_some(
-    rows: IntArray,
-    values: FloatArray,
-    regrets: FloatArray,
+    examples: Examples,
     labels: IntArray,
     order: IntArray,
     rate: float,
@@ -186,11 +193,12 @@ def learn_some(
     lag: FloatArray,
 ) -> None:
     """Takes one AdaGrad step of logistic regression for each example; `lag` is what the average lacks, times steps."""
+    rows, values = examples.rows, examples.values
     n_labels, n_own = weights.shape[1], rows.shape[1] - values.shape[1]
     p = np.empty(n_labels)
     for n in range(order.size):
         e = order[n]
-        add_up(rows, values, e, weights, regrets, part(p, 0, n_labels))
+        add_up(examples, e, weights, part(p, 0, n_labels))
         p[labels[e]] -= 1.0
         for j in range(rows.shape[1]):
             row = rows[e, j]
@@ -208,14 +216,12 @@ def learn_some(
 
 
 @driver
-def guess_some(
-    rows: IntArray, values: FloatArray, regrets: FloatArray, weights: FloatArray, label: IntArray, doubt: FloatArray
-) -> None:
+def guess_some(examples: Examples, weights: FloatArray, label: IntArray, doubt: FloatArray) -> None:
     """Writes the likeliest label of each example, and how likely all others are together."""
     n_labels = weights.shape[1]
     p = np.empty(n_labels)
-    for e in range(rows.shape[0]):
-        add_up(rows, values, e, weights, regrets, part(p, 0, n_labels))
+    for e in range(examples.rows.shape[0]):
+        add_up(examples, e, weights, part(p, 0, n_labels))
         best, others = 0, 0.0
         for i in range(n_labels):
             if p[i] > p[best]:

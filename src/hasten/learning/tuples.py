@@ -17,9 +17,9 @@ import numpy as np
 
 from hasten.jit import driver, keep, kernel, split
 from hasten.kernels.layout import VARIABLE, BatchArrays, Graph, costs_of, graph_of, labels_of, tables_of
-from hasten.kernels.learning.algorithm_1 import Weights
 from hasten.kernels.rows import rows_hold
 from hasten.kernels.score import entry, total_cost
+from hasten.learning.algorithm_1 import Weights
 from hasten.support.arrays import FloatArray, IntArray
 
 CORRECT, WRONG, BLIND = 0, 1, 2
