@@ -34,10 +34,10 @@ SIZES = (2, 4, 6, 8)
 
 ANSWERS = """
 import sys, time
-import numpy as np
 began = time.process_time()
 import hasten
 imported = time.process_time()
+import numpy as np
 sys.path.insert(0, {folder!r})
 from first_use import entities, ruled
 shape = {shape}
@@ -139,7 +139,7 @@ def promises() -> None:
             cache = f"{folder}/ruled" if "proof with rules" in name or "next process" in name else tempfile.mkdtemp()
             printed, used = run([*command], folder, cache, tier)
             seconds = float(printed.split()[-1]) if is_timed else used
-            print(f"{name:36} {seconds:6.2f} s   (at most {limit:g})", flush=True)
+            print(f"{name:36} {seconds:7.3f} s   (at most {limit:g})", flush=True)
 
 
 def run(command: list[str], folder: str, cache: str, tier: str) -> tuple[str, float]:

@@ -6,7 +6,6 @@ Kernels are compiled when they are first called. Here each is called, on problem
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
@@ -76,7 +75,7 @@ def compile_kernels(tell: Tell = tell_nobody) -> None:
         "proof": lambda: _prove(problem),
         "cut": _cut,
         "best labellings": lambda: Certifier().best(problem, 2),
-        "reduced search": lambda: ReducedSearch()(problem),
+        "reduced search": lambda: ReducedSearch(2, look_ahead=True)(problem),
         "enumeration": lambda: make_solver("brute").solve(problem),
         "checks": lambda: [each.check([0] * each.n_variables) for each in (problem, _counted())],
         "learning": lambda: _learn(problem),
@@ -201,4 +200,4 @@ def _label_text() -> None:
     for training in Training:
         tagger = Tagger.train(sentences, black_box=training)
         for mode in TextMode:
-            list(replace(tagger, mode=mode).label(sentences))
+            list(tagger.asking(mode=mode).label(sentences))

@@ -20,7 +20,7 @@ import sys
 import threading
 import time
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from functools import cached_property, partial
 from itertools import pairwise
@@ -163,10 +163,10 @@ class Driver(partial[Any]):
         A watch is not copied: its clock writes to it.
         """
         watch = None if self.watch_at is None else args[self.watch_at]
-        written = [each for each in _arrays(args) if each.flags.writeable and each is not watch]
-        if sys.gettrace() is not None or _overlap(written):
+        written = {id(each): each for each in _arrays(args) if each.flags.writeable and each is not watch}
+        if sys.gettrace() is not None or _overlap(written.values()):
             return self._interpret(args)  # a debugger has the hook, or copies would not see each other's changes
-        copies = {id(each): (each, each.copy(), each.copy()) for each in written}
+        copies = {key: (each, each.copy(), each.copy()) for key, each in written.items()}
         until = time.perf_counter() + seconds
 
         def stop_when_late(*_: Any) -> None:
@@ -222,7 +222,7 @@ def _arrays(value: Any) -> Iterator[Any]:
             yield each
 
 
-def _overlap(arrays: list[Any]) -> bool:
+def _overlap(arrays: Iterable[Any]) -> bool:
     """Whether two arrays may share memory."""
     bounds = sorted(np.lib.array_utils.byte_bounds(each) for each in arrays if each.size)
     return any(begin < end for (_, end), (begin, _) in pairwise(bounds))
