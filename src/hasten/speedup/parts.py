@@ -116,8 +116,8 @@ class Search:
     """Trusts a learned beam search (the paper's speedup), which may leave costs uncomputed.
 
     width, enforce, look_ahead, theta, spread
-        The settings of the beam (`BeamSearch`). The defaults (2, on, on, inf, inf) compute every cost; `Speedup.calibrate`
-        chooses another theta.
+        The settings of the beam (`BeamSearch`). The defaults (2, on, on, inf, inf) compute every cost;
+        `Speedup.calibrate` chooses another theta.
     reduce
         Whether a search with neither weights nor skipped costs is over what elimination leaves (`ReducedSearch`). On
         by default: each of its nodes sees what eliminated variables will cost.
