@@ -21,8 +21,8 @@ from strategies import rich_problems as problems
 import hasten
 from hasten.errors import NoAnswerError, ProblemError
 from hasten.jit.tiers import DRIVERS
-from hasten.kernels import search as beam
 from hasten.kernels.layout import Instance
+from hasten.kernels.search import loop, nodes
 from hasten.model.batch import Batch
 from hasten.model.problem import Problem
 from hasten.model.schema import Schema
@@ -624,21 +624,21 @@ def test_a_beam_of_one_takes_the_same_steps_with_and_without_room_for_more(probl
     scale = data.draw(st.sampled_from([0.0, 0.5, 1.0, 3.0]))
     n_weights = problem.structure.schema.n_weights
     weights = np.round(np.random.default_rng(data.draw(st.integers(0, 99))).normal(size=n_weights) * scale, 1)
-    options = beam.Options(1, theta, INF, data.draw(st.booleans()), False)
+    options = nodes.Options(1, theta, INF, data.draw(st.booleans()), False)
     n_labels = int(np.diff(graph.first).max(initial=1))
     instance, found = Instance(graph, problem.cost, problem.table), []
     for short in (False, True):
-        n = beam.Sizes(1, problem.n_variables, len(graph.row_low), n_labels)
-        floats, ints = np.zeros(beam.n_floats(n)), np.zeros(beam.n_ints(n), dtype=np.int64)
-        space = beam.beam_in(floats, ints, n)
-        nodes, scratch, known, track = space
+        n = nodes.Sizes(1, problem.n_variables, len(graph.row_low), n_labels)
+        floats, ints = np.zeros(nodes.n_floats(n)), np.zeros(nodes.n_ints(n), dtype=np.int64)
+        space = nodes.beam_in(floats, ints, n)
+        track = space.track
         if not short:  # what is tracked takes the general steps
             track = track._replace(gap=np.zeros(problem.n_variables))
-        space = beam.Beam(nodes, scratch, known, track)
-        opened(beam.begin)(instance, options, beam.GIVEN, space)
-        outcome, _, _ = opened(beam.advance)(instance, weights, options, beam.GIVEN, space, 1, 0)
-        done = outcome == beam.DONE
-        found.append((done, nodes.labels[0].tolist() if done else None, known.tolist()))
+        space = space._replace(track=track)
+        opened(loop.begin)(instance, options, nodes.GIVEN, space)
+        outcome, _, _ = opened(loop.advance)(instance, weights, options, nodes.GIVEN, space, 1, 0)
+        done = outcome == loop.DONE
+        found.append((done, space.nodes.labels[0].tolist() if done else None, space.known.tolist()))
     assert found[0] == found[1]
 
 

@@ -31,20 +31,10 @@ import numpy as np
 from hasten.jit import driver, keep, kernel, split
 from hasten.kernels.layout import VARIABLE, BatchArrays, Graph, costs_of, graph_of, instance_of, labels_of
 from hasten.kernels.score import entry
-from hasten.kernels.search import FORBIDDEN as RULED_OUT
-from hasten.kernels.search import (
-    GIVEN,
-    Beam,
-    Options,
-    Track,
-    advance,
-    beam_in,
-    begin,
-    largest,
-    n_floats,
-    n_ints,
-)
-from hasten.kernels.search import LOST as PRUNED
+from hasten.kernels.search.loop import FORBIDDEN as RULED_OUT
+from hasten.kernels.search.loop import LOST as PRUNED
+from hasten.kernels.search.loop import advance, begin
+from hasten.kernels.search.nodes import GIVEN, Beam, Options, Track, beam_in, largest, n_floats, n_ints
 from hasten.support.arrays import FloatArray, IntArray
 
 CORRECT, LOST, WRONG, FORBIDDEN = 0, 1, 2, 3

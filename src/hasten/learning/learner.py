@@ -24,7 +24,7 @@ from typing import Any
 import numpy as np
 
 from hasten.errors import NotFittedError, ProblemError
-from hasten.kernels import search as beam
+from hasten.kernels.search import nodes
 from hasten.learning import algorithm_1 as learn
 from hasten.learning.heuristic import Heuristic
 from hasten.learning.targets import Answers, read_answers
@@ -290,7 +290,7 @@ class Learner:
         assert state.step is not None
         began, blind = time.perf_counter(), int(learned.n_blind[0])
         order = state.rng.permutation(usable) if self.shuffle and len(usable) > 1 else usable
-        options = beam.Options(int(self.width), math.inf, math.inf, bool(self.enforce), bool(self.look_ahead))
+        options = nodes.Options(int(self.width), math.inf, math.inf, bool(self.enforce), bool(self.look_ahead))
         outcome = np.zeros(len(order), dtype=np.int64)
         for at in range(0, len(order), CHUNK):
             chunk = slice(at, at + CHUNK)

@@ -10,7 +10,7 @@ from functools import partial
 import numpy as np
 
 from hasten.errors import ProblemError
-from hasten.kernels import search as beam
+from hasten.kernels.search import drivers, loop, nodes
 from hasten.model.batch import Batch
 from hasten.model.problem import Labels, Problem
 from hasten.model.solution import Solution, Solutions
@@ -77,7 +77,7 @@ class BeamSearch(Searcher):
         return self._search_lazily(batch, n_jobs) if lazily else Searcher._search(self, batch, n_jobs)
 
     def _driver(self, batch: Batch) -> Driver:
-        return partial(beam.search_some, batch.arrays, *self.prepared(batch))
+        return partial(drivers.search_some, batch.arrays, *self.prepared(batch))
 
     def _search_lazily(self, batch: Batch, n_jobs: int) -> Solutions:
         """Runs all problems until each is done or wants costs, computes these costs in one call, goes on."""
@@ -86,28 +86,28 @@ class BeamSearch(Searcher):
         cost = np.zeros(batch.cost_at[-1])
         arrays = batch.arrays._replace(cost=cost)
         n_rows = np.array([len(each.graph.row_low) for each in batch.structures], dtype=np.int64)[batch.structure]
-        paused = beam.Paused.of(width, batch.n_variables, n_rows)
-        outcome = np.full(n, beam.BLOCKED, dtype=np.int64)
+        paused = drivers.Paused.of(width, batch.n_variables, n_rows)
+        outcome = np.full(n, loop.BLOCKED, dtype=np.int64)
         owner = np.repeat(np.arange(n), batch.n_variables)
         known_cost = np.zeros(n_variables, dtype=bool)
         active = np.arange(n)
         while active.size:
 
             def run(start: int, stop: int, active: IntArray = active) -> None:
-                beam.search_wave(arrays, weights, options, active[start:stop], paused, outcome)
+                drivers.search_wave(arrays, weights, options, active[start:stop], paused, outcome)
 
             in_parallel(run, active.size, n_jobs, seconds_each(batch, self.width))
-            active = active[outcome[active] == beam.BLOCKED]
-            wanted = np.flatnonzero((paused.known == beam.WANTED) & ~known_cost)
+            active = active[outcome[active] == loop.BLOCKED]
+            wanted = np.flatnonzero((paused.known == nodes.WANTED) & ~known_cost)
             known_cost[wanted] = True
             problems, variables = owner[wanted], wanted - batch.variable_at[owner[wanted]]
             place(batch, cost, problems, variables, batch.score(problems, variables))
         labels = np.full(n_variables, -1, dtype=np.int64)
-        done = outcome[owner] == beam.DONE
+        done = outcome[owner] == loop.DONE
         at = batch.variable_at[owner] * width + (np.arange(n_variables) - batch.variable_at[owner])
         labels[done] = paused.labels[at[done]]
         n_costs = np.bincount(owner[known_cost], minlength=n)
-        return Solutions.scored(batch, labels, outcome == beam.DONE, n_costs, cost)
+        return Solutions.scored(batch, labels, outcome == loop.DONE, n_costs, cost)
 
     def _recorder(
         self, problem: Problem, names: Sequence[str] | None, reference: Labels | Solution | None
@@ -120,9 +120,9 @@ class BeamSearch(Searcher):
         said += [] if self.enforce else ["constraints ignored"]
         return BeamRecorder(problem, names, reference, ", ".join(said), self.width, self.theta)
 
-    def prepared(self, batch: Batch) -> tuple[FloatArray, beam.Options]:
+    def prepared(self, batch: Batch) -> tuple[FloatArray, nodes.Options]:
         """Returns its weights, checked against the batch, and its options: the arguments of a kernel."""
-        options = beam.Options(
+        options = nodes.Options(
             int(self.width), float(self.theta), float(self.spread), bool(self.enforce), bool(self.look_ahead)
         )
         if self.weights is None:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 
-from hasten.kernels import search as beam
+from hasten.kernels.search import drivers, nodes
 from hasten.model.batch import Batch
 from hasten.model.problem import Labels, Problem
 from hasten.model.solution import Solution
@@ -42,9 +42,9 @@ class ReducedSearch(Searcher):
         check_width(self.width)
 
     def _driver(self, batch: Batch) -> Driver:
-        options = beam.Options(int(self.width), math.inf, math.inf, True, bool(self.look_ahead))
+        options = nodes.Options(int(self.width), math.inf, math.inf, True, bool(self.look_ahead))
         left = addresses(batch.structures, self.max_join)[batch.structure]
-        return partial(beam.search_reduced, batch.arrays, left, options)
+        return partial(drivers.search_reduced, batch.arrays, left, options)
 
     def _recorder(
         self, problem: Problem, names: Sequence[str] | None, reference: Labels | Solution | None

@@ -23,7 +23,7 @@ from typing import Any
 import numpy as np
 
 from hasten.errors import ProblemError
-from hasten.kernels import search as beam
+from hasten.kernels.search import drivers, nodes
 from hasten.kernels.tolerance import TOLERANCE
 from hasten.model.batch import Batch, as_batch
 from hasten.model.problem import Problem
@@ -242,8 +242,8 @@ def gaps(search: BeamSearch, batch: Batch) -> FloatArray:
     """Returns the heuristic's gap at each step of a search: inf where all candidates fit into the beam."""
     gap = np.empty(batch.variable_at[-1])
     weights = NO_WEIGHTS if search.weights is None else search.weights
-    options = beam.Options(int(search.width), math.inf, float(search.spread), bool(search.enforce), False)
-    beam.observe_gaps(batch.arrays, weights, options, batch.order, gap)
+    options = nodes.Options(int(search.width), math.inf, float(search.spread), bool(search.enforce), False)
+    drivers.observe_gaps(batch.arrays, weights, options, batch.order, gap)
     return gap
 
 

@@ -12,8 +12,8 @@ from typing import NamedTuple
 import numpy as np
 
 from hasten.jit import driver, keep, kernel
-from hasten.kernels import search as beam
 from hasten.kernels.layout import BatchArrays, Instance, instance_of
+from hasten.kernels.search import loop, nodes
 from hasten.model.batch import Batch
 from hasten.model.solution import Solutions
 from hasten.search.beam import BeamSearch
@@ -41,23 +41,23 @@ def search_sentence(
     sentence: int,
     instance: Instance,
     weights: FloatArray,
-    options: beam.Options,
-    space: beam.Beam,
+    options: nodes.Options,
+    space: nodes.Beam,
 ) -> bool:
     """Searches one sentence; computes the costs that the search is blocked for, and goes on. False at a dead end."""
     graph, cost, _ = instance
-    beam.begin(instance, options, beam.NOW, space)
-    outcome, n_nodes, t = beam.advance(instance, weights, options, beam.NOW, space, 1, 0)
-    while outcome == beam.BLOCKED:
+    loop.begin(instance, options, nodes.NOW, space)
+    outcome, n_nodes, t = loop.advance(instance, weights, options, nodes.NOW, space, 1, 0)
+    while outcome == loop.BLOCKED:
         for s in range(t if n_nodes == 1 else 0, min(t + 1, graph.order.size)):
             v = graph.order[s]
-            if space.known[v] == beam.WANTED:
+            if space.known[v] == nodes.WANTED:
                 score_variable(
                     text, model.entity_weights, model.relation_weights, model.normalised,
                     sentence, v, model.rows, cost, graph.first[v],
                 )  # fmt: skip
-        outcome, n_nodes, t = beam.advance(instance, weights, options, beam.NOW, space, n_nodes, t)
-    return bool(outcome == beam.DONE)
+        outcome, n_nodes, t = loop.advance(instance, weights, options, nodes.NOW, space, n_nodes, t)
+    return bool(outcome == loop.DONE)
 
 
 @driver
@@ -66,17 +66,17 @@ def search_text(
     model: Model,
     batch: BatchArrays,
     weights: FloatArray,
-    options: beam.Options,
+    options: nodes.Options,
     sentences: IntArray,
-    found: beam.Found,
+    found: nodes.Found,
 ) -> None:
     """Searches some sentences."""
-    n = beam.largest(batch, sentences, options.width)
-    floats, ints = np.zeros(beam.n_floats(n)), np.zeros(beam.n_ints(n), dtype=np.int64)
-    space = beam.beam_in(floats, ints, n)
+    n = nodes.largest(batch, sentences, options.width)
+    floats, ints = np.zeros(nodes.n_floats(n)), np.zeros(nodes.n_ints(n), dtype=np.int64)
+    space = nodes.beam_in(floats, ints, n)
     for p in sentences:
         done = search_sentence(text, model, p, instance_of(batch, p), weights, options, space)
-        beam.write_answer(batch, p, space, done, found)
+        nodes.write_answer(batch, p, space, done, found)
     keep((floats, ints))
 
 
@@ -87,7 +87,7 @@ def search(model: LinearScorer, text: Text, batch: Batch, how: BeamSearch, *, n_
     """
     n = len(batch)
     labels = np.empty(batch.variable_at[-1], dtype=np.int64)
-    found = beam.Found(labels, np.empty(n, dtype=bool), np.empty(n, dtype=np.int64))
+    found = nodes.Found(labels, np.empty(n, dtype=bool), np.empty(n, dtype=np.int64))
     cost = np.zeros(batch.cost_at[-1])
     arrays = batch.arrays._replace(cost=cost)
     weights, options = how.prepared(batch)
