@@ -42,7 +42,6 @@ from hasten.learning.mixing import Labelled, fit_shards
 from hasten.model.solution import Solutions
 from hasten.scale.run import Run, here, predict_shards
 from hasten.scale.stream import Answer, read_pieces
-from hasten.scale.text import TextWork
 from hasten.scale.work import Piece
 from hasten.search.beam import BeamSearch
 from hasten.speedup.calibration import disagreeing
@@ -51,6 +50,7 @@ from hasten.support.progress import tell_nobody
 from hasten.tasks.entity_relation.data.corpora import Corpora
 from hasten.tasks.entity_relation.data.formats import read_corpus, write_jsonl
 from hasten.tasks.entity_relation.data.synthetic import generate
+from hasten.tasks.entity_relation.labelling import Labeller
 from hasten.tasks.entity_relation.scoring.text import intern
 from hasten.tasks.entity_relation.scoring.training import train_black_box
 from hasten.tasks.entity_relation.tagger import Tagger
@@ -190,7 +190,7 @@ def threads(args: argparse.Namespace) -> None:
     """Threads of one process on the same chunks: the interpreter's lock holds them back."""
     tagger = Tagger.load(args.model)
     chunks = list(islice(read_pieces(args.text), 40))
-    Answer(TextWork(tagger))(chunks[0])
+    Answer(Labeller(tagger))(chunks[0])
     for n in range(args.rounds):
         for jobs in (1, 2):
             began, cpu = time.perf_counter(), time.process_time()
@@ -201,7 +201,7 @@ def threads(args: argparse.Namespace) -> None:
 
 
 def answer_all(tagger: Tagger, chunks: list[Piece]) -> None:
-    work = Answer(TextWork(tagger))
+    work = Answer(Labeller(tagger))
     for chunk in chunks:
         work(chunk)
 
@@ -230,7 +230,7 @@ def bad(args: argparse.Namespace) -> None:
 
 def answered(args: argparse.Namespace, source: Path, out: Path) -> Run:
     if not args.ray:
-        return predict_shards(TextWork(Tagger.load(args.model)), source, out, shard_size=SHARD, engine=here(2))
+        return predict_shards(Labeller(Tagger.load(args.model)), source, out, shard_size=SHARD, engine=here(2))
     import ray
 
     import hasten.ray

@@ -24,10 +24,10 @@ DATA = "tasks.text tasks.entity_relation.data tasks.entity_relation.data.corpus 
 TASK = f"{DATA} tasks.entity_relation.names tasks.entity_relation.task"
 SCORING = f"{TASK} tasks.averaging tasks.entity_relation.scoring"
 SHARED = "tasks.task tasks.evaluation"
-LABELLING = "tasks.entity_relation.labelling tasks.entity_relation.tagger"
-PAPER = f"{SCORING} {SHARED} {LABELLING} tasks.entity_relation.explain"
+LABELLING = "tasks.entity_relation"
+PAPER = f"{SCORING} {SHARED} {LABELLING}"
 PROGRAMS = "programs programs.reading programs.adopting"
-EDGES = f"{PAPER} tasks.entity_relation.evaluating tasks.tagging paper scale ray bench warm"
+EDGES = f"{PAPER} tasks.tagging paper scale ray bench warm"
 MAY_IMPORT = {
     "errors": "",
     "support": "errors",
@@ -49,22 +49,16 @@ MAY_IMPORT = {
     "tasks": "",
     "tasks.task": "support model",
     "tasks.averaging": "support",
-    "tasks.text": "errors support",
+    "tasks.text": "errors support jit",
     "tasks.tagging": f"{CORE} {SHARED} tasks.averaging {DATA}",
     "tasks.evaluation": f"{CORE} tasks.task",
-    "tasks.entity_relation": "",
+    "tasks.entity_relation": f"{CORE} {SCORING} {SHARED}",
     "tasks.entity_relation.names": "support",
     "tasks.entity_relation.data.corpus": "errors support",
     "tasks.entity_relation.data": f"errors support {DATA}",
     "tasks.entity_relation.data.formats": "errors support tasks.text tasks.entity_relation.data.corpus",
     "tasks.entity_relation.task": f"errors support model {DATA}",
     "tasks.entity_relation.scoring": f"{MODEL} jit kernels.search search {PROOF} learning tasks.averaging {TASK}",
-    "tasks.entity_relation.gating": f"{CORE} {SCORING}",
-    "tasks.entity_relation.labelling": f"{CORE} {SCORING}",
-    "tasks.entity_relation.tagger": f"{CORE} {SCORING} {LABELLING} tasks.entity_relation.gating",
-    "tasks.entity_relation.evaluating": f"{CORE} {SCORING} {LABELLING} tasks.evaluation",
-    "tasks.entity_relation.explain": f"{CORE} {SCORING} {LABELLING} tasks.entity_relation.gating",
-    "tasks.entity_relation.comparing": f"{CORE} {SCORING} tasks.entity_relation.explain tasks.task",
     "scale": f"{CORE} {SCORING} {LABELLING}",
     "ray": f"{CORE} scale {LABELLING}",
     "bench": f"{CORE} {SCORING} tasks.evaluation",

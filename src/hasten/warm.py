@@ -6,7 +6,6 @@ Kernels are compiled when they are first called. Here each is called, on problem
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
@@ -201,4 +200,4 @@ def _label_text() -> None:
     for training in Training:
         tagger = Tagger.train(sentences, black_box=training)
         for mode in TextMode:
-            list(replace(tagger, mode=mode).label(sentences))
+            list(tagger.asking(mode=mode).label(sentences))

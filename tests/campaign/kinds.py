@@ -23,8 +23,7 @@ from hasten.speedup.parts import Search, Trust
 from hasten.speedup.predictor import Speedup
 from hasten.tasks.entity_relation.data.synthetic import generate
 from hasten.tasks.entity_relation.scoring.black_box import LinearScorer
-from hasten.tasks.entity_relation.scoring.cheap import relation_features
-from hasten.tasks.entity_relation.scoring.text import Vocabulary
+from hasten.tasks.entity_relation.scoring.text import intern
 from hasten.tasks.entity_relation.tagger import Tagger
 from hasten.tasks.entity_relation.task import EntityRelationTask
 from hasten.tasks.tagging.corpus import Tagged
@@ -138,24 +137,19 @@ def make_black_box(n: int, n_buckets: int = 64) -> LinearScorer:
 
 
 def use_black_box(scorer: LinearScorer) -> None:
-    scorer.costs(Vocabulary().intern(sentences()))
+    scorer.costs(intern(sentences()))
 
 
 def make_tagger(n: int, n_buckets: int = 64) -> Tagger:
-    weights = np.random.default_rng(n).normal(size=task().schema.n_weights)
-    return Tagger(task(), make_black_box(n, n_buckets), Heuristic(task().schema, weights), width=2, theta=3.0)
-
-
-def make_gated_tagger(n: int) -> Tagger:
-    tagger, text = make_tagger(n), Vocabulary().intern(sentences())
-    problems = task().batch(text.n_entities, tagger.scorer.costs(text)[0])
-    gate = Gate({"relation": relation_features(text)}, n_rows=64, seed=n).fit(problems, Certifier()(problems))
-    return replace(tagger, gate=gate, max_doubt=0.25)
+    scorer, text = make_black_box(n, n_buckets), intern(sentences())
+    trust, search = Trust(audit=0.0, min_agreement=None), Search(theta=3.0)
+    speedup = Speedup(task().schema, answer=search, trust=trust, seed=n)
+    return Tagger(task(), scorer, speedup.fit(task().batch(text.n_entities, scorer.costs(text)[0])))
 
 
 def use_tagger(tagger: Tagger) -> None:
     for mode in ("certified", "search"):
-        list(replace(tagger, mode=mode, solver="brute").label(sentences()))
+        list(tagger.asking(mode=mode, solver="brute").label(sentences()))
 
 
 def make_gate(n: int) -> Gate:
@@ -186,6 +180,5 @@ KINDS = {
     "gate": Kind(make_gate, lambda path: Gate.load(path, shape().schema, {"relation": None}), use_gate),
     "black box": Kind(make_black_box, LinearScorer.load, use_black_box),
     "tagger": Kind(make_tagger, Tagger.load, use_tagger),
-    "gated tagger": Kind(make_gated_tagger, Tagger.load, use_tagger),
     "sequence tagger": Kind(make_sequence_tagger, SequenceTagger.load, use_sequence_tagger),
 }

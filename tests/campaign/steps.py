@@ -17,7 +17,7 @@ from problems import Described, describe
 
 FEW_SUMS, SWEEPS = "hasten.proof.elimination.plan.FEW_SUMS", "hasten.proof.elimination.plan.SWEEPS"
 SHARED, MOST_UNFIXED = "hasten.proof.cut.network.SHARED", "hasten.proof.cut.persistency.MOST_UNFIXED"
-THIN = "hasten.proof.buckets.plan.THIN"
+WIDEST = "hasten.proof.buckets.plan.WIDEST"
 Choices = dict[str, tuple[Any, ...]]
 
 
@@ -149,7 +149,7 @@ SETTINGS: dict[str, Choices] = {
 CONSTANTS: dict[str, Choices] = {
     "cuts": {FEW_SUMS: (0, 0, 8), SWEEPS: (0,), SHARED: (1, 1, 2, 8)},
     "roofs": {FEW_SUMS: (0,), SWEEPS: (0,), SHARED: (1, 8), MOST_UNFIXED: (600, 600, 0)},
-    "thin": {FEW_SUMS: (0, 0, 0, 8), SWEEPS: (0,), THIN: (0.75, 1.0)},
+    "thin": {FEW_SUMS: (0, 0, 0, 8), SWEEPS: (0,), WIDEST: (0.75, 1.0)},
 }
 
 

@@ -17,11 +17,14 @@ import numpy as np
 import pytest
 
 import hasten
-from hasten import Batch, BeamSearch, Certifier, ConstrainedSearch, Gate, GatedSearch, ReducedSearch, Schema, Status
+from hasten import Batch, BeamSearch, Certifier, Gate, Schema, Status
 from hasten.errors import ProblemError
 from hasten.model.problem import Problem
 from hasten.model.solution import SOURCES, STATUSES, Solution, Solutions
 from hasten.model.structure import Structure
+from hasten.search.constrained import ConstrainedSearch
+from hasten.search.reduced import ReducedSearch
+from hasten.speedup.gated import GatedSearch
 
 LETTERS = ["a", "b", "c"]
 
@@ -84,12 +87,13 @@ class ByEnumeration:
 
 def speedup(how: str, seconds: float | None = None) -> hasten.Speedup:
     """Returns a speedup that has learned, if it learns, and is trusted without audits."""
-    if hasattr(hasten, "Trust"):
-        trust, limits = hasten.Trust(audit=0.0, min_agreement=None), hasten.Limits(time_limit=seconds)
-        settings: dict[str, Any] = {"answer": how, "trust": trust, "limits": limits}
-    else:
-        settings = {"mode": how, "audit": 0.0, "min_agreement": None, "time_limit": seconds}
-    fast = hasten.Speedup(SCHEMA, solver=ByEnumeration(), **settings)
+    fast = hasten.Speedup(
+        SCHEMA,
+        solver=ByEnumeration(),
+        answer=how,
+        trust=hasten.Trust(audit=0.0, min_agreement=None),
+        limits=hasten.Limits(time_limit=seconds),
+    )
     return fast if how == "certified" else fast.fit(batch_of(100, 60, SHAPES[:3]))
 
 

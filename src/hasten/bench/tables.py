@@ -44,7 +44,8 @@ def show(results: Entry, console: Console | None = None) -> None:
     """Prints the tables."""
     console = console or wide_console()
     for shown in tables_of(results):
-        console.print(terminal_table(shown.columns, [(row, "") for row in shown.rows], shown.title))
+        console.print(shown.title, style="italic", highlight=False, markup=False)
+        console.print(terminal_table(shown.columns, [(row, "") for row in shown.rows]))
     console.print("Time a problem, × hasten's, × hasten's in batches.", style="dim", highlight=False)
 
 

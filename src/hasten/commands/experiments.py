@@ -16,6 +16,7 @@ from hasten.commands.common import (
     MILLION,
     Box,
     Corpus,
+    CorpusOption,
     Dev,
     IlpSolver,
     Induce,
@@ -36,6 +37,7 @@ from hasten.commands.common import (
     passing_over,
     run_and_write,
     tell_task,
+    the_corpus,
 )
 from hasten.errors import ProblemError
 from hasten.support.files import output_directory
@@ -68,8 +70,9 @@ def demo(
 
 
 def reproduce(
-    corpus: Corpus,
     out: Out,
+    corpus: Corpus = None,
+    corpus_option: CorpusOption = None,
     unlabeled: Unlabeled = None,
     solver: Annotated[str, typer.Option(help="The ILP solver: highs, gurobi, toulbar2 or cpsat.")] = "highs",
     runs: Annotated[int, typer.Option(min=1, help="How often each time is measured; the seeds share them.")] = 5,
@@ -99,6 +102,7 @@ def reproduce(
     from hasten.tasks.entity_relation.data.corpora import Corpora, Reading
     from hasten.tasks.entity_relation.data.split import Split
 
+    corpus = the_corpus(corpus, corpus_option)
     hasten.make_solver(solver)  # one that is not there is refused now
     lists = Split.read(split) if split else None
     with output_directory(out):

@@ -1,5 +1,5 @@
-"""Compiled functions on flat arrays: all that has to be fast, and nothing else.
+"""Compiled functions on flat arrays that searches, proofs and learning share: graphs, scores, rows and tolerances.
 
-Imports `hasten.jit` and `hasten.support`. The room `search` within imports what stands here,
-never the other way.
+Imports `hasten.jit` and `hasten.support`. The room `search` within, `hasten.proof` and `hasten.learning` import this
+room, never the other way.
 """

@@ -15,7 +15,7 @@ NOISE = 1e-9  # how far, relatively, a limit may be from the whole number that i
 
 
 class Cells(NamedTuple):
-    """What labels add to rows."""
+    """The cells of rows: which label adds how much to which row."""
 
     row: IntArray
     label: IntArray
@@ -24,7 +24,7 @@ class Cells(NamedTuple):
 
 
 class Links(NamedTuple):
-    """What variables can add to rows."""
+    """The least and the most that each variable can add to each row that it is in."""
 
     row: IntArray
     variable: IntArray
@@ -33,13 +33,13 @@ class Links(NamedTuple):
 
 
 class Ranges(NamedTuple):
-    """What rows can come to, how far rounding can put that off, and whether all their weights are 1, or whole."""
+    """The range of each row, how far rounding can put it off, and whether all weights are 1, or integral."""
 
     low: FloatArray
     high: FloatArray
     margin: FloatArray
     counts: IntArray
-    whole: IntArray
+    integral: IntArray
 
 
 class Rows(NamedTuple):
@@ -100,7 +100,7 @@ def lay_rows(first: IntArray, rows: Rows, at: int, ints: IntArray, floats: Float
     _, _, _, _, _, range_low, range_high, margin, row_low, row_high, row_least, row_most = split(floats, (at, *fixed))
     begin = at + 9 * n_rows + n_labels + n_variables + 3
     scratch = (begin + 8 * n_terms, n_rows, n_terms, n_terms, n_terms, n_terms, n_terms, n_terms)
-    _, whole, row, order, of, which, in_row, _ = split(ints, scratch)
+    _, integral, row, order, of, which, in_row, _ = split(ints, scratch)
     _, _, _, _, _, least, most, total = split(floats, scratch)  # by then, `which` and `in_row` are no longer needed
     starts = part(first, 0, first.size)
     for r in range(n_rows):
@@ -116,11 +116,11 @@ def lay_rows(first: IntArray, rows: Rows, at: int, ints: IntArray, floats: Float
         c = order[x]
         row_label[x], variable[x], row_weight[x] = which[c], of[c], total[c]
         cell_row[x], cell_weight[x] = in_row[x], total[x]
-    links, ranges = Links(row, of, least, most), Ranges(range_low, range_high, margin, counts, whole)
+    links, ranges = Links(row, of, least, most), Ranges(range_low, range_high, margin, counts, integral)
     n_links = link(starts, row_at, variable, row_weight, links, ranges)
     for r in range(n_rows):
         row_low[r], row_high[r] = low[r], high[r]
-        row_least[r], row_most[r] = row_limit(low[r], whole[r], -1), row_limit(high[r], whole[r], 1)
+        row_least[r], row_most[r] = row_limit(low[r], integral[r], -1), row_limit(high[r], integral[r], 1)
     of_links = (n_links, n_links, n_links)
     _, link_row, _, _ = split(ints, (begin + 5 * n_cells, *of_links))
     _, _, link_low, link_high = split(floats, (begin + 5 * n_cells, *of_links))
@@ -133,31 +133,31 @@ def lay_rows(first: IntArray, rows: Rows, at: int, ints: IntArray, floats: Float
     return end
 
 
-def row_limits(low: FloatArray, high: FloatArray, whole: BoolArray) -> tuple[FloatArray, FloatArray]:
-    """Returns how far rows may go below and above their limits, given which of them have whole weights only."""
+def row_limits(low: FloatArray, high: FloatArray, integral: BoolArray) -> tuple[FloatArray, FloatArray]:
+    """Returns how far rows may go below and above their limits, given which of them have integral weights only."""
     least, most = low.copy(), high.copy()
-    widen_limits(least, most, whole)
+    widen_limits(least, most, integral)
     return least, most
 
 
 @driver
-def widen_limits(low: FloatArray, high: FloatArray, whole: BoolArray) -> None:
-    """Puts how far rows may go in place of their limits, given which of them have whole weights only."""
+def widen_limits(low: FloatArray, high: FloatArray, integral: BoolArray) -> None:
+    """Puts how far rows may go in place of their limits, given which of them have integral weights only."""
     for r in range(low.size):
-        low[r], high[r] = row_limit(low[r], whole[r], -1), row_limit(high[r], whole[r], 1)
+        low[r], high[r] = row_limit(low[r], integral[r], -1), row_limit(high[r], integral[r], 1)
 
 
 @kernel
-def row_limit(limit: float, whole: int, side: int) -> float:
+def row_limit(limit: float, integral: int, side: int) -> float:
     """Returns how far a row may go to one side of its limit.
 
-    A sum of whole weights stops at the last whole number within the limit, which may be off by what writing it as a
+    A sum of integral weights stops at the last whole number within the limit, which may be off by what writing it as a
     float takes; others have the slack of a solver.
     """
     if np.isinf(limit):
         return limit
     size = max(1.0, abs(limit))
-    if not whole:
+    if not integral:
         return limit + side * SLACK * size + 0.0  # no negative zero
     stop: float = np.rint(limit)
     if abs(limit - stop) > min(SLACK, NOISE * size):
@@ -214,14 +214,14 @@ def link(
     """Sets what each variable can add to each row that it is in, and the ranges of the rows; returns how many links."""
     n = 0
     for r in range(ranges.low.size):
-        counts, whole, low, high, size, n_before, c = 1, 1, 0.0, 0.0, 0.0, n, row_first[r]
+        counts, integral, low, high, size, n_before, c = 1, 1, 0.0, 0.0, 0.0, n, row_first[r]
         while c < row_first[r + 1]:
             v = variable[c]
             least, most, n_silent = np.inf, -np.inf, first[v + 1] - first[v]  # labels that add nothing
             while c < row_first[r + 1] and variable[c] == v:
                 least, most = min(least, weight[c]), max(most, weight[c])
                 counts &= weight[c] == 1.0
-                whole &= weight[c] == np.rint(weight[c])
+                integral &= weight[c] == np.rint(weight[c])
                 n_silent -= 1
                 c += 1
             if n_silent > 0:
@@ -231,6 +231,6 @@ def link(
             high += most
             size += max(-least, most)
             n += 1
-        ranges.low[r], ranges.high[r], ranges.counts[r], ranges.whole[r] = low, high, counts, whole
-        ranges.margin[r] = 0.0 if whole and size < EXACT else 8 * EPS * (n - n_before + 4) * size
+        ranges.low[r], ranges.high[r], ranges.counts[r], ranges.integral[r] = low, high, counts, integral
+        ranges.margin[r] = 0.0 if integral and size < EXACT else 8 * EPS * (n - n_before + 4) * size
     return n

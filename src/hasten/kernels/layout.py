@@ -1,4 +1,4 @@
-"""What kernels know of problems: the `Graph` of each one's structure, and where its costs and tables are.
+"""Problems as kernels see them: the `Graph` of each one's structure, and where its costs and tables are.
 
 Graphs are shared: a batch of a thousand problems of one structure has its graph's address a thousand times.
 """
@@ -61,10 +61,10 @@ class Graph(Record):
     row_counts: IntArray  # (R,) 1 where all weights are 1: the row counts its variables that have one of its labels
     range_low: FloatArray  # (R,) the least that all variables together can add
     range_high: FloatArray  # (R,) and the most
-    row_margin: FloatArray  # (R,) how far rounding can put such a range off; 0 if all its weights are whole
+    row_margin: FloatArray  # (R,) how far rounding can put such a range off; 0 if all its weights are integral
     row_low: FloatArray  # (R,)
     row_high: FloatArray  # (R,)
-    row_least: FloatArray  # (R,) the limits as kernels take them: with their tolerance, or, of whole weights, whole
+    row_least: FloatArray  # (R,) the limits as kernels take them: with tolerance or, of integral weights, rounded
     row_most: FloatArray  # (R,)
     row_label: IntArray  # (cells,) label number, first[v] + i, sorted by variable
     row_variable: IntArray  # (cells,)

@@ -1,7 +1,7 @@
 """Linear rows: what a labelling counts, and whether a row holds or still can.
 
 A row holds if its sum lies between `row_least` and `row_most` (`hasten.kernels.cells` says how these follow from the
-limits). Sums of whole weights are exact. Others are summed together with what each addition rounds away, so that a
+limits). Sums of integral weights are exact. Others are summed together with what each addition rounds away, so that a
 decision is right to twice the precision of a float.
 
 While labels are chosen, each row has a *range*: the least and the most that it can still come to. A choice moves only

@@ -1,4 +1,4 @@
-"""How exact is exact: what rounding can do, how far a row may miss its limit, when a cost meets a bound."""
+"""Tolerances: how far rounding goes, how far a row may miss its limit, when a cost meets a bound."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from hasten.jit import inlined_kernel, kernel
 
 EPS = 2.220446049250313e-16  # of float64: what rounding scales with
 LEAST = 5e-324  # the smallest float64 above 0: what a product that underflows may be off by
-EXACT = 2.0**53  # sums of whole numbers below this are exact
+EXACT = 2.0**53  # sums of integers below this are exact
 SLACK = 1e-6  # how far, relatively, a row may be from its limit and still hold: the solvers' own tolerance
 TOLERANCE = 1e-6  # an answer is proved when it costs no more than this share of its scale above the bound
 FINE = 1e-3  # how much finer than that to prune
@@ -32,7 +32,7 @@ def is_proved(cost: float, bound: float, size: float) -> bool:
 
 @inlined_kernel
 def is_closed(cost: float, bound: float, size: float, gap: float) -> bool:
-    """Whether a bound proves a cost, or leaves no more than a gap in which there is nothing (`whole_gap`)."""
+    """Whether a bound proves a cost, or leaves no more than a gap in which there is nothing (`integral_gap`)."""
     return is_proved(cost, bound, size) or cost - bound <= gap
 
 

@@ -288,11 +288,17 @@ def read_limits(name: str, at_most: float | None, at_least: float | None, exactl
         at_most = at_least = exactly
     if at_most is None and at_least is None:
         raise SchemaError(f"Rule {name!r} limits nothing. Give at_most, at_least or exactly.")
-    low = -math.inf if at_least is None else finite(at_least, f"Rule {name!r}: at_least", SchemaError)
-    high = math.inf if at_most is None else finite(at_most, f"Rule {name!r}: at_most", SchemaError)
+    low = -math.inf if at_least is None else _limit(at_least, name, "at_least")
+    high = math.inf if at_most is None else _limit(at_most, name, "at_most")
     if low > high:
         raise SchemaError(f"Rule {name!r} asks for at least {low:g} and at most {high:g}. No labelling has both.")
     return low, high
+
+
+def _limit(value: float, rule: str, what: str) -> float:
+    if type(value) in (int, float) and abs(value) <= MAX_WEIGHT:
+        return float(value)
+    return finite(value, f"Rule {rule!r}: {what}", SchemaError)
 
 
 def read_terms(rule: str, terms: object, *, soft: bool = False) -> tuple[tuple[int, str, float], ...]:

@@ -18,7 +18,7 @@ from hasten.model.kinds import FactorKind, check_table, check_tables
 from hasten.model.schema import Schema
 from hasten.model.structure import Structure
 from hasten.model.templates import NO_SLOTS, Slots
-from hasten.support.arrays import FloatArray, IntArray
+from hasten.support.arrays import FloatArray, IntArray, all_of
 from hasten.support.checks import brief, is_whole
 
 if TYPE_CHECKING:
@@ -47,9 +47,9 @@ def read_tables(schema: Schema, tables: Tables, structure: Structure | None = No
         kind = schema.factor_kind(key)
         flat = kinds[kind.index] = check_table(given, kind).ravel()
         forbidden = schema._templates.forbidden[kind.index]
-        if len(forbidden) and not np.isposinf(flat[forbidden]).all():
+        if len(forbidden) and not all_of(flat[forbidden] == np.inf):
             free.add(kind.index)
-    return Brought(Slots(frozenset(factors), frozenset(kinds.keys() - free), frozenset(free)), factors, kinds)
+    return Brought(Slots(frozenset(factors), frozenset(kinds) - free, frozenset(free)), factors, kinds)
 
 
 def bring(structure: Structure, tables: Tables) -> tuple[Structure, FloatArray]:

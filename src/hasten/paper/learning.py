@@ -79,11 +79,8 @@ class LearningSet:
         key = (width, n, paper)
         if key not in self._learned:
             how: dict[str, Any] = {"epochs": self.epochs, "progress": False}
-            learner = (
-                Learner.paper(width, **how)
-                if paper
-                else Learner(width, enforce=False, look_ahead=False, seed=self.seed, **how)
-            )
+            ours = Learner(width, enforce=False, look_ahead=False, seed=self.seed, **how)
+            learner = Learner.paper(width, **how) if paper else ours
             guided = True if paper else None
             answer = Search(width, enforce=False, look_ahead=False, guided=guided, learner=learner)
             speedup = Speedup.paper(self.batch.structures[0].schema, answer=answer, seed=self.seed)

@@ -24,11 +24,12 @@ from hasten.tasks.entity_relation.names import Model
 from hasten.tasks.entity_relation.scoring import native
 from hasten.tasks.entity_relation.scoring.black_box import LinearScorer
 from hasten.tasks.entity_relation.scoring.gold import gold
-from hasten.tasks.entity_relation.scoring.text import Text, Vocabulary
+from hasten.tasks.entity_relation.scoring.text import Text, intern
 from hasten.tasks.entity_relation.task import EntityRelationTask
 from hasten.tasks.evaluation.methods import Method, TestSet
 from hasten.tasks.evaluation.study import Measuring, Row, f1_of, finite
 from hasten.tasks.evaluation.timing import Ilp
+from hasten.tasks.text.words import Vocabulary
 
 SCORES = ("entity_f1_gold", "relation_f1_gold", "entity_f1_ilp", "relation_f1_ilp")
 
@@ -57,14 +58,14 @@ class SentenceTestSet(TestSet[Inputs]):
         """Computes the costs of the sentences, and lets the ILP solver answer them."""
         how.tell("Scoring the test sentences", None)
         words, ilp = Vocabulary(), Ilp(how.solver, how.time_limit)
-        text = words.intern(sentences)
+        text = intern(sentences, words)
         answers = ilp.answer(task.batch(text.n_entities, model.costs(text)[0]), how.tell)
         return cls(answers, ilp, how, task, model, sentences, words)
 
     @cached_property
     def text(self) -> Text:
         """The sentences as numbers, in their own order."""
-        return self.words.intern(self.sentences)
+        return intern(self.sentences, self.words)
 
     @cached_property
     def reference(self) -> Reference:
@@ -106,7 +107,7 @@ class SentenceTestSet(TestSet[Inputs]):
         if rng is None:
             return Inputs(self.text, self.batch.cost)
         order = rng.permutation(len(self.sentences))
-        return Inputs(self.words.intern([self.sentences[p] for p in order]), self.batch.select(order).cost)
+        return Inputs(intern([self.sentences[p] for p in order], self.words), self.batch.select(order).cost)
 
     def problems(self, inputs: Inputs) -> Batch:
         """Returns the sentences with all their costs, and no features that nobody reads."""

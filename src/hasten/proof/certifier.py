@@ -178,7 +178,8 @@ class Certifier:
         return recorder.trace(solution, watched, step, n_sweeps, n_nodes)
 
     def _plan(self, shape: Compiled) -> ProofPlan:
-        return shape.made(ProofPlan, self.max_join, self.max_sweeps, self.max_nodes)
+        key = ProofPlan, self.max_join, self.max_sweeps, self.max_nodes
+        return shape.plans.get(key) or shape.made(*key)
 
     def _work_on_one(self, structure: Structure, arrays: BatchArrays, opened: Opener = compiled) -> Work:
         """Returns the work of proving one problem."""

@@ -67,7 +67,7 @@ class Ranking(NamedTuple):
 
 
 class Limits(NamedTuple):
-    """What counts as cheap enough, and how long to search."""
+    """The limits of a search: which costs are cheap enough, and how many nodes it may take."""
 
     size: float  # of the terms (`hasten.proof.terms`)
     slip: float  # how far rounding can put a sum off

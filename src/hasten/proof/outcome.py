@@ -25,7 +25,7 @@ UNFIXED = -1  # in place of the label of a variable that is not fixed
 
 
 class Proofs(NamedTuple):
-    """What is known of the problems of a batch: a row of `values` or `facts` for each kind of knowledge."""
+    """The state of the problems of a batch: a row of `values` or `facts` for each kind of knowledge."""
 
     labels: IntArray  # of the whole batch: the best labellings so far
     values: FloatArray  # (3, n)

@@ -1,4 +1,4 @@
-"""What past answers say of new problems of the same structure: a proof, or a labelling to start from.
+"""Past answers to problems of the same structure: proofs for new problems, or labellings to start from.
 
 Let every other labelling of a past problem p cost more than `y` by at least `margin`; where that is negative, `y` is
 within -margin of the optimum. With c(z) the cost of z in the new problem q, which has the same tables,

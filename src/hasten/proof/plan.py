@@ -173,11 +173,12 @@ class Work:
         The driver is given the batch as a plain tuple, the problems, the proofs as a plain tuple, what there is
         `of_each` problem, what they share and, where it may take long, so many `seconds`, a stop flag.
         """
-        run, proofs, clock = self.opened(driver), self.proofs, self.clock
+        watched = self.opened is not compiled
+        run, proofs, clock = self.opened(driver) if watched else driver, self.proofs, self.clock
         batch = self.arrays if arrays is None else arrays
-        short = seconds is None or (clock is None and seconds <= LONG)
-        if len(problems) == 1 and (short or self.opened is not compiled):
-            run((*batch,), problems, (*proofs,), *of_each, *shared, *(() if seconds is None else (UNWATCHED,)))
+        if len(problems) == 1 and (seconds is None or watched or (clock is None and seconds <= LONG)):
+            stop: tuple[IntArray, ...] = () if seconds is None else (UNWATCHED,)
+            run((*batch,), problems, (*proofs,), *of_each, *shared, *stop)
             return
         if clock is None:
             clock = self.clock = Clock()

@@ -56,7 +56,7 @@ class Ranking(Sequence[Solution]):
 
     @property
     def costs(self) -> FloatArray:
-        """What they cost, the least first."""
+        """Their costs, the least first."""
         return np.array([each.cost for each in self.solutions])
 
     @property
@@ -68,7 +68,7 @@ class Ranking(Sequence[Solution]):
 
 @dataclass(frozen=True, eq=False)
 class MinMarginals:
-    """What the best labelling with each label costs, flat: variable `v` owns `cost[first[v]:first[v + 1]]`.
+    """The cost of the best labelling with each label, flat: variable `v` owns `cost[first[v]:first[v + 1]]`.
 
     A label that is in no valid labelling costs inf. Where `proved` is false the certifier ran out of effort: the cost
     is that of the best labelling it found, inf without one.

@@ -97,7 +97,19 @@ def load(
     cheap: Mapping[str, Cheap | None] | None = None,
 ) -> Speedup:
     """Reads a speedup that was saved for a schema."""
-    tensors, about = load_tensors(path, FORMAT, "speedup")
+    return of_content(cls, path, load_tensors(path, FORMAT, "speedup"), schema, solver, cheap)
+
+
+def of_content(
+    cls: type[Speedup],
+    path: Path,
+    kept: tuple[Tensors, Mapping[str, str]],
+    schema: Schema,
+    solver: str | Solver | Callable[[Problem], Any] | None = None,
+    cheap: Mapping[str, Cheap | None] | None = None,
+) -> Speedup:
+    """Makes a speedup of what `content` returned, which a file holds."""
+    tensors, about = kept
     check_schema(path, about, schema)
     with reading(path):
         state = forms.read_json(about.get("state", ""), "its state")

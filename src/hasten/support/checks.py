@@ -47,6 +47,8 @@ def is_text(value: object) -> TypeGuard[str]:
     """Whether a value is text that can be written to a file."""
     if not isinstance(value, str):
         return False
+    if value.isascii():
+        return True
     try:
         value.encode()
     except UnicodeEncodeError:  # half of a surrogate pair

@@ -72,7 +72,7 @@ class Effort(NamedTuple):
 
 
 class Reduced(NamedTuple):
-    """What elimination makes of a problem."""
+    """A problem after elimination."""
 
     plan: Plan
     left: Instance  # its tables are the derived ones, of which the plan makes use to put variables back

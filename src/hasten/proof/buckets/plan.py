@@ -25,7 +25,7 @@ from hasten.support.arrays import IntArray, ints, offsets, sizes_of
 SPEED = 2e-9  # seconds that a sum takes at most
 MOST_SUMS = 2**24  # that an elimination may take: about ten milliseconds
 MOST_ENTRIES = 2**22  # of its tables: 32 megabytes
-THIN = 0.75  # a graph is thin if no table is over more than this share of the variables that `reduce` leaves
+WIDEST = 0.75  # share of the variables that `reduce` leaves: with tables over more of them nothing is gained
 MOST_VARIABLES = 4096  # for which orders are tried
 SCREEN = 4  # an order by size that takes so many times too many sums is not bettered by one by fill
 
@@ -39,13 +39,13 @@ class _Part(NamedTuple):
 
 
 def full_elimination(compiled: Compiled) -> RecordPlan | None:
-    """Returns the plan for a structure, if it has no rules, its graph is thin, and there is one."""
+    """Returns the plan for a structure, if it has no rules, its graph has a small treewidth, and there is one."""
     left = reduce(compiled)
     n = len(left.graph.order)
-    if not compiled.is_free or len(left.graph.table_at) >= THIN * n * (n - 1) / 2:  # joined nearly all by all
+    if not compiled.is_free or len(left.graph.table_at) >= WIDEST * n * (n - 1) / 2:  # joined nearly all by all
         return None
     found = plan_buckets(compiled.graph)
-    if found is None or found.record.most[1] > THIN * len(left.plan.keep):
+    if found is None or found.record.most[1] > WIDEST * len(left.plan.keep):
         return None
     return found
 

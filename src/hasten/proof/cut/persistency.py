@@ -75,7 +75,7 @@ class Persistency:
         return ((fix_some, NOBODY, (*NOTHING_FIXED,), UNWATCHED),)
 
     def plan(self, plan: ProofPlan) -> RecordPlan | None:
-        """Returns the network of a structure that is free of rules and not eliminated as a whole."""
+        """Returns the network of a structure that is free of rules and not fully eliminated."""
         network: RecordPlan | None = plan.part(CUTTING)
         free = network is not None and plan.shape.is_free and plan.part(FULL_ELIMINATION) is None
         return network if free else None
@@ -175,7 +175,7 @@ def flow_of(cut: Cut, a: int, second: int, there: float, back: float) -> float:
 
 @kernel
 def most_lost(cut: Cut, to_u: float, to_v: float, crossed: int, error: float, labels: tuple[int, int]) -> float:
-    """Returns by how much, at most, the pair that was read gets dearer as its fixed variables get their labels."""
+    """Returns how much more, at most, the pair that was read costs once its fixed variables get their labels."""
     one, two = labels
     most = 0.0
     for x in range(4):

@@ -220,7 +220,7 @@ def find_relabelling(graph: Graph, network: Network, table: FloatArray, cut: Cut
 
 @inlined_kernel
 def preference(zero: float, one: float, forbid: float) -> float:
-    """Returns by how much label 1 is dearer than label 0."""
+    """Returns how much more label 1 costs than label 0."""
     if one == np.inf:
         return 0.0 if zero == np.inf else forbid
     return -forbid if zero == np.inf else one - zero

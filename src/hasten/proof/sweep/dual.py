@@ -128,7 +128,7 @@ def push(graph: Graph, table: FloatArray, f: int, dual: Dual) -> None:
     """Gives the variables of factor `f`, one after the other, all that it has kept back of its min-marginals.
 
     Shares leave a factor more than it needs for the bound. What it knows of labels that are
-    dearer than their shares say is of no use to itself, but it is to the other factors of their variables.
+    more expensive than their shares say is of no use to itself, but it is to the other factors of their variables.
     """
     a0, a1 = graph.scope_first[f], graph.scope_first[f + 1]
     arity, listing, table_at = a1 - a0, graph.listing[f], graph.table_at[f]

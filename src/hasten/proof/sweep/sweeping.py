@@ -25,7 +25,7 @@ FEW_OPEN = 8  # labels that are searched faster than they are ruled out
 
 
 class Known(NamedTuple):
-    """What is known of a problem before it is searched, but for the cost of the best labelling."""
+    """Knowledge of a problem before it is searched, but for the cost of the best labelling."""
 
     best: IntArray  # (V,) the best labelling so far: a better one replaces it
     size: float  # of the terms (`hasten.proof.terms`)

@@ -36,7 +36,7 @@ class Tally(Record):
     n_labels: IntArray  # (V + 1,)
     counts: IntArray  # (labels,) the state that a label adds
     # states; each table of them has `row` for each label
-    row: IntArray  # (1,) how many numbers: that of states, rounded up to whole lanes
+    row: IntArray  # (1,) how many numbers: that of states, rounded up to full lanes
     plus: IntArray  # (states * states,) two states together; -1: a rule is broken
     holds: IntArray  # (states,) whether all rules do
     start_at: IntArray  # (V + 1,) the table of a variable before anything is merged into it

@@ -41,7 +41,7 @@ def plan_tally(compiled: Compiled) -> RecordPlan | None:
 
 
 class Counter(NamedTuple):
-    """What one rule counts."""
+    """The counter of one rule."""
 
     weight: IntArray  # (labels,) from 0
     n: int  # how many counts are told apart
@@ -61,7 +61,7 @@ class _Links:
 
 
 def counter_of(graph: Graph, r: int) -> Counter | None:
-    """Returns what a row counts; None if its weights are not whole, or it can never hold."""
+    """Returns what a row counts; None if its weights are not integral, or it can never hold."""
     weight = np.zeros(int(graph.first[-1]))
     cells = slice(int(graph.row_first[r]), int(graph.row_first[r + 1]))
     np.add.at(weight, graph.row_label[cells], graph.row_weight[cells])

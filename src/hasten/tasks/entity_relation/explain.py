@@ -16,13 +16,13 @@ from hasten.errors import CorpusError
 from hasten.model.solution import Solution
 from hasten.proof.certifier import Certifier
 from hasten.proof.trace import ProofTrace
-from hasten.search.beam import BeamSearch, greedy
+from hasten.search.beam import greedy
 from hasten.search.trace import SearchTrace
 from hasten.support.pictures import on_a_page, paragraphs
 from hasten.tasks.entity_relation.data.corpus import Sentence
 from hasten.tasks.entity_relation.data.formats.jsonl import from_json
 from hasten.tasks.entity_relation.labelling import in_words
-from hasten.tasks.entity_relation.scoring.text import Vocabulary
+from hasten.tasks.entity_relation.scoring.text import intern
 from hasten.tasks.entity_relation.tagger import Tagger
 from hasten.tasks.entity_relation.task import ordered_pairs
 
@@ -115,16 +115,11 @@ def explain(tagger: Tagger, sentence: Sentence, *, width: int | None = None, the
             f"Sentence {sentence.id!r} has {len(sentence.spans)} entities; of more than {MOST_ENTITIES} a picture "
             "shows too little. Choose a shorter sentence."
         )
-    text = Vocabulary().intern([sentence])
-    task = tagger.task.lean
+    text, task = intern([sentence]), tagger.task
     problem = task.batch(text.n_entities, tagger.scorer.costs(text)[0])[0]
     names = variable_names([" ".join(sentence.tokens[first:last]) for first, last in sentence.spans])
     proof = Certifier().trace(problem, names=names)
-    search = BeamSearch(
-        tagger.width if width is None else width,
-        tagger.task.folded(tagger.heuristic.weights),
-        theta=tagger.theta if theta is None else theta,
-    )
+    search = tagger.beam(width, theta)
     best = proof.solution
     reference: Solution | None = best if best is not None and best.values is not None else None
     searches = tuple(each.trace(problem, reference, names=names) for each in (greedy(), search))
