@@ -13,7 +13,7 @@ from dataclasses import replace
 from hasten.errors import HastenError, SolverMissing
 from hasten.model.problem import Problem
 from hasten.model.solution import Solution, Solutions, Source, Status
-from hasten.support.choices import Choices
+from hasten.support.checks import Choices
 
 log = logging.getLogger(__name__)
 
