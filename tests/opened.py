@@ -6,7 +6,7 @@ from types import ModuleType
 from typing import Any
 
 from hasten.jit import backend, tiers
-from hasten.jit.namespaces import is_kernel
+from hasten.jit.namespaces import function_of, is_kernel
 
 
 @cache
@@ -15,6 +15,16 @@ def opened(kernel: Any) -> Callable[..., Any]:
     if isinstance(kernel, tiers.Driver) or tiers.TIER == tiers.INTERPRETED:
         return kernel
     return backend.dispatcher_of(kernel)
+
+
+def interpreted(kernel: Any) -> Callable[..., Any]:
+    """Returns a kernel as the Python function that it is, and all that it calls."""
+
+    def run(*args: Any) -> Any:
+        with tiers.interpreted():
+            return function_of(kernel)(*args)
+
+    return run
 
 
 class OpenedModule:

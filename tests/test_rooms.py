@@ -19,7 +19,7 @@ PACKAGE = Path(hasten.__file__).parent
 # from the rooms listed behind it; one that is not listed, even within a listed one, is closed to it.
 MODEL = "errors support kernels model"
 PROOF = "proof proof.elimination"
-CORE = f"{MODEL} jit kernels.search search {PROOF} solvers learning speedup"
+CORE = f"{MODEL} jit kernels.search search.theta trace search {PROOF} solvers learning speedup"
 DATA = "tasks.text tasks.entity_relation.data tasks.entity_relation.data.corpus tasks.entity_relation.data.formats"
 TASK = f"{DATA} tasks.entity_relation.names tasks.entity_relation.task"
 SCORING = f"{TASK} tasks.averaging tasks.entity_relation.scoring"
@@ -35,8 +35,10 @@ MAY_IMPORT = {
     "kernels": "support jit",
     "kernels.search": "support jit kernels proof.elimination",
     "model": MODEL,
-    "search": f"{MODEL} kernels.search proof.elimination",
-    "proof": f"{MODEL} jit proof.elimination certificates",
+    "search.theta": "",
+    "trace": f"{MODEL} jit search.theta",
+    "search": f"{MODEL} kernels.search proof.elimination search.theta trace",
+    "proof": f"{MODEL} jit proof.elimination trace certificates",
     "proof.elimination": f"{MODEL} jit",
     "solvers": MODEL,
     "certificate": "",
@@ -80,7 +82,6 @@ FORWARD = {
     "model.problem: batch() imports model.batch",
     "model.problem: alike() imports model.batch",
     "model.problem: check() imports model.violations",
-    "solvers: solve() imports solvers.base",
     "proof.certifier: certificate() imports certificates.writing",
     "speedup.predictor: save() imports speedup.persistence",
     "speedup.predictor: digest() imports speedup.persistence",
@@ -89,8 +90,11 @@ FORWARD = {
         f"model.{step}: _repr_html_() imports model.display"
         for step in (["schema", "structure", "problem", "batch", "solution"])
     ),
-    "search.trace: page() imports search.drawing",
-    "proof.trace: page() imports proof.drawing",
+    "trace.events: summary() imports trace.text",
+    "trace.events: __str__() imports trace.text",
+    "trace.events: section() imports trace.drawing",
+    "trace.events: _repr_svg_() imports trace.drawing",
+    "trace.events: _repr_html_() imports trace.pictures",
 }
 
 

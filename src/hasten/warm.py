@@ -75,7 +75,7 @@ def compile_kernels(tell: Tell = tell_nobody) -> None:
         "proof": lambda: _prove(problem),
         "cut": _cut,
         "best labellings": lambda: Certifier().best(problem, 2),
-        "reduced search": lambda: ReducedSearch()(problem),
+        "reduced search": lambda: ReducedSearch(2, look_ahead=True)(problem),
         "enumeration": lambda: make_solver("brute").solve(problem),
         "checks": lambda: [each.check([0] * each.n_variables) for each in (problem, _counted())],
         "learning": lambda: _learn(problem),

@@ -20,8 +20,7 @@ from hasten.proof.buckets import eliminate_buckets
 from hasten.proof.buckets.plan import full_elimination, plan_buckets
 from hasten.proof.certifier import Certifier
 from hasten.proof.outcome import BEST, BOUND, INFEASIBLE, NOTHING_FIXED, OPEN, OUTCOME, PROVED, UNFIXED, Fixing
-from hasten.proof.report import STEPS
-from hasten.proof.trace import Step
+from hasten.proof.report import STEPS, Step
 from hasten.support.clock import ALL, UNWATCHED
 
 INF = math.inf

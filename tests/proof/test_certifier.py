@@ -25,8 +25,8 @@ from hasten.model.problem import Problem
 from hasten.model.schema import Schema
 from hasten.model.solution import Source, Status
 from hasten.proof.certifier import Certifier
+from hasten.proof.report import Step
 from hasten.proof.sweep import dual, multipliers, sweeping
-from hasten.proof.trace import Step
 from hasten.search.beam import BeamSearch
 from hasten.solvers import make_solver
 

@@ -23,7 +23,6 @@ from hasten.errors import NoAnswerError, ProblemError
 from hasten.jit.tiers import DRIVERS
 from hasten.kernels import search as beam
 from hasten.kernels.layout import Instance
-from hasten.kernels.watching import uncompiled
 from hasten.model.batch import Batch
 from hasten.model.problem import Problem
 from hasten.model.schema import Schema
@@ -577,7 +576,7 @@ def test_an_error_in_a_thread_is_raised() -> None:
 
 
 def test_a_searcher_says_how_it_searches() -> None:
-    with pytest.raises(TypeError, match="Define _search"):
+    with pytest.raises(TypeError, match="Define _driver"):
         Searcher()(entity_relation(1).problem(np.zeros(4)))
 
 
@@ -631,7 +630,7 @@ def test_a_beam_of_one_takes_the_same_steps_with_and_without_room_for_more(probl
     for short in (False, True):
         n = beam.Sizes(1, problem.n_variables, len(graph.row_low), n_labels)
         floats, ints = np.zeros(beam.n_floats(n)), np.zeros(beam.n_ints(n), dtype=np.int64)
-        space = uncompiled(beam.beam_in, {})(floats, ints, n)
+        space = beam.beam_in(floats, ints, n)
         nodes, scratch, known, track = space
         if not short:  # what is tracked takes the general steps
             track = track._replace(gap=np.zeros(problem.n_variables))

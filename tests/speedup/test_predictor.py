@@ -242,7 +242,7 @@ def test_audited_answers_are_the_black_boxes():
     assert answers.cost[audited] == pytest.approx(optima(batch)[audited])
     counters, agreement = speedup.counters, speedup.agreement
     assert counters.audits == agreement.n == audited.sum()
-    found = ReducedSearch(1)(batch)
+    found = ReducedSearch(1, look_ahead=True)(batch)
     wrong = found.cost > optima(batch) + 1e-6
     assert counters.disagreements == wrong[audited].sum() > 0
     assert agreement.estimate == pytest.approx(1 - wrong[audited].mean())
@@ -407,7 +407,7 @@ def test_a_solver_out_of_time_takes_no_answer_away(prove):
     silent = Speedup(news(), solver=Slow(False), **search).fit(learn, Certifier()(learn))
     answers = silent.predict(batch)
     assert answers.valid.all()
-    found = ReducedSearch(2)(batch)
+    found = ReducedSearch(2, look_ahead=True)(batch)
     assert (answers.cost <= found.cost + 1e-9).all()
     if not prove:
         assert (answers.labels == found.labels).all()

@@ -66,7 +66,10 @@ def ours(test_set: SentenceTestSet) -> Methods:
     return [
         *(test_set.eager(Model.ENFORCED, BeamSearch(width), beam=width, note=left_out) for width in (1, 2, 4)),
         test_set.eager(Model.LOOK_AHEAD, BeamSearch(2, look_ahead=True), beam=2, note="counts the least still to come"),
-        *(test_set.eager(Model.REDUCED, ReducedSearch(width), beam=width, note=left) for width in (1, 2)),
+        *(
+            test_set.eager(Model.REDUCED, ReducedSearch(width, look_ahead=True), beam=width, note=left)
+            for width in (1, 2)
+        ),
         test_set.certified(Model.CERTIFIED, **row_of({"note": "proved, or solved"})),
     ]
 

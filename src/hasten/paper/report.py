@@ -13,10 +13,7 @@ from pathlib import Path
 from hasten.paper.figures import draw_figures, draw_weights, time_against_accuracy
 from hasten.paper.sentences import draw_examples
 from hasten.paper.tables import amortized, calibration, find, tables
-from hasten.proof.trace import ProofTrace
-from hasten.search.trace import SearchTrace
 from hasten.support.html import Html, join, tag
-from hasten.support.pictures import on_a_page
 from hasten.tasks.entity_relation.names import Model, Training
 from hasten.tasks.evaluation.page import (
     COMMON,
@@ -32,6 +29,8 @@ from hasten.tasks.evaluation.page import (
     write_page,
 )
 from hasten.tasks.evaluation.tables import DASH, Entry, counted, fixed, number, percent, text, times, whole
+from hasten.trace.events import Trace
+from hasten.trace.pictures import on_a_page
 
 BLACK_BOXES: Mapping[str, str] = {
     Training.STRUCTURED: "a black box trained with inference in the loop",
@@ -153,8 +152,7 @@ def _draw_trace(example: Entry) -> Html:
     """Returns one example; nothing if its traces are missing, or not what `to_dict` wrote."""
     try:
         traces = example["traces"]
-        searches = [SearchTrace.from_dict(each) for each in traces["searches"]]
-        parts = [Html(trace.section()) for trace in (*searches, ProofTrace.from_dict(traces["proof"]))]
+        parts = [Html(Trace.from_dict(each).section()) for each in (*traces["searches"], traces["proof"])]
     except (AttributeError, IndexError, KeyError, TypeError, ValueError, OverflowError):
         return Html()
     words = " ".join(str(token) for token in example.get("tokens") or ())

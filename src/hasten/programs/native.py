@@ -6,7 +6,7 @@ import math
 import sys
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Protocol
 from weakref import finalize
 
@@ -17,9 +17,10 @@ from hasten.kernels.cells import row_limits
 from hasten.model.solution import Status
 from hasten.programs.answer import UNBOUNDED
 from hasten.programs.statement import Statement
-from hasten.solvers import highs_process, load
+from hasten.solvers import highs_program, load
 from hasten.solvers.base import LATE
-from hasten.solvers.gurobi import PARAMETERS, add_row, optimize, start_gurobi
+from hasten.solvers.gurobi import QUIET, TIGHT, GurobiProgram, open_environment
+from hasten.solvers.highs_program import INFEASIBLE, OPTIMAL, TIME, HighsProgram
 from hasten.support.arrays import FloatArray
 from hasten.support.child import Child
 from hasten.support.clock import LeftBehindError, Stop, run_waiting
@@ -59,110 +60,76 @@ class NativeHighs:
     def __init__(self, program: Statement) -> None:
         self._checked = Checker(program, "HiGHS")
         self._arrays = {name: getattr(program, name) for name in _FIELDS}
-        self._elsewhere = Child(highs_process.__file__) if highs_is_elsewhere() else None
+        self._elsewhere = Child(highs_program.__file__) if highs_is_elsewhere() else None
         if self._elsewhere is not None:
             finalize(self, self._elsewhere.end)
             self._elsewhere.ask({"program": {name: array.tolist() for name, array in self._arrays.items()}})
         else:
             load("highs")
-            self._here = highs_process.HighsProgram(self._arrays)
+            self._here = HighsProgram(self._arrays)
 
     def solve(self, cost: FloatArray, seconds: float) -> Said:
         """Minimises for some costs."""
         if self._elsewhere is None:
-            said = self._wait(cost, seconds)
-        else:
-            heard = self._elsewhere.ask({"objective": cost.tolist(), "seconds": seconds})
-            if heard is None:
-                return Said(Status.FAILED, reason="The process of HiGHS ended over it.")
-            said = highs_process.Said(*heard)
-        if said.status == "infeasible":
-            return Said(Status.INFEASIBLE, bound=math.inf)
-        if said.status not in ("optimal", "time"):
-            return Said(
-                Status.FAILED, reason=UNBOUNDED if said.status == "unbounded" else f"HiGHS says: {said.status}."
-            )
-        if said.x is None:
-            return Said(Status.NO_TIME, bound=said.bound)
-        return Said(Status.SOLVED if said.status == "optimal" else Status.TIME_LIMIT, self._checked(said.x), said.bound)
+            return _checked_answer(self._wait(cost, seconds), self._checked)
+        heard = self._elsewhere.ask({"cost": cost.tolist(), "seconds": seconds})
+        if heard is None:
+            return Said(Status.FAILED, reason="The process of HiGHS ended over it.")
+        return _checked_answer(highs_program.Said(*heard), self._checked)
 
-    def _wait(self, cost: FloatArray, seconds: float) -> highs_process.Said:
+    def _wait(self, cost: FloatArray, seconds: float) -> highs_program.Said:
         """Runs HiGHS in a thread of its own, so that Ctrl-C gets through; a run that does not stop is left behind."""
         here, stop = self._here, Stop()
-        if not here.accepted:
-            return highs_process.Said("rejected")
-        here.heed(stop.is_set)
+        here.stop = stop.is_set
 
-        def run() -> highs_process.Said:
-            here.forget()
+        def run() -> highs_program.Said:
+            here.forget()  # a claim that cannot be checked is not taken from a warm start
             return here.run(cost, seconds)
 
         try:
             return run_waiting(run, stop.set, time.monotonic() + seconds + LATE)
         except LeftBehindError:
-            self._here = highs_process.HighsProgram(self._arrays)
-            return highs_process.Said("time")
+            self._here = HighsProgram(self._arrays)
+            return highs_program.Said(TIME)
 
 
 class NativeGurobi:
-    """Gurobi, with one thread."""
+    """Gurobi, with one thread; its tolerances are lowered once an answer holds within them only."""
 
     def __init__(self, program: Statement) -> None:
-        load("gurobi")
-        import gurobipy
-
-        self._checked, self._codes, self._limit, self._strict = (
-            Checker(program, "Gurobi"),
-            gurobipy.GRB,
-            math.inf,
-            False,
-        )
-        self._model = model = gurobipy.Model(env=start_gurobi({"Threads": 1, "MIPGap": 0.0}))
-        n, first = program.n_columns, program.row_first
-        columns = list(model.addVars(n, lb=program.low.tolist(), ub=program.high.tolist()).values())
-        self._columns = columns
-        for column, whole, binary in zip(columns, program.whole, program.binary, strict=True):
-            column.VType = "B" if binary else "I" if whole else "C"
-        for r in range(program.n_rows):
-            cells = slice(first[r], first[r + 1])
-            named = [columns[j] for j in program.row_column[cells].tolist()]
-            add_row(model, program.row_weight[cells].tolist(), named, program.row_low[r], program.row_high[r])
-        model.update()
+        arrays = {name: getattr(program, name) for name in _FIELDS}
+        self._checked, self._strict = Checker(program, "Gurobi"), False
+        self._program = GurobiProgram(arrays, open_environment(QUIET))
 
     def solve(self, cost: FloatArray, seconds: float) -> Said:
         """Minimises for some costs."""
-        model, codes = self._model, self._codes
-        model.setAttr("Obj", self._columns, cost.tolist())
-        if seconds != self._limit:
-            self._limit = seconds
-            model.setParam("TimeLimit", codes.INFINITY if math.isinf(seconds) else max(0.0, seconds))
-        said = optimize(model)
-        if said == codes.INF_OR_UNBD:
-            model.setParam("DualReductions", 0)
-            said = optimize(model)
-            model.setParam("DualReductions", 1)
-        if said == codes.INFEASIBLE:
-            return Said(Status.INFEASIBLE, bound=math.inf)
-        if said == codes.UNBOUNDED:
-            return Said(Status.FAILED, reason=UNBOUNDED)
-        if said == codes.INTERRUPTED:
-            raise KeyboardInterrupt
-        if said not in (codes.OPTIMAL, codes.SUBOPTIMAL, codes.TIME_LIMIT):
-            return Said(Status.FAILED, reason=f"Gurobi stopped with status {said}.")
-        if not model.SolCount:
-            return Said(Status.NO_TIME, bound=model.ObjBound)
+        said = self._program.run(cost, seconds)
         try:
-            x = self._checked(model.getAttr("X", self._columns))
+            found = _checked_answer(said, self._checked)
         except SolverWrong:
             if self._strict:
                 raise
-            self._strict = True  # it holds within the solver's tolerance only: lower that, from now on
-            for parameter, value in PARAMETERS.items():
-                model.setParam(parameter, value)
+            self._strict = True
+            self._program.set_options(TIGHT)
             return self.solve(cost, seconds)
-        if said == codes.OPTIMAL:
-            return Said(Status.SOLVED, x, float(cost @ x))
-        return Said(Status.TIME_LIMIT, x, model.ObjBound)
+        if found.status is Status.SOLVED and found.x is not None:
+            return replace(found, bound=float(cost @ found.x))
+        return found
+
+
+def _checked_answer(said: highs_program.Said, checked: Checker) -> Said:
+    """Returns a solver's answer with its values checked."""
+    if said.word == INFEASIBLE:
+        return Said(Status.INFEASIBLE, bound=math.inf)
+    if said.word not in (OPTIMAL, TIME):
+        unbounded = said.word == highs_program.UNBOUNDED
+        return Said(Status.FAILED, reason=UNBOUNDED if unbounded else f"{checked.name} says: {said.word}.")
+    if said.x is None:
+        return Said(Status.NO_TIME, bound=said.bound)
+    x = checked(said.x)
+    if said.word == OPTIMAL:
+        return Said(Status.SOLVED, x, said.value)
+    return Said(Status.TIME_LIMIT, x, said.bound)
 
 
 NATIVE: dict[str, type[Native]] = {"highs": NativeHighs, "gurobi": NativeGurobi}  # solvers that take a program as it is
@@ -172,7 +139,7 @@ class Checker:
     """Checks a solver's values against the rows: exactly where weights are whole, else with a solver's slack."""
 
     def __init__(self, program: Statement, name: str) -> None:
-        self._program, self._name = program, name
+        self._program, self.name = program, name
         self._row = program.row_of_term
         odd = (program.row_weight != np.rint(program.row_weight)) | ~program.whole[program.row_column]
         whole = np.bincount(self._row[odd], minlength=program.n_rows) == 0
@@ -200,5 +167,5 @@ class Checker:
             activity = np.asarray(summed, dtype=np.float64)
         if (activity < self._least).any() or (activity > self._most).any():
             row = program.rows[int(np.flatnonzero((activity < self._least) | (activity > self._most))[0])]
-            raise SolverWrong(f"{self._name} returned values that break the row {row!r}.")
+            raise SolverWrong(f"{self.name} returned values that break the row {row!r}.")
         return np.asarray(x)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from enum import StrEnum
 
 import numpy as np
 
@@ -13,9 +14,20 @@ from hasten.model.problem import Problem
 from hasten.model.soft import complete_answers
 from hasten.model.solution import Solution, Solutions, Source, Status, numbered
 from hasten.proof.outcome import BEST, LABELS_BY, N_NODES, N_SWEEPS, OUTCOME, STEP, Proofs, nothing_known, prove_met
-from hasten.proof.trace import Step
 from hasten.support.arrays import IntArray
 from hasten.support.words import count
+
+
+class Step(StrEnum):
+    """The steps of a proof, in the order in which they are tried."""
+
+    LOOK = "by looking"
+    REPAIR = "by repairing"
+    ELIMINATE = "by eliminating"
+    CUT = "by cutting"
+    SWEEP = "by sweeping"
+    BRANCH = "by branching"
+
 
 STEPS = tuple(Step)  # a kernel's number for a step is one more than its place
 

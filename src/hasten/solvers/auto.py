@@ -177,3 +177,6 @@ def _chosen(solvers: Sequence[str] | None) -> list[str]:
     if missing:
         raise SolverError(f"{', '.join(missing)} is not installed. auto can choose from {', '.join(installed)}.")
     return names
+
+
+SOLVER = AutoSolver

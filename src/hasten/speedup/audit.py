@@ -131,4 +131,5 @@ def _log_at_most(terms: FloatArray, n: int, share: float) -> float:
     i = np.arange(len(terms))
     logs = terms + i * math.log(share) + (n - i) * math.log1p(-share) if share > 0 else terms[:1]
     top = float(logs.max())
-    return top + math.log(float(np.exp(logs - top).sum()))
+    with np.errstate(under="ignore"):  # chances that are too small to count
+        return top + math.log(float(np.exp(logs - top).sum()))
