@@ -31,7 +31,7 @@ from hasten.solvers import Solver, available_solvers, make_solver, solve_within
 from hasten.solvers.base import answer
 from hasten.solvers.portfolio import Race
 from hasten.support.arrays import IntArray
-from hasten.support.locks import renew_after_fork
+from hasten.support.threads import renew_after_fork
 
 NETWORKS = ("toulbar2", "gurobi", "highs", "cpsat")  # which to ask first about tables alone
 PROGRAMS = ("gurobi", "highs", "cpsat", "toulbar2")  # and where there are rules

@@ -32,7 +32,7 @@ from hasten.model.solution import Solution, Source, Status
 from hasten.solvers.objective import Layout, Objective, lower_bound, objectives
 from hasten.support.arrays import IntArray
 from hasten.support.clock import NEVER, PATIENCE, LeftBehindError, Stop, run_waiting
-from hasten.support.locks import renew_after_fork
+from hasten.support.threads import renew_after_fork
 
 LATE = 0.02  # seconds after its own limit that a solver is asked to stop
 Model = TypeVar("Model")

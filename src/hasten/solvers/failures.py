@@ -13,7 +13,7 @@ from hasten.errors import HastenError, SolverMissing
 from hasten.model.problem import Problem
 from hasten.model.solution import Solution, Solutions, Status
 from hasten.solvers.base import answer
-from hasten.support.choices import Choices
+from hasten.support.checks import Choices
 
 log = logging.getLogger(__name__)
 

@@ -26,7 +26,7 @@ from hasten.proof.branch import MAX_NODES, ROW_NODES
 from hasten.proof.loading import n_loaded
 from hasten.solvers import Solver
 from hasten.solvers.portfolio import Race
-from hasten.support.locks import renew_after_fork
+from hasten.support.threads import renew_after_fork
 
 ALONE, AIDED = "the solver alone", "a proof, or branching further, before the solver"
 TRIES = 2  # of each way: one alone may have loaded something

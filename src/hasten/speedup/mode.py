@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from hasten.support.choices import Choices
+from hasten.support.checks import Choices
 
 
 class TextMode(Choices):

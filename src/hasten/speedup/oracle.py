@@ -34,8 +34,8 @@ from hasten.speedup.history import Counters
 from hasten.speedup.parts import Certified, OnDisagreement, as_answer
 from hasten.speedup.pool import AnswerPool
 from hasten.support.arrays import BoolArray, IntArray
-from hasten.support.locks import renew_after_fork
 from hasten.support.progress import show_progress
+from hasten.support.threads import renew_after_fork
 
 if TYPE_CHECKING:
     from hasten.speedup.predictor import Speedup

@@ -19,8 +19,7 @@ from hasten.search.reduced import ReducedSearch
 from hasten.search.searcher import Searcher
 from hasten.solvers.failures import OnError
 from hasten.support.arrays import FloatArray
-from hasten.support.checks import check_limit, check_number, check_switch, check_whole
-from hasten.support.choices import Choices
+from hasten.support.checks import Choices, check_limit, check_number, check_switch, check_whole
 
 MAX_PAST = 2**16
 

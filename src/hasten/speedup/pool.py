@@ -21,7 +21,7 @@ from hasten.model.solution import Solutions
 from hasten.proof.past import best_of_some
 from hasten.support.arrays import IntArray
 from hasten.support.checks import check_whole
-from hasten.support.locks import renew_after_fork
+from hasten.support.threads import renew_after_fork
 
 
 class AnswerPool:

@@ -25,7 +25,7 @@ from hasten.speedup.parts import Search
 from hasten.speedup.replay import Replay
 from hasten.support.arrays import BoolArray, FloatArray
 from hasten.support.html import sentence, table
-from hasten.support.locks import renew_after_fork
+from hasten.support.threads import renew_after_fork
 
 log = logging.getLogger(__name__)
 FIRST = 16  # proofs, all of which are compared with a solver of the user's own

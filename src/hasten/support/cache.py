@@ -7,7 +7,7 @@ from collections import OrderedDict
 from collections.abc import Hashable
 from typing import Generic, TypeVar
 
-from hasten.support.locks import renew_after_fork
+from hasten.support.threads import renew_after_fork
 
 Key = TypeVar("Key", bound=Hashable)
 Value = TypeVar("Value")

@@ -6,6 +6,7 @@ import math
 import reprlib
 import sys
 from contextlib import suppress
+from enum import StrEnum
 from typing import Any, TypeGuard
 
 import numpy as np
@@ -199,3 +200,12 @@ def check_vector(name: str, values: object) -> FloatArray:
     if not np.isfinite(found).all():
         raise ProblemError(f"{name} must be finite.")
     return plain(found)
+
+
+class Choices(StrEnum):
+    """A few names to choose from."""
+
+    @classmethod
+    def choices(cls) -> str:
+        """Returns the names there are, for an error."""
+        return " or ".join(repr(each.value) for each in cls)

@@ -1,7 +1,10 @@
-"""Calls in threads beside the caller's, which are kept for the next call.
+"""Calls in threads beside the caller's, which are kept for the next call; and locks that outlive a fork.
 
 Starting a thread takes some hundred microseconds, more where a solver's library has something to set up in each; an
 idle one is asked in a few dozen.
+
+A fork copies every lock as it is, but only the thread that forks: a lock that another one held would never be free
+again. So the owner of a lock is told, in the child, to make a new one.
 """
 
 from __future__ import annotations
@@ -13,7 +16,8 @@ import time
 from collections.abc import Callable
 from contextvars import copy_context
 from queue import SimpleQueue
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, Protocol, TypeVar
+from weakref import WeakSet
 
 Result = TypeVar("Result")
 MAX_IDLE = 4  # threads that are kept
@@ -87,11 +91,29 @@ def _see_out() -> None:
         work.ended.wait(max(0.0, until - time.monotonic()))
 
 
-def _forget() -> None:
-    """Forgets all threads: a forked child has none of its parent's."""
+class LockOwner(Protocol):
+    """Has locks."""
+
+    def _renew_locks(self) -> None:
+        """Makes new ones, in a forked child; no other thread is there."""
+        ...
+
+
+_OWNERS: WeakSet[LockOwner] = WeakSet()
+
+
+def renew_after_fork(owner: LockOwner) -> None:
+    """Sees that an owner makes new locks in forked children, as long as it lives."""
+    _OWNERS.add(owner)
+
+
+def _begin_anew() -> None:
+    """Forgets all threads and renews all locks: a forked child has none of its parent's threads."""
     _IDLE.clear()
     _BUSY.clear()
+    for owner in list(_OWNERS):
+        owner._renew_locks()
 
 
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_forget)
+    os.register_at_fork(after_in_child=_begin_anew)

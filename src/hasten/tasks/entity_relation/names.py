@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from enum import StrEnum
 
-from hasten.support.choices import Choices
+from hasten.support.checks import Choices
 
 
 class Training(Choices):
