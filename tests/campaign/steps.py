@@ -143,7 +143,7 @@ FAMILIES: dict[str, Callable[[Random], Described]] = {
 SETTINGS: dict[str, Choices] = {
     "cuts": {"max_join": (None,)},
     "roofs": {"max_join": (None,)},
-    "thin": {"max_join": (None,), "max_nodes": (0, 0, 0, 1, None), "max_sweeps": (1,)},
+    "thin": {"max_join": (None,), "max_nodes": (0, 0, 0, 0, 0, 1, None), "max_sweeps": (1,)},
     "tallies": {"max_join": (None,)},
 }
 CONSTANTS: dict[str, Choices] = {
