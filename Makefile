@@ -57,9 +57,17 @@ test-ray: ## Set up an environment with Ray and run the tests on a cluster of th
 	.venv-ray/bin/python -m pip install --quiet --disable-pip-version-check --group dev --editable ".[ray]"
 	.venv-ray/bin/python -m pytest tests/on_ray tests/scale
 
+.PHONY: wheel
+wheel: $(VENV)/ready ## Build a wheel that carries its compiled kernels, for this Python and kind of machine
+	$(BIN)/python tools/wheel.py
+
+.PHONY: test-wheel
+test-wheel: wheel ## Install that wheel into an empty environment and see that nothing is compiled there
+	$(BIN)/python tools/wheel.py --check $$(ls -t dist/hasten-*-cp*.whl | head -1)
+
 .PHONY: bench
 bench: $(VENV)/ready ## Measure search, bound and solvers side by side
-	$(BIN)/python benchmarks/engine.py --out results/engine.json
+	HASTEN_TIER=compiled $(BIN)/python benchmarks/engine.py --out results/engine.json
 
 .PHONY: bench-peers
 bench-peers: $(VENV)/ready ## Measure hasten and other solvers side by side (installs them)
@@ -76,4 +84,4 @@ reproduce: $(VENV)/ready ## Run the paper's experiment: make reproduce CORPUS=co
 
 .PHONY: clean
 clean: ## Remove the environment and everything built
-	rm -rf $(VENV) .venv-ray results site .coverage* .pytest_cache .hypothesis .mypy_cache .ruff_cache
+	rm -rf $(VENV) .venv-ray results site dist .coverage* .pytest_cache .hypothesis .mypy_cache .ruff_cache

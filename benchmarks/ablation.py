@@ -118,7 +118,7 @@ def ways(scale: float) -> list[Way]:
     """Returns the ways to compare; `scale` is the typical gap between two labels' costs."""
 
     def learner(enforce: bool = True, **switches: Any) -> Callable[[int], Learner]:
-        return lambda width: Learner(width, progress=False, enforce=enforce, **switches)
+        return lambda width: Learner(width, progress=False, enforce=enforce, **switches, look_ahead=False)
 
     free, ahead = {"enforce": False}, {"look_ahead": True}
     return [

@@ -22,6 +22,8 @@ from typing import Any
 
 import numpy as np
 
+from hasten.search.constrained import ConstrainedSearch
+
 HERE = Path(__file__).parents[1]
 SIZES = {  # some of those of `hasten bench`
     "random": (2, 4, 6, 8, 12, 16),
@@ -45,7 +47,7 @@ def measure(n: int) -> dict[str, Any]:
         "greedy": hasten.greedy(),
         "beam": hasten.BeamSearch(3),
         "look-ahead": hasten.BeamSearch(3, look_ahead=True),
-        "constrained": hasten.ConstrainedSearch(),
+        "constrained": ConstrainedSearch(),
     }
     found: dict[str, Any] = {}
     for family, sizes in SIZES.items():

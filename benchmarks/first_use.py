@@ -1,10 +1,12 @@
-"""What a user waits for: the first answer in an empty cache, and single calls; here and in another checkout.
+"""What a user waits for: the first use with an empty cache, and single calls; here and in another checkout.
 
-    python benchmarks/first_use.py                      # this checkout
-    python benchmarks/first_use.py --against OTHER  # side by side, in turns, with ratios
+    python benchmarks/first_use.py --promises           # all of the first use, beside what is promised
+    python benchmarks/first_use.py                      # the first answer and single calls of this checkout
+    python benchmarks/first_use.py --against OTHER      # side by side, in turns, with ratios
 
-Times of the first answer are of the processor, import included; single calls are the median, over problems, of the
-least time of several rounds. Costs are noise, which is harder than what a trained model gives.
+Times of the first use are of the processor, in a process of its own, the start of Python included except where only a
+part is timed; single calls are the median, over problems, of the least time of several rounds. Costs are noise, which
+is harder than what a trained model gives.
 """
 
 from __future__ import annotations
@@ -30,6 +32,41 @@ PAIRS = {
 }
 SIZES = (2, 4, 6, 8)
 
+ANSWERS = """
+import sys, time
+began = time.process_time()
+import hasten
+imported = time.process_time()
+import numpy as np
+sys.path.insert(0, {folder!r})
+from first_use import entities, ruled
+shape = {shape}
+problem = shape.problem(np.random.default_rng(0).normal(size=shape.n_labels))
+start = time.process_time()
+assert {ask}(problem).labels is not None
+end = time.process_time()
+assert {numba} or "numba" not in sys.modules
+print({what})
+"""
+HELP = """
+import sys
+from hasten.cli import main
+sys.argv = ["hasten", "--help"]
+try:
+    main()
+finally:
+    assert "numba" not in sys.modules
+"""
+TRAIN = """
+from itertools import islice
+from hasten.tasks.entity_relation.data.formats.jsonl import write_jsonl
+from hasten.tasks.entity_relation.data.synthetic import generate
+from hasten.tasks.entity_relation.tagger import Tagger
+sentences = list(generate(10300, seed=0))
+Tagger.train(sentences[:300]).save("model")
+write_jsonl("sentences.jsonl", sentences[300:])
+"""
+
 
 def entities(n: int) -> Any:
     """Returns the structure of `n` entities and all their relations, built with the public API alone."""
@@ -53,6 +90,68 @@ def entities(n: int) -> Any:
             shape.connect(args, source=each[b], relation=back, target=each[a])
             shape.connect(both, forward=there, backward=back)
     return shape
+
+
+def ruled() -> Any:
+    """Returns a structure with one `at_most` rule and one implication."""
+    import hasten
+
+    schema = hasten.Schema()
+    word = schema.variable("word", ["noun", "verb", "other"])
+    schema.rule("one verb", at_most=1, word="verb")
+    shape = schema.structure()
+    for _ in range(4):
+        shape.add(word)
+    shape.rule("a verb needs a noun", [(0, "verb"), (1, "noun", -1.0)], at_most=0)
+    return shape
+
+
+def promises() -> None:
+    """Prints the seconds of each first use, and what is promised."""
+
+    def ask(what: str, shape: str, how: str, numba: bool = False) -> tuple[str, ...]:
+        script = ANSWERS.format(folder=str(Path(__file__).parent), shape=shape, ask=how, what=what, numba=numba)
+        return ("-c", script)
+
+    took, first = "end - start", "end - began"
+    speedup, certifier = "hasten.Speedup(shape.schema).predict", "hasten.Certifier()"
+    rows: list[tuple[str, float, tuple[str, ...], str, bool]] = [
+        ("import hasten", 0.4, ask("imported - began", "entities(2)", "hasten.greedy()"), "auto", True),
+        ("hasten --help, without Numba", 0.4, ("-c", HELP), "auto", False),
+        ("a first greedy answer", 0.3, ask(took, "entities(4)", "hasten.greedy()"), "auto", True),
+        ("a first proof, on tables", 0.3, ask(took, "entities(4)", certifier), "auto", True),
+        ("a first prediction, with rules", 0.3, ask(took, "ruled()", speedup), "auto", True),
+        ("the tour of the README", 4.0, (str(Path(HERE).parent / "examples" / "tour.py"),), "auto", False),
+        ("a first proof with rules, compiled", 20.0, ask(first, "ruled()", certifier, True), "compiled", True),
+        ("that proof in the next process", 0.7, ask(first, "ruled()", certifier), "auto", True),
+        (
+            "10,000 sentences labelled",
+            20.0,
+            ("-m", "hasten", "predict", "model", "sentences.jsonl", "out"),
+            "auto",
+            False,
+        ),
+        ("hasten demo", 35.0, ("-m", "hasten", "demo", "--out", "demo"), "auto", False),
+    ]
+    with tempfile.TemporaryDirectory() as folder:
+        run(["-c", TRAIN], folder, f"{folder}/kernels", "compiled")
+        for name, limit, command, tier, is_timed in rows:
+            cache = f"{folder}/ruled" if "proof with rules" in name or "next process" in name else tempfile.mkdtemp()
+            printed, used = run([*command], folder, cache, tier)
+            seconds = float(printed.split()[-1]) if is_timed else used
+            print(f"{name:36} {seconds:7.3f} s   (at most {limit:g})", flush=True)
+
+
+def run(command: list[str], folder: str, cache: str, tier: str) -> tuple[str, float]:
+    """Runs Python with a cache of kernels; returns what it printed, and the seconds of the processor."""
+    environment = os.environ | {"PYTHONPATH": HERE, "NUMBA_CACHE_DIR": cache, "HASTEN_TIER": tier}
+    with tempfile.TemporaryFile("w+") as said:
+        process = subprocess.Popen([sys.executable, *command], env=environment, cwd=folder, stdout=said)
+        _, status, used = os.wait4(process.pid, 0)
+        if status:
+            raise SystemExit(f"{command} ended with {status}")
+        said.seek(0)
+        return said.read(), used.ru_utime + used.ru_stime
 
 
 def first_answer(n: int) -> dict[str, float]:
@@ -109,11 +208,15 @@ def measure(source: str, what: str, cache: str) -> dict[str, float]:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--promises", action="store_true", help="measure all of the first use")
     parser.add_argument("--against", help="another checkout")
     parser.add_argument("--solver", help="a solver to compare single calls with, such as gurobi")
     parser.add_argument("--rounds", type=int, default=2)
     parser.add_argument("--measure", help=argparse.SUPPRESS)
     settings = parser.parse_args()
+    if settings.promises:
+        promises()
+        return
     if settings.measure is not None:
         kind, _, detail = settings.measure.partition(":")
         print(json.dumps(first_answer(int(detail)) if kind == "first" else single_calls(detail or None)))

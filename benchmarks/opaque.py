@@ -30,12 +30,12 @@ from rich.console import Console
 from rich.table import Table
 
 import hasten
-from hasten.learning.perceptron import Pace, Perceptron
+from hasten.learning.learner import typical_gap
+from hasten.learning.perceptron import Perceptron, StepSize
 from hasten.learning.tables import Changing, LearnedTables
 from hasten.model.batch import Batch
 from hasten.model.problem import Problem
 from hasten.model.solution import same_labels
-from hasten.speedup.choosing import typical_gap
 
 Box = Callable[[Problem], np.ndarray]
 
@@ -81,7 +81,7 @@ def by_mining(task: Task, answers: np.ndarray) -> np.ndarray:
 def by_perceptron(task: Task, answers: np.ndarray, step: float = 0.01, epochs: int = 10) -> np.ndarray:
     """The other rival: a structured perceptron with exact decoding and averaged weights."""
     batch, nothing = task.train, np.zeros(task.schema.n_weights, dtype=bool)
-    perceptron = Perceptron(Changing(batch, nothing), batch, answers, Pace(step * typical_gap(batch), 0.0))
+    perceptron = Perceptron(Changing(batch, nothing), batch, answers, StepSize(step * typical_gap(batch), 0.0))
     rng = np.random.default_rng(0)
     for _ in range(epochs):
         perceptron.run(rng.permutation(len(batch)))
@@ -92,13 +92,15 @@ def measure(task: Task) -> dict[str, Any]:
     """Returns the agreement of each row, and what learning took."""
     answers, truth = task.answers
     began, cpu = time.perf_counter(), time.process_time()
-    speedup = hasten.Speedup(task.schema, solver=task.box, prove=False, mode="learned").fit(task.train, answers)
+    speedup = hasten.Speedup(task.schema, solver=task.box, answer="learned", trust=hasten.Trust(prove=False)).fit(
+        task.train, answers
+    )
     seconds, cpu_seconds = time.perf_counter() - began, time.process_time() - cpu
     learned = speedup.set_params(audit=0.0).predict(task.test)
     began = time.process_time()
     speedup.predict(task.test)
     each = (time.process_time() - began) / len(task.test)
-    default = hasten.Speedup(task.schema, solver=task.box, prove=False, mode="search", audit=0.0)
+    default = hasten.Speedup(task.schema, solver=task.box, answer="search", trust=hasten.Trust(prove=False, audit=0.0))
     rival = by_perceptron if task.rival == "perceptron" else by_mining
     return {
         "task": task.name,
@@ -121,7 +123,7 @@ def measure_lifetime(n: int, part: int = 100) -> dict[str, Any]:
     """Returns calls and agreement of a speedup that begins with nothing."""
     task = Transitivity()
     batch = task.problems(6, n, seed=11)
-    speedup = hasten.Speedup(task.open, solver=task, prove=False, mode="learned", learn=True)
+    speedup = hasten.Speedup(task.open, solver=task, answer="learned", trust=hasten.Trust(prove=False), learn=True)
     began = time.process_time()
     found = [speedup.predict(batch[at : at + part]).labels for at in range(0, n, part)]
     seconds = time.process_time() - began

@@ -26,6 +26,7 @@ from rich.console import Console
 from hasten import Batch, Certifier, Rule, Schema, Solutions, Speedup
 from hasten.paper.amortizer import Amortizer
 from hasten.speedup.calibration import disagreeing
+from hasten.speedup.parts import Certified
 from hasten.support.progress import tell_nobody
 from hasten.tasks.entity_relation.data.corpora import Corpora
 from hasten.tasks.entity_relation.data.corpus import split
@@ -66,7 +67,7 @@ def measure_packing(n_items: int, n_learned: int, n: int, console: Console) -> d
     """Packs `n` times with and without a pool that learned from other problems."""
     batch = packing(n_learned + n, n_items, 0.02)
     schema = batch.structures[0].schema
-    plain, past = Speedup(schema), Speedup(schema, past=64)
+    plain, past = Speedup(schema), Speedup(schema, answer=Certified(past=64))
     past.predict(batch[:n_learned])
     pool = past._pool()
     assert pool is not None

@@ -22,7 +22,7 @@ from rich.table import Table
 
 from hasten.learning.learner import Learner
 from hasten.paper.learning import LearningSet
-from hasten.paper.test_set import TestSet
+from hasten.paper.test_set import SentenceTestSet
 from hasten.search.beam import BeamSearch, greedy
 from hasten.support.progress import tell_nobody
 from hasten.tasks.entity_relation.data.corpora import Corpora
@@ -31,6 +31,7 @@ from hasten.tasks.entity_relation.names import Training
 from hasten.tasks.entity_relation.scoring.text import Text, intern
 from hasten.tasks.entity_relation.scoring.training import train_black_box
 from hasten.tasks.entity_relation.task import EntityRelationTask
+from hasten.tasks.evaluation.study import Measuring
 
 ANY_GAP = 5e-324  # as a theta: skips where there is any gap, which is how the paper defines 0
 SIZES = (100, 300, 1009)  # of training
@@ -44,34 +45,34 @@ CHANGES: dict[str, dict[str, Any]] = {
 }
 
 
-def test_set_of(training: Training, train: list[Sentence], test: list[Sentence], solver: str) -> TestSet:
+def test_set_of(training: Training, train: list[Sentence], test: list[Sentence], solver: str) -> SentenceTestSet:
     """Trains a black box, and lets a solver answer the test sentences."""
     task = EntityRelationTask()
     model = train_black_box(training, train, task, seed=0, tell=tell_nobody)
-    return TestSet.of(task, model, test, solver=solver, runs=1, tell=tell_nobody)
+    return SentenceTestSet.of(task, model, test, Measuring(solver))
 
 
 def show_sizes(
     training: Training, train: list[Sentence], test: list[Sentence], solver: str, console: Console
-) -> TestSet:
+) -> SentenceTestSet:
     """Prints how valid greedy search is by the number of training sentences; returns the last test_set, with all."""
     table = Table("trained on", "ILP entity F1", "ILP relation F1", "greedy valid", "cost scale", title=str(training))
     for n in [size for size in SIZES if size < len(train)] + [len(train)]:
         test_set = test_set_of(training, train[:n], test, solver)
-        entity, relation = test_set.reference.f1(test_set.reference.ilp.labels, test_set.reference.gold)
+        entity, relation = test_set.reference.f1(test_set.answers.labels, test_set.reference.gold)
         valid = greedy()(test_set.batch).valid.mean()
         table.add_row(f"{n:,}", f"{entity:.3f}", f"{relation:.3f}", f"{valid:.2f}", f"{test_set.scale:.1f}")
     console.print(table)
     return test_set
 
 
-def learning_set_of(test_set: TestSet, text: Text, epochs: int) -> LearningSet:
+def learning_set_of(test_set: SentenceTestSet, text: Text, epochs: int) -> LearningSet:
     """Lets the black box label the unlabeled text."""
     batch = test_set.task.batch(text.n_entities, test_set.model.costs(text)[0])
-    return LearningSet.of(batch, epochs=epochs, seed=0, tell=tell_nobody)
+    return LearningSet.of(batch, epochs=epochs)
 
 
-def show_changes(test_set: TestSet, text: Text, epochs: int, console: Console) -> None:
+def show_changes(test_set: SentenceTestSet, text: Text, epochs: int, console: Console) -> None:
     """Prints what each change of the listing does, against gold."""
     learning_set = learning_set_of(test_set, text, epochs)
     some = learning_set.batch.select(np.arange(learning_set.n_learned))
@@ -87,13 +88,13 @@ def show_changes(test_set: TestSet, text: Text, epochs: int, console: Console) -
     console.print(table)
 
 
-def show_as_printed(test_set: TestSet, text: Text, epochs: int, console: Console) -> None:
+def show_as_printed(test_set: SentenceTestSet, text: Text, epochs: int, console: Console) -> None:
     """Prints what Algorithm 1 as listed does with the paper's thetas as printed; theta 0 by its definition (§4.1)."""
     learning_set = learning_set_of(test_set, text, epochs)
     reference = test_set.reference
     table = Table("b", "theta", "whole weights", "entity F1", "relation F1", "valid", "costs computed")
     for width, theta in product((1, 2), (ANY_GAP, 0.25, 0.5)):
-        search = replace(learning_set.speedup(width, paper=True), theta=theta)
+        search = replace(learning_set.search(width, paper=True), theta=theta)
         whole = "yes" if (search.weights == np.round(search.weights)).all() else "no"
         found = test_set.search_lazily(search)
         entity, relation = reference.f1(found.labels, reference.gold)

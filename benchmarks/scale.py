@@ -29,6 +29,7 @@ import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
+from functools import partial
 from itertools import cycle, islice
 from pathlib import Path
 from statistics import median
@@ -37,11 +38,10 @@ from typing import Any
 import numpy as np
 
 from hasten import Batch, Certifier, Learner
-from hasten.learning.mixing import Lessons, Mixing, fit_shards
+from hasten.learning.mixing import Labelled, fit_shards
 from hasten.model.solution import Solutions
 from hasten.scale.run import Run, here, predict_shards
 from hasten.scale.stream import Answer, read_pieces
-from hasten.scale.text import TextWork
 from hasten.scale.work import Piece
 from hasten.search.beam import BeamSearch
 from hasten.speedup.calibration import disagreeing
@@ -50,6 +50,7 @@ from hasten.support.progress import tell_nobody
 from hasten.tasks.entity_relation.data.corpora import Corpora
 from hasten.tasks.entity_relation.data.formats import read_corpus, write_jsonl
 from hasten.tasks.entity_relation.data.synthetic import generate
+from hasten.tasks.entity_relation.labelling import Labeller
 from hasten.tasks.entity_relation.scoring.text import intern
 from hasten.tasks.entity_relation.scoring.training import train_black_box
 from hasten.tasks.entity_relation.tagger import Tagger
@@ -189,7 +190,7 @@ def threads(args: argparse.Namespace) -> None:
     """Threads of one process on the same chunks: the interpreter's lock holds them back."""
     tagger = Tagger.load(args.model)
     chunks = list(islice(read_pieces(args.text), 40))
-    Answer(TextWork(tagger))(chunks[0])
+    Answer(Labeller(tagger))(chunks[0])
     for n in range(args.rounds):
         for jobs in (1, 2):
             began, cpu = time.perf_counter(), time.process_time()
@@ -200,7 +201,7 @@ def threads(args: argparse.Namespace) -> None:
 
 
 def answer_all(tagger: Tagger, chunks: list[Piece]) -> None:
-    work = Answer(TextWork(tagger))
+    work = Answer(Labeller(tagger))
     for chunk in chunks:
         work(chunk)
 
@@ -229,7 +230,7 @@ def bad(args: argparse.Namespace) -> None:
 
 def answered(args: argparse.Namespace, source: Path, out: Path) -> Run:
     if not args.ray:
-        return predict_shards(TextWork(Tagger.load(args.model)), source, out, shard_size=SHARD, engine=here(2))
+        return predict_shards(Labeller(Tagger.load(args.model)), source, out, shard_size=SHARD, engine=here(2))
     import ray
 
     import hasten.ray
@@ -260,20 +261,25 @@ def learn(args: argparse.Namespace) -> None:
     parts = [np.arange(i, cut, args.shards) for i in range(args.shards)]
     shards = [(batch.select(part), answers.labels[batch.places(part)]) for part in parts]
     every = (batch.select(np.arange(cut)), answers.labels[: batch.variable_at[cut]])
-    for name, preset, widths in (("Algorithm 1", Learner.paper, (1, 2)), ("averaged", Learner, (1, 2, 4, 8))):
+    for name, preset, widths in (
+        ("Algorithm 1", Learner.paper, (1, 2)),
+        ("averaged", partial(Learner, enforce=False, look_ahead=False), (1, 2, 4, 8)),
+    ):
         for width in widths:
             learner = preset(width, epochs=args.epochs, progress=False)
             alone = replace(learner).fit(*every)
             report(f"{name}, b={width}, sequential", alone, held, truth, enforce=learner.enforce)
-            for mixing in Mixing:
-                mixed = fit_shards(replace(learner), shards, mixing=mixing).learner
-                report(f"{name}, b={width}, {args.shards} shards {mixing}", mixed, held, truth, enforce=learner.enforce)
+            mixed = fit_shards(replace(learner), shards).learner
+            report(f"{name}, b={width}, {args.shards} shards", mixed, held, truth, enforce=learner.enforce)
     epochs_scale(every, shards)
 
 
-def epochs_scale(every: Lessons, shards: list[Lessons], times: int = 10, rounds: int = 3) -> None:
+def epochs_scale(every: Labelled, shards: list[Labelled], times: int = 10, rounds: int = 3) -> None:
     """Seconds of an epoch over all problems `times` over: in sequence, and over shards with one thread and two."""
-    (everything, *repeated), learner = [repeat(*each, times) for each in (every, *shards)], Learner(2, progress=False)
+    (everything, *repeated), learner = (
+        [repeat(*each, times) for each in (every, *shards)],
+        Learner(2, progress=False, enforce=False, look_ahead=False),
+    )
     ways: dict[str, Callable[[], object]] = {
         "in sequence": lambda: replace(learner, epochs=1).fit(*everything),
         "one thread": lambda: fit_shards(replace(learner, epochs=1), repeated),
@@ -289,7 +295,7 @@ def epochs_scale(every: Lessons, shards: list[Lessons], times: int = 10, rounds:
     print(", ".join(f"{name} {seconds:.2f} s" for name, seconds in best.items()))
 
 
-def repeat(batch: Batch, labels: IntArray, times: int) -> Lessons:
+def repeat(batch: Batch, labels: IntArray, times: int) -> Labelled:
     return batch.select(np.tile(np.arange(len(batch)), times)), np.tile(labels, times)
 
 

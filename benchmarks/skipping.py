@@ -1,13 +1,14 @@
-"""How many dear costs a gate leaves uncomputed at a risk of 1%, and whether it keeps within that risk.
+"""How many expensive costs a gate leaves uncomputed at a risk of 1%, and whether it keeps within that risk.
 
     python benchmarks/skipping.py                                        # synthetic news
     python benchmarks/skipping.py --corpus CONLL04 --unlabeled MORE...   # and real news, two black boxes
     python benchmarks/skipping.py --tagged CONLL2003_OR_CONLLU...        # and parts of speech
 
 In each of 20 random splits a gate learns from half of the problems, is calibrated on a quarter, and is measured on the
-last quarter: the share of dear costs that it computes, and of the answers that are not the black box's, which is to
-be within the limit that calibration stated. Dear are the costs of relations, given those of entities; and, in tagging,
-those of all words that a gate does not know by the words themselves. "constraints" is what they alone would compute.
+last quarter: the share of expensive costs that it computes, and of the answers that are not the black box's, which is
+to be within the limit that calibration stated. Expensive are the costs of relations, given those of entities; and, in
+tagging, those of all words that a gate does not know by the words themselves. "constraints" is what they alone would
+compute.
 
 Then problems come one by one, to a scorer that takes its time: its calls for each problem are counted, and time is
 shown as a share of what computing everything takes, in one call. In "one call" the gate guesses before any cost is
@@ -32,10 +33,11 @@ import numpy as np
 from rich.console import Console
 from rich.table import Table
 
-from hasten import Batch, BeamSearch, Certifier, Gate, GatedSearch, Schema, Solutions, calibrate_gate
-from hasten.kernels.learning.gate import guess_some, learn_some
+from hasten import Batch, BeamSearch, Certifier, Gate, Schema, Solutions
+from hasten.learning.features import Examples, guess_some, learn_some
 from hasten.learning.gate import Cheap
-from hasten.speedup.calibration import calibrate, disagreeing
+from hasten.speedup.calibration import Calibrator, disagreeing
+from hasten.speedup.gated import GatedSearch
 from hasten.support.arrays import FloatArray, IntArray
 from hasten.support.progress import show_progress, tell_nobody
 from hasten.tasks.entity_relation.data.corpora import Corpora
@@ -168,13 +170,13 @@ def train_tagger(rows: IntArray, gold: IntArray, cut: int, n_tags: int) -> Float
     """Returns minus the logarithms of each tag's probability, for all words, learned from the first `cut`."""
     weights, lag = np.zeros((2, 2**17, n_tags))
     squares = np.full(weights.shape, 0.01)
-    ones, open_ = np.ones(rows.shape), np.zeros((len(rows), n_tags))
+    examples = Examples(rows, np.ones(rows.shape), np.zeros((len(rows), n_tags)))
     rng = np.random.default_rng(0)
     for epoch in range(5):
-        learn_some(rows, ones, open_, gold, rng.permutation(cut), 0.1, epoch * cut, weights, squares, lag)
+        learn_some(examples, gold, rng.permutation(cut), 0.1, epoch * cut, weights, squares, lag)
     weights -= lag / (5 * cut)
     label, doubt = np.empty(len(rows), dtype=np.int64), np.empty(len(rows))
-    guess_some(rows, ones, open_, weights, label, doubt)
+    guess_some(examples, weights, label, doubt)
     scores = np.stack([weights[rows, tag].sum(axis=1) for tag in range(n_tags)], axis=1)
     scores -= scores.max(axis=1, keepdims=True)
     right = (label[cut:] == gold[cut:]).mean()
@@ -190,29 +192,29 @@ def measure(case: Case, seed: int, risk: float) -> Split:
     n = len(case.batch)
     learn, tune, test = np.split(np.random.default_rng(seed).permutation(n), [n // 2, 3 * n // 4])
     gate = Gate(case.cheap, case.settled, seed=seed).fit(case.batch.select(learn), case.answers.select(learn))
-    chosen = calibrate_gate(GatedSearch(gate), case.batch.select(tune), case.answers.select(tune), risk=risk)
+    chosen = Calibrator(risk).max_doubt(GatedSearch(gate), case.batch.select(tune), case.answers.select(tune))
     some = case.batch.select(test)
     found = GatedSearch(gate, chosen.max_doubt)(some)
     n_skipped = int((some.n_variables - found.n_costs).sum())
     changed = float(disagreeing(found, case.answers.select(test)).mean())
-    return Split(1 - n_skipped / int(gate.dear(some).sum()), changed, chosen.limit)
+    return Split(1 - n_skipped / int(gate.expensive(some).sum()), changed, chosen.limit)
 
 
 def constraints_alone(case: Case) -> float:
-    """The share of dear variables that, given the cheapest labels of the others, constraints leave a choice."""
+    """The share of expensive variables that, given the cheapest labels of the others, constraints leave a choice."""
     gate = Gate(case.cheap).fit(case.batch[:10], case.answers[:10])
-    dear = gate.dear(case.batch)
+    expensive = gate.expensive(case.batch)
     cost = case.batch.cost.copy()
     owner = np.repeat(np.arange(len(case.batch)), case.batch.n_variables)
     starts, sizes = case.batch.label_ranges(owner, np.arange(owner.size) - case.batch.variable_at[owner])
     starts = starts + case.batch.cost_at[owner]
-    for v in np.flatnonzero(~dear).tolist():
+    for v in np.flatnonzero(~expensive).tolist():
         mine = cost[starts[v] : starts[v] + sizes[v]]
         mine[np.arange(sizes[v]) != mine.argmin()] = np.inf
     kind = next(iter(case.cheap))
     held = Batch.build(case.batch.structures, case.batch.structure, cost)
     of_kind = held.structures[0].schema.variables[kind]
-    regrets = gate._describe(held, dear, of_kind, np.flatnonzero(dear), 1.0).regrets
+    regrets = gate._describe(held, expensive, of_kind, np.flatnonzero(expensive), 1.0).regrets
     return float((np.isfinite(regrets).sum(axis=1) > 1).mean())
 
 
@@ -234,10 +236,10 @@ def online(case: Case, risk: float, n: int = 60) -> dict[str, tuple[float, float
         return np.concatenate([case.batch[p].costs_of(v) for p, v in ways])
 
     lazy = Batch.build(case.batch.structures, case.batch.structure, scorer)
-    theta = calibrate(BeamSearch(2), case.batch[half : half + 2000]).theta
+    theta = Calibrator().theta(BeamSearch(2), case.batch[half : half + 2000]).theta
     gate = Gate(case.cheap, case.settled).fit(case.batch[:half], case.answers[:half])
     tune = slice(half, half + 2000)
-    doubt = calibrate_gate(GatedSearch(gate), case.batch[tune], case.answers[tune], risk=risk).max_doubt
+    doubt = Calibrator(risk).max_doubt(GatedSearch(gate), case.batch[tune], case.answers[tune]).max_doubt
     ways = {"everything": Certifier(), "theta": BeamSearch(2, theta=theta), "gate": GatedSearch(gate, doubt)}
     found = {}
     for name, answer in ways.items():

@@ -34,7 +34,7 @@ def try_everything(problem):
 
 
 batch = shape.batch(np.random.default_rng(1).normal(size=(200, shape.n_labels)))
-fast = hasten.Speedup(schema, solver=try_everything, max_nodes=0)
+fast = hasten.Speedup(schema, solver=try_everything, limits=hasten.Limits(max_nodes=0))
 answers = fast.predict(batch)
 print(calls == fast.counters.solver_calls)  # True
 print(0 < calls < 50)  # True
@@ -51,6 +51,6 @@ def always_red(problem):
 
 
 try:
-    hasten.Speedup(schema, solver=always_red, max_nodes=0).predict(batch)
-except hasten.SolverWrong as error:
+    hasten.Speedup(schema, solver=always_red, limits=hasten.Limits(max_nodes=0)).predict(batch)
+except hasten.errors.SolverWrong as error:
     print(str(error).split(",")[0])  # always_red says that nothing is better than 3.16832

@@ -29,7 +29,9 @@ def draw(shape, n, seed):
 
 
 schema, shape = build()
-fast = hasten.Speedup(schema, mode="search", width=1, audit=0.25, learn=True, guided=True).fit(draw(shape, 500, seed=0))
+fast = hasten.Speedup(
+    schema, answer=hasten.Search(width=1, guided=True), trust=hasten.Trust(audit=0.25), learn=True
+).fit(draw(shape, 500, seed=0))
 fast.predict(draw(shape, 200, seed=1))
 
 with TemporaryDirectory() as folder:
@@ -37,7 +39,7 @@ with TemporaryDirectory() as folder:
     fast.save(path)
     again = hasten.Speedup.load(path, build()[0])  # another process would build the same schema
 
-print(again.counters == fast.counters, again.get_params()["audit"])  # True 0.25
+print(again.counters == fast.counters, again.trust.audit)  # True 0.25
 
 batch = draw(shape, 300, seed=2)
 ours, theirs = fast.predict(batch), again.predict(batch)

@@ -31,8 +31,9 @@ def draw(n, share_of_a):
     return costs
 
 
-settings = {"mode": "search", "width": 1, "look_ahead": False, "guided": True, "learn": True}
-live = hasten.Speedup(schema, audit=0.1, min_agreement=0.9, seed=1, **settings).fit(shape.batch(draw(500, 0.99)))
+answer = hasten.Search(width=1, look_ahead=False, guided=True)
+trust = hasten.Trust(audit=0.1, min_agreement=0.9)
+live = hasten.Speedup(schema, answer=answer, trust=trust, learn=True, seed=1).fit(shape.batch(draw(500, 0.99)))
 
 
 def serve(n_batches, share_of_a):

@@ -56,7 +56,7 @@ def tables_of(problem: Problem) -> list[Table]:
     tables = []
     for f, factor in enumerate(problem.structure.factors):
         table = factor.kind.table
-        own = problem.structure._own
+        own = problem.structure._slots
         if f in own.factors or factor.kind.index in own.kinds | own.free:  # where they are, only the graph knows
             at = problem.graph.table_at[f]
             table = problem.table[at : at + factor.kind.size].reshape(factor.kind.shape)

@@ -6,7 +6,7 @@ from types import ModuleType
 from typing import Any
 
 from hasten.jit import backend, tiers
-from hasten.jit.namespaces import is_kernel
+from hasten.jit.namespaces import function_of, is_kernel
 
 
 @cache
@@ -14,7 +14,17 @@ def opened(kernel: Any) -> Callable[..., Any]:
     """Returns a kernel compiled so that Python can call it."""
     if isinstance(kernel, tiers.Driver) or tiers.TIER == tiers.INTERPRETED:
         return kernel
-    return backend.opened(kernel)
+    return backend.dispatcher_of(kernel)
+
+
+def interpreted(kernel: Any) -> Callable[..., Any]:
+    """Returns a kernel as the Python function that it is, and all that it calls."""
+
+    def run(*args: Any) -> Any:
+        with tiers.interpreted():
+            return function_of(kernel)(*args)
+
+    return run
 
 
 class OpenedModule:

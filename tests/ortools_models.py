@@ -7,6 +7,7 @@ It cannot share a process with highspy, which the other tests have loaded:
 
 from __future__ import annotations
 
+import logging
 import math
 import sys
 from collections.abc import Callable
@@ -19,7 +20,7 @@ from front_ends import columns, terms
 
 import hasten
 from hasten.programs.statement import Statement
-from hasten.speedup.efforts import Efforts
+from hasten.speedup.effort import Effort
 
 
 def as_mpsolver(program: Statement) -> Any:
@@ -170,12 +171,44 @@ def left_to_the_solver() -> None:
 
 def unproved(rng: np.random.Generator) -> None:
     """Asserts that HiGHS, in a process of its own, answers where nothing is proved, not even at a glance."""
-    Efforts.proves, n_solved = lambda self: False, 0  # type: ignore[method-assign]
+    Effort.proves, n_solved = lambda self: False, 0  # type: ignore[method-assign]
     while n_solved < 3:
         program = random_programs.make(rng, 6, products=False)
         answer, truth = hasten.adopt(as_mpsolver(program)).solve(), random_programs.best(program)
         n_solved += not answer.proved
         assert abs(answer.objective - truth) <= 1e-6 or answer.objective == truth
+
+
+def told_who_is_asked() -> None:
+    """Asserts that whoever asks for HiGHS, where it cannot be asked, is told that CP-SAT is."""
+    from ortools.sat.python import cp_model
+
+    model, told = cp_model.CpModel(), list[str]()
+    y = [model.new_int_var(0, 3, f"y{i}") for i in range(3)]
+    model.add_all_different(y)
+    program, handler = hasten.adopt(model), logging.Handler()
+    handler.emit = lambda record: told.append(record.getMessage())  # type: ignore[method-assign]
+    logging.getLogger("hasten.programs").addHandler(handler)
+    for solver, n in (("cpsat", 0), ("highs", 1), ("highs", 1)):
+        assert program._solving.way(solver).asked == "cpsat"
+        assert len(told) == n, told
+    assert "CP-SAT is asked instead of HiGHS" in told[0]
+
+
+def objectives_by_variable() -> None:
+    """Asserts that objectives may be given by OR-Tools' own variables."""
+    from ortools.linear_solver import pywraplp
+    from ortools.math_opt.python import mathopt
+    from ortools.sat.python import cp_model
+
+    solver, cp, plain = pywraplp.Solver.CreateSolver("SAT"), cp_model.CpModel(), mathopt.Model()
+    for model, make in ((solver, solver.BoolVar), (cp, cp.new_bool_var)):
+        x = [make(f"x{i}") for i in range(12)]
+        model.Add(sum(x) == 1)
+        assert hasten.adopt(model).solve(objective={x[10]: -1.0, x[2]: 1.0}).chosen() == {"x10": 1}
+    named = [plain.add_binary_variable(name=f"x{i}") for i in range(12)]
+    plain.add_linear_constraint(sum(named) == 1)
+    assert hasten.adopt(plain).solve(objective=[-1.0, 1.0], order=[named[10], named[2]]).chosen() == {"x10": 1}
 
 
 def main(count: int, seed: int) -> None:
@@ -191,6 +224,8 @@ def main(count: int, seed: int) -> None:
             compare(program, as_cpsat(program))
             n["cpsat"] += 1
     logic()
+    objectives_by_variable()
+    told_who_is_asked()
     left_to_the_solver()
     unproved(rng)
     assert "highspy" not in sys.modules

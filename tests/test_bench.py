@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import json
 import math
+import os
 from dataclasses import replace
 
 import numpy as np
 import pytest
 
-from hasten.bench import run, tables, text
+from hasten.bench import run, tables
 from hasten.bench.families import FAMILIES, TASK, plant
-from hasten.bench.peers import PEERS, Peer
-from hasten.bench.worker import Round, measure, warm_up
+from hasten.bench.peers import PEERS, Peer, Round, Worker, measure, warm_up
 from hasten.errors import HastenError, ProblemError
 from hasten.proof.certifier import Certifier
 from hasten.solvers import make_solver
@@ -80,39 +80,37 @@ def test_a_lying_peer_is_caught():
     honest = measure(PEERS["hasten"].start(5.0), problems, 10.0, 4)
     lying = measure(Liar(), problems, 10.0, 4)
     best = run.references(problems, [honest, lying])
-    assert run.summarise("random", 3, "hasten", problems, [honest], best).status == "ok"
-    found = run.summarise("random", 3, "liar", problems, [lying], best)
-    assert found.status == "wrong"
-    assert found.n_wrong == 4
-    assert found.n_solved == 0
+    assert run.summarise(problems, [honest], best)["status"] == "ok"
+    found = run.summarise(problems, [lying], best)
+    assert (found["status"], found["n_wrong"], found["n_solved"]) == ("wrong", 4, 0)
 
 
 def test_a_labelling_that_breaks_a_constraint_is_wrong_and_no_reference():
     problems = FAMILIES["assignment"].problems(3, 1)
     invalid = Round([1.0], [np.zeros(3, dtype=np.int64)], [True], ["solver"])
     assert run.references(problems, [invalid]) == [math.inf]
-    assert run.summarise("assignment", 3, "liar", problems, [invalid], [math.inf]).n_wrong == 1
+    assert run.summarise(problems, [invalid], [math.inf])["n_wrong"] == 1
 
 
 def test_a_claim_that_nothing_fits_is_wrong_where_something_does():
     problems = FAMILIES["random"].problems(2, 1)
     claim = Round([1.0], [None], [True], ["solver"])
-    assert run.summarise("random", 2, "liar", problems, [claim], [0.5]).n_wrong == 1
+    assert run.summarise(problems, [claim], [0.5])["n_wrong"] == 1
 
 
 def test_running_out_of_time_is_unsolved_but_not_wrong():
     problems = FAMILIES["random"].problems(2, 1)
     late = Round([1.0], [None], [False], ["solver"])
-    found = run.summarise("random", 2, "late", problems, [late], [0.5])
-    assert (found.status, found.n_wrong, found.n_solved) == ("ok", 0, 0)
+    found = run.summarise(problems, [late], [0.5])
+    assert (found["status"], found["n_wrong"], found["n_solved"]) == ("ok", 0, 0)
 
 
 def test_batches_answer_as_single_calls_do():
     problems = FAMILIES["random"].problems(4, 5)
     alone, together = PEERS["hasten"].start(5.0), PEERS["hasten batch"].start(5.0)
     warm_up(alone, problems)
-    warm_up(together, problems)
-    one, all_at_once = measure(alone, problems, 10.0, 5), measure(together, problems, 10.0, 5)
+    warm_up(together, problems, batched=True)
+    one, all_at_once = measure(alone, problems, 10.0, 5), measure(together, problems, 10.0, 5, batched=True)
     assert [list(labels) for labels in one.labels] == [list(labels) for labels in all_at_once.labels]
     assert all(one.optimal)
     assert all(all_at_once.optimal)
@@ -124,10 +122,10 @@ def test_a_budget_ends_a_round():
 
 
 def test_a_quick_run_of_our_own_engine_is_complete(tmp_path, monkeypatch, capsys):
-    missing = Peer("nowhere", "a peer that nobody has", "no_such_package", "no-such-package", PEERS["gurobi"].make)
+    missing = Peer("nowhere", "a peer that nobody has", PEERS["gurobi"].make, "no_such_package", "no-such-package")
     monkeypatch.setattr(run, "PEERS", {**PEERS, "nowhere": missing})
     peers = ["hasten", "hasten batch", "nowhere"]
-    results = run.main(run.Choice(["random", "assignment"], [2, 3], peers, 3), tmp_path, quick=True)
+    results = run.main(run.Choice(["random", "assignment"], [2, 3], peers, 3, quick=True), tmp_path)
     said = json.loads((tmp_path / "peers.json").read_text())
     assert len(said["measurements"]) == 2 * 2 * 2
     assert said["machine"]["python"]
@@ -135,10 +133,16 @@ def test_a_quick_run_of_our_own_engine_is_complete(tmp_path, monkeypatch, capsys
     for found in said["measurements"]:
         assert (found["status"], found["n_solved"]) == ("ok", 3)
         assert found["mean"] > 0
-    assert results.ratio(results.measurements[0], "hasten") == 1.0
+    assert results["measurements"][0]["ratio"]["hasten"] == 1.0
     assert "nowhere is not installed: pip install no-such-package" in capsys.readouterr().out
     assert "hasten batch (" in (tmp_path / "peers.html").read_text()
     assert "| hasten batch |" in (tmp_path / "peers.md").read_text()
+
+
+def test_compiled_kernels_are_measured(monkeypatch):
+    monkeypatch.delenv("HASTEN_TIER")
+    Worker("hasten", 5.0).close()
+    assert os.environ["HASTEN_TIER"] == "compiled"
 
 
 def test_unknown_names_are_errors():
@@ -146,12 +150,19 @@ def test_unknown_names_are_errors():
         run.main(run.Choice(["no such family"]), out=None)
 
 
+def test_a_full_choice_leaves_out_what_is_not_installed_with_one_line(monkeypatch):
+    missing = {n: Peer(n, "", PEERS["gurobi"].make, "no_such_package", "no-such-package") for n in ("here", "there")}
+    monkeypatch.setattr(run, "PEERS", {"hasten": PEERS["hasten"], **missing})
+    said = []
+    assert run.Choice().installed(said.append) == ["hasten"]
+    assert said == ["here, there are not installed: pip install no-such-package"]
+
+
 def test_ratios_count_only_what_both_solved():
-    ours = run.Measurement("random", 2, "hasten", "ok", seconds=(1.0, 1.0, 1.0), solved=(True, True, True))
-    theirs = run.Measurement("random", 2, "gurobi", "ok", seconds=(3.0, 99.0), solved=(True, False))
-    results = run.Results({}, run.QUICK, (ours, theirs), {})
-    assert results.ratio(theirs) == 3.0
-    assert math.isnan(results.ratio(replace(theirs, status="wrong")))
+    ours = {"status": "ok", "seconds": [1.0, 1.0, 1.0], "solved": [True, True, True]}
+    theirs = {"status": "ok", "seconds": [3.0, 99.0], "solved": [True, False]}
+    assert run.ratio(theirs, ours) == 3.0
+    assert math.isnan(run.ratio(theirs | {"status": "wrong"}, ours))
 
 
 def test_a_slope_is_a_power_of_the_size():
@@ -169,13 +180,3 @@ def test_the_machine_is_described():
     said = describe_machine()
     assert said["processor"]
     assert "numpy" in said["packages"]
-
-
-def test_text_goes_to_vowpal_wabbit_and_back():
-    sentences = list(generate(5, 0))
-    truth = [gold(sentence, TASK.entity_labels, TASK.relation_labels) for sentence in sentences]
-    blocks = text.write_examples(sentences).strip().split("\n\n")
-    said = "\n".join(" ".join(line.split()[0] for line in block.splitlines()) + " E_0" for block in blocks)
-    answers = text.read_answers(said, [len(sentence.spans) for sentence in sentences])
-    judged = text.judge(truth, answers)
-    assert judged == {"entity accuracy": 1.0, "relation F1": 1.0, "valid": 1.0}

@@ -51,7 +51,7 @@ def test_train_then_predict_then_convert(tmp_path):
         cli.app, ["train", "--corpus", str(corpus), "--unlabeled", str(text), "--out", str(model), "--induce"]
     )
     assert trained.exit_code == 0, trained.output
-    assert "a risk of 0.01 needs 3,721 sentences to learn from, and there were" in " ".join(trained.output.split())
+    assert "theta" not in trained.output.lower()  # there was not enough text to calibrate it, and nobody asked
     for mode in ("certified", "search"):
         predicted = run(cli.app, ["predict", str(model), str(text), str(out), "--mode", mode])
         assert predicted.exit_code == 0, predicted.output

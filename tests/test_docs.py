@@ -13,7 +13,7 @@ import pytest
 from promises import promised
 
 import hasten
-from hasten.proof.trace import Step
+from hasten.proof.report import Step
 
 ROOT = Path(__file__).parents[1]
 PACKAGE = Path(hasten.__file__).parent

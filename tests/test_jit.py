@@ -9,10 +9,12 @@ import importlib.util
 import io
 import logging
 import os
+import platform
 import subprocess
 import sys
 import warnings
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -23,11 +25,13 @@ from rich.console import Console
 import hasten
 from hasten.jit import cache as kernel_cache
 from hasten.jit import tiers
+from hasten.jit.backend import KEPT, NOT_KEPT, NOTICE, NoticingCache
 from hasten.jit.namespaces import function_of, is_kernel
-from hasten.jit.notices import KEPT, NOT_KEPT, NOTICES
 from hasten.jit.tiers import DRIVERS
 from hasten.paper.demo import running_example
 from hasten.programs.statement import Builder
+from hasten.search.constrained import ConstrainedSearch
+from hasten.search.reduced import ReducedSearch
 from hasten.support.progress import show_progress
 
 PACKAGE = Path(hasten.__file__).parent
@@ -54,6 +58,13 @@ def compiled_tier(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(tiers, "TIER", tiers.COMPILED)
 
 
+@pytest.fixture
+def own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Keeps kernels in a directory of the test's own."""
+    monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path / "kept"))
+    return tmp_path / "kept"
+
+
 def load(file: Path) -> Any:
     spec = importlib.util.spec_from_file_location("doubling", file)
     assert spec is not None
@@ -67,6 +78,7 @@ def n_hits(driver: Any) -> int:
     return sum(driver.dispatcher.stats.cache_hits.values())
 
 
+@pytest.mark.usefixtures("own_cache")
 def test_a_kernel_is_compiled_anew_once_any_other_has_changed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     file = tmp_path / "doubling.py"
     file.write_text(SOURCE)
@@ -80,18 +92,49 @@ def test_a_kernel_is_compiled_anew_once_any_other_has_changed(tmp_path: Path, mo
 
 
 @pytest.mark.parametrize("damage", [b"", b"gone", None], ids=["empty", "overwritten", "truncated"])
-def test_a_broken_file_is_a_miss_and_is_written_again(damage: bytes | None, tmp_path: Path) -> None:
+def test_a_broken_file_is_a_miss_and_is_written_again(damage: bytes | None, tmp_path: Path, own_cache: Path) -> None:
     file = tmp_path / "doubling.py"
     file.write_text(SOURCE)
     assert load(file)(3) == 6
-    (kept,) = tmp_path.rglob("*.kernel")
+    (kept,) = own_cache.glob("*.kernel")
     good = kept.read_bytes()
     kept.write_bytes(good[:-20] if damage is None else damage)
     for n in (0, 1):
         double = load(file)
         assert double(3) == 6
         assert n_hits(double) == n
-    assert [each for each in kept.parent.iterdir() if each.name.startswith(".")] == []
+    assert list(own_cache.iterdir()) == [kept]
+
+
+def test_a_kept_file_is_on_the_disk_before_it_has_its_name(
+    tmp_path: Path, own_cache: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Otherwise a power cut leaves an empty one."""
+    synced, replace = list[bool](), os.replace
+    monkeypatch.setattr(os, "fsync", lambda file: synced.append(True))
+    monkeypatch.setattr(os, "replace", lambda part, place: (synced.append(False), replace(part, place)))
+    file = tmp_path / "doubling.py"
+    file.write_text(SOURCE)
+    assert load(file)(3) == 6
+    assert synced[:2] == [True, False]
+
+
+def test_kernels_for_a_portable_processor_are_taken(
+    tmp_path: Path, own_cache: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As those that come with a wheel, where this processor has all that the portable one has."""
+    file = tmp_path / "doubling.py"
+    file.write_text(SOURCE)
+    code = "import sys; sys.path[:0] = sys.argv[1:2]; from test_jit import load, Path; load(Path(sys.argv[2]))(3)"
+    name, _ = kernel_cache.PORTABLE[platform.machine()]
+    environment = os.environ | {"NUMBA_CPU_NAME": name, "NUMBA_CPU_FEATURES": "", "HASTEN_TIER": "compiled"}
+    subprocess.run([sys.executable, "-c", code, str(Path(__file__).parent), str(file)], env=environment, check=True)
+    monkeypatch.setattr(kernel_cache, "CARRIED", own_cache)
+    monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path / "empty"))
+    double = load(file)
+    assert double(3) == 6
+    assert n_hits(double) == 1
+    assert not (tmp_path / "empty").exists()
 
 
 def test_the_stamp_changes_with_what_mentions_kernels_alone(tmp_path: Path) -> None:
@@ -121,31 +164,34 @@ def name_of(file: Path) -> str:
     return ".".join(file.relative_to(PACKAGE.parent).with_suffix("").parts).removesuffix(".__init__")
 
 
-def imports_of(file: Path) -> dict[str, set[str]]:
-    """Returns which module each name comes from that is imported from this package: itself may be one."""
+@cache
+def imports_of(module: str) -> dict[str, tuple[str, str]]:
+    """Returns the module that each name was imported from, of those from this package, and what it is called there."""
+    place = PACKAGE.parent / Path(*module.split("."))
+    file = place / "__init__.py" if place.is_dir() else place.with_suffix(".py")
     froms = [node for node in ast.walk(ast.parse(file.read_text())) if isinstance(node, ast.ImportFrom)]
-    return {
-        alias.asname or alias.name: {node.module, f"{node.module}.{alias.name}"}
-        for node in froms
-        for alias in node.names
-        if node.module is not None and node.module.startswith("hasten")
-    }
+    ours = [node for node in froms if node.module is not None and node.module.startswith("hasten")]
+    return {alias.asname or alias.name: (str(node.module), alias.name) for node in ours for alias in node.names}
+
+
+def home_of(module: str, name: str) -> str:
+    """Returns the module where an imported name stands: those on the way only pass it on. It may be one itself."""
+    if name in imports_of(module):
+        return home_of(*imports_of(module)[name])
+    return f"{module}.{name}" if importlib.util.find_spec(module).submodule_search_locations else module
 
 
 def test_all_that_kernels_read_is_in_modules_that_are_looked_at() -> None:
     """Constants are compiled in: a kernel that imports one from elsewhere would not notice that it changed."""
-    files = [file for file in PACKAGE.rglob("*.py") if kernel_cache.counts(file, PACKAGE)]
-    looked_at = {name_of(file) for file in files}
+    looked_at = {name_of(file) for file in PACKAGE.rglob("*.py") if kernel_cache.counts(file, PACKAGE)}
     n_imported = 0
-    for file in files:
-        imports = imports_of(file)
-        if file.name == "__init__.py":  # kernels elsewhere read what it passes on
-            assert all(modules & looked_at for modules in imports.values()), file
-        for each in vars(importlib.import_module(name_of(file))).values():
-            if getattr(each, "__module__", "") == name_of(file) and is_kernel(each):
-                for name in imports.keys() & set(function_of(each).__code__.co_names):
+    for module in looked_at:
+        for each in vars(importlib.import_module(module)).values():
+            if getattr(each, "__module__", "") == module and is_kernel(each):
+                for name in imports_of(module).keys() & set(function_of(each).__code__.co_names):
                     n_imported += 1
-                    assert imports[name] & looked_at, f"{name}, which {each} reads"
+                    home = home_of(module, name)
+                    assert {home, home.rpartition(".")[0]} & looked_at, f"{name}, which {each} reads"
     assert n_imported > 20
 
 
@@ -169,23 +215,20 @@ print(sorted({each.py_func.__name__ for each in called if not each.overloads}))
 LONG = """
 import os, sys, threading, time
 from hasten.jit import driver
-from hasten.jit.namespaces import function_of, is_kernel
-from hasten.jit.notices import NOTICES
+from hasten.jit.backend import NoticingCache
 {body}
 @driver
 def many(x):
     total = x
 {loops}
     return total
-
-NOTICES._is_ours = lambda event: True
 """
 FORK = """
 thread = threading.Thread(target=many, args=(1,))
 thread.start()
-while not NOTICES.depth and thread.is_alive():
+while not NoticingCache.told and thread.is_alive():
     time.sleep(0.001)
-assert NOTICES.depth  # it is being compiled now
+assert thread.is_alive()  # it is being compiled now
 child = os.fork()
 if not child:
     os._exit(0 if double(many(1)) == 2 * 41 else 1)
@@ -210,6 +253,7 @@ def test_a_child_forked_while_another_thread_compiles_can_compile(tmp_path: Path
     assert done.returncode == 0, "it hangs" if done.returncode == 2 else done.stderr
 
 
+@pytest.mark.usefixtures("own_cache")
 def test_an_interrupt_that_llvm_loses_is_raised_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """It calls Python to hand over what it compiled, and what is raised there is lost: nothing can be kept, then."""
     lose_it = kernel_cache.KernelCache.save_overload
@@ -227,7 +271,6 @@ def test_an_interrupt_that_llvm_loses_is_raised_again(tmp_path: Path, monkeypatc
     assert double(3) == 6
     monkeypatch.undo()
     assert load(file)(3) == 6
-    assert NOTICES.depth == 0
 
 
 INLINED = """
@@ -253,6 +296,7 @@ def double(values):
 """
 
 
+@pytest.mark.usefixtures("own_cache")
 def test_kernels_are_inlined_in_each_other_and_several_times(tmp_path: Path) -> None:
     """What is inlined is not copied, so each place must have code of its own."""
     file = tmp_path / "doubling.py"
@@ -262,6 +306,7 @@ def test_kernels_are_inlined_in_each_other_and_several_times(tmp_path: Path) -> 
     assert double(values.astype(float)) == (9.0, 49.0, 1.0, 19.0)
 
 
+@pytest.mark.usefixtures("own_cache")
 @pytest.mark.parametrize("looked", [True, False])
 def test_compiling_leaves_the_garbage_collector_as_it_was(looked: bool, tmp_path: Path) -> None:
     file = tmp_path / "doubling.py"
@@ -288,14 +333,13 @@ def forbid_writing(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.fixture
 def untold(monkeypatch: pytest.MonkeyPatch) -> None:
     """Lets the notices begin anew, without a terminal."""
-    monkeypatch.setattr(NOTICES, "told", False)
+    monkeypatch.setattr(NoticingCache, "told", False)
     kernel_cache._warn_once.cache_clear()
-    monkeypatch.setattr(NOTICES, "_is_ours", lambda event: True)  # also what a test compiles
-    monkeypatch.setattr(sys.stderr, "isatty", lambda: False, raising=False)
+    monkeypatch.setattr(tiers, "DRIVERS", [])  # so that none but the test's own are still to be compiled
 
 
-@pytest.mark.usefixtures("untold")
-def test_without_a_terminal_compiling_is_one_line_in_the_log_and_loading_none(
+@pytest.mark.usefixtures("untold", "own_cache")
+def test_compiling_is_one_line_in_the_log_and_loading_none(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     file = tmp_path / "doubling.py"
@@ -304,21 +348,16 @@ def test_without_a_terminal_compiling_is_one_line_in_the_log_and_loading_none(
         double = load(file)
         assert double(3) == 6
         assert double(3.0) == 6.0  # compiled again, for floats
-        assert [record.message for record in caplog.records] == [KEPT.format(1)]
-        monkeypatch.setattr(NOTICES, "told", False)
+        assert [record.message for record in caplog.records] == [NOTICE.format(1, 1, KEPT)]
+        monkeypatch.setattr(NoticingCache, "told", False)
         caplog.clear()
         assert load(file)(3) == 6
         assert caplog.records == []
 
 
-@pytest.mark.usefixtures("untold")
-def test_where_a_bar_shows_compiling_is_one_line_above_it_and_no_second_display(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
-) -> None:
-    """Two that draw on one terminal would draw over each other."""
-    monkeypatch.setattr(sys.stderr, "isatty", lambda: True, raising=False)
-    spinners = []
-    monkeypatch.setattr(Console, "status", lambda console, words: spinners.append(words))
+@pytest.mark.usefixtures("untold", "own_cache")
+def test_where_a_bar_shows_compiling_is_one_line_above_it(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    """What is written to a terminal that something else draws on is drawn over."""
     file, screen = tmp_path / "doubling.py", io.StringIO()
     file.write_text(SOURCE)
     double = load(file)
@@ -326,13 +365,11 @@ def test_where_a_bar_shows_compiling_is_one_line_above_it_and_no_second_display(
         tell("Doubling", None)
         assert double(3) == 6
         assert double(3.0) == 6.0
-    assert screen.getvalue().count(KEPT.format(1)) == 1
-    assert (spinners, caplog.records) == ([], [])
-    assert double(np.float32(3)) == 6.0  # after the bar, in the terminal: with a spinner of its own
-    assert spinners == [KEPT.format(1)]
+    assert screen.getvalue().count(NOTICE.format(1, 1, KEPT)) == 1
+    assert caplog.records == []
 
 
-@pytest.mark.usefixtures("untold")
+@pytest.mark.usefixtures("untold", "own_cache")
 def test_what_cannot_be_kept_is_compiled_in_memory_with_one_warning(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -345,11 +382,11 @@ def test_what_cannot_be_kept_is_compiled_in_memory_with_one_warning(
         assert double(3) == 6
         assert double(3.0) == 6.0
     assert ["NUMBA_CACHE_DIR" in str(warning.message) for warning in warned] == [True]
-    assert [record.message for record in caplog.records] == [NOT_KEPT.format(1)]
+    assert [record.message for record in caplog.records] == [NOTICE.format(1, 1, NOT_KEPT)]
     assert list(tmp_path.rglob("*.kernel")) == []
 
 
-@pytest.mark.usefixtures("untold")
+@pytest.mark.usefixtures("untold", "own_cache")
 def test_kernels_are_read_where_they_cannot_be_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """As in an image whose kernels were compiled by its builder, and which runs as another user."""
     file = tmp_path / "doubling.py"
@@ -429,13 +466,15 @@ def test_whatever_arrays_are_given_no_driver_is_compiled_again(given: Any) -> No
         single = shape.problem(array[0], tables={"both": given(np.zeros((6, 6)))})
         answers = hasten.Certifier()(batch)
         for each in (batch, lazy, single, shape.problem(array[0]), hasten.Batch.of([problem, single])):
-            for search in (hasten.greedy(), hasten.BeamSearch(2, theta=1.0), hasten.ConstrainedSearch()):
+            for search in (hasten.greedy(), hasten.BeamSearch(2, theta=1.0), ConstrainedSearch()):
                 search(each)
-            hasten.ReducedSearch()(each)
+            ReducedSearch()(each)
             hasten.Certifier()(each)
             hasten.Speedup(schema).predict(each)
-        hasten.Learner(progress=False).fit(batch, given(answers.labels[None])[0].astype(int))
-        hasten.Speedup(schema, mode="search", min_agreement=None).fit(batch).predict(lazy)
+        hasten.Learner(progress=False, enforce=False, look_ahead=False).fit(
+            batch, given(answers.labels[None])[0].astype(int)
+        )
+        hasten.Speedup(schema, answer="search", trust=hasten.Trust(min_agreement=None)).fit(batch).predict(lazy)
         hasten.BeamSearch(2, np.abs(given(np.ones((1, schema.n_weights)))[0]))(batch)
         program.solve_all(array[:, :3])
         hasten.make_solver("brute").solve(single)

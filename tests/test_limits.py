@@ -18,6 +18,7 @@ from hasten.errors import ProblemError, SolverError
 from hasten.model.solution import Solution, Source, Status
 from hasten.proof.certifier import Certifier
 from hasten.solvers import available_solvers, make_solver
+from hasten.speedup.parts import Limits, Trust
 from hasten.speedup.predictor import Speedup
 
 SOLVERS = [name for name in ("highs", "gurobi", "cpsat", "toulbar2") if available_solvers()[name]]
@@ -112,12 +113,12 @@ def test_a_solver_keeps_the_wall_clock(name):
 @pytest.mark.parametrize("prove", [True, False])
 def test_a_speedup_keeps_its_limits(prove):
     problem = spin_glass(20)
-    fast = Speedup(problem.structure.schema, prove=prove, max_nodes=FOREVER, time_limit=0.8)
+    fast = Speedup(problem.structure.schema, trust=Trust(prove=prove), limits=Limits(max_nodes=FOREVER, time_limit=0.8))
     began = time.monotonic()
     answer = fast.predict(problem)
     assert time.monotonic() - began < 0.8 + SOON
     assert_late(answer)
-    fast.set_params(time_limit=None, call_limit=0.5)
+    fast.set_params(limits__time_limit=None, limits__call_limit=0.5)
     began = time.monotonic()
     answers = fast.predict([problem] * 10)
     assert time.monotonic() - began < 0.5 + SOON
@@ -127,19 +128,18 @@ def test_a_speedup_keeps_its_limits(prove):
 
 def test_a_speedup_has_what_was_found_when_no_time_is_left_for_the_solver():
     problem = spin_glass(20)
-    answer = Speedup(problem.structure.schema, call_limit=0.3, max_nodes=FOREVER).predict(problem)
+    answer = Speedup(problem.structure.schema, limits=Limits(call_limit=0.3, max_nodes=FOREVER)).predict(problem)
     assert answer.status is Status.TIME_LIMIT
     assert answer.source is not Source.SOLVER
 
 
 @pytest.mark.parametrize("wrong", [-1, "3", True, math.nan])
 def test_a_limit_is_a_number_of_seconds(wrong):
-    problem = spin_glass(2)
     for setting in ("time_limit", "call_limit"):
         with pytest.raises(ProblemError, match=f"{setting} must be a number of seconds, or None for no limit"):
             Certifier(**{setting: wrong})
         with pytest.raises(ProblemError, match=setting):
-            Speedup(problem.structure.schema, **{setting: wrong}).predict(problem)
+            Limits(**{setting: wrong})
 
 
 NATIVE = {"highs": ("mip_rel_gap", 0.9), "gurobi": ("MIPGap", 0.9), "toulbar2": ("hbfs", 0)}
@@ -177,7 +177,9 @@ def test_options_that_a_solver_does_not_know_are_refused(name):
 def test_a_speedup_hands_options_to_its_solver_and_keeps_them(tmp_path):
     problem = hard.packing(12)
     schema = problem.structure.schema
-    fast = Speedup(schema, solver="brute", solver_options={"max_labellings": 4000}, prove=False, on_error="raise")
+    fast = Speedup(
+        schema, solver="brute", solver_options={"max_labellings": 4000}, trust=Trust(prove=False, on_error="raise")
+    )
     with pytest.raises(SolverError, match="its limit is 4,000"):
         fast.predict(problem)
     fast.save(tmp_path / "fast")

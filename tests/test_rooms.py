@@ -19,30 +19,31 @@ PACKAGE = Path(hasten.__file__).parent
 # from the rooms listed behind it; one that is not listed, even within a listed one, is closed to it.
 MODEL = "errors support kernels model"
 PROOF = "proof proof.elimination"
-CORE = f"{MODEL} jit kernels.search kernels.learning search {PROOF} solvers learning speedup"
+CORE = f"{MODEL} jit kernels.search search.theta trace search {PROOF} solvers learning speedup"
 DATA = "tasks.text tasks.entity_relation.data tasks.entity_relation.data.corpus tasks.entity_relation.data.formats"
 TASK = f"{DATA} tasks.entity_relation.names tasks.entity_relation.task"
 SCORING = f"{TASK} tasks.averaging tasks.entity_relation.scoring"
 SHARED = "tasks.task tasks.evaluation"
-LABELLING = "tasks.entity_relation.labelling tasks.entity_relation.tagger"
-PAPER = f"{SCORING} {SHARED} {LABELLING} tasks.entity_relation.explain"
+LABELLING = "tasks.entity_relation"
+PAPER = f"{SCORING} {SHARED} {LABELLING}"
 PROGRAMS = "programs programs.reading programs.adopting"
-EDGES = f"{PAPER} tasks.entity_relation.evaluating tasks.tagging paper scale ray bench warm"
+EDGES = f"{PAPER} tasks.tagging paper scale ray bench warm"
 MAY_IMPORT = {
     "errors": "",
     "support": "errors",
     "jit": "support",
     "kernels": "support jit",
     "kernels.search": "support jit kernels proof.elimination",
-    "kernels.learning": "support jit kernels kernels.search",
     "model": MODEL,
-    "search": f"{MODEL} kernels.search proof.elimination",
-    "proof": f"{MODEL} jit proof.elimination certificates",
+    "search.theta": "",
+    "trace": f"{MODEL} jit search.theta",
+    "search": f"{MODEL} kernels.search proof.elimination search.theta trace",
+    "proof": f"{MODEL} jit proof.elimination trace certificates",
     "proof.elimination": f"{MODEL} jit",
     "solvers": MODEL,
     "certificate": "",
     "certificates": f"{MODEL} certificate",
-    "learning": f"{MODEL} kernels.search kernels.learning search {PROOF} solvers",
+    "learning": f"{MODEL} jit kernels.search search {PROOF} solvers",
     "speedup": CORE,
     "programs": CORE,
     "programs.reading": f"{CORE} programs",
@@ -50,22 +51,16 @@ MAY_IMPORT = {
     "tasks": "",
     "tasks.task": "support model",
     "tasks.averaging": "support",
-    "tasks.text": "errors support",
+    "tasks.text": "errors support jit",
     "tasks.tagging": f"{CORE} {SHARED} tasks.averaging {DATA}",
     "tasks.evaluation": f"{CORE} tasks.task",
-    "tasks.entity_relation": "",
+    "tasks.entity_relation": f"{CORE} {SCORING} {SHARED}",
     "tasks.entity_relation.names": "support",
     "tasks.entity_relation.data.corpus": "errors support",
     "tasks.entity_relation.data": f"errors support {DATA}",
     "tasks.entity_relation.data.formats": "errors support tasks.text tasks.entity_relation.data.corpus",
     "tasks.entity_relation.task": f"errors support model {DATA}",
     "tasks.entity_relation.scoring": f"{MODEL} jit kernels.search search {PROOF} learning tasks.averaging {TASK}",
-    "tasks.entity_relation.gating": f"{CORE} {SCORING}",
-    "tasks.entity_relation.labelling": f"{CORE} {SCORING}",
-    "tasks.entity_relation.tagger": f"{CORE} {SCORING} {LABELLING} tasks.entity_relation.gating",
-    "tasks.entity_relation.evaluating": f"{CORE} {SCORING} {LABELLING} tasks.evaluation",
-    "tasks.entity_relation.explain": f"{CORE} {SCORING} {LABELLING} tasks.entity_relation.gating",
-    "tasks.entity_relation.comparing": f"{CORE} {SCORING} tasks.entity_relation.explain tasks.task",
     "scale": f"{CORE} {SCORING} {LABELLING}",
     "ray": f"{CORE} scale {LABELLING}",
     "bench": f"{CORE} {SCORING} tasks.evaluation",
@@ -81,15 +76,12 @@ MAY_IMPORT = {
 FORWARD = {
     "jit.tiers: compile() imports jit.backend",  # Numba, when it is needed
     "learning.learner: _bar() imports support.progress",  # rich takes long to load
-    "model.schema: structure() imports model.shapes",
-    "model.schema: structures() imports model.shapes",
     "model.schema: structure() imports model.structure",
     "model.structure: problem() imports model.problem",
     "model.structure: batch() imports model.batch",
     "model.problem: batch() imports model.batch",
     "model.problem: alike() imports model.batch",
     "model.problem: check() imports model.violations",
-    "solvers: solve() imports solvers.base",
     "proof.certifier: certificate() imports certificates.writing",
     "speedup.predictor: save() imports speedup.persistence",
     "speedup.predictor: digest() imports speedup.persistence",
@@ -98,9 +90,11 @@ FORWARD = {
         f"model.{step}: _repr_html_() imports model.display"
         for step in (["schema", "structure", "problem", "batch", "solution"])
     ),
-    "speedup.predictor: _repr_html_() imports speedup.display",
-    "search.trace: page() imports search.drawing",
-    "proof.trace: page() imports proof.drawing",
+    "trace.events: summary() imports trace.text",
+    "trace.events: __str__() imports trace.text",
+    "trace.events: section() imports trace.drawing",
+    "trace.events: _repr_svg_() imports trace.drawing",
+    "trace.events: _repr_html_() imports trace.pictures",
 }
 
 

@@ -3,6 +3,7 @@
     HastenError
     ├── SchemaError        a schema, or a structure built from it, is ill-formed
     ├── ProblemError       costs, tables, rows or labels do not fit their structure
+    │   └── OutOfRange         there is no problem of this number
     ├── SolverError        a solver cannot do what it was asked
     │   ├── SolverMissing      its package is not installed
     │   ├── SolverTooSmall     its licence or design does not allow a problem of this size
@@ -24,7 +25,11 @@ from __future__ import annotations
 
 
 class HastenError(Exception):
-    """The root of the tree above."""
+    """The root of the tree above. Its message has no control characters, whatever names of the user's it quotes."""
+
+    def __str__(self) -> str:
+        words = super().__str__()
+        return "".join(c if c.isprintable() or c == "\n" else c.encode("unicode_escape").decode() for c in words)
 
 
 class SchemaError(HastenError):
@@ -33,6 +38,10 @@ class SchemaError(HastenError):
 
 class ProblemError(HastenError):
     """Costs, tables, rows or labels do not fit their structure."""
+
+
+class OutOfRange(ProblemError, IndexError):  # noqa: N818
+    """There is no problem, or answer, of this number."""
 
 
 class SolverError(HastenError):
@@ -84,4 +93,4 @@ class WorkerError(HastenError):
 
 
 class MissingExtra(HastenError, ImportError):  # noqa: N818
-    """What was imported needs an extra that is not installed."""
+    """An import needs an extra that is not installed."""

@@ -6,7 +6,6 @@ Kernels are compiled when they are first called. Here each is called, on problem
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
@@ -17,7 +16,7 @@ from hasten.jit.tiers import DRIVERS
 from hasten.learning.gate import Gate
 from hasten.learning.learner import Learner
 from hasten.learning.mining import Evidence
-from hasten.learning.perceptron import Pace, Perceptron
+from hasten.learning.perceptron import Perceptron, StepSize
 from hasten.learning.tables import Changing
 from hasten.model.batch import Batch
 from hasten.model.problem import Problem
@@ -31,9 +30,10 @@ from hasten.search.beam import BeamSearch, greedy
 from hasten.search.constrained import ConstrainedSearch
 from hasten.search.reduced import ReducedSearch
 from hasten.solvers import make_solver
-from hasten.speedup.calibration import calibrate
+from hasten.speedup.calibration import Calibrator
 from hasten.speedup.gated import GatedSearch
-from hasten.speedup.mode import Mode, TextMode
+from hasten.speedup.mode import TextMode
+from hasten.speedup.parts import Trust
 from hasten.speedup.pool import AnswerPool
 from hasten.speedup.predictor import Speedup
 from hasten.support.arrays import FloatArray, IntArray
@@ -61,7 +61,7 @@ def compile_and_tidy(tell: Tell = tell_nobody) -> Compiled:
     """Compiles what is not compiled yet, and removes what other versions left."""
     n_new = sum(not driver.is_compiled for driver in DRIVERS)
     compile_kernels(tell)
-    return Compiled(len(DRIVERS), n_new, remove_old_files(each.py_func for each in DRIVERS))
+    return Compiled(len(DRIVERS), n_new, remove_old_files())
 
 
 def compile_kernels(tell: Tell = tell_nobody) -> None:
@@ -75,12 +75,12 @@ def compile_kernels(tell: Tell = tell_nobody) -> None:
         "proof": lambda: _prove(problem),
         "cut": _cut,
         "best labellings": lambda: Certifier().best(problem, 2),
-        "reduced search": lambda: ReducedSearch()(problem),
+        "reduced search": lambda: ReducedSearch(2, look_ahead=True)(problem),
         "enumeration": lambda: make_solver("brute").solve(problem),
         "checks": lambda: [each.check([0] * each.n_variables) for each in (problem, _counted())],
         "learning": lambda: _learn(problem),
         "learning of tables": lambda: _learn_tables(problem),
-        "calibration": lambda: calibrate(BeamSearch(2), _noise(problem, 100)),
+        "calibration": lambda: Calibrator().theta(BeamSearch(2), _noise(problem, 100)),
         "entities and relations": _label_text,
         "gate": _guess,
         "past answers": lambda: _recall(problem),
@@ -149,16 +149,16 @@ def _counted() -> Problem:
 def _learn(problem: Problem) -> None:
     batch, every = _noise(problem, 8), np.arange(8)
     answers = Certifier()(batch)
-    Learner(progress=False).fit(batch, answers)
+    Learner(progress=False, enforce=False, look_ahead=False).fit(batch, answers)
     Evidence.of(batch, answers.values, every)
     changing = Changing(batch, np.zeros(problem.structure.schema.n_weights, dtype=bool))
-    Perceptron(changing, batch, answers.values, Pace(1.0, 0.0)).run(every)
+    Perceptron(changing, batch, answers.values, StepSize(1.0, 0.0)).run(every)
 
 
 def _learn_tables(problem: Problem) -> None:
     """Learns from the answers to other problems: there is much to learn, and nothing to agree with."""
     others = Certifier()(_noise(problem, 60, seed=1))
-    learned = Speedup(problem.structure.schema, mode=Mode.LEARNED, min_agreement=None)
+    learned = Speedup(problem.structure.schema, answer="learned", trust=Trust(min_agreement=None))
     learned.fit(_noise(problem, 60), others.labels)
 
 
@@ -200,4 +200,4 @@ def _label_text() -> None:
     for training in Training:
         tagger = Tagger.train(sentences, black_box=training)
         for mode in TextMode:
-            list(replace(tagger, mode=mode).label(sentences))
+            list(tagger.asking(mode=mode).label(sentences))

@@ -19,11 +19,11 @@ from hasten.model.structure import Structure
 from hasten.proof.certifier import Certifier
 from hasten.search.beam import BeamSearch
 from hasten.speedup.gated import GatedSearch
+from hasten.speedup.parts import Search, Trust
 from hasten.speedup.predictor import Speedup
 from hasten.tasks.entity_relation.data.synthetic import generate
 from hasten.tasks.entity_relation.scoring.black_box import LinearScorer
-from hasten.tasks.entity_relation.scoring.cheap import relation_features
-from hasten.tasks.entity_relation.scoring.text import Vocabulary
+from hasten.tasks.entity_relation.scoring.text import intern
 from hasten.tasks.entity_relation.tagger import Tagger
 from hasten.tasks.entity_relation.task import EntityRelationTask
 from hasten.tasks.tagging.corpus import Tagged
@@ -78,15 +78,15 @@ def use_heuristic(heuristic: Heuristic) -> None:
 
 
 def make_speedup(n: int) -> Speedup:
-    settings: dict[str, Any] = {"mode": "search", "audit": 0.5, "learn": True, "guided": True, "theta": 2.0}
-    speedup = Speedup(shape().schema, solver="brute", learner=Learner(3, seed=n), seed=n, **settings)
+    answer = Search(guided=True, theta=2.0, learner=Learner(3, seed=n, enforce=False, look_ahead=False))
+    speedup = Speedup(shape().schema, solver="brute", answer=answer, trust=Trust(audit=0.5), learn=True, seed=n)
     speedup.fit(batch(n, 60)).predict(batch(n + 1))
     return speedup
 
 
 def make_learned(n: int) -> Speedup:
     """One with learned tables, a choice among ways to answer, and a history."""
-    speedup = Speedup(shape().schema, solver="brute", mode="learned", learn=True, audit=0.5, seed=n)
+    speedup = Speedup(shape().schema, solver="brute", answer="learned", trust=Trust(audit=0.5), learn=True, seed=n)
     speedup.fit(batch(n, 60)).predict(batch(n + 1))
     return speedup
 
@@ -94,7 +94,7 @@ def make_learned(n: int) -> Speedup:
 def make_gated(n: int) -> Speedup:
     """One with a gate that has learned."""
     gate = Gate({"relation": None}, n_rows=16, seed=n)
-    speedup = Speedup(shape().schema, solver="brute", mode="search", gate=gate, seed=n)
+    speedup = Speedup(shape().schema, solver="brute", answer=Search(gate=gate), seed=n)
     return speedup.fit(batch(n, 60))
 
 
@@ -137,24 +137,19 @@ def make_black_box(n: int, n_buckets: int = 64) -> LinearScorer:
 
 
 def use_black_box(scorer: LinearScorer) -> None:
-    scorer.costs(Vocabulary().intern(sentences()))
+    scorer.costs(intern(sentences()))
 
 
 def make_tagger(n: int, n_buckets: int = 64) -> Tagger:
-    weights = np.random.default_rng(n).normal(size=task().schema.n_weights)
-    return Tagger(task(), make_black_box(n, n_buckets), Heuristic(task().schema, weights), width=2, theta=3.0)
-
-
-def make_gated_tagger(n: int) -> Tagger:
-    tagger, text = make_tagger(n), Vocabulary().intern(sentences())
-    problems = task().batch(text.n_entities, tagger.scorer.costs(text)[0])
-    gate = Gate({"relation": relation_features(text)}, n_rows=64, seed=n).fit(problems, Certifier()(problems))
-    return replace(tagger, gate=gate, max_doubt=0.25)
+    scorer, text = make_black_box(n, n_buckets), intern(sentences())
+    trust, search = Trust(audit=0.0, min_agreement=None), Search(theta=3.0)
+    speedup = Speedup(task().schema, answer=search, trust=trust, seed=n)
+    return Tagger(task(), scorer, speedup.fit(task().batch(text.n_entities, scorer.costs(text)[0])))
 
 
 def use_tagger(tagger: Tagger) -> None:
     for mode in ("certified", "search"):
-        list(replace(tagger, mode=mode, solver="brute").label(sentences()))
+        list(tagger.asking(mode=mode, solver="brute").label(sentences()))
 
 
 def make_gate(n: int) -> Gate:
@@ -185,6 +180,5 @@ KINDS = {
     "gate": Kind(make_gate, lambda path: Gate.load(path, shape().schema, {"relation": None}), use_gate),
     "black box": Kind(make_black_box, LinearScorer.load, use_black_box),
     "tagger": Kind(make_tagger, Tagger.load, use_tagger),
-    "gated tagger": Kind(make_gated_tagger, Tagger.load, use_tagger),
     "sequence tagger": Kind(make_sequence_tagger, SequenceTagger.load, use_sequence_tagger),
 }

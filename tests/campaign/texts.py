@@ -20,7 +20,7 @@ import tempfile
 import traceback
 import zipfile
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -30,11 +30,11 @@ from files import dump, mutate
 import hasten
 from hasten.errors import CorpusError, HastenError
 from hasten.scale.run import predict_shards
-from hasten.scale.work import Refused
+from hasten.scale.work import Items, Piece
 from hasten.tasks.entity_relation.data.formats import FORMATS, read_corpus
 from hasten.tasks.entity_relation.data.formats.jsonl import to_json
 from hasten.tasks.entity_relation.data.synthetic import generate
-from hasten.tasks.tagging.formats import read_tagged
+from hasten.tasks.tagging.corpus import read_tagged
 
 CONLL04 = (
     b"7\tPeop\t0\tO\tNNP/NNP\tAda/Marlow\tO\tO\tO\n7\tO\t1\tO\t,\tCOMMA\tO\tO\tO\n"
@@ -217,17 +217,17 @@ class Doubling:
     def begin(self, shard: int) -> None:
         pass
 
-    def read(self, entries: Iterable[tuple[int, Any]]) -> tuple[list[int], list[int], Refused]:
-        records = [(number, json.loads(entry)["n"]) for number, entry in entries]
+    def read(self, piece: Piece) -> Items:
+        records = [(number, json.loads(entry)["n"]) for number, entry in piece.entries()]
         good = [(number, n) for number, n in records if isinstance(n, int)]
         bad = [(number, CorpusError("n is not a number.")) for number, n in records if not isinstance(n, int)]
-        return [number for number, _ in good], [n for _, n in good], bad
+        return Items([n for _, n in good], [number for number, _ in good], bad)
 
-    def answer(self, items: Sequence[int]) -> tuple[list[dict[str, Any]], Counter[str]]:
-        return [{"n": 2 * n} for n in items], Counter(problems=len(items))
+    def answer(self, items: Items) -> tuple[list[dict[str, Any]], Counter[str]]:
+        return [{"n": 2 * n} for n in items.values], Counter(problems=len(items.values))
 
-    def encode(self, records: Iterable[dict[str, Any]]) -> Iterator[str]:
-        return (json.dumps(record) + "\n" for record in records)
+    def encode(self, records: Sequence[dict[str, Any]]) -> bytes:
+        return "".join(json.dumps(record) + "\n" for record in records).encode()
 
 
 def changed(draw: random.Random, data: bytes) -> bytes:

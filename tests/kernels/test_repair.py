@@ -22,7 +22,7 @@ from hasten.model.solution import Solutions, Status
 from hasten.model.structure import Structure
 from hasten.proof import repair, terms
 from hasten.proof.certifier import Certifier
-from hasten.proof.trace import Step
+from hasten.proof.report import Step
 from hasten.solvers import make_solver
 from hasten.tasks.entity_relation.task import EntityRelationTask
 

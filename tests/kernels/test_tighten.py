@@ -12,12 +12,11 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from opened import opened
+from opened import interpreted, opened
 from proofs import assert_sound, begin
 from scratch import zeros
 
 from hasten.kernels.layout import Graph, Instance
-from hasten.kernels.watching import uncompiled
 from hasten.model.problem import Problem
 from hasten.model.schema import Schema
 from hasten.model.solution import Status
@@ -33,7 +32,7 @@ from hasten.solvers import make_solver
 INF = math.inf
 WEIGHTS = [[1.0], [1.0, -1.0], [2.0, 3.0, 5.0], [0.1, 0.3, -0.7], [1e9, 3e9, 1.0]]
 search_rows, start_tight, tighten_rows, sum_anew = (  # compiled, they would take a minute
-    uncompiled(kernel, {})
+    interpreted(kernel)
     for kernel in (
         tightening.search_rows,
         tightening.start_tight,

@@ -15,19 +15,19 @@ from strategies import entity_relation, random_problem
 
 import hasten
 from hasten.errors import ModelError, NotFittedError, ProblemError, SchemaError
-from hasten.kernels.learning.gate import describe, guess_some
+from hasten.learning.features import Examples, describe, guess_some
 from hasten.learning.gate import Gate
 from hasten.model.batch import Batch
 from hasten.model.problem import Problem
 
 
-def naive_regret(problem: Problem, dear: list[bool], v: int, label: int) -> float:
+def naive_regret(problem: Problem, expensive: list[bool], v: int, label: int) -> float:
     """What settled variables must pay at least for a label, summed over the factors that join them alone to `v`."""
     total = 0.0
     graph, kinds = problem.graph, problem.structure.kinds
     for f, factor in enumerate(problem.structure.factors):
         others = [u for u in factor.scope if u != v]
-        if v not in factor.scope or graph.table_at[f] < 0 or any(dear[u] for u in others):
+        if v not in factor.scope or graph.table_at[f] < 0 or any(expensive[u] for u in others):
             continue
         sizes = [len(kinds[u]) for u in factor.scope]
         table = problem.table[graph.table_at[f] : graph.table_at[f] + int(np.prod(sizes))].reshape(sizes)
@@ -53,14 +53,15 @@ def test_a_regret_is_what_the_settled_variables_must_pay_at_least(seed: int) -> 
     if not problem.n_variables:
         return
     kinds = problem.structure.kinds
-    dear = [kind is kinds[0] for kind in kinds]
-    at = np.flatnonzero(dear)
+    expensive = [kind is kinds[0] for kind in kinds]
+    at = np.flatnonzero(expensive)
     rows = np.empty((at.size, 2 + len(kinds[0])), dtype=np.int64)
     regrets = np.empty((at.size, len(kinds[0])))
     none = np.zeros((at.size, 0), dtype=np.int64)
     problems = np.zeros(at.size, dtype=np.int64)
-    describe(problem.batch.arrays, np.array(dear), problems, at, none, 1.0, rows, regrets, 64)
-    expected = [[naive_regret(problem, dear, v, i) for i in range(len(kinds[0]))] for v in at.tolist()]
+    examples = Examples(rows, np.zeros((at.size, 0)), regrets)
+    describe(problem.batch.arrays, np.array(expensive), problems, at, none, 1.0, 64, examples)
+    expected = [[naive_regret(problem, expensive, v, i) for i in range(len(kinds[0]))] for v in at.tolist()]
     assert np.allclose(regrets, expected, equal_nan=True)
     assert ((rows >= 0) & (rows < 64)).all()
 
@@ -96,8 +97,8 @@ def test_a_gate_learns_what_cheap_features_tell() -> None:
     wanted = np.where(related[400:], kind.label("LiveIn"), kind.label("NoRel"))
     assert (guesses.label[forward] == wanted).all()
     assert (guesses.doubt[forward] < 0.1).all()
-    assert guesses.dear.tolist() == [False, False, True, True] * 200
-    assert (guesses.label[~guesses.dear] == -1).all()
+    assert guesses.expensive.tolist() == [False, False, True, True] * 200
+    assert (guesses.label[~guesses.expensive] == -1).all()
 
 
 def test_without_them_it_doubts_what_only_they_tell() -> None:
@@ -129,7 +130,7 @@ def test_values_weigh_features() -> None:
         return variables[:, None], np.where(related[problems], 1.0, -1.0)[:, None]
 
     guesses = Gate({"relation": cheap}).fit(batch, labels).guess(batch)
-    assert (guesses.label == labels)[guesses.dear].all()
+    assert (guesses.label == labels)[guesses.expensive].all()
 
 
 @pytest.mark.parametrize("shift", [-(2**62), 2**62])
@@ -144,7 +145,7 @@ def test_features_may_be_any_numbers_but_minus_one(shift: int) -> None:
 
     for features in (cheap, unsigned):
         guesses = Gate({"relation": features}).fit(batch, labels).guess(batch)
-        assert (guesses.label == labels)[guesses.dear].all()
+        assert (guesses.label == labels)[guesses.expensive].all()
 
 
 @pytest.mark.parametrize("dtype", [np.int8, np.int16, np.int32, np.uint8, ">i4"])
@@ -155,7 +156,7 @@ def test_features_may_be_whole_numbers_of_any_size(dtype: Any) -> None:
         return (10 * related[problems] + variables)[:, None].astype(dtype)
 
     guesses = Gate({"relation": cheap}).fit(batch, labels).guess(batch)
-    assert (guesses.label == labels)[guesses.dear].all()
+    assert (guesses.label == labels)[guesses.expensive].all()
 
 
 def test_a_pickled_gate_compiles_nothing_where_its_weights_cannot_be_written() -> None:
@@ -215,7 +216,7 @@ def test_cheap_features_that_are_none_are_refused(cheap: Any, message: str) -> N
 
 def test_what_makes_no_gate_is_refused() -> None:
     batch, _, labels = labelled(20, 0)
-    with pytest.raises(ProblemError, match=r"kinds of variables whose costs are dear.*Got \{\}"):
+    with pytest.raises(ProblemError, match=r"kinds of variables whose costs are expensive.*Got \{\}"):
         Gate({})
     with pytest.raises(ProblemError, match="must be a function or None, got 3"):
         Gate({"relation": 3})  # type: ignore[dict-item]

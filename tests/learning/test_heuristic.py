@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from rich.console import Console
 from safetensors.numpy import load_file, save
 from strategies import small_problems
 
@@ -56,15 +55,6 @@ def test_a_heuristic_that_knows_nothing_has_no_strongest_features():
     nothing = Heuristic.zeros(pets())
     assert nothing.strongest() == []
     assert str(nothing) == "Heuristic: 0 of 10 weights are not zero"
-
-
-def test_a_terminal_shows_a_table():
-    console = Console(width=100, record=True, file=open(os.devnull, "w"))  # noqa: SIM115
-    console.print(numbered(pets()))
-    console.file.close()
-    text = console.export_text()
-    assert "strongest of 10 features" in text
-    assert "who=dog, where=none" in text
 
 
 def test_a_heuristic_is_frozen():
@@ -125,8 +115,6 @@ def test_another_schema_is_refused_by_what_differs(tmp_path, other, difference):
     with pytest.raises(ModelError, match="the schema differs") as refused:
         Heuristic.load(path, other)
     assert difference in str(refused.value)
-    with pytest.raises(ModelError, match="cannot be merged: the schema differs"):
-        numbered(other).merge([numbered(pets())])
 
 
 def test_another_order_of_declarations_is_refused(tmp_path):
@@ -203,18 +191,6 @@ def test_a_save_that_fails_leaves_the_old_file_whole(tmp_path, monkeypatch):
         Heuristic.zeros(pets()).save(path)
     assert (Heuristic.load(path, pets()).weights == old.weights).all()
     assert os.listdir(tmp_path) == ["pets.safetensors"]
-
-
-def test_merging_is_a_weighted_mean():
-    schema = pets()
-    one, two = numbered(schema), Heuristic(pets(), np.ones(10))
-    merged = one.merge([two])
-    assert merged.weights == pytest.approx((one.weights + two.weights) / 2)
-    assert one.merge([two], [3, 1]).weights == pytest.approx(one.weights * 0.75 + two.weights * 0.25)
-    assert one.merge([]).weights == pytest.approx(one.weights)
-    for wrong in ([1], [1, -1], [0, 0], [1, np.nan], [1, np.inf]):
-        with pytest.raises(ModelError, match="as many weights"):
-            one.merge([two], wrong)
 
 
 def test_a_learner_gives_its_weights_as_a_heuristic():

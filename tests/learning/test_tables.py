@@ -13,7 +13,7 @@ from numpy.random import Generator
 import hasten
 from hasten.errors import ProblemError
 from hasten.learning.mining import Evidence, chances
-from hasten.learning.perceptron import Pace, Perceptron, seconds
+from hasten.learning.perceptron import Perceptron, StepSize, seconds
 from hasten.learning.tables import Changing, LearnedTables, n_labels
 from hasten.model.batch import Batch
 from hasten.model.problem import Problem
@@ -183,7 +183,7 @@ def test_what_the_schema_forbids_anyway_is_no_opportunity() -> None:
 def test_costs_are_learned_until_no_answer_differs() -> None:
     batch, labels = answers_of(forbid=False, n=80)
     none = np.zeros(9, dtype=bool)
-    perceptron = Perceptron(Changing(batch, none), batch, labels, Pace(1.0, 0.0))
+    perceptron = Perceptron(Changing(batch, none), batch, labels, StepSize(1.0, 0.0))
     tables = perceptron.learn(np.arange(80), 200, np.random.default_rng(0))
     assert perceptron.run(np.arange(80)) == 0
     assert (hasten.Certifier()(tables.added_to(batch)).labels == labels).mean() > 0.95
@@ -200,13 +200,13 @@ def test_an_update_only_levels_the_answer_with_what_was_found() -> None:
     shape.connect(schema.factors["lone"], of=shape.add(tag))
     batch, labels = shape.batch(np.array([[0.0, 3.0]])), np.array([1])
     changing = Changing(batch, np.zeros(2, dtype=bool))
-    level = Perceptron(changing, batch, labels, Pace(100.0, 0.0))
+    level = Perceptron(changing, batch, labels, StepSize(100.0, 0.0))
     assert level.run(np.array([0])) == 1
     assert level.learned.w.tolist() == [-0.75, 0.75, -0.75, 0.75]  # of the factor's tuples, and of labels
-    small = Perceptron(changing, batch, labels, Pace(0.25, 0.0))
+    small = Perceptron(changing, batch, labels, StepSize(0.25, 0.0))
     small.run(np.array([0]))
     assert small.learned.w.tolist() == [-0.25, 0.25, -0.25, 0.25]
-    clear = Perceptron(changing, batch, labels, Pace(100.0, 1.0))
+    clear = Perceptron(changing, batch, labels, StepSize(100.0, 1.0))
     clear.run(np.array([0]))
     assert clear.learned.w.tolist() == [-1.0, 1.0, -1.0, 1.0]
     assert batch.cost.tolist() == [0.0, 3.0]

@@ -79,7 +79,7 @@ def test_a_mask_of_another_length_is_refused(mask):
 @pytest.mark.parametrize("wrong", [1.5, [1.5], "ab", None, [[1, 2]], {}, [None], (slice(2), slice(2))])
 def test_what_chooses_nothing_is_refused(wrong):
     for choose in (mixed().select, mixed().__getitem__):
-        with pytest.raises(ProblemError, match="Choose problems by their numbers, a slice or a mask"):
+        with pytest.raises(ProblemError, match="Choose problems by a slice, a mask or their numbers"):
             choose(wrong)
 
 

@@ -20,6 +20,7 @@ from hasten.model.problem import Problem
 from hasten.model.rules import Rule
 from hasten.model.schema import Schema
 from hasten.model.structure import Structure
+from hasten.model.templates import Slots
 from hasten.proof.certifier import Certifier
 from hasten.proof.elimination import joins
 from hasten.proof.elimination.plan import reduce
@@ -57,7 +58,7 @@ def test_tables_stand_in_the_order_of_their_first_use(problem: Problem) -> None:
     places: dict[object, int] = {}
     blocks: list[np.ndarray] = []
     for f, factor in enumerate(shape.factors):
-        own = f in shape._own.factors
+        own = f in shape._slots.factors
         table = np.zeros(factor.kind.shape) if own else factor.kind.table
         if table is None:
             assert (graph.table_at[f], graph.listing[f]) == (-1, -1)
@@ -192,18 +193,21 @@ def test_a_copy_of_a_batch_needs_nothing_of_the_first_one(copied: Callable[[Batc
 def test_a_structure_remembers_few_sets_of_own_tables() -> None:
     shape = entity_relation(4)
     table = np.ones(shape.factors[0].kind.shape)
-    again = shape.opened([0])
-    assert shape.opened([0]) is again
+    again = shape._with_slots(Slots(frozenset([0])))
+    assert shape._with_slots(Slots(frozenset([0]))) is again
     for f in range(1, 30):
         for g in range(f):
-            shape.opened([f, g])
-    assert len(shape._opened) == structure.MAX_OPENED
+            shape._with_slots(Slots(frozenset([f, g])))
+    assert len(shape._variants) == structure.MAX_VARIANTS
     assert shape.problem(np.zeros(shape.n_labels), tables={0: table}).structure.compiled is again.compiled
 
 
 def test_what_shares_variables_takes_no_more() -> None:
     shape = entity_relation(2)
-    for twin in (shape.opened([0]), shape.with_rules([Rule.of("few", [(0, "person")], at_most=1)])):
+    for twin in (
+        shape._with_slots(Slots(frozenset([0]))),
+        shape.with_rules([Rule.of("few", [(0, "person")], at_most=1)]),
+    ):
         with pytest.raises(structure.SchemaError, match="in use"):
             twin.add(shape.kinds[0])
 

@@ -109,7 +109,7 @@ def test_variables_of_several_kinds_differ_where_their_labels_are_called_alike()
         (lambda shape: shape.all_different("x", [0, 7]), "no variable 7"),
         (lambda shape: shape.all_different("x", 3), "must be a list"),
         (lambda shape: shape.all_different("x", [0, 1], but="nothing"), "no variable has the label nothing"),
-        (lambda shape: shape.implies("x", [], (0, "a")), "no terms"),
+        (lambda shape: shape.implies("x", [], (0, "a")), "counts nothing"),
         (lambda shape: shape.implies("x", (0, "a"), (9, "a")), "no variable 9"),
         (lambda shape: shape.implies("x", (0, "a"), [(1, "b", 2.0)]), "a term is"),
         (lambda shape: shape.exactly_one("x", [(0, "q")]), "no label 'q'"),
@@ -143,7 +143,7 @@ def test_a_batch_is_augmented_as_its_problems_are() -> None:
         assert (batch.augmented(gold.astype(dtype), 2.0).cost == augmented.cost).all()
     each = batch[0].augmented(["a", "b", "none"], np.array([1.0, 0.0, 3.0]))
     assert (batch[0].cost - each.cost).tolist() == pytest.approx([0, 1, 1, 0, 0, 0, 3, 3, 0])
-    for wrong, reason in ((gold[:3], "15 variables"), (gold + 3, "no label number"), (gold * 1.0, "15 variables")):
+    for wrong, reason in ((gold[:3], "15 variables"), (gold + 3, "no label number"), (gold * 1.0, "whole numbers")):
         with pytest.raises(hasten.ProblemError, match=reason):
             batch.augmented(wrong)
     with pytest.raises(hasten.ProblemError, match="weight of a loss"):

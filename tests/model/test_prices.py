@@ -17,7 +17,10 @@ import hasten
 from hasten import Batch, Certifier, Learner, Problem, Rule, Schema, Speedup, Structure
 from hasten.errors import ProblemError, SchemaError
 from hasten.learning.tables import Labels as LabelsByKind
+from hasten.search.constrained import ConstrainedSearch
+from hasten.search.reduced import ReducedSearch
 from hasten.solvers import available_solvers, make_solver
+from hasten.speedup.parts import Certified, Trust
 
 LABELS = ["a", "b", "c"]
 Stated = list[tuple[list[tuple[int, str, int]], float, float, float, bool]]  # terms, limits, price, per unit
@@ -97,7 +100,7 @@ def test_every_solver_search_and_proof_agrees_with_enumeration() -> None:
             assert answer.labels.shape == (4,)
             assert len(answer.names) == 4
             assert costs[tuple(answer.labels.tolist())] == answer.cost
-        for search in (hasten.greedy(), hasten.BeamSearch(width=3), hasten.ConstrainedSearch(), hasten.ReducedSearch()):
+        for search in (hasten.greedy(), hasten.BeamSearch(width=3), ConstrainedSearch(), ReducedSearch()):
             found = search(problem)
             if found.valid:
                 assert found.cost == costs[tuple(found.labels.tolist())]
@@ -203,7 +206,7 @@ def test_batches_of_several_shapes_have_prices_where_they_belong() -> None:
     assert answers.cost.tolist() == again.cost.tolist() == [each.cost for each in alone]
     assert answers.labels.tolist() == np.concatenate([each.labels for each in alone]).tolist()
     assert len(answers.labels) == sum(shapes[s].n_variables for s in numbers)
-    assert np.diff(batch.seen_at).tolist() == [shapes[s].n_variables for s in numbers]
+    assert np.diff(batch.labels_at).tolist() == [shapes[s].n_variables for s in numbers]
     stacked = shapes[2].batch(rng.normal(size=(5, 12)))
     assert [Certifier()(problem).cost for problem in stacked] == Certifier()(stacked).cost.tolist()
 
@@ -217,9 +220,9 @@ def test_a_scorer_is_never_asked_for_the_price() -> None:
         asked.extend(variables.tolist())
         return np.concatenate([costs[p, 2 * v : 2 * v + 2] for p, v in zip(problems, variables, strict=True)])
 
-    lazy = Batch.build([shape], np.zeros(3), scorer)
+    lazy = Batch.build([shape], [0, 0, 0], scorer)
     given = shape.batch(costs)
-    for search in (hasten.greedy(), hasten.BeamSearch(width=2), hasten.ReducedSearch()):
+    for search in (hasten.greedy(), hasten.BeamSearch(width=2), ReducedSearch()):
         assert search(lazy).cost.tolist() == search(given).cost.tolist()
     assert Certifier()(lazy).cost.tolist() == Certifier()(given).cost.tolist()
     assert set(asked) == set(range(shape.n_variables))
@@ -284,7 +287,7 @@ def test_every_named_rule_takes_a_price() -> None:
 
 def test_what_cannot_be_broken_costs_nothing_and_what_is_always_broken_is_always_paid() -> None:
     shape = few_people(price=2.0, n=1)
-    assert shape.prices is None
+    assert shape.compiled.indicators is None
     assert Certifier()(shape.problem([0.0, 1.0])).cost == 0.0
     schema = Schema()
     schema.variable("other", ["x"])
@@ -364,17 +367,22 @@ def test_answers_are_learned_from_and_kept_like_any_others(tmp_path: object) -> 
     batch = shape.batch(rng.normal(size=(60, 12)))
     exact = Certifier()(batch)
     for mode in ("certified", "search"):
-        fast = Speedup(schema, mode=mode).fit(batch)
+        fast = Speedup(schema, answer=mode).fit(batch)
         answers = fast.predict(batch)
         assert answers.cost == pytest.approx(exact.cost) or mode == "search"
         assert len(answers.labels) == 240
         fast.save(tmp_path / "fast.hasten")  # type: ignore[operator]
         again = Speedup.load(tmp_path / "fast.hasten", schema)  # type: ignore[operator]
         assert again.predict(batch).labels.tolist() == answers.labels.tolist()
-    Speedup(schema, past=16).fit(batch).predict(batch)
-    by_labels = Learner(epochs=1).fit(batch, exact.labels).weights
-    assert by_labels.tolist() == Learner(epochs=1).fit(batch, exact).weights.tolist()
-    assert by_labels.tolist() == Learner(epochs=1).fit(batch, [each.names for each in exact]).weights.tolist()
+    Speedup(schema, answer=Certified(past=16)).fit(batch).predict(batch)
+    by_labels = Learner(epochs=1, enforce=False, look_ahead=False).fit(batch, exact.labels).weights
+    assert by_labels.tolist() == Learner(epochs=1, enforce=False, look_ahead=False).fit(batch, exact).weights.tolist()
+    assert (
+        by_labels.tolist()
+        == Learner(epochs=1, enforce=False, look_ahead=False)
+        .fit(batch, [each.names for each in exact])
+        .weights.tolist()
+    )
     with pytest.raises(ProblemError, match="rules with a price"):
         LabelsByKind.of(batch)
     for twin in (copy.deepcopy(batch), pickle.loads(pickle.dumps(batch))):
@@ -388,7 +396,7 @@ def test_a_solver_of_one_s_own_answers_without_indicators() -> None:
         return Certifier()(problem).labels.tolist()
 
     batch = shape.batch(np.random.default_rng(7).normal(size=(5, 8)))
-    answers = Speedup(shape.schema, solver=own, prove=False).predict(batch)
+    answers = Speedup(shape.schema, solver=own, trust=Trust(prove=False)).predict(batch)
     assert answers.cost.tolist() == Certifier()(batch).cost.tolist()
 
 

@@ -171,7 +171,7 @@ def test_kinds_need_names_and_labels() -> None:
         schema.variable("wolf", [])
     with refused("wolf names a label twice: grey"):
         schema.variable("wolf", ["grey", "white", "grey"])
-    with refused("not as one string"):
+    with refused("must be a list, got 'grey'"):
         schema.variable("wolf", "grey")
     with refused("wolf: a label is a name, got 3"):
         schema.variable("wolf", ["grey", 3])  # type: ignore[list-item]
@@ -243,9 +243,9 @@ def test_numbers_are_not_strings() -> None:
 
 def test_labels_are_given_by_name() -> None:
     schema, _ = pets()
-    with refused("Rule 'few': pet must be a label or several, by name; got 3"):
+    with refused("Rule 'few': pet: labels must be a list, got 3"):
         schema.rule("few", at_most=1, pet=3)  # type: ignore[arg-type]
-    with refused("pair: left must be a label or several, by name; got 3"):
+    with refused("pair: left: labels must be a list, got 3"):
         pair_of_pets().allow(left=3)  # type: ignore[arg-type]
 
 
@@ -364,7 +364,9 @@ def test_kinds_are_readable() -> None:
 def test_a_weight_that_rounding_would_swallow_is_an_error() -> None:
     schema = Schema()
     schema.variable("size", ["small", "large"])
-    with pytest.raises(SchemaError, match=r"Rule 'budget' has the weight 1e\+16.*Scale the rule down"):
+    with pytest.raises(
+        SchemaError, match=r"Rule 'budget': the weights of 'large' add up to 1e\+16.*Scale the rule down"
+    ):
         schema.rule("budget", at_most=3, size={"large": 1e16})
 
 

@@ -20,8 +20,9 @@ import hasten
 from hasten.errors import SchemaError
 from hasten.learning.tables import LearnedTables
 from hasten.model.batch import Batch
-from hasten.model.moulds import Own
+from hasten.model.kinds import FactorKind
 from hasten.model.problem import Problem
+from hasten.model.templates import Slots
 
 TAGS = ["det", "noun", "verb"]
 
@@ -42,7 +43,7 @@ def least(problem: Problem, by_kind: dict[str, np.ndarray], by_factor: dict[int,
     return best
 
 
-def drawn(rng: np.random.Generator, kind: hasten.FactorKind) -> np.ndarray:
+def drawn(rng: np.random.Generator, kind: FactorKind) -> np.ndarray:
     """Returns a table that forbids what the schema does, or something else, or nothing; often it costs something."""
     table = rng.normal(size=kind.shape) * rng.integers(0, 3)
     how = rng.integers(4)
@@ -63,7 +64,7 @@ def drawn_tables(rng: np.random.Generator, problem: Problem) -> tuple[dict[str, 
 def own_of(problem: Problem) -> dict[int, np.ndarray]:
     """Returns the tables that a problem brings for single factors."""
     kinds, table_at = [factor.kind for factor in problem.structure.factors], problem.graph.table_at
-    slots = {f: problem.table[table_at[f] : table_at[f] + kinds[f].size] for f in problem.structure._own.factors}
+    slots = {f: problem.table[table_at[f] : table_at[f] + kinds[f].size] for f in problem.structure._slots.factors}
     return {f: table.reshape(kinds[f].shape) for f, table in slots.items()}
 
 
@@ -154,7 +155,7 @@ def test_other_costs_compile_nothing_and_keep_the_plan() -> None:
         assert problem.structure is first.structure
         changed = first.with_tables({"follow": soft(rng)})
         assert changed.structure is first.structure
-    assert first.structure._own == Own(kinds=frozenset([0]))
+    assert first.structure._slots == Slots(kinds=frozenset([0]))
     assert len(first.table) == 9  # one table for all factors
     batch = shape.batch(rng.normal(size=(4, 15))).with_tables({"follow": soft(rng)})
     assert batch.structures[0].compiled is first.structure.compiled
@@ -242,7 +243,9 @@ def test_a_speedup_answers_and_learns_with_tables_that_change() -> None:
     batch = shape.batch(rng.normal(size=(40, 12))).with_tables({"follow": soft(rng)})
     optimum = [naive.solve(problem).cost for problem in batch]
     assert hasten.Speedup(schema).predict(batch).cost == pytest.approx(optimum)
-    live = hasten.Speedup(schema, mode="search", width=2, learn=True, audit=0.5, seed=1).fit(batch)
+    live = hasten.Speedup(schema, answer=hasten.Search(width=2), trust=hasten.Trust(audit=0.5), learn=True, seed=1).fit(
+        batch
+    )
     assert live.predict(batch).valid.all()
     tables = LearnedTables(schema, np.zeros(schema.n_weights, dtype=bool), rng.normal(size=schema.n_weights))
     follow, start = (tables.cost[kind.weight_at :][: kind.size].reshape(kind.shape) for kind in schema.factors.values())

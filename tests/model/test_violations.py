@@ -103,7 +103,7 @@ def test_combinations_that_are_only_jointly_wrong_are_listed() -> None:
     parity.allow(lambda a, b, c: (int(a) + int(b) + int(c)) % 2 == 0)
     shape = schema.structure()
     shape.connect(parity, a=shape.add(bit), b=shape.add(bit), c=shape.add(bit))
-    assert str(shape.problem(np.zeros(6)).check("100")) == (
+    assert str(shape.problem(np.zeros(6)).check(["1", "0", "0"])) == (
         "parity: no allowed combination: a=1 for variable 0, b=0 for variable 1, c=0 for variable 2"
     )
 

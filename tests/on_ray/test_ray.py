@@ -1,7 +1,6 @@
 """hasten on Ray, on a cluster of this machine (`make test-ray`); skipped where Ray is not installed."""
 
 import json
-from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -21,9 +20,10 @@ from hasten.ray.predicting import ATTEMPTS, Attempted
 from hasten.scale.run import Job, predict_shards
 from hasten.scale.shards import plan
 from hasten.scale.stream import predict_stream
-from hasten.scale.text import TextWork
+from hasten.speedup.parts import Search, Trust
 from hasten.tasks.entity_relation.data.formats import write_jsonl
 from hasten.tasks.entity_relation.data.synthetic import generate
+from hasten.tasks.entity_relation.labelling import Labeller
 from hasten.tasks.entity_relation.tagger import Tagger
 
 pytestmark = pytest.mark.filterwarnings("ignore")  # of Ray's own
@@ -62,7 +62,7 @@ def answers(run):
 def test_files_are_answered_resumed_and_put_together(tagger, text, tmp_path):
     tagger.save(tmp_path / "model")
     one = tmp_path / "one.jsonl"
-    counts = predict_stream(tagger, text, one)
+    counts = predict_stream(Labeller(tagger), text, one)
     run = hasten.ray.predict(text, tmp_path / "model", tmp_path / "out", shard_size=200)
     assert b"".join(answers(run)) == one.read_bytes()
     assert {name: n for name, n in run.counts.items() if n} == {name: n for name, n in counts.items() if n}
@@ -75,7 +75,7 @@ def test_files_are_answered_resumed_and_put_together(tagger, text, tmp_path):
     again.merge(tmp_path / "all.jsonl")
     assert (tmp_path / "all.jsonl").read_bytes() == one.read_bytes()
     with pytest.raises(ModelError, match="another model"):
-        hasten.ray.predict(text, replace(tagger, width=3), tmp_path / "out", shard_size=200)
+        hasten.ray.predict(text, tagger.asking(limits__max_nodes=3), tmp_path / "out", shard_size=200)
     assert not list((tmp_path / "out").glob("*.attempt"))
 
 
@@ -92,7 +92,7 @@ def test_bad_records_are_named_and_too_many_of_them_end_the_run(tagger, text, tm
 
 def test_parquet_in_and_out_holds_what_json_holds(tagger, text, tmp_path):
     wanted = tmp_path / "one.jsonl"
-    predict_stream(tagger, text, wanted)
+    predict_stream(Labeller(tagger), text, wanted)
     rows = hasten.ray.predict(text, tagger, tmp_path / "rows", format="parquet", shard_size=400)
     rows.merge(tmp_path / "rows.parquet")
     back = hasten.ray.predict(tmp_path / "rows.parquet", tagger, tmp_path / "lines", shard_size=400)
@@ -123,7 +123,9 @@ def test_flat_problems_and_their_audits_are_as_without_ray(tmp_path):
     costs = np.random.default_rng(0).normal(size=(90, shape.n_labels))
     path = tmp_path / "problems.jsonl"
     path.write_text("".join(json.dumps({"costs": row.tolist()}) + "\n" for row in costs))
-    speedup = Speedup(schema, mode="search", width=1, audit=0.5, min_agreement=None).fit(shape.batch(costs))
+    speedup = Speedup(schema, answer=Search(width=1), trust=Trust(audit=0.5, min_agreement=None)).fit(
+        shape.batch(costs)
+    )
     run = hasten.ray.predict(path, speedup, tmp_path / "out", structures={"pair": shape}, shard_size=30)
     here = predict_shards(hasten.ray.predicting.FlatWork(speedup, {"pair": shape}), path, tmp_path / "h", shard_size=30)
     assert answers(run) == answers(here)
@@ -134,7 +136,7 @@ def test_flat_problems_and_their_audits_are_as_without_ray(tmp_path):
 
 def test_the_command_line_answers_on_ray(tagger, text, tmp_path):
     tagger.save(tmp_path / "model")
-    predict_stream(tagger, text, tmp_path / "one.jsonl")
+    predict_stream(Labeller(tagger), text, tmp_path / "one.jsonl")
     settings = ["--engine", "ray", "--shard-size", "300"]
     for said in ("Labelled 700 sentences", "3 shards of 3 had been finished before"):
         done = CliRunner().invoke(
@@ -159,7 +161,7 @@ def test_the_cluster_file_is_one():
 
 def test_a_shard_that_kills_what_answers_it_ends_the_run(tagger, text, tmp_path):
     (shard,) = plan([str(text)], 10_000)
-    job = Job(TextWork(tagger), str(tmp_path), ".jsonl", 10_000, "digest")
+    job = Job(Labeller(tagger), str(tmp_path), ".jsonl", 10_000, "digest")
     place = tmp_path / "part-00000.attempt"
     place.write_text(f"this run {ATTEMPTS}".replace("this run", "run"))
     with pytest.raises(WorkerError, match=rf"5 workers died over {text}, lines 1 to 700"):
@@ -172,8 +174,8 @@ def test_shards_on_ray_learn_what_threads_learn():
     shape = entity_relation(2)
     batch = shape.batch(np.random.default_rng(0).normal(size=(200, shape.n_labels)))
     parts = [batch.select(np.arange(i, 200, 3)) for i in range(3)]  # more than there are cores
-    settings = {"mode": "search", "width": 1, "learner": Learner(1, epochs=3, progress=False)}
-    here, there = Speedup(shape.schema, **settings), Speedup(shape.schema, **settings)
+    answer = Search(width=1, learner=Learner(1, epochs=3, progress=False, enforce=False, look_ahead=False))
+    here, there = Speedup(shape.schema, answer=answer), Speedup(shape.schema, answer=answer)
     found = here.fit_shards(parts)
     on_ray = there.fit_shards(hasten.ray.shards(there, parts))
     assert np.array_equal(on_ray.mixture.learner.weights, found.mixture.learner.weights)

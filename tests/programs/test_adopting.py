@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 import subprocess
 import sys
 from dataclasses import replace
@@ -273,3 +274,82 @@ def slots(n: int) -> Any:
             build.column(f"x[{c},{s}]", 0, 1, True, float(np.sin(c + 5 * s)))
         build.row(range(3 * c, 3 * c + 3), [1.0] * 3, 1, 1)
     return build.statement()
+
+
+def host_variables(library: str, model: Any) -> list[Any]:
+    """Returns a model's own variables, in the order in which they were created."""
+    if library == "pulp":
+        return [next(v for v in model.variables() if v.name == f"x_{j}") for j in range(12)]
+    if library == "linopy":
+        return [model.variables["x"]]
+    if library == "pyomo":
+        return [model.x[j] for j in range(12)]
+    return model.getVars() if library == "gurobipy" else model.getVariables()
+
+
+@pytest.mark.parametrize("library", LIBRARIES)
+def test_objectives_are_taken_by_name_by_variable_or_in_an_order(library: str) -> None:
+    package = pytest.importorskip(library)
+    build = random_programs.Builder()
+    for j in range(12):
+        build.column(f"x_{j}", 0, 1, True, 1.0)
+    build.row(range(12), [1.0] * 12, 5, 5)
+    statement = build.statement()
+    if library == "pulp":
+        model = package.LpProblem("twelve")
+        x = [model.add_variable(f"x_{j}", cat="Binary") for j in range(12)]
+        model += package.lpSum(x)
+        model += package.lpSum(x) == 5
+    else:
+        model = LIBRARIES[library](statement)
+    program, variables = hasten.adopt(model), host_variables(library, model)
+    matrix = np.random.default_rng(0).normal(size=(6, 12))
+    truth = np.sort(matrix, axis=1)[:, :5].sum(axis=1)
+    names = sorted(program.columns, key=lambda name: int(name.strip("x_[]") or 0))
+    by_name = [dict(zip(names, c.tolist(), strict=True)) for c in matrix]
+    made: Any = pytest.importorskip("pyomo.environ").ComponentMap if library == "pyomo" else dict
+    keys = names if library == "linopy" else variables  # linopy's arrays are no keys
+    by_variable = [made(zip(keys, c.tolist(), strict=True)) for c in matrix]
+    for answers in (
+        program.solve_all(by_name),
+        program.solve_all(by_variable),
+        program.solve_all(matrix, order=names),
+        program.solve_all(matrix, order=variables),
+        [program.solve(objective=c, order=iter(variables)) for c in matrix],
+        [program.solve(objective=c) for c in by_variable],
+    ):
+        assert [answer.objective for answer in answers] == pytest.approx(truth)
+        assert all(answers[0][name] == (c <= np.sort(matrix[0])[4]) for name, c in by_name[0].items())
+    part = program.solve(objective={names[-1]: -1.0})
+    assert part.objective == -1.0
+    for wrong, words in (
+        ([{"nobody": 1.0}], "no variable 'nobody'"),
+        ([{3: 1.0}], "3 is not a variable"),
+        ([{names[0]: 1.0}, [1.0] * 12], "all mappings or all arrays"),
+        ({names[0]: 1.0}, "Put it into a list"),
+        ([{names[0]: "a"}], "numbers"),
+        ([{names[0]: [1.0, 2.0]}], "one number, not"),
+    ):
+        with pytest.raises(hasten.ProgramError, match=words):
+            program.solve_all(wrong)
+    with pytest.raises(hasten.ProgramError, match=rf"The variable '{re.escape(names[0])}' is named twice"):
+        program.solve_all(matrix[:, :2], order=[names[0], names[0]])
+    with pytest.raises(hasten.ProgramError, match=r"needs \(problems, 1\)"):
+        program.solve_all(matrix, order=names[:1])
+
+
+def test_a_matrix_in_pulps_order_of_names_is_warned_of_once(caplog: pytest.LogCaptureFixture) -> None:
+    pulp = pytest.importorskip("pulp")
+    for n, often in ((12, 1), (9, 0)):
+        caplog.clear()
+        model = pulp.LpProblem("some")
+        x = [model.add_variable(f"x_{j}", cat="Binary") for j in range(n)]
+        model += pulp.lpSum(x)
+        program = hasten.adopt(model)
+        assert program.columns[:3] == (("x_0", "x_1", "x_10") if n == 12 else ("x_0", "x_1", "x_2"))
+        program.solve_all(np.eye(n), order=x)
+        assert "sorts variables by name" not in caplog.text
+        for _ in range(2):
+            program.solve_all(np.eye(n))
+            program.solve(objective=np.ones(n))
+        assert caplog.text.count("PuLP sorts variables by name: x_0, x_1, x_10, x_11, …") == often

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 import random_programs
 
-from hasten.programs.cliques import Exclusions
 from hasten.programs.program import Program
 from hasten.programs.statement import Builder, Statement
+from hasten.proof.elimination.cliques import Exclusions
 
 INF = math.inf
 

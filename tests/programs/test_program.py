@@ -19,9 +19,11 @@ from typer.testing import CliRunner
 
 import hasten
 from hasten.cli import app
+from hasten.programs.native import Said
 from hasten.programs.program import Program
 from hasten.programs.statement import Builder, Statement
-from hasten.speedup.efforts import Efforts
+from hasten.search.reduced import ReducedSearch
+from hasten.speedup.effort import Effort
 
 
 def slots(n: int = 5, maximize: bool = False, constant: float = 2.5) -> Statement:
@@ -67,7 +69,7 @@ def test_an_answers_cost_is_the_models_objective(program: Program, objectives: n
         assert sign * solution.cost == pytest.approx(value)
         assert program.answer(solution, c).objective == pytest.approx(value)
         assert program.answer(solution, c).bound == pytest.approx(value, abs=1e-5)
-        assert hasten.ReducedSearch(width=64)(program.problem(c)).cost == pytest.approx(sign * value)
+        assert ReducedSearch(width=64)(program.problem(c)).cost == pytest.approx(sign * value)
 
 
 @pytest.mark.parametrize("solver", ["highs", "gurobi", "brute"])
@@ -85,7 +87,7 @@ def test_all_at_once_is_one_by_one(program: Program, objectives: np.ndarray, sol
 def test_where_nothing_is_proved_the_solver_is_asked_about_the_program_as_it_is(
     monkeypatch: pytest.MonkeyPatch, objectives: np.ndarray
 ) -> None:
-    monkeypatch.setattr(Efforts, "proves", lambda self: False)
+    monkeypatch.setattr(Effort, "proves", lambda self: False)
     clashing = [-1.0, 0.0, 0.0] * 4 + 0.01 * objectives  # looking leaves these open
     for solver in ("highs", "gurobi", "brute"):
         program = Program(slots(4))
@@ -97,14 +99,14 @@ def test_where_nothing_is_proved_the_solver_is_asked_about_the_program_as_it_is(
         assert answer.bound == pytest.approx(answer.objective)
 
 
-def test_what_a_glance_proves_is_best_and_what_it_leaves_costs_what_a_batch_says() -> None:
+def test_what_a_first_look_proves_is_best_and_what_it_leaves_costs_what_a_batch_says() -> None:
     rng, n_proved = np.random.default_rng(0), 0
     for _ in range(60):
         program = Program(random_programs.make(rng, 7))
         statement = program.statement
         sign = -1.0 if statement.maximize else 1.0
         for c in (statement.objective, rng.normal(size=statement.n_columns)):
-            seen, batch = program._map.glance(c, sign), program.batch(c[None])
+            seen, batch = program._solving.costs.look(c, sign), program.batch(c[None])
             cost = batch.cost.copy()
             cost[: batch.structures[0].graph.first[1]] -= sign * statement.constant
             assert seen.cost == pytest.approx(cost)
@@ -119,14 +121,14 @@ def test_what_a_glance_proves_is_best_and_what_it_leaves_costs_what_a_batch_says
     assert n_proved > 20
 
 
-def test_a_program_is_copied_with_what_it_glances_by(objectives: np.ndarray) -> None:
+def test_a_program_is_copied_with_what_it_looks_by(objectives: np.ndarray) -> None:
     program = Program(slots(4))
-    costs, answers = program._map, [program.solve(objective=c).objective for c in objectives]
+    costs, answers = program._solving.costs, [program.solve(objective=c).objective for c in objectives]
     copied = copy.deepcopy(costs)
     del program, costs
     gc.collect()
     for c, value in zip(objectives, answers, strict=True):
-        seen = copied.glance(c, 1.0)
+        seen = copied.look(c, 1.0)
         assert not seen.proved or seen.x @ c + 2.5 == pytest.approx(value)
 
 
@@ -153,7 +155,7 @@ def test_an_unbounded_objective_is_infinitely_good(solver: str, maximize: bool) 
     for answer in (program.solve(solver=solver), program.solve_all([[1.0]], solver=solver)[0]):
         assert answer.objective == answer.bound == (math.inf if maximize else -math.inf)
         assert "The objective is unbounded. Bound its variables." in repr(answer)
-        with pytest.raises(hasten.NoAnswerError, match="unbounded"):
+        with pytest.raises(hasten.errors.NoAnswerError, match="unbounded"):
             answer["x"]
 
 
@@ -177,6 +179,23 @@ def test_a_time_limit_is_kept_and_told() -> None:
     assert answer.bound <= answer.objective
     with pytest.raises(hasten.ProblemError, match="time_limit"):
         Program(slots(2)).solve(time_limit=-1)
+
+
+def test_a_solver_that_is_asked_alone_has_all_the_time_that_there_is(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Effort, "proves", lambda self: False)
+    monkeypatch.setattr(Effort, "patience", 0.01)
+    program, asked = Program(slots(4)), []
+    native = program._solving.native("highs")
+
+    def late(cost: np.ndarray, seconds: float) -> Said:
+        asked.append(seconds)
+        return Said(hasten.Status.NO_TIME)
+
+    monkeypatch.setattr(native, "solve", late)
+    clashing = [-1.0, 0.0, 0.0] * 4 + 0.01 * np.random.default_rng(0).normal(size=12)
+    assert program.solve(objective=clashing, time_limit=5.0).status is hasten.Status.NO_TIME
+    assert len(asked) == 1
+    assert 4.0 < asked[0] <= 5.0
 
 
 def test_an_answer_is_a_mapping_from_names_to_values(program: Program) -> None:
@@ -218,8 +237,28 @@ def test_the_command_line_answers_files(tmp_path: Path) -> None:
     both = run(app, ["solve", str(tmp_path / "a.lp"), str(tmp_path / "b.uai"), "--out", str(tmp_path / "sols")])
     assert both.exit_code == 0, both.output
     assert sorted(path.name for path in (tmp_path / "sols").iterdir()) == ["a.lp.sol", "b.uai.sol"]
+    head, first, second, last = both.stdout.splitlines()
+    assert head.split() == ["file", "objective", "bound", "gap", "seconds", "answer"]
+    assert first.split()[:4] == [str(tmp_path / "a.lp"), "3", "3", "0"]
+    assert float(second.split()[4]) >= 0.0
+    assert last == f"Wrote the values to {tmp_path / 'sols'}"
     bad = run(app, ["solve", str(tmp_path / "a.sol")])
     assert isinstance(bad.exception, hasten.ProgramError)
+
+
+def test_the_command_line_fails_where_time_runs_out_without_an_answer(tmp_path: Path) -> None:
+    rng, file = np.random.default_rng(0), tmp_path / "hard.lp"
+    rows = [" + ".join(f"{w} x{j}" for j, w in enumerate(rng.integers(10, 60, 60))) for _ in range(12)]
+    text = "\n".join(f" {row} = {1000 + r}" for r, row in enumerate(rows))
+    names = " ".join(f"x{j}" for j in range(60))
+    file.write_text(f"Minimize\n x0\nSubject To\n{text}\nBinaries\n {names}\nEnd\n")
+    (tmp_path / "none.lp").write_text("Minimize\n x\nSubject To\n x >= 2\nBinaries\n x\nEnd\n")
+    late = CliRunner().invoke(app, ["solve", str(file), "--time-limit", "0.05"])
+    assert (late.exit_code, "objective" in late.output) == (1, False), late.output
+    both = CliRunner().invoke(app, ["solve", str(tmp_path / "none.lp"), str(file), "--time-limit", "0.05"])
+    assert both.exit_code == 1
+    infeasible = CliRunner().invoke(app, ["solve", str(tmp_path / "none.lp")])
+    assert (infeasible.exit_code, "No labelling" in infeasible.output) == (0, True)
 
 
 def test_the_command_line_refuses_a_place_for_answers_before_it_solves(tmp_path: Path) -> None:
@@ -295,7 +334,7 @@ def test_a_solver_that_refuses_a_program_is_not_asked_where_proofs_are_there(mon
         raise hasten.SolverError("Gurobi is too small for this.")
 
     monkeypatch.setattr(native, "solve", refuse)
-    program._solving.way("gurobi", program.structure).efforts.compared = True  # as if a proof had failed before
+    program._solving.way("gurobi").effort.compared = True  # as if a proof had failed before
     for c in np.random.default_rng(0).normal(size=(9, 12)):
         assert program.solve(objective=c, solver="gurobi").proved
     assert program.solve_all(np.random.default_rng(0).normal(size=(9, 12)), solver="gurobi").proved.all()
@@ -315,7 +354,7 @@ def test_an_answer_that_the_file_rules_out_is_no_proof_when_time_ran_out() -> No
 
 
 @pytest.mark.parametrize("few", [0, 3, 32])
-def test_few_that_a_glance_leaves_open_are_settled_one_by_one_and_others_together(
+def test_few_that_a_first_look_leaves_open_are_proved_one_by_one_and_others_together(
     few: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("hasten.programs.solving.FEW", few)
@@ -358,7 +397,7 @@ def test_a_program_without_answers_is_proved_to_have_none_once_a_call(monkeypatc
     assert at_once.call_count == 4  # none after the first
 
 
-def test_what_a_glance_leaves_open_is_settled_at_once_from_the_second_time_on() -> None:
+def test_what_a_first_look_leaves_open_is_proved_at_once_from_the_second_time_on() -> None:
     build = Builder(constant=3.0)
     for item in range(7):
         build.column(f"x{item}", 0, 2, True)
@@ -366,8 +405,8 @@ def test_what_a_glance_leaves_open_is_settled_at_once_from_the_second_time_on() 
     program, rng = Program(build.statement()), np.random.default_rng(0)
     n_settled = 0
     for c in rng.normal(-1.0, 0.5, size=(30, 7)):
-        seen, way = program._map.glance(c, 1.0), program._solving.way("highs", program.structure)
-        settled = program._solving.settle(way, program._map, seen)
+        seen, way = program._solving.costs.look(c, 1.0), program._solving.way("highs")
+        settled = program._solving.prove_at_once(way, seen)
         n_settled += settled.proved and not seen.proved
         answer = program.solve(objective=c)
         random_programs.check(program.statement, answer.x)
@@ -375,5 +414,5 @@ def test_what_a_glance_leaves_open_is_settled_at_once_from_the_second_time_on() 
         assert answer.objective == pytest.approx(best(program.statement, c))
         assert answer.bound == pytest.approx(answer.objective)
     assert n_settled > 10
-    way.efforts.compared = True
-    assert program._solving.settle(way, program._map, seen) is seen
+    way.effort.compared = True
+    assert program._solving.prove_at_once(way, seen) is seen

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from itertools import combinations
 
 import numpy as np
@@ -10,11 +11,11 @@ import pytest
 import random_programs
 
 import hasten
-from hasten.programs.columns import implied_whole, prepare
-from hasten.programs.grouping import choose_groups, cliques, exclusive_rows
-from hasten.programs.labels import Space, clip, make_cells, make_space, rule_out
+from hasten.programs.columns import cliques, exclusive_rows, group_columns, implied_whole, tighten_columns
+from hasten.programs.labels import clip_weights, make_labels, rule_out_labels
 from hasten.programs.native import NativeHighs
 from hasten.programs.program import Program
+from hasten.programs.state import Recognised, Space
 from hasten.programs.statement import Builder, Statement
 
 
@@ -23,6 +24,14 @@ def binaries(n: int, name: str = "x[{}]") -> Builder:
     for j in range(n):
         build.column(name.format(j), 0, 1, True, float(np.sin(j + 1)))
     return build
+
+
+def after(statement: Statement, *steps: Callable[[Recognised], None]) -> Recognised:
+    """Returns the state after some steps of recognition."""
+    found = Recognised(statement, statement.low)
+    for step in steps:
+        step(found)
+    return found
 
 
 @pytest.mark.parametrize("seed", range(4))
@@ -76,7 +85,7 @@ def test_groups_do_not_overlap_and_cover_an_assignment() -> None:
     for i in range(4):
         build.row([4 * i + j for j in range(4)], [1.0] * 4, 1, 1)
         build.row([4 * j + i for j in range(4)], [1.0] * 4, 1, 1)
-    groups = choose_groups(build.statement())
+    groups = after(build.statement(), group_columns).groups
     assert sorted(np.concatenate([group.columns for group in groups]).tolist()) == list(range(16))
     assert len(groups) == 4
 
@@ -85,7 +94,7 @@ def test_a_part_of_an_overlapping_row_becomes_a_variable_with_none() -> None:
     build = binaries(7)
     build.row([0, 1, 2, 3], [1.0] * 4, 1, 1)
     build.row([3, 4, 5, 6], [1.0] * 4, 1, 1)
-    groups = choose_groups(build.statement())
+    groups = after(build.statement(), group_columns).groups
     assert [(len(group.columns), group.none) for group in groups] == [(4, False), (3, True)]
     statement = build.statement()
     assert Program(statement).solve().objective == pytest.approx(random_programs.best(statement))
@@ -193,7 +202,7 @@ def test_bounds_are_tightened_to_whole_numbers_that_lose_nothing() -> None:
     build.column("b", -math.inf, 2.7, True, 1.0)
     build.row([0], [2.0], -math.inf, 7.0)
     build.row([0, 1], [1.0, 1.0], -1.2, math.inf)
-    tight = prepare(build.statement())
+    tight = after(build.statement(), tighten_columns).statement
     assert (tight.low.tolist(), tight.high.tolist()) == ([0.0, -4.0], [3.0, 2.0])
     answer = Program(build.statement()).solve()
     assert dict(answer) == {"a": 3, "b": -4}
@@ -211,24 +220,24 @@ def test_ruling_labels_out_keeps_every_answer() -> None:
     rng = np.random.default_rng(5)
     dropped = 0
     for _ in range(60):
-        statement = prepare(random_programs.make(rng, 6))
+        statement = after(random_programs.make(rng, 6), tighten_columns).statement
         if (statement.low > statement.high).any():
             continue
-        space = make_space(statement, choose_groups(statement))
-        cells = make_cells(statement, space)
-        found = rule_out(space, cells)
+        found = after(statement, group_columns, make_labels, rule_out_labels)
+        n_labels = len(after(statement, group_columns, make_labels).space.column)
         truth = random_programs.best(statement)
-        if found is None:
+        if found.infeasible:
             assert not math.isfinite(truth)
             continue
-        dropped += len(space.column) - len(found[0].column)
-        ways = [np.array(way, dtype=np.int64) for way in np.ndindex(*np.diff(found[0].first))]
-        values = [values_of(found[0], labels) for labels in ways]
+        space = found.space
+        dropped += n_labels - len(space.column)
+        ways = [np.array(way, dtype=np.int64) for way in np.ndindex(*np.diff(space.first))]
+        values = [values_of(space, labels) for labels in ways]
         held = [statement.value(x) for x in values if random_programs.keeps(statement, x)]
         reach = (max if statement.maximize else min)(held, default=-math.inf if statement.maximize else math.inf)
         assert reach == pytest.approx(truth)
         for x, labels in zip(values, ways, strict=True):
-            assert found[0].labels(x).tolist() == labels.tolist()
+            assert space.labels(x).tolist() == labels.tolist()
     assert dropped > 50
 
 
@@ -236,10 +245,7 @@ def test_clipping_makes_a_big_m_small_and_changes_no_row() -> None:
     build = binaries(4)
     build.row(range(4), [-1e12, 1.0, 1.0, 1.0], -math.inf, 1.0)
     statement = build.statement()
-    space = make_space(statement, [])
-    cells = make_cells(statement, space)
-    clipped = clip(space, cells)
-    assert np.abs(clipped.weight).max() == 2.0
+    assert np.abs(after(statement, make_labels, clip_weights).rules.weight).max() == 2.0
     for x in np.ndindex(2, 2, 2, 2):
         assert (np.dot(x, [-1e12, 1, 1, 1]) <= 1) == (np.dot(x, [-2, 1, 1, 1]) <= 1)
 
@@ -330,7 +336,7 @@ def test_a_program_without_answers_is_proved_to_have_none() -> None:
     build.row(range(3), [1.0] * 3, -math.inf, 1)
     answer = Program(build.statement()).solve()
     assert (answer.status, answer.proved) == (hasten.Status.INFEASIBLE, True)
-    with pytest.raises(hasten.NoAnswerError, match="No labelling"):
+    with pytest.raises(hasten.errors.NoAnswerError, match="No labelling"):
         _ = answer.x
 
 
@@ -394,7 +400,7 @@ def test_kinds_do_not_depend_on_the_size_of_a_program() -> None:
     other = Program(slot_program(9, 3, 1), like=small)
     assert other.schema is small.schema
     assert other.solve().objective == pytest.approx(large.solve().objective)
-    speedup = hasten.Speedup(small.schema, mode="search").fit(
+    speedup = hasten.Speedup(small.schema, answer="search").fit(
         small.batch(np.random.default_rng(0).normal(size=(64, 12)))
     )
     assert speedup.predict([other.problem()]).valid.all()

@@ -20,8 +20,7 @@ from hasten.proof.buckets import eliminate_buckets
 from hasten.proof.buckets.plan import full_elimination, plan_buckets
 from hasten.proof.certifier import Certifier
 from hasten.proof.outcome import BEST, BOUND, INFEASIBLE, NOTHING_FIXED, OPEN, OUTCOME, PROVED, UNFIXED, Fixing
-from hasten.proof.report import STEPS
-from hasten.proof.trace import Step
+from hasten.proof.report import STEPS, Step
 from hasten.support.clock import ALL, UNWATCHED
 
 INF = math.inf
@@ -173,7 +172,7 @@ def test_what_takes_too_many_sums_is_not_planned() -> None:
 def test_an_elimination_that_is_stopped_keeps_what_is_known() -> None:
     problem = glass(grid(9, 9), np.random.default_rng(0), 0.0)
     plan = full_elimination(problem.structure.compiled)
-    labels, watch = np.zeros(81, dtype=np.int64), np.zeros(3, dtype=np.int64)
+    labels, watch = np.zeros(81, dtype=np.int64), UNWATCHED.copy()
     values, facts = np.array([[5.0], [-500.0], [0.0]]), np.full((5, 1), OPEN)
     watch[ALL] = 1
     assert plan is not None

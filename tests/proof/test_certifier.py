@@ -25,8 +25,8 @@ from hasten.model.problem import Problem
 from hasten.model.schema import Schema
 from hasten.model.solution import Source, Status
 from hasten.proof.certifier import Certifier
+from hasten.proof.report import Step
 from hasten.proof.sweep import dual, multipliers, sweeping
-from hasten.proof.trace import Step
 from hasten.search.beam import BeamSearch
 from hasten.solvers import make_solver
 
@@ -241,13 +241,6 @@ def test_without_variables_the_empty_labelling_is_proved_unless_a_row_forbids_it
     assert found.proved
     with pytest.raises(NoAnswerError, match="No labelling"):
         _ = found.labels
-
-
-@pytest.mark.parametrize("certifier", [Certifier(), Certifier(0, 1, 0), Certifier(16, 3, 5)], ids=repr)
-def test_an_empty_batch_has_no_answers(certifier: Certifier) -> None:
-    assert len(certifier([])) == 0
-    shape = entity_relation(2)
-    assert len(certifier(shape.batch(np.zeros((0, shape.n_labels))))) == 0
 
 
 @pytest.mark.parametrize("join", [0, 16, 1024])

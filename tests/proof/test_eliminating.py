@@ -17,8 +17,8 @@ from hasten.model.problem import Problem
 from hasten.model.schema import FactorKind, Schema
 from hasten.model.structure import Structure
 from hasten.proof.certifier import Certifier
+from hasten.proof.report import Step
 from hasten.proof.tally.plan import counter_of, plan_tally
-from hasten.proof.trace import Step
 from hasten.solvers import make_solver
 
 SPREADS = (1.0, 1e-300, 1e-7, 1e12, 1e290, 1e306)

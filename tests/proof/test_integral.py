@@ -19,8 +19,7 @@ from hasten.model.schema import Schema
 from hasten.model.structure import Structure
 from hasten.proof import terms
 from hasten.proof.certifier import Certifier
-from hasten.proof.report import STEPS
-from hasten.proof.trace import Step
+from hasten.proof.report import STEPS, Step
 
 integral_gap = opened(terms.integral_gap)
 

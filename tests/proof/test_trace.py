@@ -19,10 +19,10 @@ from hasten.errors import ProblemError
 from hasten.model.problem import Problem
 from hasten.model.solution import Solution
 from hasten.paper.demo import NAMES, running_example
-from hasten.proof import tracing
+from hasten.proof import recorder
 from hasten.proof.certifier import Certifier
-from hasten.proof.report import STEPS
-from hasten.proof.trace import ProofTrace, Step, some_steps
+from hasten.proof.report import STEPS, Step
+from hasten.trace.events import Trace
 
 
 def assert_same(one: Solution, other: Solution) -> None:
@@ -52,11 +52,11 @@ def test_a_trace_is_what_the_compiled_certifier_does(
     assert all(later <= earlier + slack for earlier, later in pairwise(costs))
     assert (costs[-1], bounds[-1]) == (trace.cost, trace.bound)
     report = certifier.report(problem)
-    assert trace.steps[-1].step is STEPS[report.step[0] - 1]
+    assert trace.steps[-1].step == STEPS[report.step[0] - 1].name.lower()
     assert sum("Sweep" in each.text for each in trace.steps) == report.n_sweeps[0]
     assert trace.steps[-1].n_nodes == report.n_nodes[0]
     written = trace.to_dict()
-    again = ProofTrace.from_dict(json.loads(json.dumps(written, allow_nan=False)))
+    again = Trace.from_dict(json.loads(json.dumps(written, allow_nan=False)))
     assert again.to_dict() == written
     assert str(again) == str(trace)
 
@@ -79,10 +79,10 @@ def test_every_step_is_seen_and_drawn() -> None:
     for step, trace in traces.items():
         assert trace.solution is not None
         assert trace.solution.proved
-        assert trace.steps[-1].step is step
+        assert trace.steps[-1].step == step.name.lower()
         for picture in (trace._repr_html_(), trace._repr_svg_()):
             assert trace.steps[-1].text[:40] in picture
-            assert ProofTrace.from_dict(trace.to_dict())._repr_html_() == trace._repr_html_()
+            assert Trace.from_dict(trace.to_dict())._repr_html_() == trace._repr_html_()
     assert any(message.factor == "table args" for each in traces[Step.REPAIR].steps for message in each.messages)
     assert any(each.messages for each in traces[Step.SWEEP].steps)
     assert len(traces[Step.SWEEP].beliefs) == 20
@@ -108,7 +108,7 @@ def test_what_takes_too_long_to_watch_is_left_to_the_compiled_kernels(monkeypatc
         assert not trace.watched
         assert "would take too long to watch" in str(trace)
         assert_same(trace.solution, Certifier(max_join=0)(problem))
-    assert tracing.MOST_WORK > 60_000
+    assert recorder.MOST_WORK > 60_000
 
 
 def test_a_problem_without_a_labelling_is_told_so() -> None:
@@ -132,11 +132,6 @@ def test_what_cannot_be_traced_is_refused_in_words() -> None:
     with pytest.raises(ProblemError, match="Got 1 name for 4 variables"):
         Certifier().trace(problem, names=["Colin"])
     for names in (4, "four"):
-        with pytest.raises(ProblemError, match="names of variables are a list"):
+        with pytest.raises(ProblemError, match="names of variables must be a list"):
             Certifier().trace(problem, names=names)
     assert Certifier().trace(problem, names=4 * ["same"]).names == ("same", "same (2)", "same (3)", "same (4)")
-
-
-def test_few_steps_are_all_shown_and_of_many_the_first_and_last() -> None:
-    assert some_steps(3, 4) == {0, 1, 2}
-    assert some_steps(100, 4) == {0, 1, 98, 99}

@@ -26,7 +26,8 @@ from hasten.search.constrained import ConstrainedSearch
 from hasten.search.reduced import ReducedSearch
 from hasten.search.searcher import Searcher
 from hasten.search.theta import FORCED
-from hasten.search.trace import SearchTrace, candidates_to_show, steps_to_show
+from hasten.trace.events import SearchStep, Trace
+from hasten.trace.text import candidates_to_show, steps_to_show
 
 
 def lazily(problem: Problem) -> Problem:
@@ -40,7 +41,7 @@ def lazily(problem: Problem) -> Problem:
     return lazy
 
 
-def check_steps(trace: SearchTrace, reference: tuple[int, ...]) -> None:
+def check_steps(trace: Trace[SearchStep], reference: tuple[int, ...]) -> None:
     """What holds of every trace."""
     lost = False
     for t, step in enumerate(trace.steps):
@@ -64,7 +65,7 @@ def check_steps(trace: SearchTrace, reference: tuple[int, ...]) -> None:
         path = trace.path(len(trace.steps) - 1, trace.steps[-1].kept[0])
         assert path == tuple(trace.solution.names[step.variable] for step in trace.steps)
     written = trace.to_dict()
-    again = SearchTrace.from_dict(json.loads(json.dumps(written, allow_nan=False)))
+    again = Trace.from_dict(json.loads(json.dumps(written, allow_nan=False)))
     assert again.to_dict() == written
     assert str(again) == str(trace)
 
@@ -237,12 +238,12 @@ def test_pictures_show_every_step_and_escape_what_they_are_given(search: Searche
     assert not page.open
     assert page.tags["script"] == page.tags["b"] == page.tags["i"] == 0
     assert page.tags["figure"] == len(trace.steps)
-    assert trace.search in page.text
+    assert trace.title in page.text
     for sentence in trace.summary():
         assert sentence in page.text
     picture = ElementTree.fromstring(trace._repr_svg_())  # well formed: our own SVG, nothing from outside
     assert picture.tag == "{http://www.w3.org/2000/svg}svg"
-    again = SearchTrace.from_dict(trace.to_dict())
+    again = Trace.from_dict(trace.to_dict())
     assert again._repr_html_() == trace._repr_html_()
 
 
@@ -267,3 +268,10 @@ def test_control_characters_reach_neither_terminal_nor_picture() -> None:
     for picture in (trace._repr_svg_(), trace._repr_html_()):
         assert not any(c in picture for c in "\x00\x07\x1b")
     ElementTree.fromstring(trace._repr_svg_())
+
+
+def test_control_characters_reach_no_terminal_by_an_error() -> None:
+    with pytest.raises(SchemaError, match="names a label twice") as caught:
+        hasten.Schema().variable("kind", ["a\x1b[2J", "a\x1b[2J"])
+    assert str(caught.value).isprintable()
+    assert r"a\x1b[2J" in str(caught.value)

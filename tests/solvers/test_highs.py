@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import threading
 
 import pytest
@@ -11,6 +10,7 @@ from hasten.bench.families import FAMILIES
 from hasten.model.solution import Status
 from hasten.solvers import highs as module
 from hasten.solvers import make_solver
+from hasten.solvers.base import Asked
 from hasten.solvers.highs import HighsSolver
 from hasten.support.clock import Stop
 
@@ -25,9 +25,9 @@ def seen(monkeypatch):
     """The threads in which HiGHS is asked."""
     threads, attempt = [], HighsSolver._attempt
 
-    def noted(self, problem, deadline):
+    def noted(self, asked):
         threads.append(threading.get_ident())
-        return attempt(self, problem, deadline)
+        return attempt(self, asked)
 
     monkeypatch.setattr(HighsSolver, "_attempt", noted)
     return threads
@@ -103,6 +103,6 @@ def test_a_model_that_was_stopped_answers_the_next_problem():
     solver = make_solver("highs")
     solver.solve(hard[0])
     stop = Second()
-    assert solver._solve_heeding(stop, hard[1], math.inf).status is Status.NO_TIME
+    assert solver._solve(Asked(hard[1], stop=stop)).status is Status.NO_TIME
     assert stop.heard > 1
     assert solver.solve(hard[2]).status is Status.SOLVED

@@ -22,11 +22,11 @@ from hasten.model.structure import Structure
 from hasten.solvers import available_solvers, check_solver, load, make_solver, solve_all
 from hasten.solvers.base import Outcome
 from hasten.solvers.formulation import formulate, hall_rows
-from hasten.solvers.highs import HighsSolver, _Program
-from hasten.solvers.objective import Layout, objectives
+from hasten.solvers.highs import HighsSolver
+from hasten.solvers.highs_program import HighsProgram
+from hasten.solvers.objective import Layout, check_precision, objectives
 from hasten.solvers.rules import whole_row
 from hasten.solvers.toulbar2 import running_sums
-from hasten.solvers.whole import Rounding, check_precision
 
 PACKAGES = {"gurobi": "gurobipy", "toulbar2": "pytoulbar2"}
 NAMES = ["brute", "highs", "gurobi", "toulbar2"]  # CP-SAT has a process of its own: test_cpsat.py
@@ -470,14 +470,14 @@ def test_toulbar2_needs_rules_in_whole_numbers():
 def test_whole_costs_say_what_precision_is_left():
     fine = labels_problem([0.0, 1 / 3], [0.0, 1 / 7])
     objective = next(objectives(Layout(fine.graph), fine, 1e4))
-    whole = Rounding(fine.graph).round(objective)
+    whole = objective.rounded()
     assert whole.error <= 2**-40
     assert whole.label / whole.scale == pytest.approx(objective.label, abs=2**-40)
     check_precision("it", whole, objective, 0.0)
     wide = labels_problem([0.0, 1 / 3], [0.0, 1e12 / 3])
     objective = next(objectives(Layout(wide.graph), wide, 1e13))
     with pytest.raises(SolverError, match="an error of up to"):
-        check_precision("it", Rounding(wide.graph).round(objective), objective, 0.0)
+        check_precision("it", objective.rounded(), objective, 0.0)
 
 
 # The formulation
@@ -515,9 +515,8 @@ def test_hall_rows_are_every_connected_set():
 def relaxed(shape: Structure, problem: Problem) -> float:
     form = formulate(shape.graph)
     objective = next(objectives(Layout(shape.graph), problem, 1e6))
-    cost = np.concatenate([objective.label, objective.table[form.entry]])
-    allowed = np.concatenate([objective.label_allowed, objective.table_allowed[form.entry]])
-    return _Program(form, whole=False).run(cost, allowed & ~form.dead, math.inf).value
+    cost, allowed = form.columns_of(objective)
+    return HighsProgram(form.arrays(whole=False)).run(cost, high=allowed).value
 
 
 def test_hall_rows_are_as_strong_as_tuple_columns(monkeypatch):

@@ -15,8 +15,9 @@ from hasten.model.schema import Schema
 from hasten.model.solution import Source
 from hasten.model.structure import Structure
 from hasten.solvers.brute import BruteSolver
-from hasten.speedup.agreeing import FIRST
+from hasten.speedup.parts import Trust
 from hasten.speedup.predictor import Speedup
+from hasten.speedup.state import FIRST
 
 
 def three() -> Structure:
@@ -54,7 +55,7 @@ class Mine:
 
 def test_a_solver_that_knows_more_is_noticed_at_once():
     mine = Mine()
-    speedup = Speedup(SHAPE.schema, solver=mine, audit=0.0)
+    speedup = Speedup(SHAPE.schema, solver=mine, trust=Trust(audit=0.0))
     with pytest.raises(SolverDisagrees, match=r"mine answers with a labelling that costs .* State it in the schema"):
         speedup.predict(draw(20))
     assert mine.calls == FIRST == speedup.counters.audits == speedup.counters.solver_calls
@@ -69,7 +70,7 @@ def test_a_solver_that_finds_nothing_is_noticed_too():
 
 
 def test_one_that_is_to_be_followed_is_asked_from_then_on(caplog):
-    speedup = Speedup(SHAPE.schema, solver=Mine(), on_disagreement="follow")
+    speedup = Speedup(SHAPE.schema, solver=Mine(), trust=Trust(on_disagreement="follow"))
     batch = draw(200)
     with caplog.at_level(logging.WARNING):
         answers = speedup.predict(batch)
@@ -77,13 +78,13 @@ def test_one_that_is_to_be_followed_is_asked_from_then_on(caplog):
     assert answers.by(Source.SOLVER).all()
     assert (answers.labels.reshape(-1, 3) == 0).sum(axis=1).max() == 1
     assert speedup.predict(draw(1)[0]).source is Source.SOLVER
-    learned = Speedup(SHAPE.schema, solver=Mine(), on_disagreement="follow", mode="search").fit(batch)
+    learned = Speedup(SHAPE.schema, solver=Mine(), answer="search", trust=Trust(on_disagreement="follow")).fit(batch)
     assert learned.counters.labelled == learned.counters.solver_calls == 200
-    assert learned._memory.follows
+    assert learned._state.follows
 
 
 def test_what_is_followed_is_saved_and_forgotten_with_the_solver(tmp_path):
-    speedup = Speedup(SHAPE.schema, solver=Mine(), on_disagreement="follow")
+    speedup = Speedup(SHAPE.schema, solver=Mine(), trust=Trust(on_disagreement="follow"))
     speedup.predict(draw(20))
     speedup.save(tmp_path / "speedup")
     again = Speedup.load(tmp_path / "speedup", SHAPE.schema, solver=Mine())
@@ -95,13 +96,13 @@ def test_what_is_followed_is_saved_and_forgotten_with_the_solver(tmp_path):
 
 def test_one_that_agrees_is_asked_about_the_first_proofs_and_then_a_share():
     mine = Mine(at_most=3)
-    speedup = Speedup(SHAPE.schema, solver=mine, audit=0.0)
+    speedup = Speedup(SHAPE.schema, solver=mine, trust=Trust(audit=0.0))
     assert speedup.predict(draw(10)).proved.all()
     assert mine.calls == 10
     for p in range(10):
         assert speedup.predict(draw(10, seed=1)[p]).proved
     assert mine.calls == FIRST == speedup.counters.audits
-    speedup.audit = 0.1
+    speedup.set_params(trust__audit=0.1)
     speedup.predict(draw(1000, seed=2))
     assert 50 < mine.calls - FIRST < 200
     assert speedup.counters.audits == mine.calls == speedup.counters.solver_calls
@@ -109,7 +110,7 @@ def test_one_that_agrees_is_asked_about_the_first_proofs_and_then_a_share():
 
 
 def test_what_it_learns_later_is_noticed_later():
-    speedup = Speedup(SHAPE.schema, solver=Mine(knows_from=FIRST), audit=0.1)
+    speedup = Speedup(SHAPE.schema, solver=Mine(knows_from=FIRST), trust=Trust(audit=0.1))
     assert speedup.predict(draw(FIRST)).proved.all()
     with pytest.raises(SolverDisagrees):
         speedup.predict(draw(500, seed=1))
@@ -129,4 +130,4 @@ def test_scores_leave_no_trace_and_settings_are_checked():
     assert speedup.score(draw(20)) == 1.0
     assert mine.calls == speedup.counters.audits == 0
     with pytest.raises(ProblemError, match="on_disagreement must be 'raise' or 'follow', got 'shrug'"):
-        Speedup(SHAPE.schema, on_disagreement="shrug").predict(draw(1))
+        Speedup(SHAPE.schema, trust=Trust(on_disagreement="shrug")).predict(draw(1))

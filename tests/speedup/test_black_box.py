@@ -22,7 +22,8 @@ from hasten.solvers.base import answer
 from hasten.solvers.failures import OnError
 from hasten.speedup import black_box
 from hasten.speedup.black_box import prove_or_solve, solve_one, solve_open
-from hasten.speedup.efforts import Efforts
+from hasten.speedup.effort import Effort
+from hasten.speedup.parts import Limits
 
 
 def some_problems(n: int = 150, seed: int = 1) -> Batch:
@@ -92,9 +93,12 @@ def test_what_an_answer_says_is_true_of_its_labels(solver, searched):
 def test_progress_changes_no_answer_and_counts_every_problem(monkeypatch):
     monkeypatch.setattr(black_box, "CHUNK", 40)
     batch, told = some_problems(), []
-    plain, calls = prove_or_solve(batch, lambda: make_solver("brute"), max_nodes=0)
+    plain, calls = prove_or_solve(batch, lambda: make_solver("brute"), limits=Limits(max_nodes=0))
     shown, again = prove_or_solve(
-        batch, lambda: make_solver("brute"), max_nodes=0, progress=lambda done, of: told.append((done, of))
+        batch,
+        lambda: make_solver("brute"),
+        limits=Limits(max_nodes=0),
+        progress=lambda done, of: told.append((done, of)),
     )
     assert calls == again
     np.testing.assert_array_equal(shown.labels, plain.labels)
@@ -163,6 +167,21 @@ def test_branching_further_takes_of_the_solvers_time(monkeypatch):
     monkeypatch.setattr(black_box.time, "monotonic", lambda: now[0])
     monkeypatch.setattr(black_box, "branch_further", branch)
     monkeypatch.setattr(black_box, "better", ask)
-    monkeypatch.setattr(Efforts, "n_further", lambda self, with_rows: 10)
+    monkeypatch.setattr(Effort, "n_further", lambda self, with_rows: 10)
     solve_one(replace(found, status=Status.OPEN), lambda: make_solver("brute"), limits=(3.0, math.inf), harder=True)
     assert seconds == [3.0, 1.0]
+
+
+def test_the_solver_has_all_the_time_that_the_proof_leaves():
+    class Timed:
+        name, interruptible, given = "timed", True, list[float]()
+
+        def solve(self, problem: Problem, time_limit: float | None = None, start: object = None) -> Solution:
+            self.given.append(time_limit or math.inf)
+            return make_solver("brute").solve(problem)
+
+    solver = Timed()
+    _, calls = prove_or_solve(some_problems(), lambda: solver, limits=Limits(time_limit=600.0, max_nodes=0))
+    assert calls == len(solver.given) > 0
+    assert min(solver.given) > 500.0  # the proofs took hardly any of it
+    assert max(solver.given) <= 600.0

@@ -16,7 +16,7 @@ from hasten.model.structure import Structure
 from hasten.proof.certifier import Certifier
 from hasten.search.beam import BeamSearch
 from hasten.search.theta import FORCED
-from hasten.speedup.calibration import Candidate, calibrate, candidates, choose, gaps, problems_needed
+from hasten.speedup.calibration import Calibration, Calibrator, Candidate, candidates, choose, gaps, problems_needed
 
 GAPS = np.arange(1.0, 11.0)
 REVERSED = np.array([0.5, 0.3, 0.2, 0.1, 0.05, 0.02, 0.01, 0.0, 0.0, 0.0])  # the larger the gap, the rarer
@@ -34,6 +34,10 @@ def shapes() -> tuple[Structure, ...]:
         shape.connect(kind, choice=shape.add(choice))
         made.append(shape)
     return tuple(made)
+
+
+def calibrate(search: BeamSearch, batch: Batch, widths=None, black_box=None, **settings) -> Calibration:
+    return Calibrator(**settings).theta(search, batch, widths=widths, black_box=black_box)
 
 
 def search() -> BeamSearch:

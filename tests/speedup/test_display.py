@@ -16,6 +16,7 @@ from hasten.model.solution import Solutions
 from hasten.model.structure import Structure
 from hasten.proof.certifier import Certifier
 from hasten.search.beam import BeamSearch, greedy
+from hasten.speedup.parts import Search, Trust
 from hasten.speedup.predictor import Speedup
 
 SCRIPT = "<script>alert('1')</script>"
@@ -75,7 +76,10 @@ def shape(labels: tuple[str, ...] = ("cat", "dog"), n: int = 2, name: str = "pet
 def everything(made: Structure, n: int) -> list[Any]:
     """One of each thing that notebooks show."""
     batch = made.batch(np.random.default_rng(0).normal(size=(n, made.n_labels)))
-    fresh, used = Speedup(made.schema), Speedup(made.schema, mode="search", audit=1.0, learner=Learner(3)).fit(batch)
+    fresh, used = (
+        Speedup(made.schema),
+        Speedup(made.schema, answer=Search(learner=Learner(3)), trust=Trust(audit=1.0)).fit(batch),
+    )
     answers = used.predict(batch)
     broken = greedy()(made.problem([[0.0] + [1.0] * (len(kind) - 1) for kind in made.kinds]))
     return [made.schema, made, batch, batch[0], answers, answers[0], broken, fresh, used]
@@ -102,7 +106,7 @@ def test_what_is_large_is_summed_up_and_counted():
     assert "… and 1,995 more" in answers.words
     assert sum(int(row[0].replace(",", "")) for row in answers.rows if row[-1].startswith("Proved")) == 2000
     assert ["2,000", "40", "39", "0"] in page(batch).rows
-    assert ["pet beside", "39"] in page(made).rows
+    assert ["pet beside", "39", "left=pet, right=pet"] in page(made).rows
     assert "… and 28 more" in page(batch[0]).words
     assert ["pet", "2", "cat, dog"] in page(made.schema).rows
     assert ["pet beside", "left=pet, right=pet", "1 of 4 forbidden"] in page(made.schema).rows
@@ -111,9 +115,9 @@ def test_what_is_large_is_summed_up_and_counted():
 
 def test_a_speedup_shows_what_was_set_and_what_it_did():
     made = shape()
-    speedup = Speedup(made.schema, mode="search", width=1, audit=1.0)
+    speedup = Speedup(made.schema, answer=Search(width=1), trust=Trust(audit=1.0))
     fresh = page(speedup)
-    assert [row[0] for row in fresh.rows] == ["setting", "schema", "mode", "width", "audit"]
+    assert [row[0] for row in fresh.rows] == ["setting", "schema", "answer", "trust"]
     assert "Not used yet." in fresh.words
     batch = made.batch(np.random.default_rng(0).normal(size=(30, made.n_labels)))
     speedup.fit(batch).predict(batch)
@@ -175,7 +179,7 @@ def test_what_is_empty_lazy_or_infeasible_is_shown_too():
     nothing = Schema().structure().problem([])
     page(nothing)
     page(Certifier()(nothing))
-    page(Speedup("no schema", solver=None, seed=-1, mode="none"))
+    page(Speedup("no schema", solver=None, answer="none", seed=-1))
 
 
 def test_to_look_changes_nothing():
@@ -188,7 +192,7 @@ def test_to_look_changes_nothing():
     made.add(pet)  # and so is the structure
     speedup = Speedup(schema)
     speedup._repr_html_()
-    assert speedup._kept is None
+    assert speedup._state.rng is None
 
 
 def test_a_card_has_no_colours_of_its_own():

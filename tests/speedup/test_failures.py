@@ -18,6 +18,7 @@ from hasten.proof.certifier import Certifier
 from hasten.solvers import make_solver, solve_all
 from hasten.solvers.brute import BruteSolver
 from hasten.solvers.failures import OnError
+from hasten.speedup.parts import Limits, Trust
 from hasten.speedup.predictor import Speedup
 
 
@@ -58,10 +59,10 @@ TooSmall.__module__ = BruteSolver.__module__  # one of ours, so that proofs are 
 @pytest.mark.parametrize("single", [False, True])
 def test_answers_that_were_proved_outlive_a_solver_that_is_too_small(single, caplog):
     batch = hard(40)
-    proved = Speedup(SHAPE.schema, max_nodes=0).predict(batch)
+    proved = Speedup(SHAPE.schema, limits=Limits(max_nodes=0)).predict(batch)
     left = ~proved.proved
     assert 5 < left.sum() < 35
-    speedup = Speedup(SHAPE.schema, solver=TooSmall(), max_nodes=0)
+    speedup = Speedup(SHAPE.schema, solver=TooSmall(), limits=Limits(max_nodes=0))
     with caplog.at_level(logging.WARNING):
         answers = [speedup.predict(batch[p]) for p in range(40)] if single else speedup.predict(batch)
     for p, answer in enumerate(answers):
@@ -85,11 +86,11 @@ def test_answers_that_were_proved_outlive_a_solver_that_is_too_small(single, cap
 
 
 def test_a_failure_is_an_error_for_those_who_ask():
-    speedup = Speedup(SHAPE.schema, solver=TooSmall(), max_nodes=0, on_error="raise")
+    speedup = Speedup(SHAPE.schema, solver=TooSmall(), trust=Trust(on_error="raise"), limits=Limits(max_nodes=0))
     with pytest.raises(SolverTooSmall):
         speedup.predict(hard(40))
     with pytest.raises(ProblemError, match="on_error must be 'keep' or 'raise', got 'ignore'"):
-        Speedup(SHAPE.schema, on_error="ignore").predict(hard(1))
+        Speedup(SHAPE.schema, trust=Trust(on_error="ignore")).predict(hard(1))
 
 
 def picky(problem: Problem) -> Solution:
@@ -103,7 +104,9 @@ def picky(problem: Problem) -> Solution:
 def test_without_proofs_failures_are_kept_apart_too(mode):
     batch = hard(30, seed=1)
     fails = np.array([problem.cost[0] > 0 for problem in batch])
-    speedup = Speedup(SHAPE.schema, solver=picky, prove=False, mode=mode, audit=1.0, learn=True, min_agreement=None)
+    speedup = Speedup(
+        SHAPE.schema, solver=picky, answer=mode, trust=Trust(prove=False, audit=1.0, min_agreement=None), learn=True
+    )
     answers = speedup.predict(batch)
     assert 0 < fails.sum() < 30
     if mode == "certified":
@@ -121,11 +124,11 @@ def test_without_proofs_failures_are_kept_apart_too(mode):
 
 def test_what_the_solver_failed_on_teaches_nothing():
     batch = hard(40)
-    kept = Speedup(SHAPE.schema, solver=TooSmall(), max_nodes=0).predict(batch)
+    kept = Speedup(SHAPE.schema, solver=TooSmall(), limits=Limits(max_nodes=0)).predict(batch)
     assert kept.has(Status.FAILED).any()
     for answers in (kept, list(kept)):
-        speedup = Speedup(SHAPE.schema, mode="search").fit(batch, answers)
-        assert speedup._memory.learned.state.n_skipped == kept.has(Status.FAILED).sum()
+        speedup = Speedup(SHAPE.schema, answer="search").fit(batch, answers)
+        assert speedup._state.learner.state.n_skipped == kept.has(Status.FAILED).sum()
 
 
 def test_a_missing_package_is_nobodys_own_failure():
@@ -164,7 +167,7 @@ def test_solve_all_raises_if_asked():
 
 
 def test_progress_is_drawn_where_errors_go(capsys):
-    Speedup(SHAPE.schema, mode="search", progress=True).fit(hard(5))
+    Speedup(SHAPE.schema, answer="search", progress=True).fit(hard(5))
     shown = capsys.readouterr()
     assert shown.out == ""
     assert "Labelling" in shown.err

@@ -15,7 +15,7 @@ from hasten.solvers import available_solvers
 SCRIPT = """
 import os, threading, time
 import numpy as np
-from hasten import Schema, Speedup
+from hasten import Schema, Speedup, Trust
 from hasten.solvers import make_solver
 from hasten.solvers.toulbar2 import Toulbar2Solver
 from hasten.support.cache import Cache
@@ -28,8 +28,9 @@ shape.add(kind), shape.add(kind)
 problem = shape.problem([[0.0, 1.0], [0.0, 2.0]])
 solver, speedup, cache = make_solver("highs"), Speedup(schema), Cache(8)
 slow = make_solver("brute")
-asked = Speedup(schema, solver=slow, prove=False)
-locks = [speedup._lock, asked._lock, solver._lock, slow._lock, cache._lock]
+asked = Speedup(schema, solver=slow, trust=Trust(prove=False))
+locks = [each.lock for each in (speedup._state, asked._state)]
+locks += [each._lock for each in (speedup._oracle, asked._oracle, solver, slow, cache)]
 toulbar2, another = Toulbar2Solver(interruptible=False), Toulbar2Solver(interruptible=False)
 locks.append(toulbar2._lock)
 for each in (solver.solve, speedup.predict, asked.predict):

@@ -13,9 +13,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from strategies import entity_relation, random_problem
 
-from hasten import Batch, Certifier, Gate, GatedSearch, Schema, Speedup, calibrate_gate
+from hasten import Batch, Certifier, Gate, Schema, Search, Speedup, Trust
 from hasten.errors import ModelError, NotFittedError, ProblemError
-from hasten.speedup.gated import DOUBTS
+from hasten.speedup.calibration import DOUBTS, Calibrator
+from hasten.speedup.gated import GatedSearch
 
 # -- the promise ----------------------------------------------------------------------------------------------
 
@@ -144,19 +145,19 @@ def test_what_is_too_risky_is_chosen_no_more_often_than_the_confidence_allows() 
     n_taken = 0
     for _ in range(100):
         batch = coin(400, rng, 0.03)  # to guess all changes 3%, which is more than 2%
-        chosen = calibrate_gate(GatedSearch(gate), batch, Certifier()(batch), risk=0.02, confidence=0.9)
+        chosen = Calibrator(risk=0.02, confidence=0.9).max_doubt(GatedSearch(gate), batch, Certifier()(batch))
         assert chosen.met
         n_taken += chosen.share < 1
     assert n_taken <= 18  # 10 are expected at most; 18 have a chance below 1%
     safe = coin(4000, rng, 0.005)
-    chosen = calibrate_gate(GatedSearch(gate), safe, Certifier()(safe), risk=0.02)
+    chosen = Calibrator(risk=0.02).max_doubt(GatedSearch(gate), safe, Certifier()(safe))
     assert chosen.share == 0
     assert chosen.changed <= chosen.limit <= 0.02
 
 
 def test_the_table_shows_what_was_tested_up_to_the_first_failure() -> None:
     search, batch, _ = learned(noise=0.05)
-    chosen = calibrate_gate(search, batch, Certifier()(batch), risk=0.02)
+    chosen = Calibrator(risk=0.02).max_doubt(search, batch, Certifier()(batch))
     assert chosen.met
     assert [row.max_doubt for row in chosen.table] == list(DOUBTS[: len(chosen.table)])
     assert all(row.passed for row in chosen.table[:-1])
@@ -168,7 +169,7 @@ def test_the_table_shows_what_was_tested_up_to_the_first_failure() -> None:
 
 def test_too_few_problems_prove_nothing() -> None:
     search, batch, _ = learned(100)
-    chosen = calibrate_gate(search, batch, Certifier()(batch))
+    chosen = Calibrator().max_doubt(search, batch, Certifier()(batch))
     assert not chosen.met
     assert chosen.max_doubt == 0
     assert "which no candidate met" in str(chosen)
@@ -178,11 +179,11 @@ def test_calibration_refuses_what_it_cannot_use() -> None:
     search, batch, _ = learned(50)
     answers = Certifier()(batch)
     with pytest.raises(ProblemError, match="risk=2"):
-        calibrate_gate(search, batch, answers, risk=2)
+        Calibrator(risk=2).max_doubt(search, batch, answers)
     with pytest.raises(ProblemError, match="got none"):
-        calibrate_gate(search, batch[:0], answers[:0])
+        Calibrator().max_doubt(search, batch[:0], answers[:0])
     with pytest.raises(ProblemError, match="Got 50 answers for 20 problems"):
-        calibrate_gate(search, batch[:20], answers)
+        Calibrator().max_doubt(search, batch[:20], answers)
     with pytest.raises(ProblemError, match=r"between 0 and 1, got 1\.5"):
         GatedSearch(search.gate, 1.5)
 
@@ -190,10 +191,11 @@ def test_calibration_refuses_what_it_cannot_use() -> None:
 # -- in a speedup ---------------------------------------------------------------------------------------------
 
 
-def fitted(**settings: Any) -> tuple[Speedup, Batch]:
+def fitted(audit: float) -> tuple[Speedup, Batch]:
     batch, related = lessons(3000, 0)
     schema = batch.structures[0].schema
-    fast = Speedup(schema, mode="search", gate=Gate({"relation": hints(related)}, n_rows=1024), **settings)
+    gate = Gate({"relation": hints(related)}, n_rows=1024)
+    fast = Speedup(schema, answer=Search(gate=gate), trust=Trust(audit=audit))
     return fast.fit(batch[:1500]), batch
 
 
@@ -203,6 +205,9 @@ def test_a_speedup_answers_by_its_gate() -> None:
     assert fast.counters.costs == fast.counters.variables  # not calibrated yet
     chosen = fast.calibrate(batch[1500:2500], risk=0.02)
     assert chosen.share < 0.5
+    for ignored in ({"widths": [1, 2]}, {"against": "search"}):
+        with pytest.raises(ProblemError, match="A gate has no widths"):
+            fast.calibrate(batch[1500:2500], **ignored)  # type: ignore[arg-type]
     calls: list[int] = []
     lazy = lazily(batch, calls)
     before = fast.counters
@@ -216,26 +221,27 @@ def test_a_speedup_answers_by_its_gate() -> None:
 
 def test_a_speedup_with_a_gate_is_saved_and_loaded(tmp_path: Path) -> None:
     fast, batch = fitted(audit=0.0)
-    fast.set_params(gate__settled=False).fit(batch[:1500]).calibrate(batch[1500:2500], risk=0.02)
+    fast.set_params(answer__gate__settled=False).fit(batch[:1500]).calibrate(batch[1500:2500], risk=0.02)
     fast.save(tmp_path / "fast")
-    cheap = fast.gate.cheap if fast.gate is not None else {}
+    gate = fast.answer.gate  # type: ignore[union-attr]
+    cheap = gate.cheap
     again = Speedup.load(tmp_path / "fast", fast.schema, cheap=cheap)
-    assert again._memory.gated is not None
-    assert not again._memory.gated.gate.settled
+    assert again._state.gated is not None
+    assert not again._state.gated.gate.settled
     assert again.predict(batch[2500:]).n_costs.tolist() == fast.predict(batch[2500:]).n_costs.tolist()
     with pytest.raises(ModelError, match=r"saved with a gate for relation\. Give the functions"):
         Speedup.load(tmp_path / "fast", fast.schema)
-    Speedup(fast.schema, gate=fast.gate).save(tmp_path / "new")
-    assert Speedup.load(tmp_path / "new", fast.schema, cheap=cheap).gate.n_rows == 1024  # type: ignore[union-attr]
+    Speedup(fast.schema, answer=Search(gate=gate)).save(tmp_path / "new")
+    assert Speedup.load(tmp_path / "new", fast.schema, cheap=cheap).answer.gate.n_rows == 1024  # type: ignore[union-attr]
 
 
 def test_a_gate_is_checked_like_every_setting() -> None:
     batch, related = lessons(40, 0)
     schema = batch.structures[0].schema
     with pytest.raises(ProblemError, match="gate must be a Gate"):
-        Speedup(schema, gate="relation").predict(batch)  # type: ignore[arg-type]
-    fast = Speedup(schema, gate=Gate({"relation": hints(related)}), learn=True, mode="search")
+        Speedup(schema, answer=Search(gate="relation")).predict(batch)  # type: ignore[arg-type]
+    fast = Speedup(schema, answer=Search(gate=Gate({"relation": hints(related)})), learn=True)
     with pytest.raises(NotFittedError, match="Call fit before calibrate"):
         fast.calibrate(batch)
     assert fast.predict(batch).valid.all()  # by the beam, until the gate has learned
-    assert fast.get_params()["gate__n_rows"] == 65536
+    assert fast.get_params()["answer__gate__n_rows"] == 65536

@@ -17,7 +17,8 @@ from hasten.errors import HastenError, ModelError, NotFittedError, ProblemError
 from hasten.learning.heuristic import about_schema
 from hasten.model.batch import Batch
 from hasten.model.problem import Problem
-from hasten.speedup.choosing import Way
+from hasten.speedup.choosing import Method
+from hasten.speedup.persistence import FORMAT
 from hasten.support.tensors import load_tensors, save_tensors
 
 LABELS = ["before", "after", "equal"]
@@ -70,8 +71,9 @@ def events(n_events: int, n: int, seed: int, schema: hasten.Schema = OPEN) -> Ba
     return shape.batch(np.random.default_rng(seed).normal(size=(n, shape.n_labels)))
 
 
-def learned(box: Box, **settings: object) -> hasten.Speedup:
-    return hasten.Speedup(OPEN, solver=box, prove=False, mode="learned", **settings)  # type: ignore[arg-type]
+def learned(box: Box, audit: float = 0.02, **settings: object) -> hasten.Speedup:
+    trust = hasten.Trust(audit=audit, prove=False)
+    return hasten.Speedup(OPEN, solver=box, answer="learned", trust=trust, **settings)  # type: ignore[arg-type]
 
 
 def right(box: Box, batch: Batch, labels: np.ndarray) -> float:
@@ -86,7 +88,7 @@ def fitted() -> hasten.Speedup:
 
 
 def test_hidden_rules_are_learned_and_carry_over_to_other_sizes(fitted: hasten.Speedup) -> None:
-    assert fitted.choice.way is Way.MINED
+    assert fitted.choice.method is Method.MINED
     truth = np.isposinf(times(True).factors["triple"].table)
     assert (np.isposinf(fitted.choice.tables.table("triple")) == truth).all()
     for n_events in (4, 6):
@@ -131,10 +133,12 @@ def test_hidden_costs_are_learned() -> None:
     costs = np.random.default_rng(0).normal(size=(400, open_shape.n_labels))
     truth = hasten.Certifier()(hidden.batch(costs)).labels
     batch = open_shape.batch(costs)
-    speedup = hasten.Speedup(schema, solver=lambda _: None, prove=False, mode="learned", audit=0.0)
+    speedup = hasten.Speedup(
+        schema, solver=lambda _: None, answer="learned", trust=hasten.Trust(prove=False, audit=0.0)
+    )
     speedup.fit(batch[:300], truth[: 300 * 6])
-    assert speedup.choice.way in (Way.SOFT, Way.BOTH)
-    assert speedup.choice.pace is not None
+    assert speedup.choice.method in (Method.SOFT, Method.BOTH)
+    assert speedup.choice.size is not None
     found = speedup.predict(batch[300:]).labels
     plain = hasten.Certifier()(batch[300:]).labels
     same = (found.reshape(-1, 6) == truth[1800:].reshape(-1, 6)).all(axis=1).mean()
@@ -143,25 +147,25 @@ def test_hidden_costs_are_learned() -> None:
 
 def test_nothing_hidden_learns_nothing() -> None:
     batch = events(4, 60, 0)
-    speedup = hasten.Speedup(OPEN, mode="learned").fit(batch)
-    assert speedup.choice.way is Way.NONE
-    assert speedup.choice.agreement[Way.NONE].estimate == 1.0
+    speedup = hasten.Speedup(OPEN, answer="learned").fit(batch)
+    assert speedup.choice.method is Method.NONE
+    assert speedup.choice.agreement[Method.NONE].estimate == 1.0
 
 
 def test_a_greedy_black_box_is_answered_greedily() -> None:
     known = times(True)
     batch = events(4, 80, 0, known)
     greedy = hasten.greedy()
-    speedup = hasten.Speedup(known, solver="highs", prove=False, mode="learned", repair=False)
+    speedup = hasten.Speedup(known, solver="highs", answer="learned", trust=hasten.Trust(prove=False, repair=False))
     speedup.fit(batch, greedy(batch).labels)
-    assert speedup.choice.way in (Way.GREEDY, Way.GUIDED, Way.SEARCH)
-    assert speedup.choice.agreement[speedup.choice.way].estimate == 1.0
-    assert speedup.choice.agreement[Way.NONE].estimate < 1.0
+    assert speedup.choice.method in (Method.GREEDY, Method.GUIDED, Method.SEARCH)
+    assert speedup.choice.agreement[speedup.choice.method].estimate == 1.0
+    assert speedup.choice.agreement[Method.NONE].estimate < 1.0
 
 
 def test_too_few_answers_teach_nothing() -> None:
     speedup = learned(Box()).fit(events(4, 5, 0))
-    assert speedup.choice.way is Way.NONE
+    assert speedup.choice.method is Method.NONE
     assert "too few" in str(speedup.choice)
 
 
@@ -197,7 +201,11 @@ def test_trust_ends_when_the_black_box_changes_and_comes_back() -> None:
     boxes[1].shapes = {6: shape_of(boxes[1].schema, 4)}
     asked = {"box": 0}
     speedup = hasten.Speedup(
-        OPEN, solver=lambda problem: boxes[asked["box"]](problem), prove=False, mode="learned", learn=True, audit=0.2
+        OPEN,
+        solver=lambda problem: boxes[asked["box"]](problem),
+        answer="learned",
+        trust=hasten.Trust(prove=False, audit=0.2),
+        learn=True,
     )
     batch = events(4, 2400, 4)
     for at in range(0, 600, 50):
@@ -225,7 +233,7 @@ def test_partial_fit_goes_on_learning() -> None:
     box = Box()
     speedup = learned(box).partial_fit(events(4, 20, 0)).partial_fit(events(4, 100, 1))
     assert speedup.choice.n_answers == 120
-    assert speedup.choice.way is Way.MINED
+    assert speedup.choice.method is Method.MINED
     assert speedup.counters.labelled == 120
 
 
@@ -256,8 +264,8 @@ def with_later_moment(state: str) -> str:
         ({"tables/forbidden": lambda t: t[:0]}, "learned tables"),
         ({"tables/forbidden": lambda t: t + 2}, "from 0 to 1"),
         ({"tables/cost": lambda t: t * np.nan}, "finite"),
-        ({"state": lambda s: s.replace('"MINED"', '"OTHER"')}, "way"),
-        ({"state": lambda s: s.replace('"way": "MINED"', '"way": "BOTH"')}, "not tried|must be"),
+        ({"state": lambda s: s.replace('"MINED"', '"OTHER"')}, "method"),
+        ({"state": lambda s: s.replace('"method": "MINED"', '"method": "BOTH"')}, "not tried|must be"),
         ({"state": lambda s: s.replace('"confidence": 0.99', '"confidence": 7')}, "confidence"),
         ({"state": with_later_moment}, "its history tells of 10000 problems, and it counted"),
     ],
@@ -267,14 +275,14 @@ def test_files_that_no_speedup_wrote_are_refused(
 ) -> None:
     path = tmp_path / "learned.safetensors"
     fitted.save(path)
-    tensors, about = load_tensors(path, "hasten.speedup/3", "speedup")
+    tensors, about = load_tensors(path, FORMAT, "speedup")
     for name, how in change.items():
         if name == "state":
             assert how(about["state"]) != about["state"]  # type: ignore[operator]
             about = about | {"state": how(about["state"])}  # type: ignore[operator]
         else:
             tensors = tensors | {name: how(tensors[name])}  # type: ignore[operator]
-    save_tensors(path, "hasten.speedup/3", tensors, about_schema(OPEN) | {"state": about["state"]})
+    save_tensors(path, FORMAT, tensors, about_schema(OPEN) | {"state": about["state"]})
     with pytest.raises((ModelError, ProblemError), match=why):
         hasten.Speedup.load(path, OPEN, solver=Box())
 
@@ -285,7 +293,7 @@ def test_misuse_is_explained() -> None:
     with pytest.raises(NotFittedError, match="no tables yet"):
         _ = learned(Box()).choice
     with pytest.raises(ProblemError, match="'learned'"):
-        hasten.Speedup(OPEN, mode="learnt").fit(events(4, 3, 0))
+        hasten.Speedup(OPEN, answer="learnt").fit(events(4, 3, 0))
 
 
 def test_a_history_is_drawn(fitted: hasten.Speedup, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -316,13 +324,15 @@ def test_learned_tables_that_rule_out_everything_ask_the_black_box() -> None:
     costs = np.random.default_rng(0).normal(size=(60, 4))
     differ = schema.with_tables({"same": np.array([[np.inf, 0.0], [0.0, np.inf]])})
     hidden = pair.under(differ)
-    speedup = hasten.Speedup(schema, solver=lambda problem: [0, 0, 1], prove=False, mode="learned", audit=0.0)
+    speedup = hasten.Speedup(
+        schema, solver=lambda problem: [0, 0, 1], answer="learned", trust=hasten.Trust(prove=False, audit=0.0)
+    )
     speedup.fit(pair.batch(costs), hasten.Certifier()(hidden.batch(costs)).labels)
     assert speedup.choice.tables.n_forbidden == 2
     answers = speedup.predict(shape.batch(np.zeros((1, 6))))  # three that all differ do not exist
     assert answers.labels.tolist() == [0, 0, 1]
     assert answers.by(hasten.Source.SOLVER).all()
-    speedup.set_params(repair=False)
+    speedup.set_params(trust__repair=False)
     alone = speedup.predict(shape.batch(np.zeros((1, 6))))[0]
     assert alone.status is hasten.Status.RULED_OUT
     assert alone.values is None
@@ -335,10 +345,10 @@ def test_a_schema_without_factors_and_a_batch_without_problems_teach_nothing() -
     shape.add(a)
     batch = shape.batch(np.random.default_rng(0).normal(size=(30, 2)))
     other = np.random.default_rng(1).integers(0, 2, size=30)
-    speedup = hasten.Speedup(schema, mode="learned").fit(batch, other)
-    assert speedup.choice.way is Way.NONE
+    speedup = hasten.Speedup(schema, answer="learned").fit(batch, other)
+    assert speedup.choice.method is Method.NONE
     assert not speedup.choice.tables.n_forbidden
-    assert hasten.Speedup(OPEN, mode="learned").fit([]).choice.n_answers == 0
+    assert hasten.Speedup(OPEN, answer="learned").fit([]).choice.n_answers == 0
 
 
 def test_problems_with_tables_of_their_own_are_learned_from_and_remembered() -> None:
@@ -352,12 +362,12 @@ def test_problems_with_tables_of_their_own_are_learned_from_and_remembered() -> 
         return hasten.Certifier()(hidden.problem(problem.cost, tables={1: both})).labels
 
     problems = [shape.problem(rng.normal(size=shape.n_labels), tables={1: own}) for _ in range(300)]
-    speedup = hasten.Speedup(OPEN, solver=known, prove=False, mode="learned", learn=True)
+    speedup = hasten.Speedup(OPEN, solver=known, answer="learned", trust=hasten.Trust(prove=False), learn=True)
     found = [speedup.predict(problems[at : at + 50]).labels for at in range(0, 300, 50)]
     assert speedup.counters.solver_calls < 300
     truth = np.concatenate([known(problem) for problem in problems])
     assert (np.concatenate(found) == truth).mean() > 0.99
-    assert speedup.choice.way is Way.MINED
+    assert speedup.choice.method is Method.MINED
 
 
 def test_what_is_learned_is_the_same_every_time() -> None:

@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hasten import Certifier, Family, OnDemand, ProblemError, Schema, SchemaError, Speedup, Status, Structure
+from hasten.speedup.parts import Limits
 
 SOFT = 2.0
 
@@ -78,7 +79,7 @@ def test_few_members_are_stated_and_later_problems_start_with_them() -> None:
 def test_a_speedup_answers_what_is_not_proved() -> None:
     orders, rng = Orders(7), np.random.default_rng(1)
     costs = rng.normal(size=(6, orders.shape.n_labels))
-    hard = Speedup(orders.shape.schema, max_nodes=0)
+    hard = Speedup(orders.shape.schema, limits=Limits(max_nodes=0))
     answers = OnDemand(orders.shape, orders.family(), hard)(orders.shape.batch(costs))
     assert answers.optimal.all()
     assert answers.cost == pytest.approx(Certifier()(orders.full.batch(costs)).cost)

@@ -12,9 +12,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from strategies import entity_relation, random_problem
 
-from hasten import AnswerPool, Batch, Certifier, Problem, Rule, Schema, Solution, Solutions, Speedup, make_solver
+from hasten import Batch, Certifier, Problem, Rule, Schema, Solution, Solutions, Speedup, make_solver
 from hasten.errors import ProblemError
 from hasten.solvers.highs import HighsSolver
+from hasten.speedup.parts import Certified, Limits
+from hasten.speedup.pool import AnswerPool
 from hasten.support.arrays import IntArray
 
 SEEDS = st.integers(0, 2**32 - 1)
@@ -109,13 +111,13 @@ STARTED: dict[str, Any] = {}
 
 def test_a_speedup_with_past_answers_gives_the_same_answers() -> None:
     batch = packing(60)
-    plain, past = Speedup(batch.structures[0].schema), Speedup(batch.structures[0].schema, past=16)
+    plain, past = Speedup(batch.structures[0].schema), Speedup(batch.structures[0].schema, answer=Certified(past=16))
     wanted = plain.predict(batch)
     found = Solutions.joined(batch, [past.predict(batch[start : start + 10]) for start in range(0, 60, 10)])
     assert found.optimal.all()
     assert found.cost == pytest.approx(wanted.cost)
     assert past.predict(batch[3]).cost == pytest.approx(wanted.cost[3])
-    assert 0 < len(past._memory.pool or ()) <= 16
+    assert 0 < len(past._oracle.pool or ()) <= 16
 
 
 def test_the_solver_starts_from_the_best_past_answer(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -129,25 +131,13 @@ def test_the_solver_starts_from_the_best_past_answer(monkeypatch: pytest.MonkeyP
         return solve(self, problem, time_limit, start)
 
     monkeypatch.setattr(HighsSolver, "solve", watched)
-    fast = Speedup(batch.structures[0].schema, past=16, max_nodes=0)
+    fast = Speedup(batch.structures[0].schema, answer=Certified(past=16), limits=Limits(max_nodes=0))
     fast.predict(batch[:20])
     starts.clear()
-    pool = fast._memory.pool
+    pool = fast._oracle.pool
     assert pool is not None
     best = pool.best(batch[20:])
     assert fast.predict(batch[20:]).optimal.all()
     assert starts
     assert all(start is not None for start in starts)
     assert best.valid.all()
-
-
-def test_in_search_mode_a_past_answer_may_win() -> None:
-    batch = packing(160, n_items=10)
-    schema = batch.structures[0].schema
-    shares = []
-    for past in (0, 64):
-        fast = Speedup(schema, mode="search", width=1, look_ahead=False, reduce=False, past=past, audit=0)
-        shares.append(fast.fit(batch[:100]).score(batch[100:]))
-    assert shares[1] > shares[0]
-    with pytest.raises(ProblemError, match="past must be at least 0"):
-        Speedup(schema, past=-1).predict(batch)

@@ -38,9 +38,10 @@ from hasten.proof.certifier import Certifier
 from hasten.search.beam import BeamSearch
 from hasten.search.reduced import ReducedSearch
 from hasten.solvers import make_solver
-from hasten.speedup.agreeing import FIRST
+from hasten.speedup.parts import Certified, Learned, Limits, Search, Trust
 from hasten.speedup.persistence import FORMAT
 from hasten.speedup.predictor import Speedup
+from hasten.speedup.state import FIRST
 from hasten.support.tensors import load_tensors, save_tensors
 
 
@@ -107,7 +108,7 @@ def test_certified_answers_have_the_solvers_objective(name, max_nodes):
     calls = infeasible = 0
     for _ in range(300):
         problem = random_problem(rng)
-        speedup = Speedup(problem.structure.schema, solver=name, max_nodes=max_nodes)
+        speedup = Speedup(problem.structure.schema, solver=name, limits=Limits(max_nodes=max_nodes))
         answer, truth = speedup.predict(problem), naive.solve(problem)
         assert answer.status.optimal
         assert answer.cost == pytest.approx(truth.cost, rel=1e-6, abs=1e-6)
@@ -139,7 +140,7 @@ def test_the_solver_is_asked_only_where_the_bound_is_not_tight():
     batch = batch_of(1, 400, noise=3.0, sizes=(3, 4))
     alone = Certifier(max_nodes=0)(batch)
     solver = Counting("highs")
-    speedup = Speedup(news(), solver=solver, max_nodes=0)
+    speedup = Speedup(news(), solver=solver, limits=Limits(max_nodes=0))
     answers = speedup.predict(batch)
     compared = speedup.counters.audits  # proofs, with a solver of one's own
     assert solver.calls - compared == (~alone.proved).sum() == speedup.counters.solver_calls - compared > 0
@@ -152,24 +153,12 @@ def test_the_solver_is_asked_only_where_the_bound_is_not_tight():
     assert branching.counters.by_branch > 0
 
 
-def test_one_problem_a_sequence_and_a_batch_get_the_same_answers():
-    batch = batch_of(2, 30)
-    speedup = Speedup(news())
-    whole = speedup.predict(batch)
-    listed = speedup.predict([batch[p] for p in range(30)])
-    assert (whole.labels == listed.labels).all()
-    for p in range(30):
-        answer = speedup.predict(batch[p])
-        assert (answer.labels == whole[p].labels).all()
-        assert (answer.cost, answer.source) == (whole[p].cost, whole[p].source)
-
-
 def test_what_no_labelling_satisfies_is_said_to_be_infeasible():
     costs = np.zeros(shape(2).n_labels)
     costs[:4] = np.inf
     problem = shape(2).problem(costs)
     for mode in ("certified", "search"):
-        speedup = Speedup(news(), mode=mode).fit(batch_of(0, 50))
+        speedup = Speedup(news(), answer=mode).fit(batch_of(0, 50))
         answer = speedup.predict(problem)
         assert answer.status is Status.INFEASIBLE
         assert not answer.valid
@@ -196,7 +185,7 @@ class Slow:
 def test_a_solver_out_of_time_never_makes_an_answer_worse(labels):
     batch = batch_of(1, 200, noise=3.0, sizes=(3, 4))
     alone = Certifier(max_nodes=0)(batch)
-    answers = Speedup(news(), solver=Slow(labels), max_nodes=0).predict(batch)
+    answers = Speedup(news(), solver=Slow(labels), limits=Limits(max_nodes=0)).predict(batch)
     assert (answers.cost <= alone.cost).all()
     assert not (answers.proved & ~alone.proved).any()
     assert (answers.bound <= answers.cost + 1e-9).all()
@@ -205,11 +194,11 @@ def test_a_solver_out_of_time_never_makes_an_answer_worse(labels):
 def test_a_solver_that_is_refuted_is_an_error():
     batch = batch_of(1, 200, noise=3.0, sizes=(3, 4))
     with pytest.raises(SolverWrong, match="valid labelling that costs"):
-        Speedup(news(), solver=lambda problem: [3] * 3 + [5] * 6, max_nodes=0).predict(
+        Speedup(news(), solver=lambda problem: [3] * 3 + [5] * 6, limits=Limits(max_nodes=0)).predict(
             batch.select(np.flatnonzero(batch.structure == 0))
         )
-    with pytest.raises(SolverDisagrees, match=r"Is it not meant to be exact\? Use Speedup\(prove=False\)"):
-        Speedup(news(), solver=lambda problem: None, max_nodes=0).predict(batch)
+    with pytest.raises(SolverDisagrees, match=r"Is it not meant to be exact\? Use Trust\(prove=False\)"):
+        Speedup(news(), solver=lambda problem: None, limits=Limits(max_nodes=0)).predict(batch)
 
 
 # -- search ---------------------------------------------------------------------------------------------
@@ -217,7 +206,7 @@ def test_a_solver_that_is_refuted_is_an_error():
 
 def test_search_mode_trusts_the_search():
     learn, batch = batch_of(3, 300), batch_of(4, 300)
-    speedup = Speedup(news(), mode="search", audit=0, width=3, guided=True).fit(learn)
+    speedup = Speedup(news(), answer=Search(width=3, guided=True), trust=Trust(audit=0)).fit(learn)
     found = BeamSearch(3, speedup.heuristic.weights, look_ahead=True)(batch)
     answers = speedup.predict(batch)
     assert (answers.labels == found.labels).all()
@@ -231,11 +220,11 @@ def test_search_mode_trusts_the_search():
 
 def test_what_the_search_breaks_is_repaired_unless_told_otherwise():
     learn, batch = batch_of(3, 200), batch_of(5, 400, noise=2.0)
-    settings = {"mode": "search", "audit": 0, "enforce": False, "width": 1, "guided": False}
-    raw = Speedup(news(), repair=False, **settings).fit(learn).predict(batch)
+    answer = Search(width=1, enforce=False, guided=False)
+    raw = Speedup(news(), answer=answer, trust=Trust(audit=0, repair=False)).fit(learn).predict(batch)
     broken = ~raw.valid
     assert 0 < broken.sum() < 400
-    speedup = Speedup(news(), **settings).fit(learn)
+    speedup = Speedup(news(), answer=answer, trust=Trust(audit=0)).fit(learn)
     answers = speedup.predict(batch)
     assert answers.valid.all()
     assert answers.cost[broken] == pytest.approx(optima(batch)[broken])
@@ -246,14 +235,14 @@ def test_what_the_search_breaks_is_repaired_unless_told_otherwise():
 
 def test_audited_answers_are_the_black_boxes():
     batch = batch_of(6, 500, noise=2.0)
-    speedup = Speedup(news(), mode="search", width=1, audit=0.3, min_agreement=None).fit(batch_of(3, 200))
+    speedup = Speedup(news(), answer=Search(width=1), trust=Trust(audit=0.3, min_agreement=None)).fit(batch_of(3, 200))
     answers = speedup.predict(batch)
     audited = answers.proved
     assert 100 < audited.sum() < 200
     assert answers.cost[audited] == pytest.approx(optima(batch)[audited])
     counters, agreement = speedup.counters, speedup.agreement
     assert counters.audits == agreement.n == audited.sum()
-    found = ReducedSearch(1)(batch)
+    found = ReducedSearch(1, look_ahead=True)(batch)
     wrong = found.cost > optima(batch) + 1e-6
     assert counters.disagreements == wrong[audited].sum() > 0
     assert agreement.estimate == pytest.approx(1 - wrong[audited].mean())
@@ -262,8 +251,10 @@ def test_audited_answers_are_the_black_boxes():
 
 def test_counters_add_up():
     batch = batch_of(7, 300, noise=2.0)
-    for mode in ("certified", "search"):
-        speedup = Speedup(news(), mode=mode, audit=0.2, max_nodes=0, theta=1.0).fit(batch_of(3, 200))
+    for mode, answer in (("certified", "certified"), ("search", Search(theta=1.0))):
+        speedup = Speedup(news(), answer=answer, trust=Trust(audit=0.2), limits=Limits(max_nodes=0)).fit(
+            batch_of(3, 200)
+        )
         before = speedup.counters
         assert (before.problems, before.labelled) == (0, 200)
         answers = speedup.predict(batch)
@@ -294,12 +285,12 @@ def test_lazy_costs_that_are_skipped_are_never_asked_for():
     given = batch_of(8, 200)
     scorer = Scorer(given)
     lazy = Batch.build(given.structures, given.structure, scorer)
-    speedup = Speedup(news(), mode="search", audit=0, theta=1e9).fit(batch_of(3, 200))
+    speedup = Speedup(news(), answer=Search(theta=1e9), trust=Trust(audit=0)).fit(batch_of(3, 200))
     answers = speedup.predict(lazy)
     assert len(scorer.asked) == len(set(scorer.asked)) == answers.n_costs.sum() == speedup.counters.costs
     assert len(scorer.asked) < given.variable_at[-1]
     assert (answers.labels == speedup.predict(given).labels).all()
-    audited = Speedup(news(), mode="search", audit=1, theta=1e9).fit(batch_of(3, 200)).predict(lazy)
+    audited = Speedup(news(), answer=Search(theta=1e9), trust=Trust(audit=1)).fit(batch_of(3, 200)).predict(lazy)
     assert audited.cost == pytest.approx(optima(given))
     assert Speedup(news()).predict(lazy).cost == pytest.approx(optima(given))
 
@@ -312,12 +303,14 @@ def test_lazy_costs_that_are_skipped_are_never_asked_for():
         ({"reduce": True}, 0.3, True),  # against a search over what elimination leaves, which needs all costs
     ],
 )
-def test_calibrate_sets_theta_and_keeps_its_promise(settings, risk, changes):
+def test_calibrate_chooses_theta_and_keeps_its_promise(settings, risk, changes, tmp_path):
     held_out, fresh = batch_of(9, 2000), batch_of(10, 2000)
-    speedup = Speedup(news(), mode="search", audit=0, look_ahead=False, **settings).fit(batch_of(3, 300))
+    answer = Search(look_ahead=False, **settings)
+    speedup = Speedup(news(), answer=answer, trust=Trust(audit=0)).fit(batch_of(3, 300))
     before = speedup.predict(fresh)
     chosen = speedup.calibrate(held_out, risk=risk)
-    assert speedup.theta == chosen.theta < math.inf
+    assert speedup.search.theta == chosen.theta < math.inf
+    assert speedup.answer is answer  # the setting stays as it was given
     assert chosen.share < 1
     after = speedup.predict(fresh)
     owner = np.repeat(np.arange(2000), fresh.n_variables)
@@ -326,21 +319,27 @@ def test_calibrate_sets_theta_and_keeps_its_promise(settings, risk, changes):
     assert (changed > 0) == changes
     assert after.n_costs.sum() / fresh.variable_at[-1] == pytest.approx(chosen.share, abs=0.02)
     chosen = speedup.calibrate(held_out, risk=0.2, widths=[1, 2, 4], against="solver")
-    assert (speedup.width, speedup.theta) == (chosen.width, chosen.theta)
+    assert (speedup.search.width, getattr(speedup.search, "theta", math.inf)) == (chosen.width, chosen.theta)
+    speedup.save(tmp_path / "calibrated")
+    again = Speedup.load(tmp_path / "calibrated", news())
+    assert repr(again.search) == repr(speedup.search)
+    assert again.set_params(answer__theta=7.0).search.theta == 7.0  # a setting has the last word
     with pytest.raises(ProblemError, match="'search' or 'solver'"):
         speedup.calibrate(held_out, against="gold")
 
 
-@pytest.mark.parametrize("settings", [{}, {"reduce": False}, {"look_ahead": False}, {"mode": "certified"}])
+@pytest.mark.parametrize("settings", [{}, {"reduce": False}, {"look_ahead": False}])
 def test_calibrate_says_which_settings_keep_theta_from_being_finite(settings):
-    speedup = Speedup(news(), **{"mode": "search", "width": 1, "audit": 0} | settings).fit(batch_of(3, 300))
+    answer = Search(width=1, **settings)
+    speedup = Speedup(news(), answer=answer, trust=Trust(audit=0)).fit(batch_of(3, 300))
     chosen = speedup.calibrate(batch_of(9, 1000, noise=2.0), risk=0.02)
     assert chosen.theta == math.inf
     for name in ("look_ahead", "reduce"):
         assert (f"{name}=False" in chosen.note) == settings.get(name, True)
-    assert ("theta is for mode='search'" in chosen.note) == (speedup.mode == "certified")
+    with pytest.raises(ProblemError, match="computes every cost, so there is no theta"):
+        Speedup(news()).calibrate(batch_of(9, 10))
     assert str(chosen).endswith(chosen.note)
-    plain = Speedup(news(), mode="search", audit=0, look_ahead=False, reduce=False).fit(batch_of(3, 300))
+    plain = Speedup(news(), answer=Search(look_ahead=False, reduce=False), trust=Trust(audit=0)).fit(batch_of(3, 300))
     assert plain.calibrate(batch_of(9, 1000), risk=0.02).note == ""
 
 
@@ -361,7 +360,7 @@ class Stubborn:
 def test_a_solver_that_is_not_to_be_second_guessed_is_always_asked():
     batch = stream(np.random.default_rng(0), 100, 0.5)
     asking = Stubborn()
-    speedup = Speedup(guessing().schema, solver=asking, prove=False)
+    speedup = Speedup(guessing().schema, solver=asking, trust=Trust(prove=False))
     answers = speedup.predict(batch)
     assert asking.calls == speedup.counters.solver_calls == speedup.counters.by_solver == 100
     assert not answers.labels.any()
@@ -373,8 +372,8 @@ def test_a_solver_that_is_not_to_be_second_guessed_is_always_asked():
 
 def test_the_search_learns_from_the_solver_itself_and_is_audited_against_it():
     rng, solver = np.random.default_rng(0), Stubborn()
-    search = {"mode": "search", "width": 1, "look_ahead": False, "audit": 0.2, "min_agreement": None}
-    speedup = Speedup(guessing().schema, solver=solver, prove=False, **search).fit(stream(rng, 500, 0.5))
+    answer, trust = Search(width=1, look_ahead=False), Trust(audit=0.2, min_agreement=None, prove=False)
+    speedup = Speedup(guessing().schema, solver=solver, answer=answer, trust=trust).fit(stream(rng, 500, 0.5))
     assert solver.calls == speedup.counters.solver_calls == 500
     batch = stream(rng, 300, 0.5)
     assert not speedup.predict(batch).labels.any()  # which only weights can know
@@ -382,7 +381,7 @@ def test_the_search_learns_from_the_solver_itself_and_is_audited_against_it():
     assert speedup.agreement.estimate == speedup.score(batch) == 1
     against = {"risk": 0.05, "against": "solver"}
     assert speedup.calibrate(batch, **against).changed == 0
-    cheapest = replace_setting(speedup, guided=False, theta=math.inf)
+    cheapest = replace_setting(speedup, answer__guided=False)
     assert 0.4 < cheapest.score(batch) < 0.6  # cheaper answers are not the black box's
     assert 0.4 < cheapest.calibrate(batch, **against).changed < 0.6
     cheapest.predict(batch)
@@ -391,8 +390,9 @@ def test_the_search_learns_from_the_solver_itself_and_is_audited_against_it():
 
 def test_repairs_are_the_solvers_own():
     batch, solver = stream(np.random.default_rng(0), 200, 0.5), Stubborn()
-    settings = {"mode": "search", "enforce": False, "look_ahead": False, "guided": False, "width": 1, "audit": 0}
-    speedup = Speedup(guessing().schema, solver=solver, prove=False, **settings).fit(batch)
+    answer = Search(width=1, enforce=False, look_ahead=False, guided=False)
+    trust = Trust(audit=0, prove=False)
+    speedup = Speedup(guessing().schema, solver=solver, answer=answer, trust=trust).fit(batch)
     answers = speedup.predict(batch)
     repaired = answers.by(Source.SOLVER)
     assert solver.calls == 200 + repaired.sum() > 250
@@ -403,11 +403,11 @@ def test_repairs_are_the_solvers_own():
 @pytest.mark.parametrize("prove", [False, True])
 def test_a_solver_out_of_time_takes_no_answer_away(prove):
     learn, batch = batch_of(3, 200), batch_of(1, 100, noise=3.0, sizes=(3, 4))
-    search = {"mode": "search", "audit": 1.0, "prove": prove, "max_nodes": 0}
+    search = {"answer": "search", "trust": Trust(audit=1.0, prove=prove), "limits": Limits(max_nodes=0)}
     silent = Speedup(news(), solver=Slow(False), **search).fit(learn, Certifier()(learn))
     answers = silent.predict(batch)
     assert answers.valid.all()
-    found = ReducedSearch(2)(batch)
+    found = ReducedSearch(2, look_ahead=True)(batch)
     assert (answers.cost <= found.cost + 1e-9).all()
     if not prove:
         assert (answers.labels == found.labels).all()
@@ -425,11 +425,13 @@ def test_a_solver_out_of_time_takes_no_answer_away(prove):
 
 def test_fit_learns_what_the_learner_learns():
     learn = batch_of(3, 300)
-    speedup = Speedup(news(), guided=True, width=2, seed=5).fit(learn)
+    speedup = Speedup(news(), answer=Search(guided=True, width=2), seed=5).fit(learn)
     learner = Learner(2, seed=5, enforce=True, look_ahead=True).fit(learn, Certifier()(learn))
     assert (speedup.heuristic.weights == learner.weights).all()
     assert speedup.counters.updates == learner.n_mistakes
-    given = Speedup(news(), guided=True, width=2, seed=5, solver=Counting()).fit(learn, Certifier()(learn))
+    given = Speedup(news(), solver=Counting(), answer=Search(guided=True, width=2), seed=5).fit(
+        learn, Certifier()(learn)
+    )
     assert (given.heuristic.weights == learner.weights).all()
     more = batch_of(4, 100)
     speedup.partial_fit(more)
@@ -440,8 +442,8 @@ def test_fit_learns_what_the_learner_learns():
 def test_fit_tries_whether_to_be_guided():
     learn, test = batch_of(3, 2000), batch_of(4, 1000)
     for enforce in (True, False):
-        speedup = Speedup(news(), mode="search", enforce=enforce, repair=False, audit=0).fit(learn)
-        scores = [replace_setting(speedup, guided=g).score(test) for g in (None, False, True)]
+        speedup = Speedup(news(), answer=Search(enforce=enforce), trust=Trust(repair=False, audit=0)).fit(learn)
+        scores = [replace_setting(speedup, answer__guided=g).score(test) for g in (None, False, True)]
         assert scores[0] >= max(scores[1:]) - 0.02
 
 
@@ -460,19 +462,19 @@ def test_the_papers_speedup_is_algorithm_1_and_a_plain_search():
 
 def test_with_learn_every_answer_of_the_black_box_teaches():
     stream = batch_of(11, 120)
-    taught = Speedup(news(), learn=True, enforce=False)
+    taught = Speedup(news(), answer=Certified(search=Search(enforce=False)), learn=True)
     for p in range(0, 60):
         taught.predict(stream[p])
     taught.predict(stream.select(np.arange(60, 120)))
     assert taught.counters.labelled == 120
     assert taught.counters.updates > 0
     assert taught.heuristic.weights.any()
-    untaught = Speedup(news(), enforce=False)
+    untaught = Speedup(news())
     untaught.predict(stream)
     assert untaught.counters.labelled == untaught.counters.updates == 0
     with pytest.raises(NotFittedError):
         _ = untaught.heuristic
-    searching = Speedup(news(), mode="search", learn=True, audit=1.0)
+    searching = Speedup(news(), answer="search", trust=Trust(audit=1.0), learn=True)
     searching.predict(stream)
     assert searching.counters.labelled == 120
 
@@ -501,8 +503,8 @@ def stream(rng: np.random.Generator, n: int, share_of_a: float) -> Batch:
 @pytest.mark.parametrize("learn", [True, False])
 def test_a_stream_that_shifts_is_detected_and_recovered_from(learn):
     rng = np.random.default_rng(0)
-    search = {"mode": "search", "width": 1, "look_ahead": False, "guided": True}
-    speedup = Speedup(guessing().schema, learn=learn, audit=0.1, min_agreement=0.9, **search)
+    answer = Search(width=1, look_ahead=False, guided=True)
+    speedup = Speedup(guessing().schema, answer=answer, trust=Trust(audit=0.1, min_agreement=0.9), learn=learn)
     speedup.fit(stream(rng, 500, 0.99))
 
     def live(n: int, share_of_a: float) -> tuple[list[bool], list[float]]:
@@ -542,14 +544,10 @@ def lived() -> Speedup:
     """A speedup with everything in it."""
     speedup = Speedup(
         news(),
-        mode="search",
-        width=1,
-        audit=0.2,
+        answer=Search(width=1, guided=True, theta=2.0),
+        trust=Trust(audit=0.2, min_agreement=0.5),
         learn=True,
-        guided=True,
-        theta=2.0,
         seed=7,
-        min_agreement=0.5,
     ).fit(batch_of(3, 200))
     speedup.predict(batch_of(12, 150))
     return speedup
@@ -567,7 +565,7 @@ def test_it_is_deterministic_under_its_seed():
 
 def test_a_batch_is_audited_like_its_problems_one_by_one():
     batch = batch_of(14, 100)
-    settings = {"mode": "search", "audit": 0.3, "min_agreement": None}
+    settings = {"answer": "search", "trust": Trust(audit=0.3, min_agreement=None)}
     whole = Speedup(news(), **settings).fit(batch_of(3, 100)).predict(batch)
     one = Speedup(news(), **settings).fit(batch_of(3, 100))
     assert [one.predict(batch[p]).proved for p in range(100)] == whole.proved.tolist()
@@ -579,7 +577,12 @@ def test_threads_give_the_same_answers_and_lose_no_count():
     assert (Speedup(news(), n_jobs=2).predict(batch).labels == alone.labels).all()
     for settings in (
         {},
-        {"mode": "search", "audit": 0.3, "learn": True, "max_nodes": 0, "min_agreement": None},
+        {
+            "answer": "search",
+            "trust": Trust(audit=0.3, min_agreement=None),
+            "limits": Limits(max_nodes=0),
+            "learn": True,
+        },
     ):
         speedup = Speedup(news(), solver=Counting("highs"), **settings)
         parts = [batch.select(np.arange(at, at + 10)) for at in range(0, 400, 10)]
@@ -615,15 +618,15 @@ def test_everything_is_saved_and_goes_on_exactly(tmp_path):
     assert (again.heuristic.weights == speedup.heuristic.weights).all()
     again.save(path)
     speedup.save(tmp_path / "other")
-    kept = [Speedup.load(p, news())._memory.learned.trace for p in (path, tmp_path / "other")]
+    kept = [Speedup.load(p, news())._state.learner.trace for p in (path, tmp_path / "other")]
     assert [[replace(e, seconds=0) for e in t] for t in kept[:1]] == [[replace(e, seconds=0) for e in kept[1]]]
     assert not list(tmp_path.glob(".*"))
 
 
 def test_what_ended_the_trust_is_told_and_kept(tmp_path, caplog):
     rng = np.random.default_rng(0)
-    search = {"mode": "search", "width": 1, "look_ahead": False, "guided": True, "audit": 1.0}
-    speedup = Speedup(guessing().schema, **search).fit(stream(rng, 500, 0.99))
+    answer = Search(width=1, look_ahead=False, guided=True)
+    speedup = Speedup(guessing().schema, answer=answer, trust=Trust(audit=1.0)).fit(stream(rng, 500, 0.99))
     assert speedup.distrust is None
     speedup.predict(stream(rng, 40, 0.01))
     assert not speedup.trusted
@@ -640,33 +643,35 @@ def test_what_ended_the_trust_is_told_and_kept(tmp_path, caplog):
 
 
 def test_settings_are_saved_whatever_they_are_made_of(tmp_path):
-    speedup = Speedup(news(), prove=False, width=np.int64(3), theta=np.float64(2), learn=np.bool_(True))
+    speedup = Speedup(
+        news(), answer=Search(width=np.int64(3), theta=np.float64(2)), trust=Trust(prove=False), learn=np.bool_(True)
+    )
     speedup.save(tmp_path / "settings")
     again = Speedup.load(tmp_path / "settings", news())
     assert again.get_params() == speedup.get_params()
-    assert again.prove is False
+    assert again.trust.prove is False
 
 
 def test_files_from_before_a_setting_was_added_can_be_read(tmp_path):
     lived().save(tmp_path / "new")
     tensors, about = load_tensors(tmp_path / "new", FORMAT, "speedup")
     state = json.loads(about["state"])
-    del state["settings"]["prove"], state["distrust"]
+    del state["settings"]["trust"]["prove"], state["settings"]["learn"]
     kept = {"schema": about["schema"], "names": about["names"], "state": json.dumps(state)}
     save_tensors(tmp_path / "old", FORMAT, tensors, kept)
     again = Speedup.load(tmp_path / "old", news())
-    assert again.prove is True
-    assert again.distrust is None
-    assert again.get_params() == lived().get_params()
+    assert again.trust.prove is True
+    assert again.learn is False
+    assert again.set_params(learn=True).get_params() == lived().get_params()
 
 
 def test_a_fresh_speedup_and_its_learner_are_saved_too(tmp_path):
-    speedup = Speedup(news(), learner=Learner(3, epochs=2), theta=math.inf)
+    speedup = Speedup(news(), answer=Search(learner=Learner(3, epochs=2), theta=math.inf))
     speedup.save(tmp_path / "fresh")
     again = Speedup.load(tmp_path / "fresh", news())
-    assert repr(again.learner) == repr(speedup.learner)  # which tells every setting
-    assert again.learner.epochs == 2
-    assert again.theta == math.inf
+    assert repr(again.answer) == repr(speedup.answer)  # which tells every setting
+    assert again.answer.learner.epochs == 2
+    assert again.answer.theta == math.inf
     with pytest.raises(NotFittedError):
         _ = again.heuristic
 
@@ -702,30 +707,36 @@ def test_what_is_damaged_or_belongs_elsewhere_is_refused(tmp_path):
 
 
 FORGED = [
-    (("settings", "width"), -1, "at least 1"),
-    (("settings", "width"), 10**18, "at most 65,536"),
-    (("settings", "width"), [[]], "a single value"),
-    (("settings", "theta"), math.nan, "theta must be at least 0"),
-    (("settings", "theta"), 10**400, "theta must be at most"),
-    (("settings", "mode"), "fast", "mode must be"),
+    (("settings", "answer", "width"), -1, "at least 1"),
+    (("settings", "answer", "width"), 10**18, "at most 65,536"),
+    (("settings", "answer", "width"), [[]], "a single value"),
+    (("settings", "answer", "theta"), math.nan, "theta must be at least 0"),
+    (("settings", "answer", "theta"), 10**400, "theta must be at most"),
+    (("settings", "answer"), "fast", "answer must be"),
+    (("settings", "answer"), {"part": "Guess"}, "'part' must be"),
+    (("settings", "answer", "depth"), 2, "the key 'depth'"),
+    (("settings", "answer", "learner"), {"part": "Learner", "depth": 3}, "the key 'depth'"),
+    (("settings", "answer", "learner"), {"part": "Limits"}, "learner must be a Learner"),
     (("settings", "solver"), "cplex", "no solver 'cplex'"),
     (("settings", "solver"), None, "not a solver"),
     (("settings", "learn"), "yes", "learn must be True or False"),
-    (("settings", "max_nodes"), 2**70, "max_nodes must be at most"),
-    (("settings", "audit"), 2, "audit must be"),
+    (("settings", "limits", "max_nodes"), 2**70, "max_nodes must be at most"),
+    (("settings", "limits"), {"part": "Trust"}, "must be 'Limits'"),
+    (("settings", "trust", "audit"), 2, "audit must be"),
+    (("settings", "trust"), None, "must be an object"),
     (("settings", "depth"), 2, "the key 'depth'"),
-    (("settings", "learner"), {}, "lacks the key 'width'"),
     (("trusted",), 1, "true or false"),
-    (("guided",), None, "true or false"),
-    (("distrust",), [0.5, 0.6, 0.7, 20], "the trust in its search ended"),
+    (("guided",), 1, "true or false"),
+    (("distrust",), [0.5, 0.6, 0.7, 20], "agreement of 0.5 between 0.6 and 0.7"),
     (("distrust",), [0.5, 0.4, 1.7, 20], "a number from 0 to 1"),
-    (("rng",), None, "must be an object"),
+    (("rng",), 5, "must be an object"),
+    (("calibrated",), [2.0, 0], "a whole number"),
     (("rng", "bit_generator"), "MT19937", "'PCG64'"),
     (("rng", "state", "state"), -1, "a whole number"),
     (("rng", "state", "inc"), 2**128, "a whole number"),
     (("learned",), None, "does not belong"),
-    (("learned", "settings", "epochs"), 0, "epochs must be at least 1"),
-    (("learned", "settings", "averaged"), "no", "averaged must be True or False"),
+    (("learned", "learner", "epochs"), 0, "epochs must be at least 1"),
+    (("learned", "learner", "averaged"), "no", "averaged must be True or False"),
     (("learned", "step"), 0, "a number from"),
     (("learned", "step"), math.inf, "a number from"),
     (("learned", "trace"), [[1, 2]], "a list of 9"),
@@ -744,7 +755,7 @@ def test_a_file_from_before_a_counter_was_added_can_be_loaded(tmp_path):
     speedup.save(path)
     tensors, about = load_tensors(path, FORMAT, "speedup")
     state = json.loads(about["state"])
-    del state["counters"]["to_cpsat"]
+    del state["counters"]["by_learned"]
     save_tensors(path, FORMAT, tensors, about | {"state": json.dumps(state)})
     assert Speedup.load(path, news()).counters == speedup.counters
 
@@ -755,10 +766,10 @@ def naive_worst(problem: Problem) -> np.ndarray:
     return np.array([np.argmax(problem.cost[a:b]) for a, b in pairwise(first)])
 
 
-@pytest.mark.parametrize("mode", ["certified", "search"])
-def test_scores_are_against_the_answers_given(mode):
+@pytest.mark.parametrize("answer", ["certified", "search", "learned"])
+def test_scores_are_against_the_answers_given(answer):
     batch = batch_of(3, 40)
-    speedup = Speedup(news(), solver="brute", mode=mode).fit(batch)
+    speedup = Speedup(news(), solver="brute", answer=answer).fit(batch)
     right = Certifier()(batch)
     assert speedup.score(batch, right) == speedup.score(batch)
     wrong = [naive_worst(batch[p]) if p < 10 else right[p].labels for p in range(40)]
@@ -817,15 +828,15 @@ def test_settings_work_as_in_scikit_learn():
     base = pytest.importorskip("sklearn.base")
     speedup = lived()
     settings = speedup.get_params()
-    assert settings["theta"] == 2.0
+    assert settings["answer__theta"] == 2.0
     assert settings["schema"] is news()
     copy = base.clone(speedup)
     assert copy.get_params() == settings
     assert copy.counters.problems == 0
     with pytest.raises(NotFittedError):
         _ = copy.heuristic
-    assert copy.set_params(width=3, mode="certified") is copy
-    assert (copy.width, copy.mode) == (3, "certified")
+    assert copy.set_params(answer__width=3, trust__audit=0.5) is copy
+    assert (copy.answer.width, copy.trust.audit, speedup.trust.audit) == (3, 0.5, 0.2)
     with pytest.raises(ValueError, match="no setting depth"):
         copy.set_params(depth=3)
     assert base.clone(Speedup(news(), solver=Counting())).solver.calls == 0
@@ -841,42 +852,57 @@ def test_it_can_be_pickled_for_other_processes():
 
 def test_misuse_is_explained():
     batch = batch_of(0, 5)
-    with pytest.raises(NotFittedError, match="mode='certified'"):
-        Speedup(news(), mode="search").predict(batch)
+    with pytest.raises(NotFittedError, match="answer='certified'"):
+        Speedup(news(), answer="search").predict(batch)
     with pytest.raises(ProblemError, match="'certified' or 'learned' or 'search'"):
-        Speedup(news(), mode="fast").predict(batch)
+        Speedup(news(), answer="fast").predict(batch)
+    with pytest.raises(ProblemError, match=r"trust must be Trust\(\.\.\.\), got 0\.5"):
+        Speedup(news(), trust=0.5).predict(batch)
     with pytest.raises(ProblemError, match="audit must be"):
-        Speedup(news(), audit=2).predict(batch)
+        Trust(audit=2)
     with pytest.raises(ProblemError, match="least agreement"):
-        Speedup(news(), min_agreement=1.0).predict(batch)
+        Trust(min_agreement=1.0)
     with pytest.raises(ProblemError, match="another schema"):
         Speedup(guessing().schema).predict(batch)
     assert len(Speedup(news()).predict([])) == 0
     for wrong in (None, batch[0], shape(2)):
         with pytest.raises(SchemaError, match="problems of a schema; pass that first"):
             Speedup(wrong).predict(batch)
-    with pytest.raises(ProblemError, match="seed must be at least 0, got -1"):
-        _ = Speedup(news(), seed=-1).counters
     for wrong in (None, np.zeros((3, 5)), [[1, 2, 3]], shape(2)):
         with pytest.raises(ProblemError, match="Expected"):
             Speedup(news()).predict(wrong)
 
 
 @pytest.mark.parametrize(
+    ("part", "wrong", "message"),
+    [
+        (Search, {"width": 2.5}, "width of a beam must be a whole number, got 2.5"),
+        (Search, {"width": "2"}, "width of a beam must be a whole number, got '2'"),
+        (Search, {"theta": "2"}, "theta must be a number, got '2'"),
+        (Search, {"learner": 5}, "learner must be a Learner, or None"),
+        (Search, {"guided": "yes"}, "guided must be True or False, or None, got 'yes'"),
+        (Trust, {"prove": "no"}, "prove must be True or False, got 'no'"),
+        (Trust, {"repair": None}, "repair must be True or False, got None"),
+        (Trust, {"audit": "2%"}, "audit must be a number, got '2%'"),
+        (Trust, {"min_agreement": "high"}, "between 0 and 1, or None; got 'high'"),
+        (Trust, {"on_error": "panic"}, "on_error must be 'keep' or 'raise', got 'panic'"),
+        (Limits, {"max_nodes": 1.5}, "max_nodes must be a whole number, got 1.5"),
+        (Certified, {"past": -1}, "past must be at least 0, got -1"),
+        (Learned, {"search": 3}, "search must be a Search, got 3"),
+    ],
+)
+def test_parts_are_checked_when_they_are_made(part, wrong, message):
+    with pytest.raises(ProblemError, match=message):
+        part(**wrong)
+
+
+@pytest.mark.parametrize(
     ("wrong", "message"),
     [
-        ({"width": 2.5}, "width of a beam must be a whole number, got 2.5"),
-        ({"width": "2"}, "width of a beam must be a whole number, got '2'"),
-        ({"theta": "2"}, "theta must be a number, got '2'"),
-        ({"learner": 5}, "learner must be a Learner, or None"),
-        ({"guided": "yes"}, "guided must be True or False, or None, got 'yes'"),
-        ({"prove": "no"}, "prove must be True or False, got 'no'"),
-        ({"repair": None}, "repair must be True or False, got None"),
-        ({"audit": "2%"}, "audit must be a number, got '2%'"),
-        ({"min_agreement": "high"}, "between 0 and 1, or None; got 'high'"),
-        ({"max_nodes": 1.5}, "max_nodes must be a whole number, got 1.5"),
         ({"n_jobs": 0}, "n_jobs must be at least 1, got 0"),
         ({"seed": -1}, "seed must be at least 0, got -1"),
+        ({"learn": "yes"}, "learn must be True or False, got 'yes'"),
+        ({"limits": 3.0}, r"limits must be Limits\(...\), got 3.0"),
     ],
 )
 def test_settings_are_checked_before_they_are_used_and_after_each_change(wrong, message):

@@ -8,7 +8,7 @@ import subprocess
 import sys
 import warnings
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from functools import lru_cache
 from itertools import pairwise
 from typing import Any
@@ -34,6 +34,7 @@ from hasten.model.schema import Schema
 from hasten.model.structure import Structure
 from hasten.proof.certifier import Certifier
 from hasten.solvers import make_solver
+from hasten.speedup.parts import Limits, Search, Trust
 from hasten.speedup.predictor import Speedup
 
 # -- scikit-learn's checks -----------------------------------------------------------------------------------
@@ -52,6 +53,7 @@ INAPPLICABLE = {
     "check_estimator_sparse_matrix": MATRIX,
     "check_fit1d": MATRIX,
     "check_fit2d_predict1d": MATRIX,
+    "check_parameters_default_constructible": "it does not know that the default parts cannot change",
     "check_array_api_input": "scikit-learn itself leaves it out unless SCIPY_ARRAY_API is set",
 }
 APPLICABLE = {
@@ -73,7 +75,6 @@ APPLICABLE = {
     "check_pipeline_consistency",
     "check_estimators_pickle",
     "check_f_contiguous_array_estimator",
-    "check_parameters_default_constructible",
     "check_methods_sample_order_invariance",
     "check_methods_subset_invariance",
     "check_fit2d_1sample",
@@ -124,7 +125,7 @@ def checks(mode: str) -> list[tuple[str, Callable[[], None]]]:
     schema = Schema()
     feature = schema.variable("feature", ["on", "off"])
     schema.factor("pair", left=feature, right=feature).cost(0.5, left="on", right="on")
-    estimator = OfRows(schema, mode=mode)
+    estimator = OfRows(schema, answer=mode)
     found = []
     with warnings.catch_warnings(action="ignore", category=UserWarning):  # that it does not inherit from theirs
         generated = list(estimator_checks_generator(estimator))
@@ -195,8 +196,10 @@ def lazy(n: int = 60) -> Batch:
 
 
 def search(**settings: Any) -> Speedup:
-    settings = {"mode": "search", "width": 1, "look_ahead": False, "reduce": False, "guided": False} | settings
-    return Speedup(pets().schema, **settings)
+    """A narrow search; settings of the search are set on it, others on the speedup."""
+    inner = {name: settings.pop(name) for name in [*settings] if name in Search.__dataclass_fields__}
+    answer = Search(**{"width": 1, "look_ahead": False, "reduce": False, "guided": False} | inner)
+    return Speedup(pets().schema, answer=answer, **settings)
 
 
 def as_list(batch: Batch) -> list[Problem]:
@@ -235,7 +238,7 @@ def test_answers_are_split_with_their_problems(form, gold):
         asked.append(problem)
         return make_solver("brute").solve(problem)
 
-    estimator = search(prove=False, solver=solver, guided=True)
+    estimator = search(trust=Trust(prove=False), solver=solver, guided=True)
     scores = cross_val_score(estimator, form(batch), answers[gold], cv=3, error_score="raise")
     assert scores.tolist() == cross_val_score(estimator, form(batch), cv=3, error_score="raise").tolist()
     assert len(asked) == 60 + 2 * 60  # with the answers given, the solver is not asked
@@ -251,21 +254,23 @@ def test_lazy_problems_stay_lazy_when_they_are_split():
 
 @FORMS
 def test_a_grid_search_scores_all_settings_and_takes_the_best(form):
-    batch, grid = pets().batch(rows()), {"width": [1, 27], "theta": [0.0, math.inf]}
+    batch, grid = pets().batch(rows()), {"answer__width": [1, 27], "answer__theta": [0.0, math.inf]}
     found = GridSearchCV(search(), grid, error_score="raise").fit(form(batch))
     for settings, score in zip(found.cv_results_["params"], found.cv_results_["mean_test_score"], strict=True):
-        assert score == pytest.approx(cross_val_score(search(**settings), batch).mean())
-    assert found.best_params_ == {"width": 27, "theta": math.inf}  # which never prunes
+        assert score == pytest.approx(cross_val_score(search().set_params(**settings), batch).mean())
+    assert found.best_params_ == {"answer__width": 27, "answer__theta": math.inf}  # which never prunes
     assert found.best_score_ == 1
     assert found.predict(form(batch)).valid.all()
 
 
 def test_a_grid_search_reaches_the_settings_of_the_learner():
     speedup = search(guided=True, learner=Learner())
-    found = GridSearchCV(speedup, {"learner__epochs": [1, 4], "learner__seed": [3]}, error_score="raise")
+    found = GridSearchCV(
+        speedup, {"answer__learner__epochs": [1, 4], "answer__learner__seed": [3]}, error_score="raise"
+    )
     found.fit(pets().batch(rows()))
-    assert found.best_estimator_.learner.seed == 3
-    assert speedup.learner.seed == 0  # the one that was given is left alone
+    assert found.best_estimator_.answer.learner.seed == 3
+    assert speedup.answer.learner.seed == 0  # the one that was given is left alone
 
 
 def test_a_pipeline_goes_from_raw_inputs_to_answers():
@@ -276,12 +281,13 @@ def test_a_pipeline_goes_from_raw_inputs_to_answers():
     assert cross_val_score(pipeline, raw, error_score="raise").tolist() == (
         cross_val_score(search(), pets().batch(raw), error_score="raise").tolist()
     )
-    found = GridSearchCV(pipeline, {"speedup__width": [1, 27]}, error_score="raise").fit(raw)
-    assert found.best_params_ == {"speedup__width": 27}
+    found = GridSearchCV(pipeline, {"speedup__answer__width": [1, 27]}, error_score="raise").fit(raw)
+    assert found.best_params_ == {"speedup__answer__width": 27}
     assert (found.predict(raw).labels == Certifier()(pets().batch(raw)).labels).all()
     assert "Speedup" in pipeline._repr_html_()
-    assert "learner__seed" in pipeline.set_params(speedup__learner=Learner()).get_params()["speedup"].get_params()
-    assert pipeline.set_params(speedup__learner__seed=5)["speedup"].learner.seed == 5
+    taught = pipeline.set_params(speedup__answer__learner=Learner())
+    assert "answer__learner__seed" in taught.get_params()["speedup"].get_params()
+    assert pipeline.set_params(speedup__answer__learner__seed=5)["speedup"].answer.learner.seed == 5
 
 
 def test_what_needs_no_fit_answers_in_a_pipeline_at_once():
@@ -349,22 +355,31 @@ def test_a_clone_of_a_clone_has_the_settings_and_nothing_that_was_learned():
     assert copy.counters != speedup.counters
     with pytest.raises(NotFittedError):
         copy.predict(pets().batch(rows()))
-    copy.set_params(learner__epochs=7)
-    assert (copy.learner.epochs, speedup.learner.epochs) == (7, 2)
-    assert (copy.learner.width, speedup.learner.width) == (3, 3)
+    copy.set_params(answer__learner__epochs=7)
+    assert (copy.answer.learner.epochs, speedup.answer.learner.epochs) == (7, 2)
+    assert (copy.answer.learner.width, speedup.answer.learner.width) == (3, 3)
 
 
 def test_settings_of_a_setting_are_settings_too():
     speedup = search(learner=Learner(3))
     deep, shallow = speedup.get_params(), speedup.get_params(deep=False)
     assert shallow.items() <= deep.items()
+    parts = {"answer": Search, "trust": Trust, "limits": Limits, "answer__learner": Learner}
     assert {name for name in deep if "__" in name} == {
-        f"learner__{name}"
-        for name in ("width", "step", "averaged", "enforce", "look_ahead", "epochs", "shuffle", "seed", "progress")
+        f"{part}__{field.name}" for part, kind in parts.items() for field in fields(kind) if field.init
     }
+    assert len(shallow) == 10
     assert clone(speedup).set_params(**deep).get_params() == deep
-    speedup.set_params(learner__epochs=3, learner=Learner(5))  # the learner first, in whatever order
-    assert (speedup.learner.width, speedup.learner.epochs) == (5, 3)
+    speedup.set_params(answer__learner__epochs=3, answer=Search(learner=Learner(5)))  # the part first, in any order
+    assert (speedup.answer.learner.width, speedup.answer.learner.epochs) == (5, 3)
+
+
+def test_a_shorthand_has_the_settings_of_its_part():
+    speedup = Speedup(pets().schema, answer="search")
+    assert speedup.get_params()["answer__width"] == Search().width
+    assert speedup.get_params(deep=False)["answer"] == "search"
+    assert speedup.set_params(answer__width=5, trust__audit=0.5).answer == Search(width=5)
+    assert speedup.trust == Trust(audit=0.5)
 
 
 def test_a_solver_with_settings_is_set_like_a_learner():
@@ -385,13 +400,16 @@ def test_a_solver_with_settings_is_set_like_a_learner():
     ("wrong", "message"),
     [
         ({"depth": 3}, r"Speedup has no setting depth. It has schema, solver, "),
-        ({"depth__deeper": 3, "width": 5}, "Speedup has no setting depth"),
-        ({"learner__depth": 3, "width": 5}, "Learner has no setting depth. It has width, step, "),
+        ({"depth__deeper": 3, "seed": 5}, "Speedup has no setting depth"),
+        ({"answer__learner__depth": 3, "seed": 5}, "Learner has no setting depth. It has width, step, "),
         (
-            {"solver__time_limit": 3, "width": 5},
+            {"solver__time_limit": 3, "seed": 5},
             "solver is 'highs', which has no settings of its own. Set solver",
         ),
-        ({"learner": None, "learner__epochs": 3, "width": 5}, "learner is None, which has no settings of its own"),
+        (
+            {"answer__learner": None, "answer__learner__epochs": 3, "seed": 5},
+            "learner is None, which has no settings of its own",
+        ),
     ],
 )
 def test_settings_that_do_not_exist_are_refused_and_nothing_is_changed(wrong, message):
@@ -403,18 +421,18 @@ def test_settings_that_do_not_exist_are_refused_and_nothing_is_changed(wrong, me
 
 
 def test_settings_are_kept_as_given_and_checked_when_they_are_used():
-    speedup = Speedup("no schema", seed=-1, width="wide")
+    speedup = Speedup("no schema", seed=-1, answer="wide")
     assert speedup.get_params()["seed"] == -1
-    with pytest.raises(ProblemError, match="width of a beam"):
+    with pytest.raises(ProblemError, match="answer must be 'certified' or"):
         speedup.set_params(schema=pets().schema).predict(pets().batch(rows(2)))
     with pytest.raises(ProblemError, match="seed must be at least 0"):
-        speedup.set_params(width=2).predict(pets().batch(rows(2)))
+        speedup.set_params(answer="certified").predict(pets().batch(rows(2)))
     assert speedup.set_params(seed=3).predict(pets().batch(rows(2))).valid.all()
 
 
 def test_the_seed_that_counts_is_the_one_at_first_use():
     batch = pets().batch(rows(200))
-    learning = {"learn": True, "audit": 0.3, "min_agreement": None}
+    learning = {"learn": True, "trust": Trust(audit=0.3, min_agreement=None)}
     late = search(**learning).set_params(seed=8).predict(batch).proved
     assert (late == search(seed=8, **learning).predict(batch).proved).all()
     assert (late != search(**learning).predict(batch).proved).any()

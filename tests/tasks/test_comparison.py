@@ -15,19 +15,11 @@ from typer.testing import CliRunner
 from hasten import cli
 from hasten.commands.experiments import find_task
 from hasten.errors import CorpusError, ProblemError
-from hasten.paper.test_set import Reference
-from hasten.proof.certifier import Certifier
-from hasten.support.progress import tell_nobody
-from hasten.tasks.entity_relation.comparing import EntityRelations
-from hasten.tasks.entity_relation.data.synthetic import generate as generate_news
-from hasten.tasks.entity_relation.scoring.training import gold as gold_of
 from hasten.tasks.evaluation import comparison_page as report
-from hasten.tasks.evaluation.comparison import CERTIFIED, ILP, Comparison, in_words
+from hasten.tasks.evaluation.comparison import CERTIFIED, ILP, Comparison
 from hasten.tasks.evaluation.comparison_page import show_comparison
-from hasten.tasks.evaluation.scores import evaluate
-from hasten.tasks.evaluation.statistics import f1_of
 from hasten.tasks.tagging import synthetic
-from hasten.tasks.tagging.task import Tagging
+from hasten.tasks.tagging.model import Tagging
 
 PAGE = Path(__file__).parents[2] / "docs" / "new-task.md"
 run = CliRunner().invoke
@@ -182,22 +174,3 @@ def test_the_tag_commands_from_corpus_to_report(tmp_path):
     seen = run(cli.app, ["tag", "compare", "--bio", "-o", str(tmp_path / "c"), "--runs", "1", "--epochs", "1"])
     assert seen.exit_code == 0, seen.output
     assert json.loads((tmp_path / "c" / "results.json").read_text())["about"]["synthetic"]
-
-
-def test_the_first_task_fits_the_interface_and_scores_as_before():
-    sentences = list(generate_news(60, 0))
-    task = EntityRelations()
-    found = Comparison(task, sentences, runs=1).run()
-    assert rows_of(found)["certified"]["exact_match"] == 1.0
-    Balanced(report.render(found))
-    model = task.train(sentences[:40], seed=0, tell=tell_nobody)
-    answers = Certifier()(model.batch(sentences[40:]))
-    labels = model.task.entity_labels, model.task.relation_labels
-    gold = np.concatenate([gold_of(each, *labels) for each in sentences[40:]])
-    is_entity = np.concatenate([np.arange(len(each.spans) ** 2) < len(each.spans) for each in sentences[40:]])
-    reference = Reference(gold, answers, is_entity, labels[0].index("none"), len(labels[1]) - 1)
-    f1 = reference.f1(answers.labels, gold)
-    evaluated = evaluate(model, sentences[40:]).kinds
-    assert (evaluated["type"].micro.f1, evaluated["relation"].micro.f1) == pytest.approx(f1)
-    words = [model.count(in_words(answers, p), model.gold(each)) for p, each in enumerate(sentences[40:])]
-    assert tuple(f1_of(np.array(words).sum(axis=0))) == pytest.approx(f1)

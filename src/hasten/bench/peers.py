@@ -1,246 +1,70 @@
-"""The peers: general solvers in their best usage, and hasten itself, as black boxes that answer problems.
+"""The peers: hasten itself and the solvers that it knows, each in a process of its own.
 
-A peer that is also one of `hasten.solvers` is used as such; the others have a class each here. All are given the same
-strong formulation, reuse their models where their interface allows it, use one thread, and are asked for a gap of zero.
-Packages are imported when a peer is made.
+All solvers are given the same strong formulation, reuse their models where their interface allows it, use one thread,
+and are asked for a gap of zero. A peer cannot disturb another, and may crash, hang or print; HiGHS and OR-Tools cannot
+share a process at all. Only the calls themselves are timed, by the processor time of the process: on an idle machine
+this is the time on the clock, and on a busy one it does not count the time that others took.
 """
 
 from __future__ import annotations
 
 import math
+import multiprocessing
+import os
 import time
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
-from functools import cache, partial
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from importlib.util import find_spec
-from time import thread_time
-from typing import Any, Protocol
+from multiprocessing.connection import Connection
+from typing import Any, overload
 
 import numpy as np
 
-from hasten.errors import SolverError, SolverMissing
-from hasten.kernels.layout import Graph
+from hasten.errors import SolverMissing, SolverTooSmall
 from hasten.model.batch import Batch
 from hasten.model.problem import Problem
-from hasten.model.solution import Solution, Solutions, Status
-from hasten.proof.certifier import Certifier
-from hasten.solvers import Solver, make_solver
-from hasten.solvers.base import ModelSolver, Outcome
-from hasten.solvers.failures import OnError
-from hasten.solvers.formulation import Formulation, formulate
-from hasten.solvers.objective import Objective
-from hasten.speedup.black_box import prove_one, prove_or_solve, solve_one
-from hasten.speedup.efforts import KNOWN
-from hasten.support.arrays import BoolArray, FloatArray
+from hasten.model.schema import Schema
+from hasten.model.solution import Solution, Solutions
+from hasten.solvers import make_solver
+from hasten.speedup.parts import Trust
+from hasten.speedup.predictor import Speedup
+from hasten.support.arrays import IntArray
 from hasten.support.environment import package_version
 
-
-class Program:
-    """A structure's integer program, in the strong formulation."""
-
-    def __init__(self, graph: Graph) -> None:
-        self.formulation: Formulation = formulate(graph)
-        self.first = graph.first
-
-    def columns_of(self, objective: Objective) -> tuple[FloatArray, BoolArray]:
-        """Returns what each column costs, and which may be chosen."""
-        form = self.formulation
-        cost = np.concatenate([objective.label, objective.table[form.entry]])
-        allowed = np.concatenate([objective.label_allowed, objective.table_allowed[form.entry]]) & ~form.dead
-        return cost, allowed
-
-    def chosen(self, status: Status | None, column: Any = None, cost: float = 0.0, said: object = "") -> Outcome:
-        """Returns what a solver found: the labels whose columns are one, or why there are none."""
-        if status is None:
-            raise SolverError(f"The solver stopped early: {said}.")
-        if status is not Status.SOLVED:
-            return Outcome(status)
-        chosen = np.flatnonzero(np.asarray(column)[: self.first[-1]] > 0.5)
-        if len(chosen) != len(self.first) - 1:
-            raise SolverError("The answer to an integer program is fractional.")
-        return Outcome(Status.SOLVED, chosen - self.first[:-1], cost)
+REPEATS = 5  # of a batch, in one round
+PATIENCE = 120.0  # seconds beyond what a peer may take, before it is given up
 
 
-class HighsDefaultModel(Program):
-    """A structure's integer program; only costs and upper bounds change."""
+class Hasten:
+    """hasten: certified, and where that fails solved by HiGHS. A `Speedup` for each schema."""
 
-    def __init__(self, graph: Graph) -> None:
-        import highspy
+    def __init__(self, time_limit: float) -> None:
+        self.options = {"time_limit": time_limit, "interruptible": False}
+        self.known: dict[int, tuple[Schema, Speedup]] = {}
 
-        super().__init__(graph)
-        form = self.formulation
-        self.columns = np.arange(form.n_columns, dtype=np.int32)
-        highs: Any = highspy.Highs()
-        self.highs = highs
-        for option, value in (("output_flag", False), ("threads", 1), ("mip_rel_gap", 0.0)):
-            highs.setOptionValue(option, value)
-        lp = highspy.HighsLp()
-        lp.num_col_, lp.num_row_ = form.n_columns, form.n_rows
-        lp.col_cost_ = np.zeros(form.n_columns)
-        lp.col_lower_, lp.col_upper_ = np.zeros(form.n_columns), (~form.dead).astype(float)
-        lp.row_lower_, lp.row_upper_ = form.low, form.high
-        lp.a_matrix_.format_ = highspy.MatrixFormat.kRowwise
-        lp.a_matrix_.start_ = form.row_first.astype(np.int32)
-        lp.a_matrix_.index_ = form.column.astype(np.int32)
-        lp.a_matrix_.value_ = form.weight
-        n_tuples = form.n_columns - form.n_labels
-        lp.integrality_ = [highspy.HighsVarType.kInteger] * form.n_labels
-        lp.integrality_ += [highspy.HighsVarType.kContinuous] * n_tuples
-        highs.passModel(lp)
-
-
-class HighsDefaultSolver(ModelSolver[HighsDefaultModel]):
-    """HiGHS with default options, one thread, and a gap of zero."""
-
-    name = "highs default"
-
-    def _build(self, graph: Graph) -> HighsDefaultModel:
-        return HighsDefaultModel(graph)
-
-    def _run(self, model: HighsDefaultModel, problem: Problem, objective: Objective, deadline: float) -> Outcome:
-        import highspy
-
-        form, highs = model.formulation, model.highs
-        n = form.n_columns
-        cost, allowed = model.columns_of(objective)
-        highs.changeColsBounds(n, model.columns, np.zeros(n), allowed.astype(float))
-        highs.changeColsCost(n, model.columns, cost)
-        highs.clearSolver()
-        left = deadline - time.monotonic()
-        highs.setOptionValue("time_limit", math.inf if left == math.inf else highs.getRunTime() + max(0.0, left))
-        highs.run()
-        known = highspy.HighsModelStatus
-        statuses = {
-            known.kOptimal: Status.SOLVED,
-            known.kInfeasible: Status.INFEASIBLE,
-            known.kTimeLimit: Status.NO_TIME,
-        }
-        said, found = highs.getModelStatus(), highs.getInfo().objective_function_value
-        return model.chosen(statuses.get(said), highs.getSolution().col_value, found, highs.modelStatusToString(said))
-
-
-class ScipModel(Program):
-    """A structure's integer program."""
-
-    def __init__(self, graph: Graph) -> None:
-        import pyscipopt
-
-        super().__init__(graph)
-        form = self.formulation
-        program: Any = pyscipopt.Model()
-        self.program = program
-        program.hideOutput()
-        off = pyscipopt.SCIP_PARAMSETTING.OFF
-        program.setPresolve(off)
-        program.setHeuristics(off)
-        program.setSeparating(off)
-        program.setParam("limits/gap", 0.0)
-        program.setParam("misc/usesymmetry", 0)
-        self.upper = ~form.dead
-        self.columns = [
-            program.addVar(vtype="B" if c < form.n_labels else "C", lb=0.0, ub=float(self.upper[c]))
-            for c in range(form.n_columns)
-        ]
-        for r in range(form.n_rows):
-            cells = slice(form.row_first[r], form.row_first[r + 1])
-            row = pyscipopt.quicksum(
-                weight * self.columns[c]
-                for c, weight in zip(form.column[cells].tolist(), form.weight[cells].tolist(), strict=True)
-            )
-            low, high = float(form.low[r]), float(form.high[r])
-            if low == high:
-                program.addCons(row == low)
-                continue
-            if low > -math.inf:
-                program.addCons(row >= low)
-            if high < math.inf:
-                program.addCons(row <= high)
-
-
-class ScipSolver(ModelSolver[ScipModel]):
-    """SCIP, with one thread and a gap of zero."""
-
-    name = "scip"
-
-    def _build(self, graph: Graph) -> ScipModel:
-        return ScipModel(graph)
-
-    def _run(self, model: ScipModel, problem: Problem, objective: Objective, deadline: float) -> Outcome:
-        import pyscipopt
-
-        form, program = model.formulation, model.program
-        cost, allowed = model.columns_of(objective)
-        program.freeTransform()
-        for c in np.flatnonzero(allowed != model.upper):
-            program.chgVarUb(model.columns[c], float(allowed[c]))
-        model.upper = allowed
-        sum_of_costs = pyscipopt.quicksum(
-            value * column for value, column in zip(cost.tolist(), model.columns, strict=True)
-        )
-        program.setObjective(sum_of_costs, "minimize")
-        limit = 1e20 if deadline == math.inf else max(0.0, deadline - time.monotonic())
-        program.setParam("limits/time", limit)
-        program.optimize()
-        said = program.getStatus()
-        statuses = {"optimal": Status.SOLVED, "infeasible": Status.INFEASIBLE, "timelimit": Status.NO_TIME}
-        if statuses.get(said) is not Status.SOLVED:
-            return model.chosen(statuses.get(said), said=said)
-        best = program.getBestSol()
-        return model.chosen(Status.SOLVED, [best[each] for each in model.columns[: form.n_labels]], program.getObjVal())
-
-
-class ScipyModel(Program):
-    """A structure's rows, as SciPy wants them."""
-
-    def __init__(self, graph: Graph) -> None:
-        from scipy.optimize import LinearConstraint
-        from scipy.sparse import csr_array
-
-        super().__init__(graph)
-        form = self.formulation
-        matrix = csr_array((form.weight, form.column, form.row_first), shape=(form.n_rows, form.n_columns))
-        self.rows: Any = LinearConstraint(matrix, form.low, form.high)
-        self.integrality = np.r_[np.ones(form.n_labels), np.zeros(form.n_columns - form.n_labels)]
-
-
-class ScipySolver(ModelSolver[ScipyModel]):
-    """SciPy's milp, with a gap of zero."""
-
-    name = "scipy"
-
-    def _build(self, graph: Graph) -> ScipyModel:
-        return ScipyModel(graph)
-
-    def _run(self, model: ScipyModel, problem: Problem, objective: Objective, deadline: float) -> Outcome:
-        from scipy.optimize import Bounds, milp
-
-        cost, allowed = model.columns_of(objective)
-        options: dict[str, float] = {"mip_rel_gap": 0.0}
-        if deadline < math.inf:
-            options["time_limit"] = max(0.0, deadline - time.monotonic())
-        bounds = Bounds(0, allowed.astype(float))
-        said: Any = milp(cost, integrality=model.integrality, bounds=bounds, constraints=model.rows, options=options)
-        statuses = {0: Status.SOLVED, 1: Status.NO_TIME, 2: Status.INFEASIBLE}
-        return model.chosen(statuses.get(said.status), said.x, said.fun, said.message)
-
-
-class Batched(Protocol):
-    """A peer that answers many problems in one call."""
-
-    def solve_all(self, batch: Batch) -> Solutions:
-        """Answers problems."""
-        ...
+    @overload
+    def solve(self, problems: Problem) -> Solution: ...
+    @overload
+    def solve(self, problems: Batch) -> Solutions: ...
+    def solve(self, problems: Problem | Batch) -> Solution | Solutions:
+        """Answers one problem, or many in one call."""
+        schema = (problems.structure if isinstance(problems, Problem) else problems.structures[0]).schema
+        if id(schema) not in self.known:
+            speedup = Speedup(schema, solver="highs", solver_options=self.options, trust=Trust(on_error="raise"))
+            self.known[id(schema)] = schema, speedup
+        return self.known[id(schema)][1].predict(problems)
 
 
 @dataclass(frozen=True, slots=True)
 class Peer:
-    """How to make a peer, given how many seconds it may take for a problem."""
+    """How to make a peer, given the seconds that it may take for a problem; the package and distribution it needs."""
 
     name: str
     about: str
-    package: str | None  # what it imports, beyond hasten's own dependencies
-    distribution: str | None  # what to install for that
-    make: Callable[[float], Solver | Batched]
+    make: Callable[[float], Any]  # an object with `solve`
+    package: str | None = None  # beyond hasten's own dependencies
+    distribution: str | None = None
+    batched: bool = False  # whether it answers many problems in one call
 
     @property
     def installed(self) -> bool:
@@ -252,91 +76,155 @@ class Peer:
         """The version of its package."""
         return package_version(self.distribution) if self.distribution else None
 
-    def start(self, time_limit: float) -> Solver | Batched:
+    def start(self, time_limit: float) -> Any:
         """Makes the peer, or says what to install."""
         if not self.installed:
             raise SolverMissing(f"{self.name} needs the package {self.package}: pip install {self.distribution}")
         return self.make(time_limit)
 
 
-class Alone:
-    """hasten, a call for each problem: certified, and where that fails solved by HiGHS."""
-
-    name = "hasten"
-
-    def __init__(self, time_limit: float) -> None:
-        self._certify = Certifier()
-        self._solver = cache(partial(make_solver, "highs", time_limit=time_limit, interruptible=False))
-
-    def solve(self, problem: Problem) -> Solution:
-        """Answers a problem."""
-        efforts = KNOWN.of(problem.structure.compiled, "highs")
-        return prove_one(problem, self._certify, self._ask, efforts)
-
-    def _ask(self, found: Solution, seconds: float, alone: bool) -> Solution:
-        return solve_one(found, self._solver, OnError.RAISE, (seconds, math.inf), harder=not alone)[0]
-
-
-class Together(Alone):
-    """hasten, one call for all problems: certified, and where that fails solved by HiGHS."""
-
-    def solve_all(self, batch: Batch) -> Solutions:
-        """Answers problems."""
-        return prove_or_solve(batch, self._solver, on_error=OnError.RAISE)[0]
-
-
-class Toulbar2:
-    """toulbar2, which also tells the seconds spent in its own search, without what Python does around it."""
-
-    name = "toulbar2"
-
-    def __init__(self, time_limit: float) -> None:
-        self._solver = make_solver("toulbar2", time_limit=time_limit, interruptible=False)
-        self.inner = 0.0
-        import pytoulbar2
-
-        search = pytoulbar2.CFN.Solve
-
-        def timed(*given: Any, **named: Any) -> Any:
-            started = thread_time()
-            try:
-                return search(*given, **named)
-            finally:
-                self.inner += thread_time() - started
-
-        pytoulbar2.CFN.Solve = timed
-
-    def solve(self, problem: Problem) -> Solution:
-        """Answers a problem."""
-        return self._solver.solve(problem)
-
-
-def _solver(name: str) -> Callable[[float], Solver]:
+def _solver(name: str) -> Callable[[float], Any]:
     return lambda time_limit: make_solver(name, time_limit=time_limit, interruptible=False)
 
 
 _ALL = (
-    Peer("hasten", "certified, a call for each problem", None, None, Alone),
-    Peer("hasten batch", "certified, one call for all problems", None, None, Together),
-    Peer("toulbar2", "made anew for each problem", "pytoulbar2", "pytoulbar2", Toulbar2),
-    Peer("gurobi", "model reused", "gurobipy", "gurobipy", _solver("gurobi")),
-    Peer("highs", "warm linear program first, model reused", "highspy", "highspy", _solver("highs")),
-    Peer(
-        "highs default",
-        "its own defaults, model reused",
-        "highspy",
-        "highspy",
-        partial(HighsDefaultSolver, interruptible=False),
-    ),
-    Peer(
-        "scip",
-        "model reused, presolving, heuristics and cuts off",
-        "pyscipopt",
-        "pyscipopt",
-        partial(ScipSolver, interruptible=False),
-    ),
-    Peer("scipy", "milp, matrix reused", "scipy", "scipy", partial(ScipySolver, interruptible=False)),
-    Peer("cpsat", "one worker, model reused", "ortools", "ortools", _solver("cpsat")),
+    Peer("hasten", "certified, a call for each problem", Hasten),
+    Peer("hasten batch", "certified, one call for all problems", Hasten, batched=True),
+    Peer("toulbar2", "made anew for each problem", _solver("toulbar2"), "pytoulbar2", "pytoulbar2"),
+    Peer("gurobi", "model reused", _solver("gurobi"), "gurobipy", "gurobipy"),
+    Peer("highs", "warm linear program first, model reused", _solver("highs"), "highspy", "highspy"),
+    Peer("cpsat", "one worker, model reused", _solver("cpsat"), "ortools", "ortools"),
 )
 PEERS: Mapping[str, Peer] = {peer.name: peer for peer in _ALL}
 OWN = ("hasten", "hasten batch")
+
+
+@dataclass(frozen=True, slots=True)
+class Round:
+    """A peer's answers to the first problems, and the seconds that each took."""
+
+    seconds: list[float] = field(default_factory=list)
+    labels: list[IntArray | None] = field(default_factory=list)
+    optimal: list[bool] = field(default_factory=list)  # whether the peer says that nothing is better
+    sources: list[str] = field(default_factory=list)  # which step answered
+
+    def note(self, seconds: float, answer: Any) -> None:
+        """Adds an answer."""
+        self.seconds.append(seconds)
+        self.labels.append(answer.values)
+        self.optimal.append(bool(answer.status.optimal))
+        self.sources.append(answer.source.value)
+
+
+class PeerFailed(Exception):  # noqa: N818
+    """A peer could not be measured; `status` says in a word why."""
+
+    def __init__(self, status: str, why: str) -> None:
+        super().__init__(why)
+        self.status = status
+
+
+class Worker:
+    """Runs one peer."""
+
+    def __init__(self, name: str, time_limit: float) -> None:
+        self.name = name
+        self.time_limit = time_limit
+        os.environ.setdefault("HASTEN_TIER", "compiled")  # for the process: small batches are interpreted
+        context = multiprocessing.get_context("spawn")
+        self._pipe, theirs = context.Pipe()
+        self._process = context.Process(target=_serve, args=(theirs, name, time_limit), daemon=True)
+        self._process.start()
+        theirs.close()
+
+    def load(self, problems: Sequence[Problem]) -> None:
+        """Hands the peer problems, for which it builds its models. Not timed."""
+        self._ask(("load", list(problems)), PATIENCE)
+
+    def measure(self, budget: float, most: int) -> Round:
+        """Lets the peer answer at most so many of the problems, in order, until the budget is spent."""
+        found: Round = self._ask(("measure", budget, most), budget + 3 * self.time_limit + PATIENCE)
+        return found
+
+    def close(self) -> None:
+        """Ends the process."""
+        if self._process.is_alive():
+            self._process.terminate()
+        self._process.join()
+        self._pipe.close()
+
+    def _ask(self, request: tuple[Any, ...], timeout: float) -> Any:
+        try:
+            self._pipe.send(request)
+            if not self._pipe.poll(timeout):
+                self._process.kill()
+                raise PeerFailed("hangs", f"{self.name} did not answer within {timeout:.0f} seconds.")
+            status, said = self._pipe.recv()
+        except (EOFError, OSError):
+            self._process.join()
+            raise PeerFailed("crashed", f"{self.name} ended with code {self._process.exitcode}.") from None
+        if status != "ok":
+            raise PeerFailed(status, said)
+        return said
+
+
+def _serve(pipe: Connection, name: str, time_limit: float) -> None:
+    """Answers requests until the pipe closes."""
+    quiet = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(quiet, 1)  # some peers greet, report and warn
+    os.dup2(quiet, 2)
+    peer: Any = None
+    problems: list[Problem] = []
+    while True:
+        try:
+            what, *how = pipe.recv()
+        except EOFError:
+            return
+        try:
+            peer = PEERS[name].start(time_limit) if peer is None else peer
+            if what == "load":
+                problems = how[0]
+                warm_up(peer, problems, PEERS[name].batched)
+                pipe.send(("ok", None))
+            else:
+                pipe.send(("ok", measure(peer, problems, *how, batched=PEERS[name].batched)))
+        except SolverMissing as error:
+            pipe.send(("not installed", str(error)))
+        except SolverTooSmall as error:
+            pipe.send(("too large", str(error)))
+        except Exception as error:
+            pipe.send(("failed", f"{type(error).__name__}: {error}"))
+
+
+def warm_up(peer: Any, problems: Sequence[Problem], batched: bool = False) -> None:
+    """Solves, for each structure, a problem without costs: models are built and kernels compiled."""
+    structures = {id(problem.structure.compiled): problem.structure for problem in problems}
+    empty = [structure.problem(np.zeros(structure.n_labels)) for structure in structures.values()]
+    for problem in [Batch.of(empty)] if batched else empty:
+        peer.solve(problem)
+
+
+def measure(peer: Any, problems: Sequence[Problem], budget: float, most: int, *, batched: bool = False) -> Round:
+    """Times a peer on problems, each alone or all of them together."""
+    problems, found = problems[:most], Round()
+    batch = Batch.of(problems) if batched else None
+    warm_up(peer, problems[:1], batched)  # a process that waited is slow at first
+    ends = time.perf_counter() + budget
+    if batch is not None:
+        least, answers = math.inf, list[Any]()
+        for _ in range(REPEATS):
+            started = time.process_time()
+            answers = peer.solve(batch)
+            least = min(least, time.process_time() - started)
+            if time.perf_counter() > ends:
+                break
+        for answer in answers:
+            found.note(least / max(1, len(problems)), answer)
+        return found
+    for problem in problems:
+        started = time.process_time()
+        answer = peer.solve(problem)
+        found.note(time.process_time() - started, answer)
+        if time.perf_counter() > ends:
+            break
+    return found

@@ -1,4 +1,4 @@
-"""`hasten bench`: us and our peers, side by side."""
+"""`hasten bench`: hasten and other solvers, side by side."""
 
 from __future__ import annotations
 
@@ -60,10 +60,8 @@ def bench(
             tell_task(source.task, induce)
             tell_unreachable(source.test, source.task)
         main(
-            Choice(family, size, peer, n),
+            Choice(family, size, peer, n, quick, seed),
             out,
             source,
-            quick=quick,
-            seed=seed,
-            report=lambda line: console.print(escape(printable(line))),
+            report=lambda line: console.print(escape(printable(line)), highlight=False, soft_wrap=True),
         )

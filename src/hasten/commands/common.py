@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -13,26 +14,35 @@ import typer
 from rich.console import Console
 from rich.markup import escape
 
+from hasten.errors import CorpusError, ModelError, WriteError
 from hasten.support.files import write_whole
 from hasten.support.progress import Tell, show_progress
 from hasten.support.terminal import printable
+from hasten.support.words import count
 from hasten.tasks.entity_relation.names import Training
 
 if TYPE_CHECKING:
     from hasten.tasks.entity_relation.data.corpus import Sentence
     from hasten.tasks.entity_relation.task import EntityRelationTask
+    from hasten.tasks.evaluation.scores import Evaluation
     from hasten.tasks.text.lines import Faults
 
 T = TypeVar("T")
 
 console = Console()
 MILLION = 1_000_000
+FEWEST = 10  # labelled sentences to train on
 errors = Console(stderr=True)
 
 
 Out = Annotated[Path, typer.Option("--out", "-o", help="Directory for results.json and report.html.")]
 Seed = Annotated[int, typer.Option(min=0, help="Fixes all that is drawn, such as splits and the order of training.")]
-Corpus = Annotated[Path, typer.Option(help="Labelled corpus, in any format that `convert` reads.")]
+Corpus = Annotated[
+    Path | None,
+    typer.Argument(help="Labelled corpus, in any format that `convert` reads.", show_default=False),
+]
+CorpusOption = Annotated[Path | None, typer.Option("--corpus", hidden=True)]  # as it used to be given
+Model = Annotated[Path, typer.Argument(help="What `hasten train` wrote.")]
 Unlabeled = Annotated[
     list[Path] | None,
     typer.Option(help="Text with spans to learn the speedup from (CoNLL-2003, GMB, JSON lines). Repeatable."),
@@ -71,6 +81,10 @@ Lists = Annotated[
         "part needs no PART. Repeatable.",
     ),
 ]
+Listed = Annotated[
+    list[str] | None,
+    typer.Option("--split", metavar="PART=FILE", help="Only the sentences whose ids a file lists, as for `train`."),
+]
 TimeLimit = Annotated[
     float, typer.Option(min=0.0, help="Seconds that a sentence may take; then the best found has to do. inf: no limit.")
 ]
@@ -85,16 +99,53 @@ Seeds = Annotated[int, typer.Option(min=1, help="Do all of it so often, with oth
 IlpSolver = Annotated[str, typer.Option(help="The ILP solver: highs, gurobi, toulbar2 or cpsat.")]
 
 
+def the_corpus(argument: Path | None, option: Path | None) -> Path:
+    """Returns the corpus, however it was given."""
+    corpus = option if argument is None else argument
+    if corpus is None or (argument is not None and option is not None):
+        raise typer.BadParameter("Name one labelled corpus.")
+    return corpus
+
+
+def check_apart(source: str, target: str) -> None:
+    """Refuses to write over the input."""
+    if "-" not in (source, target) and os.path.exists(target) and os.path.samefile(source, target):
+        raise WriteError(f"{target} is the input, which the output would replace. Name another file.")
+
+
+def check_model(model: Path, format: str, source: str) -> None:
+    """Refuses a file that is another kind of model, or no model at all because arguments were swapped."""
+    from hasten.support.tensors import format_of
+
+    found = format_of(model)
+    if found is None and source != "-" and format_of(source) is not None:
+        raise ModelError(f"{model} is no model, but {source} is one. The model comes first, then the text.")
+    for kind, (what, command) in MODELS.items():
+        if found is not None and found.startswith(kind) and not format.startswith(kind):
+            raise ModelError(f"{model} is {what}. Use it with {command}.")
+
+
+MODELS = {
+    "hasten.tagger": ("a labeller of entities and relations", "hasten predict, evaluate or explain"),
+    "hasten.sequence-tagger": ("a tagger of words", "hasten tag predict or hasten tag evaluate"),
+    "hasten.speedup": ("a speedup, which answers problems, not text", "hasten.Speedup.load in Python"),
+}
+
+
 def name_of(path: str) -> str:
     """Returns what a file is called in a report, wherever it is."""
     return "standard input" if path == "-" else Path(path).name
 
 
-def sentences_of(source: str, format: str, max_line: int, faults: Faults | None = None) -> Iterator[Sentence]:
-    """Reads a corpus; what cannot be told about it is asked for in words of the command line."""
+def sentences_of(
+    source: str, format: str, max_line: int, faults: Faults | None = None, split: list[str] | None = None
+) -> Iterator[Sentence]:
+    """Reads a corpus, or what a split lists of it; what cannot be told about it is asked for as an option."""
     from hasten.tasks.entity_relation.data.formats import read_corpus
+    from hasten.tasks.entity_relation.data.split import Split
 
-    return read_corpus(source, format, max_line * MILLION, remedy="Name it: --format, one of", faults=faults)
+    found = read_corpus(source, format, max_line * MILLION, remedy="Name it: --format, one of", faults=faults)
+    return found if split is None else Split.read(split, training=False).only(found)
 
 
 @contextmanager
@@ -139,6 +190,20 @@ def run_and_write(
     wrote(out / "results.json", out / "report.html")
 
 
+def show_evaluation(found: Evaluation) -> None:
+    """Prints the scores of each label."""
+    from hasten.tasks.evaluation import evaluation_page
+
+    evaluation_page.show_evaluation(found, console)
+
+
+def write_evaluation(found: dict[str, Any], out: Path) -> None:
+    """Writes an evaluation as JSON and as a page."""
+    from hasten.tasks.evaluation import evaluation_page
+
+    wrote(*evaluation_page.write_evaluation(found, out))
+
+
 def wrote(*paths: Path) -> None:
     """Says which files were written."""
     console.print(f"Wrote {' and '.join(f'[bold]{escape(printable(path))}[/]' for path in paths)}", soft_wrap=True)
@@ -147,6 +212,21 @@ def wrote(*paths: Path) -> None:
 def seconds(limit: float) -> float | None:
     """Returns a limit, or None for none."""
     return None if math.isinf(limit) else limit
+
+
+def check_enough(n: int, what: str) -> None:
+    """Refuses a corpus that is too small to learn anything from."""
+    if n < FEWEST:
+        raise CorpusError(f"Got {count(n, what)} to train on; {FEWEST} is the least. Give a larger corpus.")
+
+
+def at_least_one(things: Iterable[T], source: str) -> Iterator[T]:
+    """Yields what an input holds, and refuses one that holds nothing."""
+    n = 0
+    for n, thing in enumerate(things, start=1):  # noqa: B007
+        yield thing
+    if not n:
+        raise CorpusError(f"{name_of(source)} has no sentence. Check that it is the right file.")
 
 
 def telling(things: Iterable[T], tell: Tell, stage: str) -> Iterator[T]:

@@ -1,4 +1,4 @@
-"""`hasten demo` and `hasten reproduce`: the paper's experiment, and its report."""
+"""`hasten demo` and `hasten reproduce`, the paper's experiment; `hasten compare`, that of any task."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ from hasten.commands.common import (
     MILLION,
     Box,
     Corpus,
+    CorpusOption,
     Dev,
     IlpSolver,
     Induce,
@@ -28,6 +29,7 @@ from hasten.commands.common import (
     Seeds,
     SkipBad,
     Test,
+    TimeLimit,
     Unlabeled,
     console,
     errors,
@@ -35,6 +37,7 @@ from hasten.commands.common import (
     passing_over,
     run_and_write,
     tell_task,
+    the_corpus,
 )
 from hasten.errors import ProblemError
 from hasten.support.files import output_directory
@@ -44,6 +47,8 @@ from hasten.tasks.entity_relation.names import Training
 
 if TYPE_CHECKING:
     from hasten.paper.experiment import Experiment
+    from hasten.tasks.evaluation.comparison import Comparison
+    from hasten.tasks.task import Task
 
 
 def demo(
@@ -65,8 +70,9 @@ def demo(
 
 
 def reproduce(
-    corpus: Corpus,
     out: Out,
+    corpus: Corpus = None,
+    corpus_option: CorpusOption = None,
     unlabeled: Unlabeled = None,
     solver: Annotated[str, typer.Option(help="The ILP solver: highs, gurobi, toulbar2 or cpsat.")] = "highs",
     runs: Annotated[int, typer.Option(min=1, help="How often each time is measured; the seeds share them.")] = 5,
@@ -84,6 +90,7 @@ def reproduce(
     skip_bad: SkipBad = False,
     max_line: MaxLine = 64,
     jobs: Annotated[int, typer.Option("--jobs", "-j", min=1, help="Threads that label the unlabeled text.")] = 1,
+    time_limit: TimeLimit = 60.0,
 ) -> None:
     """The paper's whole experiment (§5) on a real corpus: its tables, ours, and a report to read.
 
@@ -95,6 +102,7 @@ def reproduce(
     from hasten.tasks.entity_relation.data.corpora import Corpora, Reading
     from hasten.tasks.entity_relation.data.split import Split
 
+    corpus = the_corpus(corpus, corpus_option)
     hasten.make_solver(solver)  # one that is not there is refused now
     lists = Split.read(split) if split else None
     with output_directory(out):
@@ -102,7 +110,7 @@ def reproduce(
             reading = Reading(no_relation, faults, max_line * MILLION, tell)
             corpora = Corpora.read(corpus, unlabeled or [], dev=dev, test=test, reading=reading, seed=seed)
         settings: dict[str, Any] = {"solver": solver, "runs": runs, "seed": seed, "seeds": seeds, "epochs": epochs}
-        settings |= {"split": lists, "black_box": black_box, "jobs": jobs}
+        settings |= {"split": lists, "black_box": black_box, "jobs": jobs, "time_limit": time_limit}
         experiment = Experiment.on(corpora, induce=induce, no_relation=no_relation, **settings)
         tell_task(experiment.task, induce)
         run_and_report(experiment, out)
@@ -111,7 +119,7 @@ def reproduce(
 def run_and_report(experiment: Experiment, out: Path, *, full: bool = True) -> None:
     """Runs an experiment, shows every row or the story in short, and writes a report."""
     from hasten.paper.report import write_report
-    from hasten.paper.terminal import show_results, show_story
+    from hasten.paper.tables import show_results, show_story
 
     def show(results: dict[str, Any], on: Console) -> None:
         (show_results if full else show_story)(results, on)
@@ -122,13 +130,6 @@ def run_and_report(experiment: Experiment, out: Path, *, full: bool = True) -> N
     run_and_write(experiment.run, show, write_report, out)
 
 
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from hasten.tasks.evaluation.comparison import Comparison
-    from hasten.tasks.task import Task
-
-
 def compare(
     task: Annotated[str, typer.Argument(metavar="MODULE:TASK", help="A task of your own (docs/new-task.md).")],
     corpus: Annotated[str, typer.Argument(help="Labelled texts that the task reads.")],
@@ -137,6 +138,7 @@ def compare(
     runs: Runs = 3,
     seed: Seed = 0,
     seeds: Seeds = 1,
+    time_limit: TimeLimit = 60.0,
 ) -> None:
     """Compares greedy search, beams, a speedup, certified answers and an ILP solver on a task of your own."""
     from hasten.tasks.evaluation.comparison import Comparison
@@ -144,9 +146,8 @@ def compare(
     hasten.make_solver(solver)  # one that is not there is refused now
     found = find_task(task)
     texts = list(found.read(corpus))
-    run_comparison(
-        Comparison(found, texts, solver=solver, runs=runs, seed=seed, seeds=seeds, source=name_of(corpus)), out
-    )
+    settings: dict[str, Any] = {"solver": solver, "time_limit": time_limit, "runs": runs, "seed": seed, "seeds": seeds}
+    run_comparison(Comparison(found, texts, **settings, source=name_of(corpus)), out)
 
 
 def run_comparison(comparison: Comparison[Any], out: Path) -> None:

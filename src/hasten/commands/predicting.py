@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import os
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import replace
 from enum import StrEnum
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
@@ -18,8 +16,11 @@ from hasten.commands.common import (
     Format,
     Jobs,
     MaxLine,
+    Model,
     SkipBad,
     TimeLimit,
+    check_apart,
+    check_model,
     errors,
     passing_over,
     seconds,
@@ -44,7 +45,7 @@ class Engine(StrEnum):
 
 
 def predict(
-    model: Annotated[Path, typer.Argument(help="What `hasten train` wrote.")],
+    model: Model,
     source: Annotated[
         str,
         typer.Argument(
@@ -85,10 +86,13 @@ def predict(
     ray and a file as the target, the shards are kept beside it, in TARGET.shards, and put together at the end.
     """
     from hasten.scale.stream import Reading, predict_stream
-    from hasten.tasks.entity_relation.tagger import Tagger
+    from hasten.tasks.entity_relation.labelling import Labeller
+    from hasten.tasks.entity_relation.tagger import FORMAT, Tagger
 
     check_solver(solver)
-    tagger = replace(Tagger.load(model), mode=mode, solver=solver, time_limit=seconds(time_limit))
+    check_apart(source, target)
+    check_model(model, FORMAT, source)
+    tagger = Tagger.load(model).asking(mode, solver=solver, limits__time_limit=seconds(time_limit))
     if address is not None and engine is not Engine.RAY:
         raise hasten.ProblemError("An address is for --engine ray. Add that, or leave out the address.")
     if engine is Engine.RAY or target.endswith("/"):
@@ -97,7 +101,7 @@ def predict(
         return
     with passing_over(skip_bad) as faults, show_progress(errors, quiet=target == "-") as tell:
         reading = Reading(format, max_line * MILLION, faults)
-        counts = predict_stream(tagger, source, target, reading, jobs=jobs, tell=tell)
+        counts = predict_stream(Labeller(tagger), source, target, reading, jobs=jobs, tell=tell)
     _say(counts)
 
 
@@ -115,10 +119,10 @@ class Sharded(NamedTuple):
 def _predict_shards(tagger: Tagger, source: str, target: str, how: Sharded) -> Run:
     """Labels files shard by shard, and puts the shards together if the target is a file."""
     from hasten.scale.run import do_nothing, here, predict_shards
-    from hasten.scale.text import TextWork
+    from hasten.tasks.entity_relation.labelling import Labeller
 
     if "-" in (source, target):
-        raise hasten.CorpusError("A stream has no shards: name files, or leave out --engine ray.")
+        raise hasten.errors.CorpusError("A stream has no shards: name files, or leave out --engine ray.")
     out = target if target.endswith("/") else f"{target}.shards"
     format = "parquet" if target.endswith(".parquet") else "jsonl"
     engine, connection = here(how.jobs), None
@@ -130,7 +134,7 @@ def _predict_shards(tagger: Tagger, source: str, target: str, how: Sharded) -> R
     settings: dict[str, Any] = {"shard_size": how.shard_size, "max_bad": how.max_bad, "max_line": how.max_line}
     settings |= {"format": format, "engine": engine, "begin": begin}
     with show_progress(errors) as tell, ThreadPoolExecutor(1) as beside:
-        run = predict_shards(TextWork(tagger), source, out, tell=tell, **settings)
+        run = predict_shards(Labeller(tagger), source, out, tell=tell, **settings)
         ended = beside.submit(end)
         if not target.endswith("/"):
             tell("Putting the shards together", None)

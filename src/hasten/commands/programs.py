@@ -2,16 +2,23 @@
 
 from __future__ import annotations
 
+import time
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich.markup import escape
 
 import hasten
 from hasten.commands.common import console, errors
+from hasten.errors import WriteError
+from hasten.support.files import output_directory, write_whole
 from hasten.support.progress import show_progress
 from hasten.support.terminal import printable
+
+if TYPE_CHECKING:
+    from hasten.programs.answer import Answer
 
 
 def solve(
@@ -26,32 +33,83 @@ def solve(
     ] = None,
     describe: Annotated[bool, typer.Option("--describe", help="Say what was recognised.")] = False,
 ) -> None:
-    """Answers programs in files, whatever they state: objective, bound, gap, and how each answer was proved."""
-    from hasten.programs.solution_file import solution_paths, write_solution
+    """Answers programs in files, whatever they state: objective, bound, gap, and how each answer was proved.
 
+    Several files make a table, with the seconds that each took. Where one runs out of time without any answer, or the
+    solver fails, the exit code is 1.
+    """
     hasten.make_solver(solver)  # one that is not there is refused now
     targets = None if out is None else solution_paths(out, files)
+    width, n_without = max(len(printable(file)) for file in files), 0
+    if len(files) > 1:
+        _say(f"{'file':{width}}  {'objective':>16}  {'bound':>16}  {'gap':>9}  {'seconds':>8}  answer", bold=True)
     for n, file in enumerate(files):
         with show_progress(errors) as tell:
+            began = time.perf_counter()
             tell(f"Reading {printable(file)}", None)
             program = hasten.read(file)
             tell(f"Recognising {printable(file)}", None)
             about = program.describe()
             tell(f"Answering {printable(file)}", None)
             answer = program.solve(solver=solver, time_limit=time_limit)
-        place = escape(printable(file))
+            seconds = time.perf_counter() - began
+        found = answer.values_found is not None
+        n_without += not found and not answer.optimal
+        gap = answer.gap if answer.gap > 1e-9 * max(1.0, abs(answer.objective)) else 0.0  # not what rounding leaves
         if describe:
-            for line in about.split("\n"):
-                console.print(escape(printable(line)), highlight=False, soft_wrap=True)
-        if answer.values_found is None:
-            console.print(
-                f"[bold]{place}[/]: {escape(str(answer.reason or answer.status))}", highlight=False, soft_wrap=True
-            )
+            _say(about)
+        if len(files) > 1:
+            numbers = (f"{answer.objective:16.10g}", f"{answer.bound:16.10g}", f"{gap:9.3g}") if found else ("",) * 3
+            values = "  ".join(f"{number:>{size}}" for number, size in zip(numbers, (16, 16, 9), strict=True))
+            _say(f"{printable(file):{width}}  {values}  {seconds:8.2f}  {_how(answer)}")
+        elif found:
+            _say(f"{printable(file)}: objective {answer.objective:.12g}, bound {answer.bound:.12g}, gap {gap:.3g}")
+            _say(answer.how)
         else:
-            gap = answer.gap if answer.gap > 1e-9 * max(1.0, abs(answer.objective)) else 0.0  # not what rounding leaves
-            line = f"objective {answer.objective:.12g}, bound {answer.bound:.12g}, gap {gap:.3g}"
-            console.print(f"[bold]{place}[/]: {line}", highlight=False, soft_wrap=True)
-            console.print(escape(answer.how), highlight=False, soft_wrap=True)
-            if targets is not None:
-                write_solution(targets[n], answer)
-                console.print(f"Wrote [bold]{escape(printable(targets[n]))}[/]", soft_wrap=True)
+            _say(f"{printable(file)}: {_how(answer)}")
+        if found and targets is not None:
+            write_whole(targets[n], solution_text(answer).encode())
+            if len(files) == 1:
+                _say(f"Wrote {printable(targets[n])}")
+    if targets is not None and len(files) > 1:
+        _say(f"Wrote the values to {printable(out or '')}")
+    if n_without:
+        raise typer.Exit(1)
+
+
+def _how(answer: Answer) -> str:
+    """Returns how an answer came about, or why there is none."""
+    return answer.how if answer.values_found is not None else f"{answer.status} {answer.reason}".rstrip()
+
+
+def _say(text: str, bold: bool = False) -> None:
+    for line in text.split("\n"):
+        console.print(escape(printable(line)), style="bold" if bold else "", highlight=False, soft_wrap=True)
+
+
+def solution_text(answer: Answer) -> str:
+    """Returns a solution file: a comment with the objective, then a name and a value a line, as Gurobi writes it."""
+    lines = [f"# Objective value = {answer.objective:.17g}", *(f"{name} {answer[name]!r}" for name in answer)]
+    return "\n".join(lines) + "\n"
+
+
+def solution_paths(out: Path, files: Sequence[Path]) -> list[Path]:
+    """Returns where the values of each program go: a file or, for several, files in a directory, which can be written.
+
+    Two programs that would go to one file are refused.
+    """
+    if len(files) == 1:
+        with output_directory(out.parent):
+            if out.is_dir():
+                raise WriteError(f"{out} cannot be written: it is a directory. Name a file.")
+        return [out]
+    source: dict[Path, Path] = {}
+    for file in files:
+        path = out / f"{file.name.removesuffix('.gz')}.sol"
+        if path in source:
+            raise WriteError(
+                f"{source[path]} and {file} would both be written to {path}. Rename one, or solve them one by one."
+            )
+        source[path] = file
+    with output_directory(out):
+        return list(source)

@@ -10,8 +10,21 @@ import typer
 from rich.markup import escape
 
 import hasten
-from hasten.commands.common import IlpSolver, Runs, Seed, Seeds, console, errors, name_of
-from hasten.commands.evaluation import show_evaluation, write_evaluation
+from hasten.commands.common import (
+    IlpSolver,
+    Runs,
+    Seed,
+    Seeds,
+    at_least_one,
+    check_apart,
+    check_enough,
+    check_model,
+    console,
+    errors,
+    name_of,
+    show_evaluation,
+    write_evaluation,
+)
 from hasten.commands.experiments import run_comparison
 from hasten.errors import ProblemError
 from hasten.speedup.mode import TextMode
@@ -56,7 +69,7 @@ def train(
     column: Column = None,
 ) -> None:
     """Trains a tagger for `hasten tag predict`."""
-    from hasten.tasks.tagging.formats import read_all
+    from hasten.tasks.tagging.corpus import read_all
     from hasten.tasks.tagging.tagger import SequenceTagger, check_place
 
     check_place(out)
@@ -64,6 +77,7 @@ def train(
         with show_progress(errors) as tell:
             tell("Reading", None)
             sentences, held_out = read_all(corpus, format, column), read_all(dev, format, column) if dev else []
+            check_enough(len(sentences), "tagged sentence")
             tagger = SequenceTagger.train(sentences, rule or (), bio=bio, epochs=epochs, seed=seed, tell=tell)
             broken = tagger.model.gold_broken(sentences)
             found = tagger.evaluate(held_out, tell=tell) if dev else None
@@ -104,18 +118,20 @@ def predict(
     Rules given here take the place of the tagger's own. Each line says whether its tags were proved optimal without the
     solver; where there are none, because no tags keep all rules, "failed" says so.
     """
-    from hasten.tasks.tagging.formats import read_tagged, to_json
-    from hasten.tasks.tagging.tagger import SequenceTagger
+    from hasten.tasks.tagging.corpus import read_tagged, to_json
+    from hasten.tasks.tagging.tagger import FORMAT, SequenceTagger
     from hasten.tasks.text.objects import write_objects
 
     hasten.make_solver(solver)  # one that is not there is refused now
+    check_apart(source, target)
+    check_model(model, FORMAT, source)
     tagger = _under(SequenceTagger.load(model), rule, bio, no_rules)
     tagger = SequenceTagger(tagger.model, mode, width, solver, time_limit)
     counts = {"proved": 0, "solver": 0, "failed": 0}
 
     def tagged() -> Iterator[dict[str, object]]:
         with show_progress(errors, quiet=target == "-") as tell:
-            for n, answer in enumerate(tagger.predict(read_tagged(source, format, tags=False))):
+            for n, answer in enumerate(tagger.predict(at_least_one(read_tagged(source, format, tags=False), source))):
                 if n % 256 == 0:
                     tell("Tagging sentences", None, f"{n:,}")
                 counts["proved"] += answer.proved
@@ -148,10 +164,11 @@ def evaluate(
     column: Column = None,
 ) -> None:
     """Compares a tagger's answers with gold tags: scores, each tag, what is confused, what is out of reach."""
-    from hasten.tasks.tagging.formats import read_all
-    from hasten.tasks.tagging.tagger import SequenceTagger
+    from hasten.tasks.tagging.corpus import read_all
+    from hasten.tasks.tagging.tagger import FORMAT, SequenceTagger
 
     hasten.make_solver(solver)
+    check_model(model, FORMAT, corpus)
     tagger = _under(SequenceTagger.load(model), rule, bio, no_rules)
     with show_progress(errors) as tell:
         tell("Reading", None)
@@ -184,9 +201,9 @@ def compare(
 ) -> None:
     """Compares greedy search, beams, a speedup, Viterbi, certified answers and an ILP solver on one corpus."""
     from hasten.tasks.evaluation.comparison import Comparison
-    from hasten.tasks.tagging.formats import read_all
+    from hasten.tasks.tagging.corpus import read_all
+    from hasten.tasks.tagging.model import Tagging
     from hasten.tasks.tagging.synthetic import generate
-    from hasten.tasks.tagging.task import Tagging
 
     hasten.make_solver(solver)  # one that is not there is refused now
     task = Tagging(tuple(rule or ()), bio, epochs, format, column)

@@ -14,26 +14,35 @@ from hasten.commands.common import (
     MILLION,
     Box,
     Corpus,
+    CorpusOption,
     Dev,
     Format,
     Induce,
+    Listed,
     Lists,
     MaxLine,
+    Model,
     NoRelation,
     Seed,
     SkipBad,
     TimeLimit,
     Unlabeled,
+    at_least_one,
+    check_apart,
+    check_enough,
+    check_model,
     console,
     errors,
     passing_over,
     seconds,
     sentences_of,
+    show_evaluation,
     tell_task,
     tell_unreachable,
     telling,
+    the_corpus,
+    write_evaluation,
 )
-from hasten.commands.evaluation import show_evaluation, write_evaluation
 from hasten.solvers import check_solver
 from hasten.speedup.mode import TextMode
 from hasten.support.files import output_directory
@@ -44,8 +53,9 @@ from hasten.tasks.entity_relation.names import Training
 
 
 def train(
-    corpus: Corpus,
     out: Annotated[Path, typer.Option("--out", "-o", help="File for the trained model.")],
+    corpus: Corpus = None,
+    corpus_option: CorpusOption = None,
     unlabeled: Unlabeled = None,
     black_box: Box = Training.STRUCTURED,
     dev: Dev = None,
@@ -61,8 +71,8 @@ def train(
     """Trains a model for `hasten predict`.
 
     It learns from all labelled sentences, those without relations too, or from those that --split lists for training.
-    Unlabeled text adds to them. Given a --dev file, or a split with a list for dev or test, it says how well the model
-    does there, as `hasten evaluate` does.
+    Unlabeled text adds to them. Given a --dev file, or a split, it says how well the model does on the dev sentences,
+    or on the test sentences if there are none, as `hasten evaluate` does.
     """
     from hasten.tasks.entity_relation.data.corpora import Corpora, Reading
     from hasten.tasks.entity_relation.data.split import Split
@@ -70,12 +80,14 @@ def train(
     from hasten.tasks.entity_relation.task import EntityRelationTask
 
     check_place(out)
+    corpus = the_corpus(corpus, corpus_option)
     lists = Split.read(split) if split else None
     with output_directory(out.parent):
         with passing_over(skip_bad) as faults, show_progress(errors) as tell:
             reading = Reading(no_relation, faults, max_line * MILLION, tell)
             corpora = Corpora.read(corpus, unlabeled or [], dev=dev, reading=reading, seed=seed)
-        taught, tested = corpora.to_train(lists)
+        taught, tested, part = corpora.to_train(lists)
+        check_enough(len(taught), "labelled sentence")
         task = EntityRelationTask.fitting(taught, induce=induce, no_relation=no_relation)
         tell_task(task, induce)
         with show_progress(errors) as tell:
@@ -90,11 +102,10 @@ def train(
     if tested:
         from hasten.tasks.entity_relation.evaluating import evaluate as judge
 
-        console.print(f"On {count(len(tested), 'labelled sentence')} that it was not trained on:")
+        console.print(f"On the {count(len(tested), 'labelled sentence')} of {part}:", highlight=False)
         show_evaluation(judge(tagger, tested, seed=seed))
-    console.print(tagger.about_theta, highlight=False)
-    if tagger.about_gate:
-        console.print(tagger.about_gate, highlight=False)
+    if tagger.note:
+        console.print(escape(tagger.note), highlight=False, soft_wrap=True)
     place = escape(printable(out))
     console.print(
         f"Wrote [bold]{place}[/]. Label text with: hasten predict {place} INPUT.jsonl OUTPUT.jsonl", soft_wrap=True
@@ -102,7 +113,7 @@ def train(
 
 
 def evaluate(
-    model: Annotated[Path, typer.Argument(help="What `hasten train` wrote.")],
+    model: Model,
     source: Annotated[str, typer.Argument(help="Labelled sentences, in any format; - for standard input.")],
     out: Annotated[
         Path | None, typer.Option("--out", "-o", help="Directory for evaluation.json and evaluation.html.")
@@ -111,25 +122,25 @@ def evaluate(
     solver: Annotated[str, typer.Option(help="Who is asked where nothing is proved.")] = "highs",
     time_limit: TimeLimit = 10.0,
     format: Format = "auto",
+    split: Listed = None,
     no_relation: NoRelation = None,
     skip_bad: SkipBad = False,
     seed: Seed = 0,
     max_line: MaxLine = 64,
 ) -> None:
     """Says how well a model labels: precision, recall and F1 of each label, validity, and gold that it cannot reach."""
-    from dataclasses import replace
-
     from hasten.tasks.entity_relation.evaluating import evaluate as judge
-    from hasten.tasks.entity_relation.tagger import Tagger
+    from hasten.tasks.entity_relation.tagger import FORMAT, Tagger
 
     check_solver(solver)
-    tagger = replace(Tagger.load(model), mode=mode, solver=solver, time_limit=seconds(time_limit))
+    check_model(model, FORMAT, source)
+    tagger = Tagger.load(model).asking(mode, solver=solver, limits__time_limit=seconds(time_limit))
     nothing = no_relation or tagger.task.no_relation
     if out is not None:
         with output_directory(out):
             pass
     with passing_over(skip_bad) as faults, show_progress(errors) as tell:
-        read = (sentence.without(nothing) for sentence in sentences_of(source, format, max_line, faults))
+        read = (sentence.without(nothing) for sentence in sentences_of(source, format, max_line, faults, split))
         found = judge(tagger, telling(read, tell, "Evaluating sentences"), seed=seed)
     show_evaluation(found)
     if out is not None:
@@ -138,7 +149,7 @@ def evaluate(
 
 
 def explain(
-    model: Annotated[Path, typer.Argument(help="What `hasten train` wrote.")],
+    model: Model,
     source: Annotated[
         str,
         typer.Argument(
@@ -161,13 +172,16 @@ def explain(
 
     from hasten.support.files import write_whole
     from hasten.tasks.entity_relation import explain as explaining
-    from hasten.tasks.entity_relation.tagger import Tagger
+    from hasten.tasks.entity_relation.tagger import FORMAT, Tagger
 
+    check_model(model, FORMAT, source)
     tagger = Tagger.load(model)
     if source == "-" or os.path.exists(source):
         sentence = next(islice(sentences_of(source, format, max_line), n - 1, None), None)
         if sentence is None:
-            raise hasten.CorpusError(f"{source} has fewer than {count(n, 'sentence')}. Choose one with --sentence.")
+            raise hasten.errors.CorpusError(
+                f"{source} has fewer than {count(n, 'sentence')}. Choose one with --sentence."
+            )
     else:
         sentence = explaining.read_sentence(source)
     with output_directory(out.parent):
@@ -183,13 +197,15 @@ def convert(
     target: Annotated[str, typer.Argument(help="Where JSON lines go; .gz compresses; - is standard output.")],
     format: Format = "auto",
     unlabeled: Annotated[bool, typer.Option("--unlabeled", help="Leave the labels out.")] = False,
+    split: Listed = None,
     skip_bad: SkipBad = False,
     max_line: MaxLine = 64,
 ) -> None:
     """Turns a corpus into our JSON lines (docs/corpora.md)."""
     from hasten.tasks.entity_relation.data.formats import write_jsonl
 
+    check_apart(source, target)
     with passing_over(skip_bad) as faults:
-        sentences = sentences_of(source, format, max_line, faults)
+        sentences = at_least_one(sentences_of(source, format, max_line, faults, split), source)
         n = write_jsonl(target, (s.unlabeled() for s in sentences) if unlabeled else sentences)
     errors.print(f"Wrote {count(n, 'sentence')}.")

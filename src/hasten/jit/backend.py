@@ -1,22 +1,25 @@
 """Numba, imported when something is first compiled: dispatchers for kernels and drivers.
 
-Only what is public in Numba is needed; `hasten.jit.passes`, which makes compiling faster by what is not, may fail.
+`hasten.jit.passes`, which makes compiling faster by what is not public in Numba, may fail.
 """
 
 from __future__ import annotations
 
+import logging
 import os
 import threading
+from functools import cache
 from types import FunctionType
 from typing import Any
 
 from numba import njit
 
-from hasten.jit import notices as notices
 from hasten.jit import simd_lowering as simd_lowering
-from hasten.jit.cache import KernelCache
+from hasten.jit import tiers
+from hasten.jit.cache import KernelCache, can_write
 from hasten.jit.lowering import register_views
-from hasten.jit.namespaces import KERNELS, Namespaces
+from hasten.jit.namespaces import KERNELS, Namespaces, seconds_to_compile
+from hasten.support.terminal import drawn_on
 
 try:
     from hasten.jit import passes
@@ -29,37 +32,68 @@ try:
 except (ImportError, AttributeError):
     LOCK = threading.RLock()
 
+log = logging.getLogger("hasten")
+NOTICE = "hasten is compiling kernels for this machine: about {} s for the first, at most {} s for all; {}."
+KEPT, NOT_KEPT = "they are kept for later", "there is no place to keep them"
+
 _ALWAYS: dict[str, Any] = {"nogil": True, "error_model": "numpy", "no_cfunc_wrapper": True}
 
 if hasattr(os, "register_at_fork"):  # a fork waits for what another thread compiles, which a child could never finish
     os.register_at_fork(before=LOCK.acquire, after_in_parent=LOCK.release, after_in_child=LOCK.release)
 
 
-def _make(copy: FunctionType, function: FunctionType) -> Any:
-    """Returns Numba's dispatcher of a kernel."""
-    options = _ALWAYS | KERNELS[function]
-    called_by_python = "no_cpython_wrapper" not in options
+class NoticingCache(KernelCache):
+    """Says once in each process that drivers are compiled, so that nobody waits in silence."""
+
+    told = False
+
+    def load_overload(self, signature: Any, target: Any) -> Any:
+        """Returns what was compiled; if there is nothing, it is compiled next."""
+        found = super().load_overload(signature, target)
+        if found is None and not NoticingCache.told:
+            NoticingCache.told = True
+            tell_compiling(self.function)
+        return found
+
+
+def tell_compiling(function: FunctionType) -> None:
+    """Says how long compiling takes: above the bar that a command shows or, without one, in the log."""
+    this, left = seconds_to_compile(function), [each.py_func for each in tiers.DRIVERS if not each.is_compiled]
+    seconds = [max(1, round(each)) for each in (this, max(this, sum(map(seconds_to_compile, left))))]
+    words, terminal = NOTICE.format(*seconds, KEPT if can_write() else NOT_KEPT), drawn_on()
+    if terminal is None:
+        log.warning(words)
+    else:
+        terminal.print(words, highlight=False, soft_wrap=True)
+
+
+def _dispatcher(copy: FunctionType, function: FunctionType, options: dict[str, Any]) -> Any:
+    """Returns a dispatcher that Python can call, with the cache of its function."""
     if passes is not None:
-        options["pipeline_class"] = passes.DriverCompiler if called_by_python else passes.PartCompiler
-    dispatcher = njit(**options)(copy)
-    if called_by_python:  # other kernels are kept as parts of these
-        dispatcher._cache = KernelCache(function)
-    elif passes is not None:
-        passes.take_any_numbers(dispatcher)
+        options = options | {"pipeline_class": passes.DriverCompiler}
+    dispatcher = njit(**_ALWAYS, **options)(copy)
+    dispatcher._cache = NoticingCache(function)
     return dispatcher
+
+
+def _make(copy: FunctionType, function: FunctionType) -> Any:
+    """Returns the dispatcher of a driver, or of a kernel as a part of those that call it."""
+    if not KERNELS[function]:
+        return _dispatcher(copy, function, {})
+    compiler = {} if passes is None else {"pipeline_class": passes.PartCompiler}
+    part = njit(**_ALWAYS, **KERNELS[function], **compiler, no_cpython_wrapper=True)(copy)
+    if passes is not None:
+        passes.take_any_numbers(part)
+    return part
 
 
 _DISPATCHERS = Namespaces(_make)
 
 
+@cache
 def dispatcher_of(function: FunctionType) -> Any:
-    """Returns Numba's dispatcher of a driver, which compiles when it is called."""
+    """Returns a dispatcher that Python can call, of a driver or a kernel; it compiles when it is called."""
     with LOCK:
         register_views()
-        return _DISPATCHERS.kernel(function)
-
-
-def opened(kernel: FunctionType) -> Any:
-    """Returns a kernel compiled so that Python can call it, for tests."""
-    copy = dispatcher_of(kernel).py_func
-    return njit(nogil=True, error_model="numpy", _nrt=False)(copy)
+        made = _DISPATCHERS.kernel(function)
+        return made if not KERNELS[function] else _dispatcher(made.py_func, function, {"_nrt": False})

@@ -1,11 +1,12 @@
-"""The kernel cache: compiled drivers on disk, in NUMBA_CACHE_DIR, else beside their modules, else the user's cache.
+"""The kernel cache: compiled drivers on disk, in NUMBA_CACHE_DIR, else beside the package, else in the user's cache.
 
 A driver is looked for in each of these directories, and written to the first that can be written: a container often has
 none, and its kernels were compiled when the image was built, by another user. Where none can be written, there is one
-warning, and the driver stays in memory.
+warning, and the driver stays in memory. A wheel may carry kernels of its own (`tools/wheel.py`), which are only read.
 
 A compiled driver contains the kernels that it calls. So the name of its file carries the stamp of all modules that
-have to do with kernels: after an edit or an upgrade of any of them, all drivers are compiled anew. A file that is
+have to do with kernels: after an edit or an upgrade of any of them, all drivers are compiled anew. The name also says
+for which Numba, Python and processor it was compiled: this one, or a portable one that this one is like. A file that is
 broken, in whatever way, counts as missing, and is written again.
 """
 
@@ -14,20 +15,28 @@ from __future__ import annotations
 import hashlib
 import os
 import pickle
-import secrets
 import signal
 import sys
 import warnings
-from collections.abc import Iterable
 from contextlib import suppress
 from functools import cache
 from pathlib import Path
 from types import FunctionType
 from typing import Any
 
+from hasten.support.files import write_whole
+
 _HOMES = {"jit", "kernels"}  # the rooms whose modules all count
 PACKAGE = Path(__file__).parents[1]
+CARRIED = PACKAGE / "carried"  # the kernels that came with a wheel
 SUFFIX = ".kernel"
+
+# Processors that kernels can be compiled for elsewhere: their names, and the features that this one needs to run those.
+PORTABLE = {
+    "x86_64": ("x86-64-v3", {"avx", "avx2", "bmi", "bmi2", "f16c", "fma", "lzcnt", "movbe"}),
+    "aarch64": ("generic", set[str]()),
+    "arm64": ("generic", set[str]()),
+}
 
 
 def counts(file: Path, package: Path) -> bool:
@@ -50,24 +59,24 @@ def stamp() -> str:
     return stamp_of(PACKAGE)
 
 
-def directories(function: FunctionType) -> list[Path]:
-    """Returns where a driver may be kept, the best place first."""
+def directories() -> list[Path]:
+    """Returns where drivers may be kept, the best place first."""
     if chosen := os.environ.get("NUMBA_CACHE_DIR"):
         return [Path(chosen)]
     home = Path.home() / ("Library/Caches" if sys.platform == "darwin" else ".cache")
     user = Path(os.environ.get("XDG_CACHE_HOME") or os.environ.get("LOCALAPPDATA") or home)
-    return [Path(function.__code__.co_filename).parent / "__pycache__", user / "hasten"]
+    return [PACKAGE / "__pycache__", user / "hasten"]
 
 
 def is_on_disk(function: FunctionType) -> bool:
     """Whether something compiled of a driver is there, maybe for another processor or Numba."""
     pattern = f"{_name(function)}.*{SUFFIX}"
-    return any(any(directory.glob(pattern)) for directory in directories(function))
+    return any(any(directory.glob(pattern)) for directory in (*directories(), CARRIED))
 
 
-def can_write(function: FunctionType) -> bool:
-    """Whether there is a place for a compiled driver."""
-    return any(os.access(_existing(directory), os.W_OK) for directory in directories(function))
+def can_write() -> bool:
+    """Whether there is a place for compiled drivers."""
+    return any(os.access(_existing(directory), os.W_OK) for directory in directories())
 
 
 def _existing(path: Path) -> Path:
@@ -83,18 +92,19 @@ class KernelCache:
 
     def __init__(self, function: FunctionType) -> None:
         self.function = function
-        self.cache_path = str(directories(function)[0])
+        self.cache_path = str(directories()[0])
 
     def load_overload(self, signature: Any, target: Any) -> Any:
         """Returns what was compiled for a signature and this processor; None if it is not there, or broken."""
         from numba.core.compiler import CompileResult
 
         target.refresh()
-        for directory in directories(self.function):
-            with suppress(Exception):
-                data = (directory / self._file(signature, target)).read_bytes()
-                if hashlib.sha256(data[32:]).digest() == data[:32]:
-                    return CompileResult._rebuild(target, *pickle.loads(data[32:]))
+        for processor in _processors(target):
+            for directory in (*directories(), CARRIED):
+                with suppress(Exception):
+                    data = (directory / self._file(signature, processor)).read_bytes()
+                    if hashlib.sha256(data[32:]).digest() == data[:32]:
+                        return CompileResult._rebuild(target, *pickle.loads(data[32:]))
         return None
 
     def save_overload(self, signature: Any, compiled: Any) -> None:
@@ -108,34 +118,41 @@ class KernelCache:
                 raise
             signal.raise_signal(signal.SIGINT)  # it came while LLVM handed over the code, and was lost
             return
-        name = self._file(signature, compiled.target_context)
-        if not any(_written(each / name, hashlib.sha256(data).digest() + data) for each in directories(self.function)):
+        name = self._file(signature, compiled.target_context.codegen().magic_tuple())
+        if not any(_written(each / name, hashlib.sha256(data).digest() + data) for each in directories()):
             _warn_once()
 
-    def _file(self, signature: Any, target: Any) -> str:
+    def _file(self, signature: Any, processor: tuple[str, str, str]) -> str:
         import llvmlite
         import numba
 
         versions = numba.__version__, llvmlite.__version__, sys.implementation.cache_tag
-        key = hashlib.sha256(repr((str(signature), target.codegen().magic_tuple(), versions)).encode())
+        key = hashlib.sha256(repr((str(signature), processor, versions)).encode())
         return f"{_name(self.function)}.{key.hexdigest()[:12]}{SUFFIX}"
 
     def flush(self) -> None:
         """Forgets nothing: there is no index."""
 
 
+def _processors(target: Any) -> list[tuple[str, str, str]]:
+    """Returns the processors whose code runs here, this one first: each a system, a name, and further features."""
+    from llvmlite import binding
+
+    this: tuple[str, str, str] = target.codegen().magic_tuple()
+    if this[1] != binding.get_host_cpu_name():  # NUMBA_CPU_NAME asks for another
+        return [this]
+    name, needed = PORTABLE.get(this[0].partition("-")[0], ("generic", set[str]()))
+    features = binding.get_host_cpu_features() if needed else {}
+    return [this, (this[0], name, "")] if all(features.get(each) for each in needed) else [this]
+
+
 def _written(path: Path, data: bytes) -> bool:
-    """Writes a file beside its place and moves it there; returns whether that was possible."""
-    part = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
-    try:
+    """Writes a file, all of it or nothing; returns whether that was possible."""
+    with suppress(OSError):  # the place can only be read, or is full
         path.parent.mkdir(parents=True, exist_ok=True)
-        part.write_bytes(data)
-        os.replace(part, path)
-    except OSError:  # the place can only be read, or is full
-        with suppress(OSError):
-            part.unlink(missing_ok=True)
-        return False
-    return True
+        write_whole(path, data)
+        return True
+    return False
 
 
 @cache
@@ -149,14 +166,13 @@ def _warn_once() -> None:
     )
 
 
-def remove_old_files(functions: Iterable[FunctionType]) -> int:
+def remove_old_files() -> int:
     """Removes what other versions of the package left in its directories; returns how many files it removed."""
-    ours = [each for each in functions if PACKAGE in Path(each.__code__.co_filename).parents]
     n_removed = 0
-    for directory in {directory for each in ours for directory in directories(each)}:
-        old = [*directory.glob(f"hasten.*{SUFFIX}"), *directory.glob("*.nb[ic]")]
-        for file in (file for file in old if f".{stamp()}." not in file.name):
-            with suppress(OSError):  # it can only be read
-                file.unlink()
-                n_removed += 1
+    for directory in directories():
+        for file in directory.glob(f"hasten.*{SUFFIX}"):
+            if f".{stamp()}." not in file.name:
+                with suppress(OSError):  # it can only be read
+                    file.unlink()
+                    n_removed += 1
     return n_removed

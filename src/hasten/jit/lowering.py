@@ -7,16 +7,19 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable
+from functools import cache
 from typing import Any
 
 from llvmlite import ir
 from numba import types
 from numba.core import cgutils
-from numba.core.typing.templates import AbstractTemplate, AttributeTemplate, infer_getattr, infer_global, signature
+from numba.core.typing.templates import AbstractTemplate, AttributeTemplate, infer_global, signature
 from numba.extending import (
     NativeValue,
+    infer_getattr,
     lower_builtin,
     lower_getattr_generic,
+    make_attribute_wrapper,
     models,
     register_model,
     type_callable,
@@ -27,6 +30,11 @@ from numba.extending import (
 from hasten.jit.records import VIEWS, Record, grid, keep, part, split
 
 PAIR = types.UniTuple(types.intp, 2)
+
+
+def returns(function: Any, typer: Callable[..., Any]) -> None:
+    """Says what type a call of a function has in compiled code, given the types of its arguments."""
+    type_callable(function)(lambda context: typer)
 
 
 class SpanType(types.Type):  # type: ignore[misc]
@@ -79,20 +87,15 @@ class RecordModel(models.StructModel):  # type: ignore[misc]
         super().__init__(manager, kind, [("data", types.CPointer(types.int64))])
 
 
-_TYPES: dict[type[Record], RecordType] = {}  # made once: Numba asks at every call
-
-
-def type_of(record: type[Record]) -> RecordType:
+@cache  # Numba asks at every call
+def type_of(record: Any) -> RecordType:
     """Returns the type that a class of records has in compiled code."""
-    found = _TYPES.get(record)
-    if found is None:
-        found = _TYPES[record] = RecordType(record.__name__, tuple(record._fields.items()))
-    return found
+    return RecordType(record.__name__, tuple(record._fields.items()))
 
 
 @typeof_impl.register(Record)
-def _typeof_record(record: Record, context: Any) -> RecordType:
-    return type_of(type(record))
+def _typeof_record(record: Any, context: Any) -> RecordType:
+    return type_of(record.__class__)
 
 
 @unbox(RecordType)
@@ -107,12 +110,7 @@ def _unbox_record(kind: RecordType, record: Any, c: Any) -> NativeValue:
 # -- spans ------------------------------------------------------------------------------------------------------
 
 
-@infer_getattr
-class _SpanAttributes(AttributeTemplate):  # type: ignore[misc]
-    key = SpanType
-
-    def resolve_size(self, span: SpanType) -> types.Type:
-        return types.intp
+make_attribute_wrapper(SpanType, "size", "size")
 
 
 @infer_global(operator.getitem)
@@ -137,9 +135,11 @@ class _SetInSpan(AbstractTemplate):  # type: ignore[misc]
         return None
 
 
-@lower_getattr_generic(SpanType)
-def _span_attribute(context: Any, builder: Any, kind: SpanType, value: Any, name: str) -> Any:
-    return builder.extract_value(value, 1)
+def _check_order(context: Any, builder: Any, less: Any, more: Any, words: str) -> None:
+    """Raises IndexError, where indices are checked, unless one number is at most the other."""
+    if context.enable_boundscheck:
+        with cgutils.if_unlikely(builder, builder.icmp_signed(">", less, more)):
+            context.call_conv.return_user_exc(builder, IndexError, (words,))
 
 
 def _place(context: Any, builder: Any, kind: SpanType, value: Any, index: Any) -> Any:
@@ -192,19 +192,24 @@ def _set_in_grid(context: Any, builder: Any, sig: Any, args: Any) -> Any:
     return context.get_dummy_value()
 
 
-@type_callable(split)
-def _type_split(context: Any) -> Callable[..., Any]:
-    return lambda array, sizes: types.UniTuple(SpanType(array.dtype), sizes.count)
+returns(split, lambda array, sizes: types.UniTuple(SpanType(array.dtype), sizes.count))
+returns(grid, lambda span, height, width: GridType(span.dtype))
+returns(part, lambda array, begin, end: SpanType(array.dtype))
+returns(keep, lambda arrays: types.none)
+
+
+def _unpacked(context: Any, builder: Any, kind: types.Type, value: Any) -> Any:
+    """Returns where an array or a span lies, and how many numbers it has."""
+    if isinstance(kind, SpanType):
+        return cgutils.unpack_tuple(builder, value, 2)
+    array = context.make_array(kind)(context, builder, value)
+    return array.data, array.nitems
 
 
 @lower_builtin(split, types.Array, types.UniTuple)
 @lower_builtin(split, SpanType, types.UniTuple)
 def _lower_split(context: Any, builder: Any, sig: Any, args: Any) -> Any:
-    if isinstance(sig.args[0], SpanType):
-        data, n = cgutils.unpack_tuple(builder, args[0], 2)
-    else:
-        array = context.make_array(sig.args[0])(context, builder, args[0])
-        data, n = array.data, array.nitems
+    data, n = _unpacked(context, builder, sig.args[0], args[0])
     begin, parts = ir.Constant(ir.IntType(64), 0), []
     for size in cgutils.unpack_tuple(builder, args[1], sig.args[1].count):
         end = builder.add(begin, context.cast(builder, size, sig.args[1].dtype, types.intp))
@@ -213,25 +218,12 @@ def _lower_split(context: Any, builder: Any, sig: Any, args: Any) -> Any:
     return context.make_tuple(builder, sig.return_type, parts)
 
 
-@type_callable(grid)
-def _type_grid(context: Any) -> Callable[..., Any]:
-    return lambda span, height, width: GridType(span.dtype)
-
-
 @lower_builtin(grid, SpanType, types.Integer, types.Integer)
 def _lower_grid(context: Any, builder: Any, sig: Any, args: Any) -> Any:
     data, size = cgutils.unpack_tuple(builder, args[0], 2)
     height, width = (context.cast(builder, args[i], sig.args[i], types.intp) for i in (1, 2))
-    if context.enable_boundscheck:
-        wrong = builder.icmp_signed(">", builder.mul(height, width), size)
-        with cgutils.if_unlikely(builder, wrong):
-            context.call_conv.return_user_exc(builder, IndexError, ("a grid leaves its span",))
+    _check_order(context, builder, builder.mul(height, width), size, "a grid leaves its span")
     return cgutils.pack_struct(builder, [data, height, width])
-
-
-@type_callable(keep)
-def _type_keep(context: Any) -> Callable[..., Any]:
-    return lambda arrays: types.none
 
 
 @lower_builtin(keep, types.Any)
@@ -239,37 +231,18 @@ def _lower_keep(context: Any, builder: Any, sig: Any, args: Any) -> Any:
     return context.get_dummy_value()
 
 
-@type_callable(part)
-def _type_part(context: Any) -> Callable[..., Any]:
-    def typer(array: types.Type, begin: types.Type, end: types.Type) -> Any:
-        return SpanType(array.dtype)
-
-    return typer
-
-
 def _make_span(context: Any, builder: Any, data: Any, size: Any, begin: Any, end: Any) -> Any:
-    if context.enable_boundscheck:
-        wrong = builder.or_(
-            builder.icmp_signed("<", begin, begin.type(0)),
-            builder.or_(builder.icmp_signed(">", end, size), builder.icmp_signed(">", begin, end)),
-        )
-        with cgutils.if_unlikely(builder, wrong):
-            context.call_conv.return_user_exc(builder, IndexError, ("a span leaves its array",))
+    for first, last in (begin.type(0), begin), (begin, end), (end, size):
+        _check_order(context, builder, first, last, "a span leaves its array")
     return cgutils.pack_struct(builder, [builder.gep(data, [begin]), builder.sub(end, begin)])
 
 
 @lower_builtin(part, types.Array, types.Integer, types.Integer)
-def _part_of_array(context: Any, builder: Any, sig: Any, args: Any) -> Any:
-    array = context.make_array(sig.args[0])(context, builder, args[0])
-    begin, end = (context.cast(builder, args[i], sig.args[i], types.intp) for i in (1, 2))
-    return _make_span(context, builder, array.data, array.nitems, begin, end)
-
-
 @lower_builtin(part, SpanType, types.Integer, types.Integer)
-def _part_of_span(context: Any, builder: Any, sig: Any, args: Any) -> Any:
-    data, size = cgutils.unpack_tuple(builder, args[0], 2)
+def _lower_part(context: Any, builder: Any, sig: Any, args: Any) -> Any:
+    data, n = _unpacked(context, builder, sig.args[0], args[0])
     begin, end = (context.cast(builder, args[i], sig.args[i], types.intp) for i in (1, 2))
-    return _make_span(context, builder, data, size, begin, end)
+    return _make_span(context, builder, data, n, begin, end)
 
 
 # -- records ----------------------------------------------------------------------------------------------------
@@ -301,24 +274,17 @@ def _record_attribute(context: Any, builder: Any, kind: RecordType, value: Any, 
     return cgutils.pack_struct(builder, [data, read(2 * place + 1)])
 
 
-def _register_view(view: Callable[[int], Any], record: type[Record]) -> None:
+@cache
+def _register_view(view: Callable[[int], Any], record: Any) -> None:
     kind = type_of(record)
-
-    @type_callable(view)
-    def type_view(context: Any) -> Callable[..., Any]:
-        return lambda address: kind
+    returns(view, lambda address: kind)
 
     @lower_builtin(view, types.Integer)
     def lower_view(context: Any, builder: Any, sig: Any, args: Any) -> Any:
         return cgutils.pack_struct(builder, [builder.inttoptr(args[0], ir.IntType(64).as_pointer())])
 
 
-_REGISTERED: set[Callable[[int], Any]] = set()
-
-
 def register_views() -> None:
     """Lets compiled code call the viewers that were made since the last time."""
     for view, record in VIEWS.items():
-        if view not in _REGISTERED:
-            _REGISTERED.add(view)
-            _register_view(view, record)
+        _register_view(view, record)

@@ -7,7 +7,7 @@ each kernel is run with the copy's names.
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import cache
+from functools import cache, partial
 from types import CodeType, FunctionType, ModuleType
 from typing import Any
 
@@ -24,8 +24,7 @@ def function_of(kernel: Any) -> FunctionType:
 
 def is_kernel(value: Any) -> bool:
     """Whether a value is a kernel or a driver."""
-    function = getattr(value, "py_func", value)
-    return isinstance(function, FunctionType) and function in KERNELS
+    return isinstance(value, FunctionType | partial) and getattr(value, "py_func", value) in KERNELS
 
 
 class Namespaces:

@@ -89,7 +89,7 @@ class Record:
         return type(self), (self.buffer,)
 
 
-VIEWS: dict[Callable[[int], Any], type[Record]] = {}  # every function that views records, with their class
+VIEWS: dict[Callable[[int], Any], Any] = {}  # every function that views records, with their class
 
 
 def viewer(record: type[Record]) -> Callable[[int], Any]:

@@ -10,12 +10,13 @@ from llvmlite import ir
 from numba import types
 from numba.core import cgutils
 from numba.core.typing.templates import AbstractTemplate, infer_global, signature
-from numba.extending import lower_builtin, models, register_model, type_callable
+from numba.extending import lower_builtin, models, register_model
 
-from hasten.jit.lowering import SpanType
+from hasten.jit.lowering import SpanType, returns
 from hasten.jit.simd import WIDTH, gather, greater, lesser, load, spread, store, where_equal, where_less
 
 DOUBLES = ir.VectorType(ir.DoubleType(), WIDTH)
+NOTHING = ir.Constant(DOUBLES, ir.Undefined)
 
 
 class LanesType(types.Type):  # type: ignore[misc]
@@ -36,6 +37,16 @@ class LanesModel(models.PrimitiveModel):  # type: ignore[misc]
         super().__init__(manager, kind, DOUBLES)
 
 
+returns(spread, lambda value: LANES)
+returns(load, lambda span, x: LANES)
+returns(lesser, lambda one, other: LANES)
+returns(greater, lambda one, other: LANES)
+returns(gather, lambda span, start, x: LANES)
+returns(where_less, lambda one, other, then, otherwise: LANES)
+returns(where_equal, lambda one, other, then, otherwise: LANES)
+returns(store, lambda span, x, lanes: types.none)
+
+
 def _place(context: Any, builder: Any, sig: Any, args: Any) -> Any:
     """Returns where number `x` of each problem lies."""
     data, size = cgutils.unpack_tuple(builder, args[0], 2)
@@ -46,19 +57,9 @@ def _place(context: Any, builder: Any, sig: Any, args: Any) -> Any:
     return builder.bitcast(builder.gep(data, [index]), DOUBLES.as_pointer())
 
 
-@type_callable(load)
-def _type_load(context: Any) -> Callable[..., Any]:
-    return lambda span, x: LANES
-
-
 @lower_builtin(load, SpanType, types.Integer)
 def _lower_load(context: Any, builder: Any, sig: Any, args: Any) -> Any:
     return builder.load(_place(context, builder, sig, args), align=8)
-
-
-@type_callable(store)
-def _type_store(context: Any) -> Callable[..., Any]:
-    return lambda span, x, lanes: types.none
 
 
 @lower_builtin(store, SpanType, types.Integer, LanesType)
@@ -67,16 +68,10 @@ def _lower_store(context: Any, builder: Any, sig: Any, args: Any) -> Any:
     return context.get_dummy_value()
 
 
-@type_callable(gather)
-def _type_gather(context: Any) -> Callable[..., Any]:
-    return lambda span, start, x: LANES
-
-
 @lower_builtin(gather, SpanType, SpanType, types.Integer)
 def _lower_gather(context: Any, builder: Any, sig: Any, args: Any) -> Any:
     (data, size), (starts, n_starts) = (cgutils.unpack_tuple(builder, span, 2) for span in args[:2])
-    x = context.cast(builder, args[2], sig.args[2], types.intp)
-    lanes = ir.Constant(DOUBLES, ir.Undefined)
+    x, lanes = context.cast(builder, args[2], sig.args[2], types.intp), NOTHING
     for lane in range(WIDTH):
         at = builder.add(builder.load(builder.gep(starts, [ir.IntType(64)(lane)])), x)
         if context.enable_boundscheck:
@@ -86,16 +81,10 @@ def _lower_gather(context: Any, builder: Any, sig: Any, args: Any) -> Any:
     return lanes
 
 
-@type_callable(spread)
-def _type_spread(context: Any) -> Callable[..., Any]:
-    return lambda value: LANES
-
-
 @lower_builtin(spread, types.Float)
 def _lower_spread(context: Any, builder: Any, sig: Any, args: Any) -> Any:
-    first = builder.insert_element(ir.Constant(DOUBLES, ir.Undefined), args[0], ir.IntType(32)(0))
-    all_first = ir.Constant(ir.VectorType(ir.IntType(32), WIDTH), [0] * WIDTH)
-    return builder.shuffle_vector(first, ir.Constant(DOUBLES, ir.Undefined), all_first)
+    first = builder.insert_element(NOTHING, args[0], ir.IntType(32)(0))
+    return builder.shuffle_vector(first, NOTHING, ir.Constant(ir.VectorType(ir.IntType(32), WIDTH), [0] * WIDTH))
 
 
 @infer_global(operator.add)
@@ -106,48 +95,18 @@ class _Arithmetic(AbstractTemplate):  # type: ignore[misc]
         return signature(LANES, LANES, LANES) if args == (LANES, LANES) else None
 
 
-@lower_builtin(operator.add, LanesType, LanesType)
-def _add(context: Any, builder: Any, sig: Any, args: Any) -> Any:
-    return builder.fadd(*args)
+def _lower(function: Any, n: int, build: Callable[..., Any]) -> None:
+    """Says what a function of `n` lanes compiles to."""
+
+    @lower_builtin(function, *n * [LanesType])
+    def lower(context: Any, builder: Any, sig: Any, args: Any) -> Any:
+        return build(builder, *args)
 
 
-@lower_builtin(operator.sub, LanesType, LanesType)
-def _subtract(context: Any, builder: Any, sig: Any, args: Any) -> Any:
-    return builder.fsub(*args)
-
-
-@lower_builtin(operator.mul, LanesType, LanesType)
-def _multiply(context: Any, builder: Any, sig: Any, args: Any) -> Any:
-    return builder.fmul(*args)
-
-
-@type_callable(lesser)
-@type_callable(greater)
-def _type_lesser(context: Any) -> Callable[..., Any]:
-    return lambda one, other: LANES
-
-
-@lower_builtin(lesser, LanesType, LanesType)
-def _lower_lesser(context: Any, builder: Any, sig: Any, args: Any) -> Any:
-    return builder.select(builder.fcmp_ordered("<", *args), *args)
-
-
-@lower_builtin(greater, LanesType, LanesType)
-def _lower_greater(context: Any, builder: Any, sig: Any, args: Any) -> Any:
-    return builder.select(builder.fcmp_ordered(">", *args), *args)
-
-
-@type_callable(where_less)
-@type_callable(where_equal)
-def _type_where(context: Any) -> Callable[..., Any]:
-    return lambda one, other, then, otherwise: LANES
-
-
-@lower_builtin(where_less, LanesType, LanesType, LanesType, LanesType)
-def _lower_where_less(context: Any, builder: Any, sig: Any, args: Any) -> Any:
-    return builder.select(builder.fcmp_ordered("<", args[0], args[1]), args[2], args[3])
-
-
-@lower_builtin(where_equal, LanesType, LanesType, LanesType, LanesType)
-def _lower_where_equal(context: Any, builder: Any, sig: Any, args: Any) -> Any:
-    return builder.select(builder.fcmp_ordered("==", args[0], args[1]), args[2], args[3])
+_lower(operator.add, 2, lambda builder, one, other: builder.fadd(one, other))
+_lower(operator.sub, 2, lambda builder, one, other: builder.fsub(one, other))
+_lower(operator.mul, 2, lambda builder, one, other: builder.fmul(one, other))
+_lower(lesser, 2, lambda builder, one, other: builder.select(builder.fcmp_ordered("<", one, other), one, other))
+_lower(greater, 2, lambda builder, one, other: builder.select(builder.fcmp_ordered(">", one, other), one, other))
+_lower(where_less, 4, lambda builder, a, b, *chosen: builder.select(builder.fcmp_ordered("<", a, b), *chosen))
+_lower(where_equal, 4, lambda builder, a, b, *chosen: builder.select(builder.fcmp_ordered("==", a, b), *chosen))

@@ -1,10 +1,10 @@
 """Two tiers: a driver is interpreted at first, and compiled once that pays.
 
-Kernels are plain Python functions on arrays, and Numba's compiler takes seconds for a driver. A few small problems are
-answered sooner by Python itself. So a *driver*, which Python calls, is interpreted until that has cost about as
-much as compiling it would (the ski-rental rule: never more than twice the best), or until a call is clearly too large.
-Then it is compiled, or loaded from the kernel cache, and all later calls go straight to the compiled code. Both tiers
-give the same bits. HASTEN_TIER=compiled or interpreted forces a tier, as NUMBA_DISABLE_JIT=1 does.
+Kernels are plain Python functions on arrays, and Numba's compiler takes seconds for a driver. Python itself answers a
+few small problems sooner. So a *driver*, which Python calls, is interpreted until that has cost about as much as
+compiling it would (the ski-rental rule: never more than twice the best), or until a call is clearly too large. Then it
+is compiled, or loaded from the kernel cache, and all later calls go straight to the compiled code. Both tiers give the
+same bits. HASTEN_TIER=compiled or interpreted forces a tier, as NUMBA_DISABLE_JIT=1 does.
 
 Numba counts the references to each array of each tuple at each call, which costs more than the small kernels
 themselves (five times the whole of a beam search). A function that allocates nothing needs no such counts: that is a
@@ -19,9 +19,11 @@ import os
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator
+import warnings
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from functools import cached_property, partial
+from itertools import pairwise
 from types import FunctionType
 from typing import Any, ClassVar, ParamSpec, TypeVar, cast
 
@@ -31,7 +33,6 @@ from hasten.jit.cache import is_on_disk
 from hasten.jit.namespaces import KERNELS, seconds_to_compile
 from hasten.jit.records import Record
 from hasten.support import clock
-from hasten.support.arrays import IntArray
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -42,13 +43,17 @@ if TIER not in (COMPILED, INTERPRETED, AUTO):
     raise ValueError(f"HASTEN_TIER is {TIER!r}. Set it to compiled, interpreted or auto.")
 clock.SLOWNESS = 1.0 if TIER == COMPILED else 100.0
 
-FREE = (
-    0.25  # seconds that a process interprets before anything is compiled or loaded: importing Numba takes twice as long
-)
+FREE = 0.25  # seconds that a process interprets before it imports Numba, which takes twice as long
 PRIOR = 3e-7  # seconds that a call may take for each number of its arrays, times the root of how many they are
+TRIAL = 0.05  # of the time that compiling takes, for which a call is interpreted that seems too large
+COPYING = 2e-8  # seconds that are lost for each number if that was in vain
 LOADING = 1.0  # seconds that loading from the kernel cache takes at most, Numba included
 DRIVERS: list[Driver] = []  # every driver that was imported, for `hasten compile`
 _HERE = threading.local()  # whether this thread interprets a driver
+
+
+class _TooLong(BaseException):
+    """Interpreting a driver took longer than it was worth."""
 
 
 class Driver(partial[Any]):
@@ -69,10 +74,11 @@ class Driver(partial[Any]):
         about = {name: getattr(function, name) for name in ("__module__", "__name__", "__qualname__", "__doc__")}
         driver.__dict__.update(about, __wrapped__=function, py_func=function, is_open=is_open, dispatcher=None)
         driver.__dict__.update(watch_at=names.index("watch") if "watch" in names else None, seconds=0.0, rate=0.0)
-        driver._point_to(driver._choose)
+        driver.point_to(driver._choose)
         return driver
 
-    def _point_to(self, run: Callable[..., Any]) -> None:
+    def point_to(self, run: Callable[..., Any]) -> None:
+        """Says what is called in its place from now on."""
         self.__setstate__((run, (), {}, self.__dict__))  # type: ignore[attr-defined]
 
     def __reduce__(self) -> str:
@@ -95,13 +101,29 @@ class Driver(partial[Any]):
     def compile(self) -> Callable[..., Any]:
         """Goes over to compiled code for good, and returns it: Numba compiles or loads it when it is called."""
         if self.dispatcher is None:
-            from hasten.jit.backend import dispatcher_of
-
+            try:
+                from hasten.jit.backend import dispatcher_of
+            except (ImportError, AttributeError) as error:
+                return self._do_without(error)
             self.dispatcher = dispatcher_of(self.py_func)
             if not self.is_open:  # an interpreted kernel may call it, with arrays of other layouts
-                self._point_to(self.dispatcher)
+                self.point_to(self.dispatcher)
         run: Callable[..., Any] = self.dispatcher
         return run
+
+    def _do_without(self, error: Exception) -> Callable[..., Any]:
+        """Returns the interpreted driver, in an environment whose Numba cannot be used."""
+        global TIER
+        if TIER == COMPILED:  # it was asked for
+            raise error
+        TIER = INTERPRETED
+        warnings.warn(
+            f"hasten cannot compile its kernels with the Numba that is installed ({error}), so it interprets them, "
+            "which takes about a hundred times as long. Install a Numba that hasten supports: pip install hasten.",
+            RuntimeWarning,
+            stacklevel=2,
+        )
+        return self
 
     def _choose(self, *args: Any) -> Any:
         """Runs a driver that is not compiled yet, or an open kernel."""
@@ -110,63 +132,72 @@ class Driver(partial[Any]):
         seconds = 0.0 if self.dispatcher is not None else self._worth(args)
         if not seconds:
             return self.compile()(*args)
-        if seconds == np.inf or self.watch_at is None:
-            return self._interpret(args)
-        return self._try(args, seconds)
+        start = time.perf_counter()
+        found = self._interpret(args) if seconds == np.inf else self._try(args, seconds)
+        took = time.perf_counter() - start
+        self.seconds, Driver.all_seconds = self.seconds + took, Driver.all_seconds + took
+        self.rate = max(self.rate, took / max(1, sum(each.size for each in _arrays(args))))
+        return found
 
     def _worth(self, args: tuple[Any, ...]) -> float:
         """Returns for how many seconds a call is worth interpreting; 0 is not at all."""
         if TIER != AUTO:
             return 0.0 if TIER == COMPILED else np.inf
-        n, left = sum(each.size for each in _arrays(args)), clock.seconds_left()
+        n = sum(each.size for each in _arrays(args))
         expected = n * max(self.rate, PRIOR * n**0.5)
         is_free = Driver.all_seconds + expected <= FREE and "hasten.jit.backend" not in sys.modules
         wait = LOADING if not is_free and self._is_kept else seconds_to_compile(self.py_func)
-        if left < 2 * wait:  # a clock stops it before compiled code would pay
-            return np.inf
+        if self.watch_at is not None and clock.seconds_left(args[self.watch_at]) < 2 * wait:
+            return np.inf  # a clock stops it before compiled code would pay
         if is_free:
             return max(FREE, wait)
         budget = 0.0 if self._is_kept else wait - self.seconds
-        return budget if expected < budget else 0.0
+        if expected < budget:
+            return budget
+        return TRIAL * wait if n * COPYING < TRIAL * wait < budget else 0.0  # a large batch, of which it may answer few
 
     def _try(self, args: tuple[Any, ...], seconds: float) -> Any:
-        """Interprets a driver that can be stopped, for so long; after that, undoes it all and compiles."""
-        assert self.watch_at is not None
-        before = [(each, each.copy()) for each in _arrays(args) if each.flags.writeable]
-        watch = _Watch(args[self.watch_at], seconds)
-        found = self._interpret((*args[: self.watch_at], watch, *args[self.watch_at + 1 :]))
-        if not watch.over:
-            return found
-        for array, values in before:
-            array[...] = values
-        return self.compile()(*args)
+        """Interprets a driver for so long, on copies of its arrays; if that is not enough, drops them and compiles.
 
-    def _interpret(self, args: tuple[Any, ...]) -> Any:
-        start = time.perf_counter()
+        Other threads may write to other entries of the same arrays meanwhile, so only changed entries are copied back.
+        A watch is not copied: its clock writes to it.
+        """
+        watch = None if self.watch_at is None else args[self.watch_at]
+        written = {id(each): each for each in _arrays(args) if each.flags.writeable and each is not watch}
+        if sys.gettrace() is not None or _overlap(written.values()):
+            return self._interpret(args)  # a debugger has the hook, or copies would not see each other's changes
+        copies = {key: (each, each.copy(), each.copy()) for key, each in written.items()}
+        until = time.perf_counter() + seconds
+
+        def stop_when_late(*_: Any) -> None:
+            if time.perf_counter() > until:
+                raise _TooLong
+
+        try:
+            found = self._interpret(args, {key: after for key, (_, _, after) in copies.items()}, stop_when_late)
+        except _TooLong:
+            return self.compile()(*args)
+        for array, before, after in copies.values():
+            if before.tobytes() != after.tobytes():
+                bits = f"V{array.itemsize}"
+                np.copyto(array, after, where=before.view(bits) != after.view(bits))
+        return found
+
+    def _interpret(
+        self, args: tuple[Any, ...], copies: dict[int, Any] | None = None, on_call: Callable[..., None] | None = None
+    ) -> Any:
+        """Interprets a driver, maybe on copies of arrays; `on_call` is called whenever it calls a kernel."""
+        prepared = _interpretable(args, copies or {})
         with interpreted():
-            found = self.py_func(*map(_ieee, args))
-        took = time.perf_counter() - start
-        self.seconds, Driver.all_seconds = self.seconds + took, Driver.all_seconds + took
-        self.rate = max(self.rate, took / max(1, sum(each.size for each in _arrays(args))))
+            if on_call is None:
+                found = self.py_func(*prepared)
+            else:
+                sys.settrace(on_call)
+                try:
+                    found = self.py_func(*prepared)
+                finally:
+                    sys.settrace(None)
         return _plain(found)
-
-
-class _Watch:
-    """A watch that also stops an interpreted driver once it takes too long."""
-
-    def __init__(self, watch: IntArray, seconds: float) -> None:
-        self.watch, self.until, self.over, self.size = watch, time.perf_counter() + seconds, False, watch.size
-
-    def __getitem__(self, i: Any) -> Any:
-        if isinstance(i, slice):
-            return self
-        if i == clock.ALL and (self.over or time.perf_counter() > self.until):
-            self.over = True
-            return 1
-        return self.watch[i]
-
-    def __setitem__(self, i: int, value: int) -> None:
-        self.watch[i] = value
 
 
 @contextmanager
@@ -191,12 +222,20 @@ def _arrays(value: Any) -> Iterator[Any]:
             yield each
 
 
-def _ieee(value: Any) -> Any:
-    """Returns arguments with NumPy's floats, which divide by zero as compiled ones do."""
+def _overlap(arrays: Iterable[Any]) -> bool:
+    """Whether two arrays may share memory."""
+    bounds = sorted(np.lib.array_utils.byte_bounds(each) for each in arrays if each.size)
+    return any(begin < end for (_, end), (begin, _) in pairwise(bounds))
+
+
+def _interpretable(value: Any, copies: dict[int, Any]) -> Any:
+    """Returns arguments with their arrays replaced by copies, and NumPy's floats: they divide by zero the IEEE way."""
     if isinstance(value, tuple):
-        values = map(_ieee, value)
+        values = [_interpretable(each, copies) for each in value]
         return value._make(values) if hasattr(value, "_make") else tuple(values)
-    return np.float64(value) if type(value) is float else value
+    if isinstance(value, Record):
+        return type(value)(copies[id(value.buffer)]) if id(value.buffer) in copies else value
+    return np.float64(value) if type(value) is float else copies.get(id(value), value)
 
 
 def _plain(value: Any) -> Any:
@@ -206,7 +245,7 @@ def _plain(value: Any) -> Any:
     return value.item() if isinstance(value, np.generic) else value
 
 
-_KERNEL: dict[str, Any] = {"_nrt": False, "no_cpython_wrapper": True}
+_KERNEL: dict[str, Any] = {"_nrt": False}  # no references are counted
 
 
 def kernel(function: Callable[P, R]) -> Callable[P, R]:
@@ -223,7 +262,7 @@ def inlined_kernel(function: Callable[P, R]) -> Callable[P, R]:
 
 def open_kernel(function: Callable[P, R]) -> Callable[P, R]:
     """Marks a function that allocates nothing, for Python to call as well."""
-    KERNELS[cast(FunctionType, function)] = {"_nrt": False}
+    KERNELS[cast(FunctionType, function)] = _KERNEL
     return Driver(cast(FunctionType, function), is_open=True)
 
 

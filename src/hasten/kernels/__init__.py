@@ -1,5 +1,5 @@
 """Compiled functions on flat arrays that searches, proofs and learning share: graphs, scores, rows and tolerances.
 
-Imports `hasten.jit` and `hasten.support`. The rooms `search` and `learning` within, and `hasten.proof`, import this
+Imports `hasten.jit` and `hasten.support`. The room `search` within, `hasten.proof` and `hasten.learning` import this
 room, never the other way.
 """

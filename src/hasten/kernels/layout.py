@@ -18,7 +18,7 @@ class Graph(Record):
     found at `sum(l[slot] * stride[slot])` from where the table starts.
 
     Fields stand in three layers, each laid out behind the one before: of factors whatever variables they join
-    (`hasten.model.moulds`), of variables and scopes (`hasten.kernels.scopes`), and of rows (`hasten.kernels.cells`).
+    (`hasten.model.templates`), of variables and scopes (`hasten.kernels.scopes`), and of rows (`hasten.kernels.cells`).
     """
 
     # factors

@@ -1,4 +1,5 @@
-"""Learning from a black box's answers: a heuristic, tables, a gate; and what theory says of the first.
+"""Learning from a black box's answers: a heuristic, the costs of label tuples, and which labels a gate may guess.
 
-Imports `hasten.kernels.learning`, `hasten.kernels.search`, the searches, proofs and solvers, and the rooms below them.
+Kernels stand beside what calls them. Imports `hasten.jit`, `hasten.kernels.search`, the searches, proofs and solvers,
+and the rooms below these.
 """

@@ -1,4 +1,4 @@
-"""Guessing the labels of variables whose costs are dear, from what is cheap (paper §4.1, with features of the input).
+"""Guessing the labels of variables with expensive costs from cheap features of the input (paper §4.1).
 
 The paper's theta decides by label tuples alone, so it cannot know that *this* pair of words is surely unrelated. A gate
 also sees the input: cheap features of each variable that the user declares, the cheapest labels of the variables that
@@ -20,9 +20,9 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 
 from hasten.errors import ModelError, NotFittedError, ProblemError, SchemaError
-from hasten.kernels.learning.algorithm_1 import cost_gaps
-from hasten.kernels.learning.gate import OWN, describe, guess_some, learn_some
+from hasten.learning.features import OWN, Examples, describe, guess_some, learn_some
 from hasten.learning.heuristic import about_schema, check_schema
+from hasten.learning.learner import typical_gap
 from hasten.learning.targets import Answers, read_answers
 from hasten.model.batch import Batch, as_batch
 from hasten.model.kinds import VariableKind
@@ -47,17 +47,9 @@ request and a feature in each column, -1 for none; or a pair of such an array an
 class Guesses(NamedTuple):
     """What a gate makes of a batch; flat, as labellings are."""
 
-    dear: BoolArray  # (variables,) whether it was guessed at all
+    expensive: BoolArray  # (variables,) whether it was guessed at all
     label: IntArray  # (variables,) -1 where it was not
     doubt: FloatArray  # (variables,) how likely another label is; inf where it was not guessed
-
-
-class Examples(NamedTuple):
-    """The features of some variables of one kind."""
-
-    rows: IntArray  # (n, features) rows of the weights; -1 for none
-    values: FloatArray  # (n, features that the user gave)
-    regrets: FloatArray  # (n, labels)
 
 
 @dataclass(eq=False)
@@ -74,12 +66,12 @@ class GateState:
         self.weights = {kind: plain(weights) for kind, weights in self.weights.items()}  # of a mapped file, perhaps
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(eq=False)
 class Gate:
-    """Guesses the labels of variables whose costs are dear.
+    """Guesses the labels of variables whose costs are expensive.
 
     cheap
-        The kinds of variables whose costs are dear, by name, each with a function that gives cheap features of the
+        The kinds of variables whose costs are expensive, by name, each with a function that gives cheap features of the
         input (`Cheap`), or None to see nothing of the input. Variables of all other kinds are settled.
     settled
         Whether it also sees the costs of the settled variables, which are then computed first. On by default. Without,
@@ -105,7 +97,7 @@ class Gate:
     def __post_init__(self) -> None:
         if not isinstance(self.cheap, Mapping) or not self.cheap:
             raise ProblemError(
-                "A gate needs the kinds of variables whose costs are dear, each with a function for its cheap "
+                "A gate needs the kinds of variables whose costs are expensive, each with a function for its cheap "
                 f'features, or None: Gate({{"relation": features}}). Got {self.cheap!r}.'
             )
         for kind, given in self.cheap.items():
@@ -124,34 +116,34 @@ class Gate:
         batch = as_batch(problems).resolved()
         labels, usable = read_answers(batch, answers)
         batch, schema = self._seen(batch), _schema_of(batch)
-        dear = self.dear(batch)
-        state = GateState(schema, _scale(batch, dear))
+        expensive = self.expensive(batch)
+        state = GateState(schema, typical_gap(batch, ~expensive))
         owner = np.repeat(np.arange(len(batch)), batch.n_variables)
         learned = np.isin(owner, usable)
         rng = np.random.default_rng(self.seed)
         for kind in self._kinds(schema):
             at = np.flatnonzero(learned & self._is_of(batch, kind))
-            examples = self._describe(batch, dear, kind, at, state.scale)
+            examples = self._describe(batch, expensive, kind, at, state.scale)
             state.weights[kind.name] = self._learn(examples, labels[at], len(kind), rng)
             state.n_examples += at.size
-        self._become(state)
+        self.state = state
         return self
 
     def seeing(self, cheap: Mapping[str, Cheap | None]) -> Gate:
         """Returns this gate, with what it has learned, for other problems: `cheap` gives the features of theirs."""
         other = replace(self, cheap=cheap)
-        other._become(self.state)
+        other.state = self.state
         return other
 
-    def dear(self, batch: Batch) -> BoolArray:
-        """Tells which variables of a batch, flat, have dear costs."""
-        dear = np.zeros(batch.variable_at[-1], dtype=bool)
+    def expensive(self, batch: Batch) -> BoolArray:
+        """Tells which variables of a batch, flat, have expensive costs."""
+        expensive = np.zeros(batch.variable_at[-1], dtype=bool)
         for kind in self._kinds(_schema_of(batch)):
-            dear |= self._is_of(batch, kind)
-        return dear
+            expensive |= self._is_of(batch, kind)
+        return expensive
 
     def guess(self, batch: Batch) -> Guesses:
-        """Guesses the dear variables of a batch; of its costs, at most those of the settled variables are looked at."""
+        """Guesses the expensive variables of a batch; looks at no costs but those of the settled variables."""
         state, batch = self.state, self._seen(batch)
         if state.schema is None:
             raise NotFittedError("This gate has not learned to guess yet. Call fit with the black box's answers.")
@@ -161,16 +153,16 @@ class Gate:
         label = np.full(batch.variable_at[-1], -1, dtype=np.int64)
         doubt = np.full(batch.variable_at[-1], np.inf)
         masks = [(kind, self._is_of(batch, kind)) for kind in self._kinds(schema)]
-        dear = np.logical_or.reduce([mask for _, mask in masks]) if masks else np.zeros(label.size, dtype=bool)
+        expensive = np.logical_or.reduce([mask for _, mask in masks]) if masks else np.zeros(label.size, dtype=bool)
         for kind, mask in masks:
             found = np.flatnonzero(mask)
             for start in range(0, found.size, CHUNK):
                 at = found[start : start + CHUNK]
-                some, weights = self._describe(batch, dear, kind, at, state.scale), state.weights[kind.name]
+                some, weights = self._describe(batch, expensive, kind, at, state.scale), state.weights[kind.name]
                 guessed, others = np.empty(at.size, dtype=np.int64), np.empty(at.size)
-                guess_some(some.rows, some.values, some.regrets, weights, guessed, others)
+                guess_some(some, weights, guessed, others)
                 label[at], doubt[at] = guessed, others
-        return Guesses(dear, label, doubt)
+        return Guesses(expensive, label, doubt)
 
     # -- files ------------------------------------------------------------------------------------------
 
@@ -210,19 +202,16 @@ class Gate:
         expected = {name: forms.Array("float32", (self.n_rows, len(kind))) for kind, name in weights.items()}
         forms.check_tensors(tensors, expected | {"scale": forms.Array("float64", (1,), math.ulp(0.0))})
         learned = {kind.name: tensors[name].astype(np.float64) for kind, name in weights.items()}
-        self._become(GateState(schema, float(tensors["scale"][0]), learned))
+        self.state = GateState(schema, float(tensors["scale"][0]), learned)
 
     # -- how it learns ----------------------------------------------------------------------------------
-
-    def _become(self, state: GateState) -> None:
-        object.__setattr__(self, "state", state)
 
     def _seen(self, batch: Batch) -> Batch:
         """Returns a batch as the gate sees it: without costs, if those of settled variables are not there yet."""
         return batch if self.settled else replace(batch, cost=np.zeros_like(batch.cost), scorer=None)
 
     def _kinds(self, schema: Schema | None) -> list[VariableKind]:
-        """Returns the dear kinds of a schema, or says which there are."""
+        """Returns the expensive kinds of a schema, or says which there are."""
         if schema is None:
             return []
         unknown = [kind for kind in self.cheap if kind not in schema.variables]
@@ -242,15 +231,16 @@ class Gate:
         flat: BoolArray = np.concatenate([np.zeros(0, dtype=bool), *(np.array(mask, dtype=bool) for mask in masks)])
         return flat[ranges(first[batch.structure], batch.n_variables)]
 
-    def _describe(self, batch: Batch, dear: BoolArray, kind: VariableKind, at: IntArray, scale: float) -> Examples:
+    def _describe(self, batch: Batch, expensive: BoolArray, kind: VariableKind, at: IntArray, scale: float) -> Examples:
         """Returns the features of the variables at some places of a flat labelling."""
         problems = np.searchsorted(batch.variable_at, at, side="right") - 1
         variables = at - batch.variable_at[problems]
         ids, values = self._cheap_features(batch, kind, problems, variables)
         rows = np.empty((at.size, OWN + len(kind) + ids.shape[1]), dtype=np.int64)
         regrets = np.empty((at.size, len(kind)))
-        describe(batch.arrays, dear, problems, variables, ids, scale, rows, regrets, self.n_rows)
-        return Examples(rows, values, regrets)
+        examples = Examples(rows, values, regrets)
+        describe(batch.arrays, expensive, problems, variables, ids, scale, self.n_rows, examples)
+        return examples
 
     def _cheap_features(
         self, batch: Batch, kind: VariableKind, problems: IntArray, variables: IntArray
@@ -290,7 +280,7 @@ class Gate:
         for epoch in range(self.epochs):
             order = rng.permutation(labels.size)
             step = epoch * labels.size
-            learn_some(*examples, labels, order, self.rate, step, weights, squares, lag)
+            learn_some(examples, labels, order, self.rate, step, weights, squares, lag)
         mean: FloatArray = weights - lag / max(1, self.epochs * labels.size)
         return mean.astype(np.float32).astype(np.float64)  # as a file holds them
 
@@ -301,10 +291,3 @@ def _schema_of(batch: Batch) -> Schema | None:
     if len(schemas) > 1 and len({schema.digest for schema in schemas}) > 1:
         raise ProblemError("These problems have several schemas; a gate is for one. Sort them by schema.")
     return schemas[0] if schemas else None
-
-
-def _scale(batch: Batch, dear: BoolArray) -> float:
-    gap = np.empty(batch.variable_at[-1])
-    cost_gaps(batch.arrays, gap)
-    gap = gap[~dear & np.isfinite(gap) & (gap > 0)]
-    return float(np.median(gap)) if gap.size else 1.0

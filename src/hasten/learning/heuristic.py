@@ -1,6 +1,6 @@
 """A learned heuristic as a value: the weights of the speedup features.
 
-A heuristic belongs to a schema. It can be read (in label names), saved, loaded and merged. Files are
+A heuristic belongs to a schema. It can be read (in label names), saved and loaded. Files are
 safetensors: plain arrays, a tensor per factor kind, with the schema's names and a digest of everything in the
 metadata. A file is written whole or not at all; one that was cut short, changed, or made for another schema
 is refused.
@@ -10,11 +10,10 @@ from __future__ import annotations
 
 import hashlib
 import json
-import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -24,9 +23,6 @@ from hasten.model.schema import Schema
 from hasten.support import forms
 from hasten.support.arrays import FloatArray, floats
 from hasten.support.tensors import Tensors, damaged, load_tensors, reading, save_tensors
-
-if TYPE_CHECKING:
-    from rich.table import Table
 
 FORMAT = "hasten.heuristic/1"
 
@@ -92,21 +88,6 @@ class Heuristic:
             rows.append(Row(kind.name, labels, float(self.weights[i])))
         return rows
 
-    def merge(self, others: Iterable[Heuristic], weights: Sequence[float] | None = None) -> Heuristic:
-        """Returns the weighted mean of this and others; `weights` has one for each, its own first."""
-        every = [self, *others]
-        for other in every[1:]:
-            found = differences(describe(other.schema), self.schema)
-            if found:
-                raise ModelError(f"These heuristics cannot be merged: the schema differs: {'; '.join(found[:3])}.")
-        shares = np.ones(len(every)) if weights is None else np.asarray(weights, dtype=np.float64)
-        if shares.shape != (len(every),) or not (shares >= 0).all() or not 0 < shares.sum() < math.inf:
-            raise ModelError(
-                f"Merging {len(every)} heuristics needs as many weights, none below 0 and not all 0; got {weights}."
-            )
-        shares = shares / shares.sum()
-        return Heuristic(self.schema, shares @ np.stack([each.weights for each in every]))
-
     def save(self, path: str | Path) -> None:
         """Writes the heuristic to a file: whole, or not at all."""
         save_tensors(path, FORMAT, self.tensors(), about_schema(self.schema))
@@ -148,19 +129,6 @@ class Heuristic:
             raise ModelError(f"{kind.name} has no weights: it was declared with learned=False.")
         return kind
 
-    def table(self, n: int = 10, factor: str | FactorKind | None = None) -> Table:
-        """Returns the strongest features as a table for a terminal."""
-        from rich.table import Table
-
-        table = Table("weight", "factor", "labels", title=f"The {n} strongest of {self.weights.size} features")
-        for row in self.strongest(n, factor):
-            labels = ", ".join(f"{role}={label}" for role, label in row.labels.items())
-            table.add_row(f"{row.weight:+.4g}", row.factor, labels)
-        return table
-
-    def __rich__(self) -> Table:
-        return self.table()
-
     def __str__(self) -> str:
         rows = self.strongest(10)
         head = f"Heuristic: {np.count_nonzero(self.weights)} of {self.weights.size} weights are not zero"
@@ -174,28 +142,23 @@ class Heuristic:
 def describe(schema: Schema) -> dict[str, Any]:
     """Returns all that a schema declares in words, with digests for its tables."""
 
-    def of_table(kind: FactorKind) -> str | None:
-        table = kind.table
-        return None if table is None else hashlib.sha256(table.tobytes()).hexdigest()[:16]
-
     def of_limits(*limits: float) -> list[str]:
         return [f"{limit:.17g}" for limit in limits]
 
+    tables = {kind.name: kind.table for kind in schema.factors.values()}
+    digests = {name: t if t is None else hashlib.sha256(t.tobytes()).hexdigest()[:16] for name, t in tables.items()}
     return {
         "variables": {kind.name: list(kind.labels) for kind in schema.variables.values()},
         "factors": {
             kind.name: {
                 "roles": {role: of.name for role, of in kind.roles.items()},
                 "learned": kind.learned,
-                "table": of_table(kind),
+                "table": digests[kind.name],
             }
             for kind in schema.factors.values()
         },
         "rules": {
-            rule.name: [
-                *of_limits(rule.low, rule.high),
-                {str(k): of_limits(*w) for k, w in rule.weights.items()},
-            ]
+            rule.name: [*of_limits(rule.low, rule.high), {str(k): of_limits(*w) for k, w in rule.weights.items()}]
             for rule in schema.rules.values()
         },
     }
@@ -211,24 +174,15 @@ def differences(saved: dict[str, Any], schema: Schema) -> list[str]:
         for name in (name for name in new if name in old and old[name] != new[name]):
             if part == "variables":
                 found.append(f"{name} had the labels {', '.join(old[name])}, now {', '.join(new[name])}")
-            elif part == "factors":
-                found += [
-                    f"factor kind {name!r} has another table"
-                    if key == "table"
-                    else f"factor kind {name!r} had {key} {old[name].get(key)}, now {new[name][key]}"
-                    for key in new[name]
-                    if old[name].get(key) != new[name][key]
-                ]
+            elif part == "rules" or old[name]["table"] != new[name]["table"]:
+                found.append(
+                    f"{word} {name!r} has another table" if part == "factors" else f"rule {name!r} has changed"
+                )
             else:
-                found.append(f"rule {name!r} has changed")
-        if not found and list(old) != list(new):
-            found.append(f"the {word}s were declared in another order")
-        if part == "factors" and not found:
-            found += [
-                f"factor kind {name!r} has its roles in another order"
-                for name in new
-                if list(old[name]["roles"]) != list(new[name]["roles"])
-            ]
+                keys = [key for key in new[name] if old[name].get(key) != new[name][key]]
+                found += [f"{word} {name!r} had {key} {old[name].get(key)}, now {new[name][key]}" for key in keys]
+        if not found and json.dumps(old) != json.dumps(new):
+            found.append(f"the {word}s were declared in another order, or their roles were")
     return found
 
 

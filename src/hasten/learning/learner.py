@@ -18,21 +18,21 @@ import sys
 import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 
 from hasten.errors import NotFittedError, ProblemError
 from hasten.kernels import search as beam
-from hasten.kernels.learning import algorithm_1 as learn
+from hasten.learning import algorithm_1 as learn
 from hasten.learning.heuristic import Heuristic
 from hasten.learning.targets import Answers, read_answers
 from hasten.model.batch import Batch, as_batch
 from hasten.model.problem import Labels, Problem
 from hasten.model.schema import Schema
 from hasten.model.solution import Solution
-from hasten.support.arrays import FloatArray, IntArray
+from hasten.support.arrays import BoolArray, FloatArray, IntArray
 from hasten.support.checks import check_number, check_switch, check_whole, check_width
 from hasten.support.terminal import is_terminal
 
@@ -40,7 +40,7 @@ log = logging.getLogger(__name__)
 
 STEP = 0.01  # of the median gap; 0.003 does about as well, from 0.03 on wide beams lose (benchmarks/)
 CHUNK = 8192  # problems between two updates of the progress bar
-TOGETHER = 1000  # calls of `learn_one` that share an entry of the trace
+TOGETHER = 1000  # single problems that share an entry of the trace
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,10 +52,10 @@ class Epoch:
     n_wrong: int  # updates because another node came before the answer at the end
     n_blind: int  # of these, updates of nothing: the nodes compared had the same features
     step: float
-    norm: float  # of the last weights
-    radius_phi: float  # Theorem 1's R_phi: the largest |phi(v*) - phi(v)| of all updates so far
-    radius_g: float  # Theorem 1's R_g: the largest g(v*) - g(v) of all updates so far
-    seconds: float
+    norm: float = 0.0  # of the last weights
+    radius_phi: float = 0.0  # Theorem 1's R_phi: the largest |phi(v*) - phi(v)| of all updates so far
+    radius_g: float = 0.0  # Theorem 1's R_g: the largest g(v*) - g(v) of all updates so far
+    seconds: float = 0.0
 
     @property
     def n_mistakes(self) -> int:
@@ -63,18 +63,14 @@ class Epoch:
         return self.n_lost + self.n_wrong
 
     def then(self, next: Epoch) -> Epoch:
-        """Returns this pass and the next as one."""
-        return Epoch(
-            self.n_examples + next.n_examples,
-            self.n_lost + next.n_lost,
-            self.n_wrong + next.n_wrong,
-            self.n_blind + next.n_blind,
-            next.step,
-            next.norm,
-            next.radius_phi,
-            next.radius_g,
-            self.seconds + next.seconds,
-        )
+        """Returns this pass and the next as one; what it says of weights and radii is the next one's."""
+        counts = {name: getattr(self, name) + getattr(next, name) for name in ("n_examples", "n_lost", "n_wrong")}
+        return replace(next, **counts, n_blind=self.n_blind + next.n_blind, seconds=self.seconds + next.seconds)
+
+    def ended(self, weights: learn.Weights, seconds: float) -> Epoch:
+        """Returns this pass as it ended with some weights, after some seconds."""
+        norm, (phi, g) = float(np.linalg.norm(weights.w)), weights.radius.tolist()
+        return replace(self, norm=norm, radius_phi=math.sqrt(phi), radius_g=g, seconds=seconds)
 
 
 @dataclass(eq=False)
@@ -87,7 +83,7 @@ class State:
     trace: list[Epoch] = field(default_factory=list)
     n_skipped: int = 0  # problems without a usable answer
     n_forbidden: int = 0  # answers that the enforced constraints forbid
-    n_single: int = 0  # calls of `learn_one` in the last entry of the trace
+    n_single: int = 0  # problems that came alone, in the last entry of the trace
     rng: np.random.Generator | None = None
 
     def __setstate__(self, state: dict[str, Any]) -> None:
@@ -100,14 +96,14 @@ class State:
 class Learner:
     """Learns a heuristic for a beam search: its settings, and in `state` all that it has learned so far.
 
-    The search that the heuristic is for; these should be its own settings:
+    The search that the heuristic is for; these should be its own settings, and their defaults are those of `Search`:
 
     width
-        Nodes kept at each step, from 1 to 65,536. 2 by default, as `Speedup` has it.
+        Nodes kept at each step, from 1 to 65,536. 2 by default.
     enforce
-        Whether constraints are enforced. Off by default, as in the paper.
+        Whether constraints are enforced. On by default; the paper does not.
     look_ahead
-        Whether it looks ahead. Off by default, as in the paper.
+        Whether it looks ahead. On by default; the paper does not.
 
     How much one mistake counts:
 
@@ -133,8 +129,8 @@ class Learner:
     width: int = 2
     step: float | None = None
     averaged: bool = True
-    enforce: bool = False
-    look_ahead: bool = False
+    enforce: bool = True
+    look_ahead: bool = True
     epochs: int = 10
     shuffle: bool = True
     seed: int = 0
@@ -156,7 +152,13 @@ class Learner:
     @classmethod
     def paper(cls, width: int = 2, **settings: Any) -> Learner:
         """Returns Algorithm 1 as the paper lists it: step 1, last weights, no constraints, no shuffling."""
-        preset: dict[str, Any] = {"step": 1.0, "averaged": False, "enforce": False, "shuffle": False}
+        preset: dict[str, Any] = {
+            "step": 1.0,
+            "averaged": False,
+            "enforce": False,
+            "look_ahead": False,
+            "shuffle": False,
+        }
         return cls(width, **(preset | settings))
 
     def fit(self, problems: Batch | Iterable[Problem], answers: Answers) -> Learner:
@@ -183,10 +185,20 @@ class Learner:
         batch = as_batch(problems).resolved()
         labels, usable = read_answers(batch, answers)
         self._begin(batch)
-        self.state.n_skipped += len(batch) - len(usable)
-        self.state.trace.append(self.pass_over(batch, labels, usable)[0])
-        self.state.n_single = 0
+        state = self.state
+        state.n_skipped += len(batch) - len(usable)
+        epoch, _ = self.pass_over(batch, labels, usable)
+        together = len(batch) == 1 and 0 < state.n_single < TOGETHER  # single problems share an entry of the trace
+        if together:
+            state.trace[-1] = state.trace[-1].then(epoch)
+        else:
+            state.trace.append(epoch)
+        state.n_single = (state.n_single + 1 if together else 1) if len(batch) == 1 else 0
         return self
+
+    def learn_one(self, problem: Problem, answer: Solution | Labels | None) -> Learner:
+        """Goes on learning from one problem."""
+        return self.partial_fit(problem.batch, [answer])
 
     def start(self, heuristic: Heuristic) -> Learner:
         """Begins anew, from the weights of a heuristic; `partial_fit` and `learn_one` go on from there."""
@@ -194,21 +206,11 @@ class Learner:
         self.state = State(heuristic.schema, weights=weights, rng=rng)
         return self
 
-    def learn_one(self, problem: Problem, answer: Solution | Labels | None) -> Learner:
-        """Goes on learning from one problem."""
-        labels, usable = read_answers(problem.batch, [answer])
-        batch = problem.batch.resolved()
-        self._begin(batch)
-        state = self.state
-        state.n_skipped += 1 - len(usable)
-        epoch, _ = self.pass_over(batch, labels, usable)
-        if state.trace and 0 < state.n_single < TOGETHER:
-            state.trace[-1] = state.trace[-1].then(epoch)
-        else:
-            state.trace.append(epoch)
-            state.n_single = 0
-        state.n_single += 1
-        return self
+    def forget_average(self) -> None:
+        """Begins the average of the weights anew, so that what was learned before weighs less."""
+        if self.state.weights is not None:
+            self.state.weights.drift[:] = 0.0
+            self.state.weights.n_examples[0] = 0
 
     @property
     def weights(self) -> FloatArray:
@@ -225,7 +227,7 @@ class Learner:
 
     @property
     def trace(self) -> tuple[Epoch, ...]:
-        """What each epoch did: a pass of `fit`, a call of `partial_fit`, or up to 1,000 of `learn_one`."""
+        """What each epoch did: a pass of `fit`, a call of `partial_fit`, or up to 1,000 problems that came alone."""
         return tuple(self.state.trace)
 
     @property
@@ -297,18 +299,24 @@ class Learner:
                 tell(len(outcome[chunk]), int(np.isin(outcome[chunk], (learn.LOST, learn.WRONG)).sum()))
         forbidden = outcome == learn.FORBIDDEN
         state.n_forbidden += int(forbidden.sum())
-        epoch = Epoch(
-            len(order) - int(forbidden.sum()),
-            int((outcome == learn.LOST).sum()),
-            int((outcome == learn.WRONG).sum()),
-            int(learned.n_blind[0]) - blind,
-            state.step,
-            float(np.linalg.norm(learned.w)),
-            math.sqrt(learned.radius[0]),
-            float(learned.radius[1]),
-            time.perf_counter() - began,
-        )
+        n_lost, n_wrong = int((outcome == learn.LOST).sum()), int((outcome == learn.WRONG).sum())
+        n_examples, n_blind = len(order) - int(forbidden.sum()), int(learned.n_blind[0]) - blind
+        epoch = Epoch(n_examples, n_lost, n_wrong, n_blind, state.step).ended(learned, time.perf_counter() - began)
         return epoch, np.setdiff1d(usable, order[forbidden]) if forbidden.any() else usable
+
+
+def gaps(batch: Batch) -> FloatArray:
+    """Returns for each variable what its second-best label costs above the best; nan if it has none."""
+    gap = np.empty(batch.variable_at[-1])
+    learn.cost_gaps(batch.arrays, gap)
+    return gap
+
+
+def typical_gap(batch: Batch, of: BoolArray | None = None) -> float:
+    """Returns the median of the gaps that are positive and finite, of some variables or of all; 1 without any."""
+    gap = gaps(batch) if of is None else gaps(batch)[of]
+    gap = gap[np.isfinite(gap) & (gap > 0)]
+    return float(np.median(gap)) if gap.size else 1.0
 
 
 def default_step(batch: Batch) -> float:
@@ -317,13 +325,12 @@ def default_step(batch: Batch) -> float:
     The median ignores the few variables on which a cost of a million stands for a ban. Where more than half
     of the gaps are zero, the median of the others serves; without any, there is no scale and the step is 1.
     """
-    gap = np.empty(batch.variable_at[-1])
-    learn.cost_gaps(batch.arrays, gap)
+    gap = gaps(batch)
     gap = gap[np.isfinite(gap)]
-    typical = float(np.median(gap)) if gap.size else 0.0
-    if typical == 0.0 and gap.any():
-        typical = float(np.median(gap[gap > 0]))
-    return STEP * typical if typical > 0 else 1.0
+    if not gap.any():
+        return 1.0
+    typical = float(np.median(gap))
+    return STEP * (typical if typical > 0 else float(np.median(gap[gap > 0])))
 
 
 @contextmanager

@@ -4,7 +4,7 @@ That a tuple never occurs says little: perhaps no costs ever wanted it. So *oppo
 
 - *Refusals*: places where another label of one variable would make the answer cheaper and break nothing that is
   known, and where nothing but this tuple can be to blame; where several can, each has its share
-  (`hasten.kernels.learning.tables`). A tuple that is allowed may be refused as well, for reasons that no declared
+  (`hasten.learning.tuples`). A tuple that is allowed may be refused as well, for reasons that no declared
   factor tells. How often, the tuples that do occur say: let q be how often they were given, of all the times that they
   were given, or refused without another to blame. If a tuple were as they are, it would be passed over n times with a
   chance of (1 - q)^n.
@@ -20,7 +20,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from hasten.kernels.learning.tables import FORBIDDEN, SHOWN, UNSEEN, count_refused, count_shown
+from hasten.learning.tuples import FORBIDDEN, SHOWN, UNSEEN, count_refused, count_shown
 from hasten.model.batch import Batch
 from hasten.model.schema import Schema
 from hasten.support.arrays import BoolArray, FloatArray, IntArray

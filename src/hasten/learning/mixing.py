@@ -1,7 +1,7 @@
 """Learning from shards at the same time: iterative parameter mixing (McDonald, Hall and Mann 2010).
 
-Every shard makes a pass of Algorithm 1 over its own problems, from the same weights; what they end with is mixed, a
-weighted mean, and that is what all of them go on from. With one shard this is the sequential algorithm, to the last
+Every shard makes a pass of Algorithm 1 over its own problems, from the same weights; all of them go on from the mean of
+the weights that they end with. With one shard this is the sequential algorithm, to the last
 bit. `docs/theory.md` states what is left of the mistake bound.
 
 A mean over n shards counts each mistake an n-th as much, and so takes n times as long to get anywhere. The averaged
@@ -24,14 +24,13 @@ from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from copy import deepcopy
 from dataclasses import dataclass, replace
-from enum import StrEnum
 from functools import reduce
 from typing import NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
 
 from hasten.errors import ProblemError
-from hasten.kernels.learning.algorithm_1 import Weights
+from hasten.learning.algorithm_1 import Weights
 from hasten.learning.heuristic import Heuristic
 from hasten.learning.learner import Epoch, Learner, default_step
 from hasten.learning.targets import Answers, read_answers
@@ -44,15 +43,8 @@ from hasten.support.checks import check_number, check_whole
 ROUNDS = 16  # of an epoch
 
 
-class Mixing(StrEnum):
-    """How much each shard counts in the mean."""
-
-    EVENLY = "evenly"
-    BY_MISTAKES = "by mistakes"  # one that made no mistake has nothing to add
-
-
-Lessons = tuple[Batch | Iterable[Problem], Answers]  # problems with the black box's answers
-Source = Lessons | Callable[[], Lessons]  # or what reads them, where they are needed
+Labelled = tuple[Batch | Iterable[Problem], Answers]  # problems with the black box's answers
+Source = Labelled | Callable[[], Labelled]  # or a function that reads them, where they are needed
 
 
 class Turn(NamedTuple):
@@ -170,10 +162,10 @@ class Mixture:
 
     learner: Learner
     n_shards: int
-    weighted_mistakes: float  # over all epochs, the mistakes of each shard times its share in the mean
+    mean_mistakes: float  # over all epochs, the mistakes of a shard, on average
 
     def mistake_bound(self, margin: float) -> float:
-        """Returns the bound on `weighted_mistakes`, for the level margin of some unit vector: that of Theorem 1."""
+        """Returns the bound on `mean_mistakes`, for the level margin of some unit vector: that of Theorem 1."""
         return self.learner.mistake_bound(margin)
 
 
@@ -181,7 +173,6 @@ def fit_shards(
     learner: Learner,
     shards: Shards | Sequence[Source],
     *,
-    mixing: str = Mixing.EVENLY,
     rounds: int = ROUNDS,
     momentum: float | None = None,
     n_jobs: int = 1,
@@ -192,8 +183,6 @@ def fit_shards(
         How to learn; it has learned afterwards. Without a step of its own it takes the default one of the first shard.
     shards
         Problems with answers, a pair each, or functions that return one; or where they are.
-    mixing
-        "evenly", the default, or "by mistakes".
     rounds
         How often an epoch is mixed, at least 1.
     momentum
@@ -202,14 +191,15 @@ def fit_shards(
     n_jobs
         Threads that share shards of this process.
     """
-    if mixing not in list(Mixing):
-        raise ProblemError(f"Mix {' or '.join(repr(each.value) for each in Mixing)}, not {mixing!r}.")
     check_whole("rounds", rounds, least=1)
-    _check_momentum(momentum)
+    if momentum is not None:
+        check_number("momentum", momentum)
+        if not 0 <= momentum < 1:
+            raise ProblemError(f"momentum must be at least 0 and less than 1, got {momentum}.")
     there = shards if isinstance(shards, Shards) else LocalShards(shards, n_jobs)
     about = there.about()
     step = _begin(learner, about)
-    state, n, weighted = learner.state, len(about), 0.0
+    state, n, mistakes = learner.state, len(about), 0
     if momentum is None:
         momentum = 1 - 1 / n if learner.averaged else 0.0
     assert state.weights is not None
@@ -222,21 +212,20 @@ def fit_shards(
         for round in range(rounds):
             began = time.perf_counter()
             passed = there.learn(learner, step, [turn._replace(round=round) for turn in turns])
-            mistakes = np.array([each.epoch.n_mistakes for each in passed], dtype=float)
-            share = _shares(mistakes, mixing)
-            weighted += float(share @ mistakes)
             before, ended = state.weights, [each.turn.weights for each in passed]
-            state.weights = mix(before, ended, share, momentum * move)
+            state.weights = mix(before, ended, momentum * move)
             move = state.weights.w - before.w
             turns = [_mixed(turn, each.turn, state.weights) for turn, each in zip(turns, passed, strict=True)]
-            epochs.append(_together([each.epoch for each in passed], state.weights, time.perf_counter() - began))
+            together = reduce(Epoch.then, [each.epoch for each in passed])
+            epochs.append(together.ended(state.weights, time.perf_counter() - began))
         turns = [_next(turn, each.turn) for turn, each in zip(turns, passed, strict=True)]
         state.trace.append(reduce(Epoch.then, epochs))
+        mistakes += state.trace[-1].n_mistakes
         if not state.trace[-1].n_mistakes:
             break
     state.n_forbidden = sum(each.forbidden.size for each in turns)
     state.rng = turns[0].rng
-    return Mixture(learner, n, weighted)
+    return Mixture(learner, n, mistakes / n)
 
 
 def _mixed(turn: Turn, passed: Turn, weights: Weights) -> Turn:
@@ -255,13 +244,11 @@ def merged(parts: Sequence[tuple[Batch, IntArray]]) -> tuple[Batch, IntArray]:
     return batch, np.concatenate([labels for _, labels in parts] or [np.zeros(0, dtype=np.int64)])
 
 
-def mix(before: Weights, after: Sequence[Weights], share: FloatArray, more: FloatArray) -> Weights:
-    """Mixes what passes from the same weights ended with; `share` is how much each counts, and sums to 1.
-
-    The weights move by as much as `more` besides.
-    """
+def mix(before: Weights, after: Sequence[Weights], more: FloatArray) -> Weights:
+    """Returns the mean of the weights that passes from the same weights ended with, moved by `more` besides."""
     if len(after) == 1 and not more.any():
         return after[0]
+    share = np.full(len(after), 1 / len(after))
     w = before.w + share @ np.stack([each.w - before.w for each in after]) + more
     n_before = int(before.n_examples[0])
     added = sum((_sum(each) - _sum(before) for each in after), np.zeros_like(w))
@@ -290,32 +277,3 @@ def _begin(learner: Learner, about: Sequence[About]) -> float:
     learner.state.step = float(step)
     learner.state.n_skipped = sum(each.n_skipped for each in about)
     return float(step)
-
-
-def _check_momentum(momentum: float | None) -> None:
-    if momentum is not None:
-        check_number("momentum", momentum)
-        if not 0 <= momentum < 1:
-            raise ProblemError(f"momentum must be at least 0 and less than 1, got {momentum}.")
-
-
-def _shares(mistakes: FloatArray, mixing: str) -> FloatArray:
-    share: FloatArray = mistakes / max(1.0, mistakes.sum())
-    if mixing == Mixing.BY_MISTAKES and mistakes.any():
-        return share
-    return np.full(len(mistakes), 1 / len(mistakes))
-
-
-def _together(epochs: Sequence[Epoch], weights: Weights, seconds: float) -> Epoch:
-    """Returns what the passes of all shards did, as one epoch; it took as long as the longest, and the mixing."""
-    return Epoch(
-        sum(each.n_examples for each in epochs),
-        sum(each.n_lost for each in epochs),
-        sum(each.n_wrong for each in epochs),
-        sum(each.n_blind for each in epochs),
-        epochs[0].step,
-        float(np.linalg.norm(weights.w)),
-        max(each.radius_phi for each in epochs),
-        max(each.radius_g for each in epochs),
-        seconds,
-    )

@@ -21,9 +21,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from hasten.kernels.learning.algorithm_1 import Weights
-from hasten.kernels.learning.tables import WRONG, learn_from_found
+from hasten.learning.algorithm_1 import Weights
 from hasten.learning.tables import Changing, LearnedTables, n_labels
+from hasten.learning.tuples import WRONG, learn_from_found
 from hasten.model.batch import Batch
 from hasten.model.structure import Structure
 from hasten.proof.certifier import Certifier
@@ -43,7 +43,7 @@ OVERHEAD = 3e-5  # seconds for each problem of a pass, beside that
 
 
 @dataclass(frozen=True, slots=True)
-class Pace:
+class StepSize:
     """How weights change: what a mistake adds to them at most, and by how much answers must win; both in costs."""
 
     step: float
@@ -56,11 +56,11 @@ class Perceptron:
     Several may share their problems under tables that change (`Changing`): those forbid what no labelling may have.
     """
 
-    def __init__(self, changing: Changing, batch: Batch, labels: IntArray, pace: Pace, n_jobs: int = 1) -> None:
+    def __init__(self, changing: Changing, batch: Batch, labels: IntArray, size: StepSize, n_jobs: int = 1) -> None:
         schema = batch.structures[0].schema
         n = schema.n_weights + n_labels(schema)
-        self.changing, self.labels, self.pace = changing, labels, pace
-        self.batch = _dearer(batch, labels, pace.margin)
+        self.changing, self.labels, self.size = changing, labels, size
+        self.batch = _dearer(batch, labels, size.margin)
         self.found, self.label_at = labels.copy(), schema.n_weights + changing.labels.first
         self.certifier, self.n_jobs = Certifier(max_sweeps=SWEEPS, max_nodes=nodes_for(batch)), n_jobs
         self.learned = Weights.of(np.zeros(n))
@@ -89,7 +89,7 @@ class Perceptron:
             some = some[found.valid]
             outcome = np.zeros(len(some), dtype=np.int64)
             learn_from_found(
-                self.batch.arrays, self.label_at, self.labels, self.found, self.pace.step, some, self.learned, outcome
+                self.batch.arrays, self.label_at, self.labels, self.found, self.size.step, some, self.learned, outcome
             )
             mistakes += int((outcome == WRONG).sum())
         return mistakes

@@ -20,10 +20,10 @@ import numpy as np
 from hasten.errors import ProblemError
 from hasten.model.batch import Batch
 from hasten.model.kinds import FactorKind
-from hasten.model.moulds import Own
 from hasten.model.schema import Schema
 from hasten.model.structure import Structure
 from hasten.model.tables import Blocks, shared_slots
+from hasten.model.templates import Slots
 from hasten.support.arrays import BoolArray, FloatArray, IntArray, ints, offsets, ranges, sizes_of
 
 
@@ -174,7 +174,7 @@ class Labels(NamedTuple):
     @classmethod
     def of(cls, batch: Batch) -> Labels:
         """Looks them up."""
-        if batch.priced:
+        if batch.soft:
             raise ProblemError(
                 "Tables are learned where rules must be kept; these problems have rules with a price. State such rules "
                 "as tables with costs, or use another mode."
@@ -209,11 +209,11 @@ def _under(
     for s in np.unique(batch.structure).tolist():
         given = structures[s]
         if given not in twins:
-            factors, kinds, free = given._own
-            twins[given] = given.under(schema)._bringing(Own(factors, kinds | (changing - free), free))
+            factors, kinds, free = given._slots
+            twins[given] = given.under(schema)._with_slots(Slots(factors, kinds | (changing - free), free))
         structures[s] = twin = twins[given]
         mine = np.flatnonzero(batch.structure == s)
-        if not given._own:
+        if not given._slots:
             table_at[mine] = blocks.of(twin.graph.table, twin)
             continue
         for p in mine.tolist():

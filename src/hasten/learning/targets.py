@@ -8,7 +8,6 @@ import numpy as np
 
 from hasten.errors import HastenError, ProblemError
 from hasten.model.batch import Batch
-from hasten.model.hidden import completed
 from hasten.model.problem import Labels
 from hasten.model.solution import Solution, Solutions, Status
 from hasten.support.arrays import BoolArray, IntArray
@@ -25,7 +24,7 @@ def read_answers(batch: Batch, answers: Answers) -> tuple[IntArray, IntArray]:
     """
     usable = np.ones(len(batch), dtype=bool)
     if isinstance(answers, np.ndarray) and answers.ndim == 1 and answers.dtype.kind in "iu":
-        labels = completed(batch, answers.astype(np.int64))
+        labels = batch.values(answers.astype(np.int64))
     elif not hasattr(answers, "__len__"):
         raise ProblemError(f"Expected an answer for each problem, got {answers!r}.")
     elif len(answers) != len(batch):

@@ -1,4 +1,4 @@
-"""What is to be answered, step by step: schema, structure, problem, batch, and the solutions that come back.
+"""Problems and their answers, step by step: schema, structure, problem, batch, solution.
 
 Imports the kernels that stand in `hasten.kernels` itself, `hasten.support` and `hasten.errors`.
 """

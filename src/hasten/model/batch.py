@@ -11,14 +11,26 @@ from typing import Any, overload
 
 import numpy as np
 
-from hasten.errors import ProblemError
+from hasten.errors import OutOfRange, ProblemError
 from hasten.kernels.layout import COST, GRAPH, TABLE, VARIABLE, BatchArrays
-from hasten.model import hidden
-from hasten.model.gathering import as_costs, check_each, gather_tables, hint, in_short, join, join_scorers, told_apart
-from hasten.model.problem import Problem, Scorer, loss_weights
+from hasten.model.costs import Scorer, add_loss, as_costs, ask, check_costs, rows_of_costs
+from hasten.model.problem import Problem
+from hasten.model.soft import add_prices, complete, with_prices
 from hasten.model.structure import Structure
-from hasten.model.tables import Blocks, Brought, Tables, check_tables, filled, read_by_kind, refilled, widened
-from hasten.support.arrays import Chosen, FloatArray, IntArray, chosen_numbers, ints, offsets, plain, ranges
+from hasten.model.tables import Tables, bring_to_all
+from hasten.model.templates import NO_SLOTS
+from hasten.support.arrays import (
+    Chosen,
+    FloatArray,
+    IntArray,
+    all_finite,
+    ints,
+    offsets,
+    plain,
+    ranges,
+    sizes_of,
+)
+from hasten.support.checks import brief, check_switch, chosen_numbers, listed, whole_numbers
 from hasten.support.words import count
 
 ONLY = np.zeros(1, dtype=np.int64)  # the number of the only problem, of its structure, and where its tables start
@@ -29,12 +41,13 @@ class Batch:
     """Many problems, of one shape or of several, as the flat arrays that kernels read.
 
     Problem `p` has structure `structures[structure[p]]`, the costs `cost[cost_at[p]:cost_at[p + 1]]` and, in
-    flat labellings of the whole batch, the variables `variable_at[p]:variable_at[p + 1]`.
+    flat labellings of all graphs, the variables `variable_at[p]:variable_at[p + 1]`. Users make one with `of`, `stack`
+    or `build`.
     """
 
     structures: tuple[Structure, ...]
     structure: IntArray  # (n,)
-    cost: FloatArray  # zeros where the costs are lazy
+    cost: FloatArray  # zeros, and the prices of soft rules, where the costs are lazy
     cost_at: IntArray  # (n + 1,)
     table: FloatArray
     table_at: IntArray  # (n,) where the problem's tables start
@@ -42,32 +55,36 @@ class Batch:
     ids: IntArray | None = None  # (n,) what scorers and cheap features call the problems; None: 0, 1, 2, …
 
     @classmethod
-    def of(cls, problems: Sequence[Problem]) -> Batch:
+    def of(cls, problems: Iterable[Problem]) -> Batch:
         """Gathers problems; those with lazy costs keep them lazy, unless others have costs given."""
-        structures, structure = told_apart(problem.structure for problem in problems)
-        lazy = bool(problems) and all(problem.lazy for problem in problems)
-        table, table_at = gather_tables(problems)
-        sizes = np.array([problem.graph.first[-1] for problem in problems], dtype=np.int64)
+        if not isinstance(problems, Iterable) or (isinstance(problems, np.ndarray) and problems.dtype != object):
+            raise ProblemError(f"Expected a problem, several or a batch, got {brief(problems)}.{_hint(problems)}")
+        known = list(problems)
+        for p, problem in enumerate(known):
+            if not isinstance(problem, Problem):
+                raise ProblemError(f"Expected problems; number {p} is {brief(problem)}.{_hint(problem)}")
+        structures, structure = distinct_structures(problem.structure for problem in known)
+        lazy = bool(known) and all(problem.lazy for problem in known)
+        table, table_at = _gather_tables(known)
         return cls(
             tuple(structures),
             structure,
-            join([np.zeros(size) if lazy else problem.cost for problem, size in zip(problems, sizes, strict=True)]),
-            offsets(sizes),
+            _join([_no_costs(problem) if lazy else problem.cost for problem in known]),
+            offsets(problem.graph.first[-1] for problem in known),
             table,
             table_at,
-            join_scorers([problem.scorer for problem in problems]) if lazy else None,
-            np.array([problem.id for problem in problems], dtype=np.int64),
+            _shared_scorer(known) if lazy else None,
+            ints(problem.id for problem in known),
         )
 
     @classmethod
     def of_one(cls, problem: Problem) -> Batch:
         """Makes a batch of one problem, fast: everything but its costs and tables comes from its structure."""
-        compiled = problem.structure.compiled
-        lazy = problem.lazy
+        compiled, lazy = problem.structure.compiled, problem.lazy
         batch = cls(
             (problem.structure,),
             ONLY,
-            np.zeros(compiled.cost_at[-1]) if lazy else problem.cost,
+            _no_costs(problem) if lazy else problem.cost,
             compiled.cost_at,
             problem.table,
             ONLY,
@@ -83,31 +100,19 @@ class Batch:
         return batch
 
     @classmethod
-    def alike(cls, problem: Problem, costs: FloatArray) -> Batch:
-        """Makes a batch of problems that differ from one in their costs alone: a matrix with a row for each."""
-        matrix = as_costs(costs)
-        if matrix.ndim != 2 or matrix.shape[1] != problem.structure.n_labels:
-            raise ProblemError(
-                f"Got costs of shape {matrix.shape}; this problem needs (problems, {problem.structure.n_labels}): "
-                "a row per problem with one cost per label, in the order of the variables."
-            )
-        n, matrix = len(matrix), hidden.widened(problem.structure, matrix)
-        sizes = np.full(n, matrix.shape[1], dtype=np.int64)
-        none = np.zeros(n, dtype=np.int64)
-        return cls((problem.structure,), none, matrix.ravel(), offsets(sizes), problem.table, none)
+    def stack(
+        cls, structure: Structure, costs: FloatArray, *, maximize: bool = False, table: FloatArray | None = None
+    ) -> Batch:
+        """Makes a batch of one shape from a matrix with a row of flat costs, or of scores to maximise, per problem.
 
-    @classmethod
-    def stack(cls, structure: Structure, costs: FloatArray, *, maximize: bool = False) -> Batch:
-        """Makes a batch of one shape from a matrix with a row of flat costs, or of scores to maximise, per problem."""
-        matrix = as_costs(costs)
-        if maximize:
-            np.negative(matrix, out=matrix)
-        if matrix.ndim != 2 or matrix.shape[1] != structure.n_labels:
-            raise ProblemError(
-                f"Got costs of shape {matrix.shape}; this structure needs (problems, {structure.n_labels}): "
-                "a row per problem with one cost per label, in the order of the variables."
-            )
-        return cls._build([structure], np.zeros(len(matrix), dtype=np.int64), matrix.ravel(), None, maximize)
+        `table` holds the tables that all of them bring, if the structure has slots for some.
+        """
+        check_switch("maximize", maximize)
+        if table is None:
+            structure = _without_slots(structure)
+        flat, numbers = rows_of_costs(structure, costs, maximize)
+        tables = structure.graph.table if table is None else table, np.zeros_like(numbers)
+        return cls._make([structure], numbers, flat, tables, scores=maximize)
 
     @classmethod
     def build(
@@ -120,74 +125,54 @@ class Batch:
         """Makes a batch of several shapes: the number of each problem's structure, and all costs in a row.
 
         Given a scorer instead of costs, the batch is lazy; the scorer is told `ids` (by default 0, 1, 2, …), and so
-        are the cheap features of a gate.
-        What is given is copied: the batch stays what it is when the caller's arrays change.
+        are the cheap features of a gate. Arrays are copied: the batch does not change with the caller's arrays.
         """
-        numbers = np.array(structure, dtype=np.int64, order="C")
-        return cls._build(structures, numbers, costs if callable(costs) else as_costs(costs), ids)
+        shapes = [_without_slots(each) for each in listed(structures, "The structures of a batch")]
+        numbers = whole_numbers(structure, "The numbers of the problems' structures")
+        if numbers.size and not 0 <= numbers.min() <= numbers.max() < len(shapes):
+            raise ProblemError(f"A structure number is out of range: there are {len(shapes)} structures, from 0.")
+        if ids is not None:
+            ids = whole_numbers(ids, "The ids of problems")
+            if len(ids) != len(numbers):
+                raise ProblemError(
+                    f"Got {count(len(ids), 'id')} for {count(len(numbers), 'problem')}. Give one for each."
+                )
+        n_labels = int(ints(each.n_labels for each in shapes)[numbers].sum())
+        flat = np.zeros(n_labels) if callable(costs) else as_costs(costs)
+        if flat.shape != (n_labels,):
+            raise ProblemError(f"Got costs of shape {flat.shape} for {n_labels} labels. Give one per label.")
+        tables = [each.graph.table for each in shapes]
+        joined = _join(tables), offsets(map(len, tables))[numbers]
+        return cls._make(shapes, numbers, flat, joined, costs if callable(costs) else None, ids)
 
     @classmethod
-    def _build(
+    def _make(
         cls,
         structures: Sequence[Structure],
         structure: IntArray,
-        costs: FloatArray | Scorer,
-        ids: IntArray | None,
+        flat: FloatArray,
+        tables: tuple[FloatArray, IntArray],
+        scorer: Scorer | None = None,
+        ids: IntArray | None = None,
         scores: bool = False,
     ) -> Batch:
-        """Does what `build` says with arrays that nobody else holds; `scores` says that minus these were given."""
-        structures = [each.opened(()) if each._own else each for each in structures]
-        if ids is not None and len(ids) != len(structure):
-            raise ProblemError(
-                f"Got {count(len(ids), 'id')} for {count(len(structure), 'problem')}. Give one for each."
-            )
-        if structure.size and not (structure.min() >= 0 and structure.max() < len(structures)):
-            raise ProblemError(f"A structure number is out of range: there are {len(structures)} structures, from 0.")
-        sizes = np.array([each.n_labels for each in structures], dtype=np.int64)
-        cost_at = offsets(sizes[structure] if structure.size else ())
-        table_first = offsets([len(each.graph.table) for each in structures])
-        lazy = callable(costs)
-        flat = np.zeros(cost_at[-1]) if callable(costs) else costs
-        if flat.shape != (cost_at[-1],):
-            raise ProblemError(f"Got costs of shape {flat.shape} for {cost_at[-1]} labels. Give one per label.")
-        if any(each.compiled.prices is not None for each in structures):
-            flat, cost_at = hidden.put_prices(structures, structure, flat, cost_at)
-        batch = cls(
-            tuple(structures),
-            structure,
-            flat,
-            cost_at,
-            join([each.graph.table for each in structures]),
-            table_first[:-1][structure] if structure.size else np.zeros(0, dtype=np.int64),
-            costs if callable(costs) else None,
-            np.arange(len(structure)) if ids is None else np.array(ids, dtype=np.int64),
-        )
-        if not lazy:
-            check_each(batch, scores)
-        return batch
+        """Makes a batch of costs that lack the prices of soft rules; `scores` says that minus these were given."""
+        cost_at = offsets(ints(each.graph.first[-1] for each in structures)[structure])
+        cost, ids = add_prices(structures, structure, flat), np.arange(len(structure)) if ids is None else ids
+        wrong = () if all_finite(cost) else np.flatnonzero(np.isnan(cost) | np.isneginf(cost))[:1]
+        for p in np.searchsorted(cost_at, wrong, side="right") - 1:
+            mine = cost[cost_at[p] : cost_at[p + 1]]
+            check_costs(structures[structure[p]], mine, scores, f"Problem {p}: the")
+        return cls(tuple(structures), structure, cost, cost_at, *tables, scorer, ids)
 
-    def augmented(self, labels: IntArray, weight: float = 1.0) -> Batch:
+    def augmented(self, labels: IntArray, weight: float | FloatArray = 1.0) -> Batch:
         """Returns these problems with a loss in their costs, as `Problem.augmented`; labels are flat, or a row each."""
         batch = self.resolved()
-        given, seen = np.asarray(labels), batch.seen_at
-        if given.ndim == 2 and given.shape[0] == len(batch) and (np.diff(seen) == given.shape[1]).all():
-            given = given.ravel()
-        if given.shape != (seen[-1],) or given.dtype.kind not in "iu":
-            raise ProblemError(f"Got labels of shape {given.shape} for {seen[-1]} variables. Give numbers, flat.")
-        problems = np.arange(len(batch)).repeat(np.diff(seen))
-        starts, sizes = batch.label_ranges(problems, np.arange(len(given)) - seen[problems])
-        wrong = np.flatnonzero((given < 0) | (given >= sizes))
-        if wrong.size:
-            raise ProblemError(f"Problem {problems[wrong[0]]}: there is no label number {given[wrong[0]]}.")
-        cost, mine = batch.cost.copy(), ranges(batch.cost_at[problems] + starts, sizes) if batch.priced else slice(None)
-        cost[mine] -= loss_weights(weight, 1)
-        right = batch.cost_at[problems] + starts + given.astype(np.int64)
-        cost[right] = batch.cost[right]
-        return replace(batch, cost=cost)
+        return replace(batch, cost=add_loss(batch, labels, weight))
 
     @cached_property
     def arrays(self) -> BatchArrays:
-        """What kernels are given of it."""
+        """The arrays that kernels are given."""
         place = np.zeros((len(self) + 1, 4), dtype=np.int64)
         if len(self):
             graphs = np.array([structure.graph.address for structure in self.structures], dtype=np.int64)
@@ -206,27 +191,44 @@ class Batch:
 
     @cached_property
     def variable_at(self) -> IntArray:
-        """Where each problem's variables start in a flat labelling of the batch."""
+        """Where each problem's variables start in a flat labelling of all graphs."""
         return offsets(self.n_variables)
 
     @cached_property
     def n_variables(self) -> IntArray:
-        """How many variables each problem has, with the indicators of rules that may be broken."""
-        counts = np.array([len(structure.graph.order) for structure in self.structures], dtype=np.int64)
-        return counts[self.structure] if len(self.structure) else np.zeros(0, dtype=np.int64)
+        """How many variables the graph of each problem has, with the indicators of soft rules."""
+        return ints(len(structure.graph.order) for structure in self.structures)[self.structure]
 
     @cached_property
-    def priced(self) -> bool:
-        """Whether some problem has rules that may be broken, and so indicators behind its variables."""
-        return any(structure.compiled.prices is not None for structure in self.structures)
+    def soft(self) -> bool:
+        """Whether some problem has soft rules, and so indicators behind its variables."""
+        return any(structure.compiled.indicators is not None for structure in self.structures)
 
     @cached_property
-    def seen_at(self) -> IntArray:
+    def labels_at(self) -> IntArray:
         """Where each problem's variables start in a flat labelling as users see it: without indicators."""
-        if not self.priced:
+        if not self.soft:
             return self.variable_at
-        counts = np.array([structure.n_variables for structure in self.structures], dtype=np.int64)
-        return offsets(counts[self.structure] if len(self.structure) else ())
+        return offsets(ints(structure.n_variables for structure in self.structures)[self.structure])
+
+    def labels(self, values: IntArray) -> IntArray:
+        """Returns a flat labelling of all graphs as users see it: without indicators."""
+        return values[ranges(self.variable_at[:-1], sizes_of(self.labels_at))] if self.soft else values
+
+    def values(self, labels: IntArray) -> IntArray:
+        """Returns a flat labelling as users give it with indicators; one that does not fit stays as it is."""
+        if not self.soft or labels.shape != (self.labels_at[-1],):
+            return labels
+        values = np.full(self.variable_at[-1], -1, dtype=np.int64)
+        values[ranges(self.variable_at[:-1], sizes_of(self.labels_at))] = labels
+        return complete(self, values)
+
+    @property
+    def label_costs(self) -> FloatArray:
+        """The costs of labels as users give them, flat: without the prices of soft rules."""
+        if not self.soft:
+            return self.cost
+        return self.cost[ranges(self.cost_at[:-1], ints(each.n_labels for each in self.structures)[self.structure])]
 
     @property
     def lazy(self) -> bool:
@@ -254,43 +256,18 @@ class Batch:
                 return self[p[0]]  # scikit-learn's way to index the first axis
             return self.select(p)  # type: ignore[arg-type]
         if not -len(self) <= p < len(self):
-            raise IndexError(f"There is no problem {p}; the batch has {len(self)}.")
+            raise OutOfRange(f"There is no problem {brief(p)}; the batch has {len(self)}.")
         p %= len(self)
         structure = self.structures[self.structure[p]]
         table = self.table[self.table_at[p] : self.table_at[p] + len(structure.graph.table)]
-        if self.scorer is not None and self.ids is not None:
-            return Problem(structure, None, self.scorer, table, int(self.ids[p]))
         id = p if self.ids is None else int(self.ids[p])
+        if self.scorer is not None:
+            return Problem(structure, None, self.scorer, table, id)
         return Problem(structure, self.cost[self.cost_at[p] : self.cost_at[p + 1]], None, table, id)
 
     def score(self, problems: IntArray, variables: IntArray) -> FloatArray:
-        """Asks the scorer for the costs of some variables of some problems, and checks what it says."""
-        if self.scorer is None or self.ids is None:
-            raise ProblemError("This batch has its costs given; there is no scorer to ask.")
-        if not len(problems):
-            return np.zeros(0)
-        if self.priced:
-            return hidden.score(self, self._ask, problems, variables)
-        return self._ask(problems, variables)
-
-    def _ask(self, problems: IntArray, variables: IntArray) -> FloatArray:
-        scorer: Any = self.scorer
-        ids: Any = self.ids
-        costs = as_costs(scorer(ids[problems], variables))
-        _, sizes = self.label_ranges(problems, variables)
-        if costs.shape != (sizes.sum(),):
-            raise ProblemError(
-                f"The scorer returned costs of shape {costs.shape} for {len(problems)} requests that need "
-                f"{sizes.sum()}. Return all labels of the first requested variable, then of the second, and so on."
-            )
-        wrong = np.isnan(costs) | np.isneginf(costs)
-        if wrong.any():
-            r = int(np.searchsorted(np.cumsum(sizes), np.flatnonzero(wrong)[0], side="right"))
-            raise ProblemError(
-                f"The scorer returned {costs[wrong][0]} for variable {variables[r]} of problem "
-                f"{ids[problems[r]]}. Costs are finite, or inf to forbid a label."
-            )
-        return costs
+        """Asks the scorer for the costs of some variables of some problems, and checks its answer."""
+        return ask(self, problems, variables)
 
     def label_ranges(self, problems: IntArray, variables: IntArray) -> tuple[IntArray, IntArray]:
         """Returns where the labels of some variables start, each in its problem, and how many there are."""
@@ -308,23 +285,19 @@ class Batch:
         """Returns this batch with all costs computed."""
         if self.scorer is None:
             return self
-        counts = self.n_variables
-        problems = np.repeat(np.arange(len(self)), counts)
-        variables = np.arange(self.variable_at[-1]) - np.repeat(self.variable_at[:-1], counts)
-        cost = self.score(problems, variables)
-        return Batch(self.structures, self.structure, cost, self.cost_at, self.table, self.table_at, ids=self.ids)
+        problems = np.repeat(np.arange(len(self)), self.n_variables)
+        cost = self.score(problems, np.arange(self.variable_at[-1]) - self.variable_at[problems])
+        return replace(self, cost=cost, scorer=None)
 
     def select(self, problems: Chosen) -> Batch:
         """Returns the batch of some of the problems: by number, as a slice, or by a mask that is true for each."""
         chosen = chosen_numbers(problems, len(self))
-        sizes = np.diff(self.cost_at)[chosen]
-        cost_at = offsets(sizes)
-        source = np.repeat(self.cost_at[chosen] - cost_at[:-1], sizes) + np.arange(cost_at[-1])
+        sizes = sizes_of(self.cost_at)[chosen]
         return Batch(
             self.structures,
             self.structure[chosen],
-            self.cost[source],
-            cost_at,
+            self.cost[ranges(self.cost_at[chosen], sizes)],
+            offsets(sizes),
             self.table,
             self.table_at[chosen],
             self.scorer,
@@ -336,32 +309,16 @@ class Batch:
 
         Nothing is compiled for tables that come again with other costs, so this is the way to change them in training.
         """
-        check_tables(tables)
-        structures, blocks = list(self.structures), Blocks()
-        table_at, brought = np.zeros(len(self), dtype=np.int64), dict[int, Brought]()
-        for s in np.unique(self.structure).tolist():
-            given = structures[s]
-            if id(given.schema) not in brought:
-                brought[id(given.schema)] = read_by_kind(given.schema, tables)
-            mine = brought[id(given.schema)]
-            structures[s] = wide = widened(given, mine)
-            if not given._own:
-                table_at[self.structure == s] = blocks.put(filled(wide, mine))
-                continue
-            for p in np.flatnonzero(self.structure == s).tolist():
-                table_at[p] = blocks.put(refilled(given, self.table[self.table_at[p] :], wide, mine))
-        known = tuple(structures)
-        return Batch(known, self.structure, self.cost, self.cost_at, blocks.table, table_at, self.scorer, self.ids)
+        structures, table, table_at = bring_to_all(self, tables)
+        return replace(self, structures=structures, table=table, table_at=table_at)
 
     def __getstate__(self) -> dict[str, Any]:
-        """What is copied or pickled: nothing derived, since that holds addresses."""
+        """Returns the fields, to be copied or pickled: nothing derived, since that holds addresses."""
         return {field.name: getattr(self, field.name) for field in fields(self)}
 
     def places(self, problems: IntArray) -> IntArray:
-        """Returns where the variables of some problems are in a flat labelling of the batch."""
-        sizes = self.n_variables[problems]
-        ends = np.cumsum(sizes)
-        return np.repeat(self.variable_at[problems] - (ends - sizes), sizes) + np.arange(sizes.sum())
+        """Returns where the variables of some problems are in a flat labelling of all graphs."""
+        return ranges(self.variable_at[problems], self.n_variables[problems])
 
     def __repr__(self) -> str:
         lazy = ", lazy" if self.lazy else ""
@@ -374,7 +331,7 @@ class Batch:
 
 
 def arrays_of(problem: Problem) -> BatchArrays:
-    """Returns what kernels are given of one problem."""
+    """Returns the arrays that kernels are given of one problem."""
     return BatchArrays(problem.structure.compiled.place, plain(problem.cost), plain(problem.table))
 
 
@@ -382,12 +339,60 @@ def as_batch(problems: Problem | Batch | Iterable[Problem]) -> Batch:
     """Returns problems, however they are given, as a batch."""
     if isinstance(problems, Batch):
         return problems
-    if isinstance(problems, Problem):
-        return problems.batch
-    if not isinstance(problems, Iterable) or (isinstance(problems, np.ndarray) and problems.dtype != object):
-        raise ProblemError(f"Expected a problem, several or a batch, got {in_short(problems)}.{hint(problems)}")
-    listed = list(problems)
-    for p, problem in enumerate(listed):
-        if not isinstance(problem, Problem):
-            raise ProblemError(f"Expected problems; number {p} is {in_short(problem)}.{hint(problem)}")
-    return Batch.of(listed)
+    return problems.batch if isinstance(problems, Problem) else Batch.of(problems)
+
+
+def distinct_structures(structures: Iterable[Structure]) -> tuple[list[Structure], IntArray]:
+    """Returns the structures of some problems, those of one shape once, and the number of each problem's."""
+    numbers: dict[int, int] = {}
+    known: list[Structure] = []
+    found = []
+    for structure in structures:
+        number = numbers.setdefault(id(structure.compiled), len(known))
+        if number == len(known):
+            known.append(structure)
+        found.append(number)
+    return known, ints(found)
+
+
+def _without_slots(structure: object) -> Structure:
+    """Returns a structure whose problems bring no tables; refuses anything but a structure."""
+    if not isinstance(structure, Structure):
+        raise ProblemError(f"Expected a structure, got {brief(structure)}. Make one: schema.structure().")
+    return structure._with_slots(NO_SLOTS)
+
+
+def _no_costs(problem: Problem) -> FloatArray:
+    """Returns the known costs of a lazy problem: zeros, and the prices of soft rules."""
+    return with_prices(problem.structure, np.zeros(problem.structure.n_labels))
+
+
+def _gather_tables(problems: Sequence[Problem]) -> tuple[FloatArray, IntArray]:
+    """Joins the problems' tables, those that several share once; says where those of each problem start."""
+    tables = {id(problem.table): problem.table for problem in problems}
+    starts = dict(zip(tables, offsets(map(len, tables.values())).tolist(), strict=False))
+    return _join(list(tables.values())), ints(starts[id(problem.table)] for problem in problems)
+
+
+def _shared_scorer(problems: Sequence[Problem]) -> Scorer | None:
+    """Returns the scorer that lazy problems share."""
+    scorer = problems[0].scorer
+    if all(problem.scorer == scorer for problem in problems):  # not `is`: a bound method is a new object each time
+        return scorer
+    raise ProblemError(
+        "The lazy problems of one batch must share one scorer, told apart by their `id`. "
+        "Pass the same scorer object to each Structure.problem(scorer, id=...)."
+    )
+
+
+def _join(parts: Sequence[FloatArray]) -> FloatArray:
+    return np.concatenate(parts) if len(parts) else np.zeros(0)
+
+
+def _hint(given: object) -> str:
+    """Returns how to make a problem of something that is not one."""
+    if isinstance(given, Structure):
+        return " A structure has no costs: pass structure.problem(costs), or structure.batch(a row of costs for each)."
+    if isinstance(given, np.ndarray | list | tuple | float | int | np.number):
+        return " Costs alone say nothing of labels: pass structure.problem(costs), or structure.batch(rows of costs)."
+    return ""

@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from hasten.kernels.layout import Graph
-from hasten.model.prices import Prices
+from hasten.model.soft import Indicators
 from hasten.support.arrays import IntArray, offsets, sizes_of
 from hasten.support.cache import Cache
 
@@ -24,15 +24,15 @@ Made = TypeVar("Made")
 class Compiled:
     """The arrays that all structures of one shape share."""
 
-    def __init__(self, graph: Graph, row_names: tuple[str, ...], prices: Prices | None = None) -> None:
+    def __init__(self, graph: Graph, row_names: tuple[str, ...], indicators: Indicators | None = None) -> None:
         self.graph = graph
         self.row_names = row_names
-        self.prices = prices  # of rules that may be broken
+        self.indicators = indicators  # of soft rules
         self.plans: dict[Hashable, Any] = {}  # what later rooms made of it: see `made`
         self.n_bytes = graph.buffer.nbytes
 
-    def __reduce__(self) -> tuple[type[Compiled], tuple[Graph, tuple[str, ...], Prices | None]]:
-        return Compiled, (self.graph, self.row_names, self.prices)  # plans hold addresses: they are made anew
+    def __reduce__(self) -> tuple[type[Compiled], tuple[Graph, tuple[str, ...], Indicators | None]]:
+        return Compiled, (self.graph, self.row_names, self.indicators)  # plans hold addresses: they are made anew
 
     def keep(self) -> None:
         """Counts as using it: it is kept until enough others have been used since."""

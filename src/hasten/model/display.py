@@ -1,4 +1,4 @@
-"""What notebooks show of schemas, structures, problems, batches and solutions.
+"""Schemas, structures, problems, batches and solutions as notebooks show them.
 
 Looking changes nothing: no structure is closed, no lazy cost computed.
 """
@@ -11,9 +11,9 @@ from collections.abc import Iterable, Sequence
 import numpy as np
 
 from hasten.model.batch import Batch
-from hasten.model.kinds import FactorKind, KindRule
+from hasten.model.kinds import FactorKind
 from hasten.model.problem import Problem
-from hasten.model.rules import Rule
+from hasten.model.rules import KindRule, Rule
 from hasten.model.schema import Schema
 from hasten.model.solution import SOURCES, STATUSES, Solution, Solutions
 from hasten.model.structure import Structure
@@ -36,21 +36,21 @@ def of_schema(schema: Schema) -> str:
 
 
 def of_structure(structure: Structure) -> str:
-    """Shows a structure's variables by kind and, if there are few, its factors and rules one by one."""
-    kinds = Counter(kind.name for kind in structure.kinds)
-    labels = {name: _several(structure.schema.variables[name].labels) for name in kinds}
-    parts = [table(["variable kind", "variables", "labels"], ([k, n, labels[k]] for k, n in kinds.items()), len(kinds))]
-    if len(structure.factors) <= MOST_ROWS:
-        scopes = (
-            [f, factor.kind.name, _scope(factor.kind, factor.scope)] for f, factor in enumerate(structure.factors)
-        )
-        parts.append(table(["factor", "kind", "variables"], scopes, len(structure.factors)))
-    else:
-        factors = Counter(factor.kind.name for factor in structure.factors)
-        parts.append(table(["factor kind", "factors"], factors.items(), len(factors)))
+    """Shows a structure's variables and factors by kind, and its rules one by one."""
+    variables, factors = (
+        Counter(kind.name for kind in kinds)
+        for kinds in (structure.kinds, [factor.kind for factor in structure.factors])
+    )
+    known = structure.schema
+    kinds = ([name, n, _several(known.variables[name].labels)] for name, n in variables.items())
+    scopes = ([name, n, _roles(known.factors[name])] for name, n in factors.items())
     rules = ([rule.name, _limits(rule), _counts((len(rule.terms), "label"))] for rule in structure.rules)
-    parts.append(table(["rule", "needs", "of"], rules, structure.n_rules))
-    return card(f"Structure: {_size(structure)}", *parts)
+    return card(
+        f"Structure: {_size(structure)}",
+        table(["variable kind", "variables", "labels"], kinds, len(variables)),
+        table(["factor kind", "factors", "over"], scopes, len(factors)),
+        table(["rule", "needs", "of"], rules, structure.n_rules),
+    )
 
 
 def of_problem(problem: Problem) -> str:
@@ -88,8 +88,8 @@ def of_solution(solution: Solution) -> str:
     if not problem.lazy:
         header, costs = [*header, "cost"], problem.cost[problem.graph.first[: problem.n_variables] + solution.labels]
         rows = [[*row, cost] for row, cost in zip(rows, costs.tolist(), strict=True)]
-    checked = problem.check(solution.labels) if not solution.valid or problem.structure.prices is not None else None
-    broken = () if checked is None else (*checked.violations, *checked.paid)
+    checked = problem.check(solution.labels)
+    broken = *checked.violations, *checked.paid
     cost = "some costs not computed" if np.isnan(solution.cost) else f"cost {solution.cost:,.6g}"
     known = f" Nothing costs less than {solution.bound:,.6g}." if np.isfinite(solution.bound) else ""
     return card(
@@ -127,10 +127,6 @@ def _several(names: Sequence[str]) -> str:
 
 def _roles(kind: FactorKind) -> str:
     return ", ".join(f"{role}={of.name}" for role, of in kind.roles.items())
-
-
-def _scope(kind: FactorKind, scope: Sequence[int]) -> str:
-    return ", ".join(f"{role}={v}" for role, v in zip(kind.roles, scope, strict=True))
 
 
 def _table(kind: FactorKind) -> str:

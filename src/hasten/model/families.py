@@ -14,9 +14,9 @@ import numpy as np
 
 from hasten.errors import SchemaError
 from hasten.model.kinds import FactorKind
-from hasten.model.shapes import factor_scopes
 from hasten.model.structure import Scopes, Structure
 from hasten.support.arrays import IntArray
+from hasten.support.checks import brief, check_type
 
 Broken = Callable[[IntArray], IntArray]  # from the labels of all variables to the scopes of members, a row each
 Mend = Callable[[IntArray], IntArray]  # from labels that may break members to labels that break none
@@ -42,6 +42,10 @@ class Family:
     mend: Mend | None = None
 
     def __post_init__(self) -> None:
+        check_type(self.kind, FactorKind, "The kind of a family", SchemaError)
+        for name, function in ("broken", self.broken), ("mend", len if self.mend is None else self.mend):
+            if not callable(function):
+                raise SchemaError(f"{name} must be a function of labels, got {brief(function)}.")
         table = self.kind.table
         if table is None or not len(table) or float(np.min(table)) < 0.0:
             raise SchemaError(
@@ -51,18 +55,14 @@ class Family:
 
     def scopes(self, structure: Structure, labels: IntArray) -> IntArray:
         """Returns the scopes that a labelling breaks, checked."""
-        found = self.broken(labels)
-        if np.size(found) == 0:
-            return np.zeros((0, len(self.kind.roles)), dtype=np.int64)
-        return factor_scopes(structure, self.kind, found)
+        found = structure.checked_scopes(self.kind, self.broken(labels))
+        return np.array(found, dtype=np.int64).reshape(-1, len(self.kind.roles))
 
 
 def extended(structure: Structure, kind: FactorKind, scopes: IntArray) -> Structure:
     """Returns a structure with more factors of a kind; it is closed."""
-    structure._closed = True
-    before, copy, after = structure._scopes, structure._copy(), Scopes()
+    before, after = structure._scopes, Scopes()
     after.kind, after.places, after.first = before.kind, before.places, before.first
     after.factor_kind = before.factor_kind + array("q", [kind.index]) * len(scopes)
     after.scope = before.scope + array("q", np.ascontiguousarray(scopes).ravel().tolist())
-    copy._scopes, copy._own, copy._closed = after, structure._own, True
-    return copy
+    return structure._variant(_scopes=after)

@@ -1,4 +1,4 @@
-"""What a schema declares: kinds of variables, kinds of factors with their tables, and rules over kinds."""
+"""The parts of a schema: kinds of variables, and kinds of factors with their tables."""
 
 from __future__ import annotations
 
@@ -11,15 +11,18 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from hasten.errors import SchemaError
-from hasten.support.arrays import BoolArray, FloatArray, all_finite, floats
+from hasten.support.arrays import BoolArray, FloatArray, all_of, floats
+from hasten.support.checks import brief, finite, listed
+from hasten.support.words import first_few
 
 if TYPE_CHECKING:
     from hasten.model.schema import Schema
 
-MAX_WEIGHT = 1e10  # of a rule
+MAX_WEIGHT = 1e10  # of a label in a rule
 MAX_TABLE = 1_000_000  # entries; larger scopes belong in rules
 MAX_ROLES = 32  # of a factor: NumPy's arrays have no more than 64 dimensions
 MAX_LABELS = 2**15  # of one variable: the beam keeps labels in 16 bits
+MOST_NAMED = 32  # labels in an error message
 Predicate = Callable[..., bool]
 Pattern = str | Collection[str]
 
@@ -41,7 +44,8 @@ class VariableKind:
         try:
             return self.places[name]
         except (KeyError, TypeError):
-            raise SchemaError(f"{self.name} has no label {name!r}. Its labels are {', '.join(self.labels)}.") from None
+            labels = first_few(self.labels, MOST_NAMED)
+            raise SchemaError(f"{self.name} has no label {brief(name)}. Its labels are {labels}.") from None
 
     def __len__(self) -> int:
         return len(self.labels)
@@ -112,22 +116,20 @@ class FactorKind:
         >>> pair.imply({"left": "city"}, {"right": "country"}).table.tolist()
         [[inf, 0.0], [0.0, 0.0]]
         """
-        if not then:
+        if isinstance(then, Mapping) and not then:
             raise SchemaError(f"{self.name}: what does it imply? Give roles and labels, or use forbid.")
         wrong = self._match(None, when) & ~self._match(None, then)
         if price is not None:
-            check_price(self.name, price, per_unit=False)
+            if isinstance(price, bool) or not finite(price, f"{self.name}: the price", SchemaError) > 0.0:
+                raise SchemaError(f"{self.name}: the price of breaking it must be above 0, got {price!r}.")
             return self._add_cost(wrong, price)
         self._forbidden |= wrong
         return self
 
     def cost(self, value: float, predicate: Predicate | None = None, /, **pattern: Pattern) -> FactorKind:
         """Adds a finite cost to the matching tuples; a forbidden tuple stays forbidden."""
-        if not is_finite(value):
-            raise SchemaError(
-                f"{self.name}: a cost must be a finite number, got {value!r}. To rule tuples out, use forbid."
-            )
-        return self._add_cost(self._match(predicate, pattern), value)
+        number = finite(value, f"{self.name}: a cost", SchemaError, "To rule tuples out, use forbid.")
+        return self._add_cost(self._match(predicate, pattern), number)
 
     def _add_cost(self, chosen: BoolArray, value: float) -> FactorKind:
         with np.errstate(over="ignore"):
@@ -154,9 +156,16 @@ class FactorKind:
 
     def _match(self, predicate: Predicate | None, pattern: Mapping[str, Pattern]) -> BoolArray:
         self._schema._check_open()
+        if not isinstance(pattern, Mapping):
+            raise SchemaError(f"{self.name}: give labels by role, such as {{'{next(iter(self.roles))}': ...}}.")
+        if predicate is not None and not callable(predicate):
+            raise SchemaError(
+                f"{self.name}: give labels by role, such as {next(iter(self.roles))}=..., or a function of the roles; "
+                f"got {brief(predicate)}."
+            )
         for role in pattern:
             if role not in self.roles:
-                raise SchemaError(f"{self.name} has no role {role!r}. Its roles are {', '.join(self.roles)}.")
+                raise SchemaError(f"{self.name} has no role {brief(role)}. Its roles are {', '.join(self.roles)}.")
         axes = []
         for role, kind in self.roles.items():
             axis = np.ones(len(kind), dtype=bool)
@@ -180,87 +189,14 @@ class FactorKind:
         return f"FactorKind({self.name!r}, {roles})"
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class KindRule:
-    """A linear row over every variable of the named kinds, in every structure of the schema."""
-
-    name: str
-    weights: dict[int, FloatArray]  # by variable kind: one coefficient per label
-    low: float
-    high: float
-    price: float | None = None  # what breaking it costs; None if it must be kept
-    per_unit: bool = False  # whether that is for each unit by which it is missed
-
-
 def label_names(labels: Pattern, what: str) -> Collection[str]:
     """Returns the label, or labels, that a pattern names."""
     if isinstance(labels, str):
         return [labels]
-    if not isinstance(labels, Collection):
-        raise SchemaError(f"{what} must be a label or several, by name; got {labels!r}.")
-    return labels
-
-
-def is_finite(value: float) -> bool:
-    """Whether something is a number, and finite."""
-    try:
-        return math.isfinite(value)
-    except (TypeError, OverflowError):  # a whole number may be too large for a float
-        return False
-
-
-def check_finite(value: float, what: str) -> float:
-    """Returns a number that is finite, or says which one is not."""
-    if not is_finite(value):
-        raise SchemaError(f"{what} must be a finite number, got {value!r}.")
-    return float(value)
-
-
-def check_price(rule: str, price: float | None, per_unit: bool) -> None:
-    """Refuses what is not a price for breaking a rule."""
-    if price is None:
-        if per_unit:
-            raise SchemaError(f"Rule {rule!r} has no price for each unit. Give a price, such as price=1.0.")
-    elif isinstance(price, bool) or not check_finite(price, f"Rule {rule!r}: the price") > 0.0:
-        raise SchemaError(f"Rule {rule!r}: the price of breaking it must be above 0, got {price!r}.")
-
-
-def check_whole_weight(rule: str, weight: float, label: str) -> None:
-    """Refuses weights of rules with a price whose sums would have to be compared within a tolerance."""
-    if weight != int(weight):
-        raise SchemaError(
-            f"Rule {rule!r} has a price, and the weight {weight:g} for {label!r}. Rules with a price need whole "
-            "weights: multiply its weights and limits by the same number."
-        )
-
-
-def check_weight(weight: float, rule: str, label: str) -> float:
-    """Returns a rule's weight that sums can be checked with, or says why it is not one."""
-    if not abs(check_finite(weight, f"Rule {rule!r}: the weight of {label!r}")) <= MAX_WEIGHT:
-        raise SchemaError(
-            f"Rule {rule!r} has the weight {weight:g} for {label!r}; beyond {MAX_WEIGHT:g} its sums cannot be told "
-            "apart from rounding. Scale the rule down."
-        )
-    return float(weight)
-
-
-def read_limits(name: str, at_most: float | None, at_least: float | None, exactly: float | None) -> tuple[float, float]:
-    """Returns the lowest and the highest value a rule allows."""
-    if exactly is not None:
-        if at_most is not None or at_least is not None:
-            raise SchemaError(f"Rule {name!r}: give exactly, or at_most and at_least, not both.")
-        at_most = at_least = exactly
-    if at_most is None and at_least is None:
-        raise SchemaError(f"Rule {name!r} limits nothing. Give at_most, at_least or exactly.")
-    low = -math.inf if at_least is None else _limit(at_least, name, "at_least")
-    high = math.inf if at_most is None else _limit(at_most, name, "at_most")
-    if low > high:
-        raise SchemaError(f"Rule {name!r} asks for at least {low:g} and at most {high:g}. No labelling has both.")
-    return low, high
-
-
-def _limit(value: float, rule: str, what: str) -> float:
-    return float(value) if is_finite(value) else check_finite(value, f"Rule {rule!r}: {what}")
+    names = listed(labels, f"{what}: labels", SchemaError)
+    if not all(isinstance(label, str) for label in names):
+        raise SchemaError(f"{what} must be a label or several, by name; got {brief(labels)}.")
+    return names
 
 
 def check_table(table: FloatArray, kind: FactorKind) -> FloatArray:
@@ -268,12 +204,21 @@ def check_table(table: FloatArray, kind: FactorKind) -> FloatArray:
     try:
         table = floats(table)
     except (TypeError, ValueError):
-        raise SchemaError(f"{kind.name}: a table holds costs, which are numbers; got {table!r}.") from None
+        raise SchemaError(f"{kind.name}: a table holds costs, which are numbers; got {brief(table)}.") from None
     if table.shape != kind.shape:
         raise SchemaError(
             f"{kind.name} needs a table of shape {kind.shape}, an axis per role "
             f"({', '.join(kind.roles)}), got {table.shape}."
         )
-    if not all_finite(table) and (np.isnan(table).any() or np.isneginf(table).any()):
+    if not all_of(table > -np.inf):  # nan is not
         raise SchemaError(f"{kind.name}: a table holds finite costs, or inf where forbidden; got nan or -inf.")
     return table
+
+
+def check_tables(tables: object) -> None:
+    """Refuses tables that do not say to which factors they belong."""
+    if type(tables) is not dict and not isinstance(tables, Mapping):
+        raise SchemaError(
+            "Tables are given by the number of their factor, or by its kind: tables={'agree': table}; got "
+            f"{brief(tables)}."
+        )

@@ -1,33 +1,40 @@
-"""Linear rules over the labels of a structure's variables: one by one as a `Rule`, together as the flat `Terms`."""
+"""Linear rules over labels: of all variables of a kind (`KindRule`), or single ones (`Rule`), and how to add them."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+import math
+from array import array
+from collections import Counter
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from operator import countOf
-from struct import pack
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from hasten.errors import SchemaError
-from hasten.kernels.cells import NO_ROWS, Rows
-from hasten.model.kinds import (
-    MAX_WEIGHT,
-    VariableKind,
-    check_price,
-    check_weight,
-    check_whole_weight,
-    read_limits,
-)
-from hasten.support.checks import listed
+from hasten.kernels.cells import Rows
+from hasten.model.kinds import MAX_WEIGHT, Pattern, VariableKind, label_names
+from hasten.support.arrays import FloatArray
+from hasten.support.checks import brief, finite, is_text, is_whole, listed
 
 if TYPE_CHECKING:
     from hasten.model.structure import Scopes
 
 Term = tuple[int, str] | tuple[int, str, float]
-WITH_OR_WITHOUT = {2, 3}  # how long they may be
-Charge = tuple[float, bool]  # the price of breaking a rule, and whether it is for each unit
+WITH_OR_WITHOUT = {2, 3}  # lengths of terms with or without a weight
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class KindRule:
+    """A linear row over every variable of the named kinds, in every structure of the schema."""
+
+    name: str
+    weights: dict[int, FloatArray]  # by variable kind: one coefficient per label
+    low: float
+    high: float
+    price: float | None = None  # the cost of breaking it; None if it must be kept
+    per_unit: bool = False  # whether the price is for each unit by which it is missed
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,25 +56,14 @@ class Rule:
     per_unit: bool = False
 
     def __post_init__(self) -> None:
+        check_rule_name(self.name)
         check_price(self.name, self.price, self.per_unit)
-        if self.price is not None:
-            for _, label, weight in self.terms:
-                check_whole_weight(self.name, weight, label)
-        if not sum([abs(weight) for _, _, weight in self.terms]) <= MAX_WEIGHT:  # or one is nan
-            self._check_sums()
-
-    def _check_sums(self) -> None:
-        """Refuses terms whose weights, those of one label added up, are too large."""
-        total: dict[tuple[int, str], float] = {}
-        for variable, label, weight in self.terms:
-            check_weight(weight, self.name, label)
-            total[variable, label] = total.get((variable, label), 0.0) + weight
-        for (variable, label), weight in total.items():
-            if abs(weight) > MAX_WEIGHT:
-                raise SchemaError(
-                    f"Rule {self.name!r}: the weights of {label!r} of variable {variable} add up to {weight:g}; beyond "
-                    f"{MAX_WEIGHT:g} its sums cannot be told apart from rounding. Scale the rule down."
-                )
+        object.__setattr__(self, "terms", read_terms(self.name, self.terms, soft=self.price is not None))
+        if type(self.low) is not float or type(self.high) is not float or not self.low <= self.high:
+            raise SchemaError(
+                f"Rule {self.name!r}: low and high are floats, low the smaller one; got {brief(self.low)} and "
+                f"{brief(self.high)}. Rule.of(name, terms, at_most=...) takes any numbers."
+            )
 
     @staticmethod
     def of(
@@ -82,143 +78,47 @@ class Rule:
     ) -> Rule:
         """Makes a rule from (variable, label) or (variable, label, weight) terms."""
         low, high = read_limits(name, at_most, at_least, exactly)
-        weighted = tuple([_read_term(name, term) for term in listed(terms, f"Rule {name!r}: the terms", SchemaError)])
-        if not weighted:
-            raise SchemaError(f"Rule {name!r} counts nothing. Give (variable, label) terms.")
-        return Rule(name, weighted, low, high, price, per_unit)
+        return Rule(name, terms, low, high, price, per_unit)  # type: ignore[arg-type]
 
 
-def _read_term(rule: str, term: Term) -> tuple[int, str, float]:
-    if not isinstance(term, tuple | list) or len(term) not in WITH_OR_WITHOUT:
-        raise SchemaError(f"Rule {rule!r}: a term is (variable, label) or (variable, label, weight), got {term!r}.")
-    return term[0], term[1], 1.0 if len(term) == 2 else check_weight(term[2], rule, term[1])
+class RuleList:
+    """The rules of a structure as flat arrays that grow; labels are numbered through all variables."""
 
+    def __init__(self) -> None:
+        self.names: list[str] = []
+        self.charges: dict[int, tuple[float, bool]] = {}  # of soft rules: the price, and whether it is per unit
+        self.arrays: list[array[Any]] = [array("q", [0]), array("q"), array("d"), array("d"), array("d")]  # as `Rows`
 
-def as_terms(name: str, terms: Term | Iterable[Term]) -> list[tuple[int, str]]:
-    """Returns one (variable, label), or several, as a list without repetitions."""
-    single = isinstance(terms, tuple) and len(terms) == 2 and isinstance(terms[1], str)
-    found: list[Any] = [terms] if single else list(listed(terms, f"Rule {name!r}: the terms", SchemaError))
-    for term in found:
-        if not isinstance(term, tuple | list) or len(term) != 2:
-            raise SchemaError(f"Rule {name!r}: a term is (variable, label), got {term!r}.")
-    if not found:
-        raise SchemaError(f"Rule {name!r} has no terms on one side. Give (variable, label), one or several.")
-    return [(variable, label) for variable, label in dict.fromkeys(map(tuple, found))]
-
-
-class Packed(NamedTuple):
-    """Rules as bytes, by which they are told apart: where terms end, which have weights, labels, limits, weights."""
-
-    data: bytes
-    n_rules: int
-    n_weights: int  # that are not 1
-
-    @staticmethod
-    def of(rows: Rows) -> Packed:
-        """Packs rules that are arrays."""
-        places = (rows.weight != 1.0).nonzero()[0]
-        ints = np.concatenate([rows.first, places, rows.label])
-        floats = np.concatenate([rows.low, rows.high, rows.weight[places]])
-        return Packed(ints.tobytes() + floats.tobytes(), len(rows.low), len(places))
+    def append(self, rule: tuple[str, float, float], labels: list[int], weights: list[float]) -> None:
+        """Adds a rule: its name and limits, and the numbers and weights of its labels."""
+        first, label, weight, low, high = self.arrays
+        label.fromlist(labels)
+        weight.fromlist(weights)
+        first.append(len(label))
+        low.append(rule[1])
+        high.append(rule[2])
+        self.names.append(rule[0])
 
     @property
     def rows(self) -> Rows:
-        """The same, as arrays."""
-        n, ints = self.n_rules, np.frombuffer(bytearray(self.data), np.int64)
-        floats = ints[len(ints) - 2 * n - self.n_weights :].view(np.float64)
-        label = ints[n + 1 + self.n_weights : len(ints) - len(floats)]
-        weight = np.empty(len(label))
-        weight.fill(1.0)
-        weight[ints[n + 1 : n + 1 + self.n_weights]] = floats[2 * n :]
-        return Rows(ints[: n + 1], label, weight, floats[:n], floats[n : 2 * n])
-
-
-class Stated(NamedTuple):
-    """Rules as they are stated, in lists, which grow sooner than arrays."""
-
-    label: list[int]  # of each term
-    weight: dict[int, float]  # by the number of the term, where it is not 1
-    limits: list[tuple[int, float, float]]  # where the terms of each rule end, and its limits
-
-    def packed(self) -> Packed:
-        """Returns the same, packed."""
-        (end, low, high), weight = zip(*self.limits, strict=True), self.weight
-        n, m = len(end), len(weight)
-        form = f"{n + 1 + m + len(self.label)}q{2 * n + m}d"
-        data = pack(form, 0, *end, *weight, *self.label, *low, *high, *weight.values())
-        return Packed(data, n, m)
-
-
-NO_RULES = Packed.of(NO_ROWS)
-
-
-class Terms:
-    """The rules of a structure; labels are numbered through all variables."""
-
-    def __init__(
-        self, names: Iterable[str] = (), charges: Mapping[int, Charge] | None = None, packed: Packed = NO_RULES
-    ) -> None:
-        self.names = [*names]
-        self.charges = {**(charges or {})}  # of rules that may be broken
-        self._parts = packed, Stated([], {}, [])
-
-    def add(self, rule: Rule, labels: Sequence[int]) -> None:
-        """Adds a rule, given the label numbers of its terms."""
-        label, weight, limits = self._parts[1]
-        weight |= {n: each for n, (_, _, each) in enumerate(rule.terms, len(label)) if each != 1.0}
-        label += labels
-        limits.append((len(label), rule.low, rule.high))
-        if rule.price is not None:
-            self.charges[len(self.names)] = float(rule.price), bool(rule.per_unit)
-        self.names.append(rule.name)
-
-    def take(self, name: str, terms: Sequence[Any], limits: tuple[float, float], scopes: Scopes) -> bool:
-        """Adds a rule that must be kept, unless one of its terms has to be looked at more closely."""
-        first, places, n = scopes.first, scopes.places, len(terms)
-        label, weight, all_limits = self._parts[1]
-        plain, total, weights = n, 0.0, {}
-        if countOf(map(type, terms), tuple) < n:
-            return False
-        try:
-            while plain and len(terms[plain - 1]) == 3:  # terms with a weight mostly come last
-                plain -= 1
-            try:
-                labels = [first[v] + places[v][named] for v, named in terms[:plain]]
-            except ValueError:  # or they do not
-                labels, plain = [], 0
-            for number, term in enumerate(terms[plain:], len(label) + plain):
-                v, named, each = term if len(term) == 3 else (*term, 1.0)
-                labels.append(first[v] + places[v][named])
-                total += abs(each)
-                if each != 1.0:
-                    weights[number] = float(each)
-        except (IndexError, KeyError, TypeError, ValueError, OverflowError):
-            return False
-        if not n or not n + total <= MAX_WEIGHT:  # or a weight is nan
-            return False
-        label += labels
-        weight |= weights
-        all_limits.append((len(label), *limits))
-        self.names.append(name)
-        return True
+        """All of them as NumPy's arrays."""
+        return Rows(*map(np.array, self.arrays))
 
     @property
-    def packed(self) -> Packed:
-        """All of them, packed."""
-        packed, stated = self._parts
-        if stated.limits:
-            more = stated.packed()
-            packed = Packed.of(packed.rows.then(more.rows)) if packed.n_rules else more
-            self._parts = packed, Stated([], {}, [])  # at once, since several threads may ask
-        return packed
+    def key(self) -> tuple[object, ...]:
+        """A value that differs for lists that differ."""
+        return tuple(self.names), *(each.tobytes() for each in self.arrays), *self.charges.items()
 
-    def copy(self) -> Terms:
-        """Returns one that grows by itself."""
-        return Terms(self.names, self.charges, self.packed)
+    def copy(self) -> RuleList:
+        """Returns a list that grows by itself."""
+        other = RuleList()
+        other.names, other.charges = self.names[:], dict(self.charges)
+        other.arrays = [each[:] for each in self.arrays]
+        return other
 
     def rules(self, kinds: Sequence[VariableKind], label_first: Sequence[int]) -> tuple[Rule, ...]:
         """Returns the rules one by one, given the variables' kinds and where the labels of each start."""
-        rows = self.packed.rows
+        rows = self.rows
         variables = (np.searchsorted(label_first, rows.label, side="right") - 1).tolist()
         terms = [
             (v, kinds[v].labels[label - label_first[v]], weight)
@@ -230,3 +130,241 @@ class Terms:
             Rule(name, tuple(terms[begin:end]), low, high, *self.charges.get(r, (None, False)))
             for r, (name, begin, end, low, high) in enumerate(limits)
         )
+
+
+class RuleBuilder:
+    """Variables, and the rules that they must keep.
+
+    Every rule takes a `price`: it may then be broken, for that price. With `per_unit`, the price is for each unit by
+    which its sum is too large or too small. Answers pay for the rules that they break; `Problem.check` names these.
+    """
+
+    kinds: list[VariableKind]
+    _scopes: Scopes
+    _rules: RuleList
+    _closed: bool
+
+    def rule(
+        self,
+        name: str,
+        terms: Iterable[Term],
+        *,
+        at_most: float | None = None,
+        at_least: float | None = None,
+        exactly: float | None = None,
+        price: float | None = None,
+        per_unit: bool = False,
+    ) -> int:
+        """Adds a linear rule over (variable, label) or (variable, label, weight) terms; returns its number."""
+        self._check_open()
+        low, high = read_limits(name, at_most, at_least, exactly)
+        given: Any = terms if type(terms) is list else listed(terms, f"Rule {name!r}: the terms", SchemaError)
+        found = self._look_up(given) if price is None and per_unit is False else None
+        if found is None:
+            return self._add_rule(Rule(name, given, low, high, price, per_unit))
+        self._rules.append((name, low, high), *found)
+        return self.n_rules - 1
+
+    def exactly_one(
+        self, name: str, terms: Iterable[Term], *, price: float | None = None, per_unit: bool = False
+    ) -> int:
+        """Says that one of some (variable, label) terms holds, and no other; returns the rule's number."""
+        return self.rule(name, terms, exactly=1, price=price, per_unit=per_unit)
+
+    def at_most_one(
+        self, name: str, terms: Iterable[Term], *, price: float | None = None, per_unit: bool = False
+    ) -> int:
+        """Says that no two of some (variable, label) terms hold; returns the rule's number."""
+        return self.rule(name, terms, at_most=1, price=price, per_unit=per_unit)
+
+    def all_different(
+        self,
+        name: str,
+        variables: Iterable[int],
+        *,
+        but: Pattern = (),
+        price: float | None = None,
+        per_unit: bool = False,
+    ) -> list[int]:
+        """Says that no two of some variables have the same label, `but` for some labels; returns the rules' numbers.
+
+        A price is for each label that several have; per unit, for each of the variables that has it, but one.
+        """
+        check_rule_name(name)
+        given = listed(variables, f"Rule {name!r}: the variables", SchemaError)
+        chosen = [self._check_variable(v, f"Rule {name!r}") for v in given]
+        free = set(label_names(but, f"Rule {name!r}: but"))
+        holders: dict[str, list[int]] = {}
+        for v in dict.fromkeys(chosen):
+            for label in self.kinds[v].labels:
+                holders.setdefault(label, []).append(v)
+        if len(set(chosen)) < len(chosen):
+            raise SchemaError(f"Rule {name!r} names a variable twice, which cannot differ from itself.")
+        unknown = free - holders.keys()
+        if unknown:
+            raise SchemaError(f"Rule {name!r}: no variable has the label {', '.join(sorted(unknown))}.")
+        return [
+            self.at_most_one(f"{name}: {label}", [(v, label) for v in having], price=price, per_unit=per_unit)
+            for label, having in holders.items()
+            if label not in free and len(having) > 1
+        ]
+
+    def implies(
+        self, name: str, when: Term | Iterable[Term], then: Term | Iterable[Term], *, price: float | None = None
+    ) -> int:
+        """Says that where all terms of `when` hold, one of `then` does; returns the rule's number.
+
+        A term is (variable, label). Where one factor has all of them in its scope, `FactorKind.imply` is faster.
+        """
+        check_rule_name(name)
+        condition, result = _pairs(name, when), _pairs(name, then)
+        terms = [(*term, 1.0) for term in condition] + [(*term, -1.0) for term in result]
+        return self.rule(name, terms, at_most=len(condition) - 1, price=price)
+
+    @property
+    def rules(self) -> tuple[Rule, ...]:
+        """The rules stated for it, in their order; those of the schema hold as well."""
+        return self._rules.rules(self.kinds, self._scopes.first)
+
+    @property
+    def n_rules(self) -> int:
+        """The number of these rules."""
+        return len(self._rules.names)
+
+    def _check_open(self) -> None:
+        if self._closed:
+            raise SchemaError("This structure is in use: its first problem closed it. Start another one.")
+
+    def _check_variable(self, variable: int, *what: str) -> int:
+        if not is_whole(variable) or not 0 <= variable < len(self.kinds):
+            raise SchemaError(
+                f"{': '.join(what)}: there is no variable {brief(variable)}. This structure has {len(self.kinds)}."
+            )
+        return int(variable)
+
+    def _add_rule(self, rule: Rule) -> int:
+        """Adds a rule, or says which of its terms names no variable or label; returns its number."""
+        found = self._look_up(rule.terms)
+        if found is None:
+            labels = []
+            for variable, label, _ in rule.terms:
+                v = self._check_variable(variable, f"Rule {rule.name!r}")
+                labels.append(self._scopes.first[v] + self.kinds[v].label(label))
+            found = labels, [weight for *_, weight in rule.terms]
+        if rule.price is not None:
+            self._rules.charges[self.n_rules] = float(rule.price), bool(rule.per_unit)
+        self._rules.append((rule.name, rule.low, rule.high), *found)
+        return self.n_rules - 1
+
+    def _look_up(self, terms: Sequence[Any]) -> tuple[list[int], list[float]] | None:
+        """Returns the numbers and weights of the labels of terms; None if a term needs a closer look."""
+        first, places = self._scopes.first, self._scopes.places
+        labels, weights, total = [], [], 0.0
+        if not terms or countOf(map(type, terms), tuple) < len(terms):
+            return None
+        try:
+            if len(terms[0]) == len(terms[-1]) == 2:
+                try:
+                    labels = [first[v] + places[v][label] for v, label in terms]
+                    return labels, [1.0] * len(labels)
+                except ValueError:  # a term between them has a weight
+                    labels = []
+            for term in terms:
+                v, label, weight = term if len(term) == 3 else (*term, 1.0)
+                labels.append(first[v] + places[v][label])
+                total += abs(weight)
+                weights.append(float(weight))
+        except (IndexError, KeyError, TypeError, ValueError, OverflowError):
+            return None
+        return (labels, weights) if total <= MAX_WEIGHT else None  # nan is not
+
+
+def read_limits(name: str, at_most: float | None, at_least: float | None, exactly: float | None) -> tuple[float, float]:
+    """Returns the lowest and the highest sum that a rule, whose name must be text, allows."""
+    check_rule_name(name)
+    if exactly is not None:
+        if at_most is not None or at_least is not None:
+            raise SchemaError(f"Rule {name!r}: give exactly, or at_most and at_least, not both.")
+        at_most = at_least = exactly
+    if at_most is None and at_least is None:
+        raise SchemaError(f"Rule {name!r} limits nothing. Give at_most, at_least or exactly.")
+    low = -math.inf if at_least is None else _limit(at_least, name, "at_least")
+    high = math.inf if at_most is None else _limit(at_most, name, "at_most")
+    if low > high:
+        raise SchemaError(f"Rule {name!r} asks for at least {low:g} and at most {high:g}. No labelling has both.")
+    return low, high
+
+
+def _limit(value: float, rule: str, what: str) -> float:
+    if type(value) in (int, float) and abs(value) <= MAX_WEIGHT:
+        return float(value)
+    return finite(value, f"Rule {rule!r}: {what}", SchemaError)
+
+
+def read_terms(rule: str, terms: object, *, soft: bool = False) -> tuple[tuple[int, str, float], ...]:
+    """Returns terms with their weights, or says which of them is none; those of a soft rule have whole weights."""
+    found, total = [], 0.0
+    for term in listed(terms, f"Rule {rule!r}: the terms", SchemaError):
+        if not isinstance(term, tuple | list) or len(term) not in WITH_OR_WITHOUT or not isinstance(term[1], str):
+            raise SchemaError(
+                f"Rule {rule!r}: a term is (variable, label) or (variable, label, weight), got {brief(term)}."
+            )
+        variable, label, *weights = term
+        if not is_whole(variable):
+            raise SchemaError(f"Rule {rule!r}: there is no variable {brief(variable)}. Give its number.")
+        weight = check_weight(weights[0], rule, label, soft) if weights else 1.0
+        total += abs(weight)
+        found.append((int(variable), label, weight))
+    if not found:
+        raise SchemaError(f"Rule {rule!r} counts nothing. Give (variable, label) terms.")
+    if total > MAX_WEIGHT:  # some label may be named twice
+        sums: Counter[tuple[int, str]] = Counter()
+        for variable, label, weight in found:
+            sums[variable, label] += weight  # type: ignore[assignment]
+            check_weight(sums[variable, label], rule, label)
+    return tuple(found)
+
+
+def _pairs(name: str, terms: Term | Iterable[Term]) -> list[tuple[int, str]]:
+    """Returns one (variable, label), or several, as a list without repetitions."""
+    single = isinstance(terms, tuple) and len(terms) == 2 and isinstance(terms[1], str)
+    given = [terms] if single else listed(terms, f"Rule {name!r}: the terms", SchemaError)
+    for term in given:
+        if isinstance(term, tuple | list) and len(term) == 3:
+            raise SchemaError(f"Rule {name!r}: a term is (variable, label), without a weight; got {brief(term)}.")
+    return list(dict.fromkeys((variable, label) for variable, label, _ in read_terms(name, given)))
+
+
+def check_rule_name(name: object) -> None:
+    """Refuses a rule's name that is not text."""
+    if not is_text(name):
+        raise SchemaError(f"A rule's name is text, got {brief(name)}.")
+
+
+def check_price(rule: str, price: float | None, per_unit: bool) -> None:
+    """Refuses a price that is not above 0, and a price per unit that is missing."""
+    if not isinstance(per_unit, bool | np.bool_):
+        raise SchemaError(f"Rule {rule!r}: per_unit must be True or False, got {brief(per_unit)}.")
+    if price is None:
+        if per_unit:
+            raise SchemaError(f"Rule {rule!r} has no price for each unit. Give a price, such as price=1.0.")
+    elif isinstance(price, bool) or not finite(price, f"Rule {rule!r}: the price", SchemaError) > 0.0:
+        raise SchemaError(f"Rule {rule!r}: the price of breaking it must be above 0, got {price!r}.")
+
+
+def check_weight(given: float, rule: str, label: str, soft: bool = False) -> float:
+    """Returns a weight with which sums can be checked, those of soft rules exactly; refuses others."""
+    if not isinstance(given, float) or not math.isfinite(given):
+        given = finite(given, f"Rule {rule!r}: the weight of {label!r}", SchemaError)
+    weight = float(given)
+    if abs(weight) > MAX_WEIGHT:
+        raise SchemaError(
+            f"Rule {rule!r}: the weights of {label!r} add up to {weight:g}; beyond {MAX_WEIGHT:g} sums cannot be told "
+            "apart from rounding. Scale the rule down."
+        )
+    if soft and weight != int(weight):
+        raise SchemaError(
+            f"Rule {rule!r} has a price, and the weight {weight:g} for {label!r}. Rules with a price need whole "
+            "weights: multiply its weights and limits by the same number."
+        )
+    return weight

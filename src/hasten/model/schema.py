@@ -12,7 +12,7 @@ import hashlib
 import json
 import math
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 from weakref import WeakValueDictionary
@@ -25,26 +25,23 @@ from hasten.model.kinds import (
     MAX_ROLES,
     MAX_TABLE,
     FactorKind,
-    KindRule,
     Pattern,
     VariableKind,
-    check_price,
-    check_weight,
-    check_whole_weight,
+    check_tables,
     label_names,
-    read_limits,
 )
-from hasten.model.moulds import Moulds
-from hasten.support.arrays import FloatArray, IntArray
+from hasten.model.rules import KindRule, check_price, check_weight, read_limits
+from hasten.model.templates import Templates
+from hasten.support.arrays import FloatArray
+from hasten.support.checks import brief, check_switch, is_text, is_whole, listed
 
 if TYPE_CHECKING:
     from hasten.model.compiled import Compiled
-    from hasten.model.shapes import Kinds, RuleArrays, Scopes
     from hasten.model.structure import Structure
 
 
 class Schema:
-    """What can be said of every input: kinds of variables, kinds of factors, rules.
+    """The declarations that all inputs share: kinds of variables, kinds of factors, rules.
 
     >>> schema = Schema()
     >>> pet = schema.variable("pet", ["cat", "dog"])
@@ -64,16 +61,14 @@ class Schema:
         """Declares a kind of variable."""
         self._check_open()
         self._check_name(name)
-        if isinstance(labels, str):
-            raise SchemaError(f"{name}: give the labels as a list of names, not as one string.")
-        labels = tuple(labels)
+        labels = listed(labels, f"The labels of {name}", SchemaError)
         if not labels:
             raise SchemaError(f"{name} has no labels. Give at least one.")
         if len(labels) > MAX_LABELS:
             raise SchemaError(f"{name} has {len(labels):,} labels; the limit is {MAX_LABELS:,}.")
         for label in labels:
-            if not isinstance(label, str):
-                raise SchemaError(f"{name}: a label is a name, got {label!r}.")
+            if not is_text(label):
+                raise SchemaError(f"{name}: a label is a name, got {brief(label)}.")
         twice = sorted(label for label, times in Counter(labels).items() if times > 1)
         if twice:
             raise SchemaError(f"{name} names a label twice: {', '.join(twice)}. Labels are unique.")
@@ -88,11 +83,12 @@ class Schema:
         """
         self._check_open()
         self._check_name(name)
+        check_switch("learned", learned)
         if not roles:
             raise SchemaError(f"{name} has no roles. Name at least one, such as {name!r}, source=entity.")
         for role, kind in roles.items():
-            if self.variables.get(getattr(kind, "name", "")) is not kind:
-                raise SchemaError(f"{name}: role {role!r} is not a variable kind of this schema, got {kind!r}.")
+            if not isinstance(kind, VariableKind) or self.variables.get(kind.name) is not kind:
+                raise SchemaError(f"{name}: role {role!r} is not a variable kind of this schema, got {brief(kind)}.")
         size = math.prod(len(kind) for kind in roles.values())
         if len(roles) > MAX_ROLES:
             raise SchemaError(f"{name} has {len(roles)} roles; the limit is {MAX_ROLES}. Say it with smaller factors.")
@@ -129,9 +125,9 @@ class Schema:
         rule may be broken, for that price or, with `per_unit`, for that much for each unit by which it is missed.
         """
         self._check_open()
+        low, high = read_limits(name, at_most, at_least, exactly)
         if name in self.rules:
             raise SchemaError(f"There is a rule {name!r} already. Rules have unique names.")
-        low, high = read_limits(name, at_most, at_least, exactly)
         check_price(name, price, per_unit)
         if not counted:
             raise SchemaError(f"Rule {name!r} counts nothing. Name a variable kind and its labels.")
@@ -143,76 +139,63 @@ class Schema:
                     f"There are {', '.join(self.variables) or 'none'}."
                 )
             kind = self.variables[kind_name]
-            coefficients = np.zeros(len(kind))
-            items = (
-                labels.items()
-                if isinstance(labels, Mapping)
-                else [(label, 1.0) for label in label_names(labels, f"Rule {name!r}: {kind_name}")]
-            )
-            for label, weight in items:
-                place = kind.label(label)
-                coefficients[place] = check_weight(coefficients[place] + check_weight(weight, name, label), name, label)
-                if price is not None:
-                    check_whole_weight(name, weight, label)
-            weights[kind.index] = coefficients
+            coefficients = weights[kind.index] = np.zeros(len(kind))
+            if not isinstance(labels, Mapping):
+                labels = Counter(label_names(labels, f"Rule {name!r}: {kind_name}"))
+            for label, weight in labels.items():
+                coefficients[kind.label(label)] = check_weight(weight, name, label, price is not None)
         rule = KindRule(name, weights, low, high, price, per_unit)
         self.rules[name] = rule
         return rule
 
     def structure(
-        self, kinds: Kinds | None = None, factors: Scopes | None = None, rules: RuleArrays | None = None
+        self, kinds: Iterable[VariableKind | str] = (), factors: Mapping[Any, Iterable[Sequence[int]]] | None = None
     ) -> Structure:
         """Starts a structure: the topology of one shape of input. Closes the schema to further declarations.
 
-        Given arrays, it has all that they say: `kinds` are those of its variables, by number, name or as they are;
-        `factors` has, for a factor kind or its name, a row of variables for each factor, in the order of the roles.
+        It begins with variables of some kinds, given as they are or by name, and with factors: for a factor kind or its
+        name, a row of variables for each factor, in the order of the roles.
         """
-        from hasten.model.shapes import build_shape
         from hasten.model.structure import Structure
 
         self._closed = True
-        if kinds is None and factors is None and rules is None:
-            return Structure(self)
-        return build_shape(self, () if kinds is None else kinds, factors or {}, rules)
-
-    def structures(
-        self,
-        kinds: Kinds,
-        variable_at: IntArray,
-        factors: Mapping[Any, tuple[IntArray, IntArray]],
-        rules: tuple[RuleArrays, IntArray] | None = None,
-    ) -> list[Structure]:
-        """Returns many structures at once, each of its own shape, from flat arrays.
-
-        kinds, variable_at
-            The kinds of all variables in a row; the variables `variable_at[s]:variable_at[s + 1]` are shape `s`'s.
-        factors
-            For a factor kind or its name, the scopes of all factors, a row of variables each, and where those of each
-            shape start, and the last end. Variables are numbered from 0 within their shape.
-        rules
-            All rules, and where those of each shape start, and the last end.
-        """
-        from hasten.model.shapes import build_shapes
-
-        self._closed = True
-        return build_shapes(self, kinds, variable_at, factors, rules)
+        shape = Structure(self)
+        for kind in listed(kinds, "The kinds of variables", SchemaError):
+            shape.add(self.variables[kind] if isinstance(kind, str) and kind in self.variables else kind)
+        check_tables({} if factors is None else factors)
+        for key, scopes in (factors or {}).items():
+            factor = self.factor_kind(key)
+            for scope in shape.checked_scopes(factor, scopes):
+                shape.connect(factor, **dict(zip(factor.roles, scope, strict=True)))
+        return shape
 
     def with_tables(self, tables: Mapping[str, FloatArray]) -> Schema:
         """Returns a schema of the same kinds and rules in which some factors, by name, have other tables.
 
         Its structures are new shapes, which are compiled; `Batch.with_tables` is for tables that keep changing.
         """
+        check_tables(tables)
+        given = {self.factor_kind(key).name: table for key, table in tables.items()}
         other = Schema()
         for kind in self.variables.values():
             other.variable(kind.name, kind.labels)
         for name, factor in self.factors.items():
             roles = {role: other.variables[of.name] for role, of in factor.roles.items()}
-            table = tables.get(name, factor.table)
-            like = other.factors[name] = FactorKind(other, name, roles, factor.learned, factor.index, factor.weight_at)
+            like, table = other.factor(name, learned=factor.learned, **roles), given.get(name, factor.table)
             if table is not None:
                 like.set_table(table)
-        other.rules, other.n_weights = self.rules, self.n_weights
+        other.rules = self.rules
         return other
+
+    def factor_kind(self, key: object) -> FactorKind:
+        """Returns a factor kind of this schema, given itself or its name."""
+        name = key.name if isinstance(key, FactorKind) else key
+        kind = self.factors.get(name) if isinstance(name, str) else None
+        if kind is None:
+            hint = " Factors are numbered in each structure: use problem.with_tables." if is_whole(key) else ""
+            names = ", ".join(self.factors) or "none"
+            raise SchemaError(f"There is no factor kind {brief(name)}. This schema has {names}.{hint}")
+        return kind
 
     @property
     def digest(self) -> str:
@@ -236,9 +219,9 @@ class Schema:
         return digest.hexdigest()
 
     @cached_property
-    def _moulds(self) -> Moulds:
-        """What compiling needs of the factor kinds; only once the schema is closed."""
-        return Moulds(self.factors.values())
+    def _templates(self) -> Templates:
+        """The parts of graphs that all factors of a kind share; only once the schema is closed."""
+        return Templates(self.factors.values())
 
     def _check_open(self) -> None:
         if self._closed:
@@ -247,13 +230,13 @@ class Schema:
             )
 
     def _check_name(self, name: str) -> None:
-        if not name or not isinstance(name, str):
-            raise SchemaError(f"A kind needs a name, got {name!r}.")
+        if not is_text(name) or not name:
+            raise SchemaError(f"A kind needs a name, got {brief(name)}.")
         if name in self.variables or name in self.factors:
             raise SchemaError(f"There is a kind {name!r} already. Kinds have unique names.")
 
     def __getstate__(self) -> dict[str, object]:
-        return {name: value for name, value in self.__dict__.items() if name not in ("_compiled", "_moulds")}
+        return {name: value for name, value in self.__dict__.items() if name not in ("_compiled", "_templates")}
 
     def __setstate__(self, state: dict[str, object]) -> None:
         self.__dict__.update(state)

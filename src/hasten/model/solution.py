@@ -1,4 +1,4 @@
-"""What comes back: a `Solution` for one problem, `Solutions` for a batch, and the words for how it went."""
+"""Answers: a `Solution` to one problem, `Solutions` to a batch, and the words for how they came about."""
 
 from __future__ import annotations
 
@@ -8,16 +8,17 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from itertools import accumulate
 from operator import index
-from typing import overload
+from typing import Any, overload
 
 import numpy as np
 
 from hasten.errors import NoAnswerError, ProblemError
 from hasten.kernels.score import score_batch
 from hasten.model.batch import Batch
-from hasten.model.hidden import complete, seen
 from hasten.model.problem import Problem
-from hasten.support.arrays import BoolArray, Chosen, FloatArray, IntArray, chosen_numbers
+from hasten.model.soft import complete
+from hasten.support.arrays import BoolArray, Chosen, FloatArray, IntArray
+from hasten.support.checks import brief, check_type, chosen_numbers, listed, whole_numbers
 from hasten.support.words import count
 
 
@@ -148,31 +149,31 @@ class Solutions(Sequence[Solution]):
     @classmethod
     def of(cls, batch: Batch, answers: Sequence[Solution]) -> Solutions:
         """Gathers single answers."""
+        check_type(batch, Batch, "The problems that are answered")
+        answers = listed(answers, "Answers", kind=Solution)
+        if len(answers) != len(batch):
+            raise ProblemError(f"Got {count(len(answers), 'answer')} for {count(len(batch), 'problem')}.")
         values = np.full(batch.variable_at[-1], -1, dtype=np.int64)
-        for p, answer in enumerate(answers):
+        for p, (answer, n) in enumerate(zip(answers, batch.n_variables.tolist(), strict=True)):
+            if answer.values is not None and len(answer.values) != n:
+                raise ProblemError(
+                    f"Answer {p} has {count(len(answer.values), 'label')}, its problem {count(n, 'variable')}. "
+                    "Give the answers to these problems, in their order."
+                )
             if answer.values is not None:
-                if len(answer.values) != batch.n_variables[p]:
-                    raise ProblemError(
-                        f"Answer {p} has {count(len(answer.values), 'label')}, its problem "
-                        f"{count(int(batch.n_variables[p]), 'variable')}. "
-                        "Give the answers to these problems, in their order."
-                    )
                 values[batch.variable_at[p] : batch.variable_at[p + 1]] = answer.values
-        return cls(
-            batch,
-            values,
-            np.array([answer.cost for answer in answers], dtype=np.float64),
-            np.array([answer.bound for answer in answers], dtype=np.float64),
-            np.array([answer.valid for answer in answers], dtype=bool),
-            numbered(*(answer.status for answer in answers)),
-            numbered(*(answer.source for answer in answers)),
-            np.array([answer.n_costs for answer in answers], dtype=np.int64),
-            reasons={p: answer.reason for p, answer in enumerate(answers) if answer.reason},
-        )
+        each = [(a.cost, a.bound, a.valid, _NUMBER[a.status], _NUMBER[a.source], a.n_costs) for a in answers]
+        columns = zip(*each, strict=True) if each else [()] * len(_EACH)
+        arrays: list[Any] = [np.array(each, dtype=kind) for each, kind in zip(columns, _EACH.values(), strict=True)]
+        return cls(batch, values, *arrays, reasons={p: a.reason for p, a in enumerate(answers) if a.reason})
 
     @classmethod
     def joined(cls, batch: Batch, parts: Sequence[Solutions]) -> Solutions:
         """Puts the answers to the parts of a batch, in their order, together again."""
+        check_type(batch, Batch, "The problems that are answered")
+        parts = listed(parts, "The parts of answers", kind=Solutions)
+        if sum(len(part.values) for part in parts) != batch.variable_at[-1]:
+            raise ProblemError("The parts have answers to other problems. Give all parts, in their order.")
         if not parts:
             return cls.of(batch, [])
         arrays = ([getattr(part, name) for part in parts] for name in ("values", *_EACH))
@@ -195,6 +196,11 @@ class Solutions(Sequence[Solution]):
         were computed: all, unless given. `computed` holds the costs that a lazy search asked for; where it did not
         ask for all, the cost is nan.
         """
+        check_type(batch, Batch, "The problems that are answered")
+        if type(labels) is not np.ndarray or labels.dtype != np.int64 or labels.shape != (batch.variable_at[-1],):
+            labels = batch.values(whole_numbers(labels, "Labels"))
+            if len(labels) != batch.variable_at[-1]:
+                raise ProblemError(f"Got {count(len(labels), 'label')} for {batch.labels_at[-1]:,} variables.")
         n, labels = len(batch), complete(batch, labels)
         total, valid = np.empty(n), np.empty(n, dtype=bool)
         arrays = batch.arrays if computed is None else batch.arrays._replace(cost=computed)
@@ -249,16 +255,16 @@ class Solutions(Sequence[Solution]):
 
     def has(self, status: Status) -> BoolArray:
         """Tells which answers have this status."""
-        return np.asarray(self.status == _NUMBER[status])
+        return np.asarray(self.status == _number_of(status, Status))
 
     def by(self, source: Source) -> BoolArray:
         """Tells which answers came from this step."""
-        return np.asarray(self.source == _NUMBER[source])
+        return np.asarray(self.source == _number_of(source, Source))
 
     @property
     def labels(self) -> IntArray:
-        """The label numbers, flat: problem p owns `batch.seen_at[p]:batch.seen_at[p + 1]`; -1 without a labelling."""
-        return self.values[seen(self.batch)] if self.batch.priced else self.values
+        """The label numbers, flat: problem p owns `batch.labels_at[p]:batch.labels_at[p + 1]`; -1 without an answer."""
+        return self.batch.labels(self.values)
 
     @property
     def score(self) -> FloatArray:
@@ -295,6 +301,7 @@ class Solutions(Sequence[Solution]):
 
     def replace(self, chosen: Chosen, others: Solutions) -> Solutions:
         """Returns these answers with others, to the same problems, in place of some, by number or by a mask."""
+        check_type(others, Solutions, "The other answers")
         numbers = chosen_numbers(chosen, len(self))
         places = self.batch.places(numbers)
         if len(others) != numbers.size or len(others.values) != places.size:
@@ -326,6 +333,13 @@ class Solutions(Sequence[Solution]):
         return of_solutions(self)
 
 
+def _number_of(word: str, words: type[Status] | type[Source]) -> int:
+    """Returns the number of a status or source; refuses other words."""
+    if isinstance(word, words) or (isinstance(word, str) and word in tuple(words)):
+        return _NUMBER[words(word)]
+    raise ProblemError(f"There is no {words.__name__.lower()} {brief(word)}. Choose one of hasten.{words.__name__}.")
+
+
 def same_labels(batch: Batch, labels: IntArray, others: IntArray) -> BoolArray:
     """Tells for which problems two flat labellings are the same."""
     if not len(batch):
@@ -334,6 +348,6 @@ def same_labels(batch: Batch, labels: IntArray, others: IntArray) -> BoolArray:
     return np.asarray(differs[batch.variable_at[1:]] == differs[batch.variable_at[:-1]])
 
 
-_EACH = ("cost", "bound", "valid", "status", "source", "n_costs")  # what there is one of for each problem, in order
+_EACH = {"cost": float, "bound": float, "valid": bool, "status": int, "source": int, "n_costs": int}  # per problem
 # By whether the search was done, and whether its answer is valid.
 _SEARCHED = np.array([numbered(Status.DEAD_END, Status.DEAD_END), numbered(Status.INVALID, Status.FOUND)])

@@ -22,22 +22,22 @@ from hasten.kernels.layout import Graph
 from hasten.kernels.scopes import with_scopes
 from hasten.model.compiled import Compiled
 from hasten.model.kinds import FactorKind, VariableKind
-from hasten.model.moulds import NONE_OWN, Own
-from hasten.model.prices import Priced, Prices, put_prices
-from hasten.model.rules import Rule, Terms
+from hasten.model.rules import Rule, RuleBuilder, RuleList
 from hasten.model.schema import Schema
-from hasten.model.stating import Stating
+from hasten.model.soft import Indicators, lower
+from hasten.model.templates import NO_SLOTS, Slots
 from hasten.support.arrays import FloatArray, IntArray, ints, offsets, packed, ranges, sizes_of
 from hasten.support.cache import Cache
-from hasten.support.checks import listed
+from hasten.support.checks import brief, check_switch, check_type, check_whole, listed, whole_numbers
 from hasten.support.words import count
 
 if TYPE_CHECKING:
     from hasten.model.batch import Batch
-    from hasten.model.problem import Costs, Problem
-    from hasten.model.tables import Tables, Way
+    from hasten.model.costs import Costs
+    from hasten.model.problem import Problem
+    from hasten.model.tables import Tables
 
-MAX_OPENED = 64  # how many sets of own tables a structure remembers
+MAX_VARIANTS = 64  # of a structure with slots for tables that are kept
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,11 +60,11 @@ class Scopes:
 
     @cached_property
     def key(self) -> tuple[bytes, ...]:
-        """What tells it from others, once it no longer grows."""
+        """A value that differs for scopes that differ; only once they no longer grow."""
         return self.kind.tobytes(), self.factor_kind.tobytes(), self.scope.tobytes()
 
 
-class Structure(Stating):
+class Structure(RuleBuilder):
     """A topology: `add` variables, `connect` factors, state `rule`s; then make problems of it.
 
     The search assigns variables in the order they were added, unless `search_order` says otherwise. The first
@@ -75,19 +75,19 @@ class Structure(Stating):
         self.schema = schema
         self.kinds: list[VariableKind] = []
         self._order: tuple[int, ...] | None = None
-        self._own = NONE_OWN  # the tables that each problem brings
+        self._slots = NO_SLOTS  # for the tables that each problem brings
         self._closed = False
         self._scopes = Scopes()
         self._shared: Graph | None = None  # the graph without rows, once structures with more rules share it
-        self._factors: list[Factor] = []  # those that were asked for
-        self._terms = Terms()
-        self._exact = False  # whether labellings are counted: see `hasten.model.prices`
+        self._factors: list[Factor] = []  # made when they are asked for
+        self._rules = RuleList()
+        self._distinct = False
 
     def add(self, kind: VariableKind) -> int:
         """Adds a variable and returns its number."""
         self._check_open()
-        if self.schema.variables.get(getattr(kind, "name", "")) is not kind:
-            raise SchemaError(f"{kind!r} is not a variable kind of this schema.")
+        if not isinstance(kind, VariableKind) or self.schema.variables.get(kind.name) is not kind:
+            raise SchemaError(f"{brief(kind)} is not a variable kind of this schema.")
         self.kinds.append(kind)
         scopes, v = self._scopes, len(self.kinds) - 1
         scopes.kind.append(kind.index)
@@ -98,8 +98,8 @@ class Structure(Stating):
     def connect(self, kind: FactorKind, **roles: int) -> int:
         """Adds a factor over some variables, by role, and returns its number."""
         self._check_open()
-        if self.schema.factors.get(getattr(kind, "name", "")) is not kind:
-            raise SchemaError(f"{kind!r} is not a factor kind of this schema.")
+        if not isinstance(kind, FactorKind) or self.schema.factors.get(kind.name) is not kind:
+            raise SchemaError(f"{brief(kind)} is not a factor kind of this schema.")
         kinds, scopes, scope = self.kinds, self._scopes, []
         n = len(kinds)
         for role, wanted in kind.roles.items():
@@ -125,17 +125,25 @@ class Structure(Stating):
                     f"but variable {variable} is of kind {self.kinds[variable].name}."
                 )
         if len({*scope}) < len(scope):
-            raise SchemaError(f"{kind.name} joins a variable with itself: {dict(roles)}. Its variables must differ.")
+            raise SchemaError(f"{kind.name} joins a variable with itself: {scope}. Its variables must differ.")
         return scope
+
+    def checked_scopes(self, kind: FactorKind, scopes: object) -> list[list[int]]:
+        """Returns the scopes of factors of a kind, rows of variables in the order of its roles; refuses wrong ones."""
+        found = whole_numbers(scopes, f"The scopes of {kind.name}", SchemaError, n_axes=2)
+        if len(found) and found.shape[1] != len(kind.roles):
+            raise SchemaError(f"The scopes of {kind.name} need a column for each role: {', '.join(kind.roles)}.")
+        return [self._checked_scope(kind, dict(zip(kind.roles, scope, strict=True))) for scope in found.tolist()]
 
     def search_order(self, variables: Sequence[int]) -> None:
         """Says in which order the search assigns the variables."""
         self._check_open()
-        if sorted(variables) != list(range(len(self.kinds))):
+        order = whole_numbers(variables, "The variables of a search order", SchemaError).tolist()
+        if sorted(order) != list(range(len(self.kinds))):
             raise SchemaError(
-                f"A search order names each of the {len(self.kinds)} variables once, got {list(variables)}."
+                f"A search order names each of the {len(self.kinds)} variables once, got {brief(variables)}."
             )
-        self._order = tuple(variables)
+        self._order = tuple(order)
 
     def problem(
         self,
@@ -154,8 +162,10 @@ class Structure(Stating):
         """
         from hasten.model.problem import Problem
 
-        given = listed(rules, "The rules of a problem", SchemaError) if rules != () else ()
-        return Problem.of(self, costs, maximize=maximize, tables={} if tables is None else tables, rules=given, id=id)
+        check_switch("maximize", maximize)
+        check_whole("id", id, least=-(2**63), most=2**63 - 1)
+        given = rules if type(rules) is tuple else listed(rules, "The rules of a problem", SchemaError)
+        return Problem.of(self, costs, maximize, {} if tables is None else tables, given, id)
 
     def batch(self, costs: FloatArray, *, maximize: bool = False) -> Batch:
         """Returns many problems of this shape at once, from a matrix with a row of flat costs, or scores, for each."""
@@ -183,24 +193,15 @@ class Structure(Stating):
         return self._factors
 
     @property
-    def prices(self) -> Prices | None:
-        """What breaking rules costs, for those that may be broken; None if all must be kept."""
-        return self.compiled.prices
-
-    @property
     def all_kinds(self) -> list[VariableKind]:
-        """The kinds of all variables of its graph: its own, then the indicators of rules that may be broken."""
-        prices = self.compiled.prices
-        return self.kinds if prices is None else [*self.kinds, *prices.kinds]
+        """The kinds of the variables of its graph: its own, then the indicators of soft rules."""
+        indicators = self.compiled.indicators
+        return self.kinds if indicators is None else [*self.kinds, *indicators.kinds]
 
     @cached_property
-    def exact(self) -> Structure:
-        """This structure, in which each labelling has one labelling of the indicators (`hasten.model.prices`)."""
-        if self.compiled.prices is None:
-            return self
-        copy = self._copy()
-        copy._own, copy._exact, copy._closed = self._own, True, True
-        return copy
+    def distinct(self) -> Structure:
+        """This structure with a graph in which each labelling of its variables is one labelling of the graph's."""
+        return self if self.compiled.indicators is None else self._variant(_distinct=True)
 
     @property
     def n_labels(self) -> int:
@@ -216,37 +217,34 @@ class Structure(Stating):
     def compiled(self) -> Compiled:
         """The flat arrays and what belongs to them, shared by all structures of this shape."""
         self._closed = True
-        terms = self._terms
-        names = (*self.schema.rules, *terms.names)
-        key = (self._scopes.key, self._order, self._own, names, terms.packed, *terms.charges.items(), self._exact)
+        key = (self._scopes.key, self._order, self._slots, self._rules.key, self._distinct)
         compiled = self.schema._compiled.get(key)
         if compiled is None:
-            rows, names, prices = self._priced(names, self._rows())
-            graph = with_rows(self._without_rows(prices), rows)
-            compiled = self.schema._compiled.setdefault(key, Compiled(graph, names, prices))
+            names = (*self.schema.rules, *self._rules.names)
+            first, charges = packed(self._scopes.first), self._charges()
+            rows, names, indicators = lower(first, self._rows(), names, charges, self._distinct)
+            graph = with_rows(self._without_rows(indicators), rows)
+            compiled = self.schema._compiled.setdefault(key, Compiled(graph, names, indicators))
         compiled.keep()
         return compiled
 
-    def _priced(self, names: tuple[str, ...], rows: Rows) -> Priced:
-        """Returns the rows of all rules, which are named, and what breaking them costs."""
-        rules, own = self.schema.rules.values(), self._terms.charges
-        if not own and not any(rule.price for rule in rules):
-            return Priced(rows, names, None)
-        charges = {r: (float(rule.price), rule.per_unit) for r, rule in enumerate(rules) if rule.price is not None}
-        charges |= {len(rules) + r: charge for r, charge in own.items()}
-        return put_prices(ints(self._scopes.first), rows, names, charges, self._exact)
+    def _charges(self) -> dict[int, tuple[float, bool]]:
+        """Returns the prices of soft rules, and whether they are per unit, by the number of the row."""
+        rules, own = self.schema.rules.values(), self._rules.charges
+        found = {r: (float(rule.price), rule.per_unit) for r, rule in enumerate(rules) if rule.price is not None}
+        return found | {len(rules) + r: charge for r, charge in own.items()}
 
-    def _without_rows(self, prices: Prices | None = None) -> Graph:
-        """Returns the graph without rows, in which each rule with a price has an indicator."""
-        if prices is None and self._shared is not None:
+    def _without_rows(self, indicators: Indicators | None = None) -> Graph:
+        """Returns the graph without rows, with a variable for each indicator."""
+        if indicators is None and self._shared is not None:
             return self._shared
         scopes, order = self._scopes, self._search_order
         first = packed(scopes.first)
-        if prices is not None:
+        if indicators is not None:
             n = len(order)
-            first = np.concatenate([first, prices.label_first[1:]])
-            order = np.append(order, np.arange(n, n + len(prices)))
-        factors = self.schema._moulds.cast(scopes.factor_kind, self._own)
+            first = np.concatenate([first, indicators.label_first[1:]])
+            order = np.append(order, np.arange(n, n + len(indicators)))
+        factors = self.schema._templates.cast(scopes.factor_kind, self._slots)
         return with_scopes(factors, first, order, np.array(scopes.scope, dtype=np.int64))
 
     @property
@@ -261,7 +259,7 @@ class Structure(Stating):
         """Returns the rules of the schema, then those of this structure."""
         rules = self.schema.rules.values()
         if not rules:
-            return self._terms.packed.rows
+            return self._rules.rows
         kind_first = offsets(len(kind) for kind in self.schema.variables.values())
         kinds = np.array(self._scopes.kind)
         of_kind = ranges(kind_first[kinds], sizes_of(kind_first)[kinds])  # of each label, its place among all kinds'
@@ -272,73 +270,55 @@ class Structure(Stating):
         row, label = np.nonzero(weights[:, of_kind])
         first = offsets(np.bincount(row, minlength=len(rules)))
         low, high = np.array([(rule.low, rule.high) for rule in rules]).T.copy()
-        return Rows(first, label, weights[row, of_kind[label]], low, high).then(self._terms.packed.rows)
+        return Rows(first, label, weights[row, of_kind[label]], low, high).then(self._rules.rows)
 
-    def opened(self, factors: Iterable[int]) -> Structure:
-        """Returns this structure with a table slot of its own for each of some factors."""
-        return self._bringing(Own(frozenset(factors)))
-
-    def _bringing(self, own: Own) -> Structure:
+    def _with_slots(self, slots: Slots) -> Structure:
         """Returns this structure with slots for the tables that its problems bring."""
-        if own == self._own:
+        if slots is self._slots or slots == self._slots:
             return self
-        copy = self._opened.get(own)
-        if copy is None:
-            for factor in own.factors:
-                if not 0 <= factor < self.n_factors:
-                    raise SchemaError(f"There is no factor {factor}. This structure has {self.n_factors}.")
-            self._closed = True
-            copy = self._copy()
-            copy._own, copy._closed = own, True  # it shares its variables and factors
-            if not self._own:  # copies of copies of copies would be kept otherwise
-                self._opened.put(own, copy)
-        return copy
+        variant = self._variants.get(slots)
+        if variant is None:
+            variant = self._variant(_slots=slots)
+            if not self._slots:  # variants of variants of variants would be kept otherwise
+                self._variants.put(slots, variant)
+        return variant
 
     @cached_property
-    def _opened(self) -> Cache[Own, Structure]:
-        """This structure with slots for tables, by whose they are."""
-        return Cache(MAX_OPENED)
+    def _variants(self) -> Cache[Slots, Structure]:
+        """This structure with slots for tables."""
+        return Cache(MAX_VARIANTS)
 
     @cached_property
-    def _ways(self) -> Cache[tuple[str, ...], Way]:
-        """How tables are read, by the names of their kinds."""
-        return Cache(MAX_OPENED)
-
-    @cached_property
-    def _slots(self) -> dict[int, int]:
+    def _table_starts(self) -> dict[int, int]:
         """Where the table that all factors of a kind share starts, by kind; for those that have one."""
         kinds, table_at = np.array(self._scopes.factor_kind), self.graph.table_at
         shared = table_at >= 0
-        shared[list(self._own.factors)] = False
+        shared[list(self._slots.factors)] = False
         used, first = np.unique(kinds[shared], return_index=True)
         return dict(zip(used.tolist(), table_at[shared][first].tolist(), strict=True))
 
     def with_rules(self, rules: Iterable[Rule]) -> Structure:
         """Returns this structure with more rules."""
-        self._closed = True
-        copy = self._copy()
-        copy._own = self._own
-        self._shared = copy._shared = self._without_rows()
-        for rule in rules:
-            if not isinstance(rule, Rule):
-                raise SchemaError(f"{rule!r} is not a rule. Make one: Rule.of(name, terms, at_most=...).")
-            copy._add_rule(rule)
-        copy._closed = True  # it shares its variables and factors
-        return copy
+        given = listed(rules, "Rules", SchemaError, Rule, "Make one: Rule.of(name, terms, at_most=...).")
+        self._shared = self._without_rows()
+        other = self._variant(_shared=self._shared, _rules=self._rules.copy())
+        for rule in given:
+            other._add_rule(rule)
+        return other
 
     def under(self, schema: Schema) -> Structure:
         """Returns this structure under a schema that differs in its tables alone (`Schema.with_tables`)."""
-        self._closed = schema._closed = True
-        copy = self._copy()
-        copy.schema, copy._own, copy._closed = schema, self._own, True
-        return copy
+        check_type(schema, Schema, "The other schema", SchemaError)
+        schema._closed = True
+        return self._variant(schema=schema)
 
-    def _copy(self) -> Structure:
-        """Returns a structure of the same rules that shares its variables and factors."""
-        copy = Structure(self.schema)
-        copy.kinds, copy._order, copy._scopes = self.kinds, self._order, self._scopes
-        copy._terms = self._terms.copy()
-        return copy
+    def _variant(self, **changes: object) -> Structure:
+        """Returns a structure that shares its variables and factors, with some attributes changed; closes both."""
+        self._closed = True
+        other = Structure(self.schema)
+        shared = ("kinds", "_order", "_scopes", "_slots", "_rules", "_distinct", "_closed")
+        other.__dict__.update({name: getattr(self, name) for name in shared} | changes)
+        return other
 
     def __repr__(self) -> str:
         parts = {"variable": len(self.kinds), "factor": self.n_factors, "rule": self.n_rules}

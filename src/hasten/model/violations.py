@@ -11,6 +11,7 @@ from hasten.kernels.score import entry
 from hasten.model.kinds import FactorKind
 from hasten.model.problem import Problem
 from hasten.support.arrays import FloatArray, IntArray
+from hasten.support.terminal import printable
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,7 +25,7 @@ class Violation:
     price: float | None = None  # what breaking it costs; None if it must be kept
 
     def __str__(self) -> str:
-        return self.message
+        return printable(self.message)
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +37,7 @@ class Check:
 
     @property
     def price(self) -> float:
-        """What the broken rules that have a price cost together; the labelling's cost has it."""
+        """The price of all broken soft rules together, which is part of the labelling's cost."""
         return sum((each.price or 0.0 for each in self.paid), 0.0)
 
     @property
@@ -53,7 +54,7 @@ class Check:
 
 
 def check(problem: Problem, labels: IntArray) -> Check:
-    """Names every label, table and rule that a labelling breaks, given with the indicators of rules with a price."""
+    """Names every label, table and rule that a labelling breaks, given with the indicators of soft rules."""
     broken = (*_labels(problem, labels), *_factors(problem, labels), *_rows(problem, labels))
     return Check(broken, tuple(_paid(problem, labels)))
 
@@ -130,12 +131,12 @@ def _rows(problem: Problem, labels: IntArray) -> list[Violation]:
 
 def _paid(problem: Problem, labels: IntArray) -> list[Violation]:
     """Names the rules that are broken for their price."""
-    prices = problem.structure.prices
-    if prices is None:
+    indicators = problem.structure.compiled.indicators
+    if indicators is None:
         return []
     seen, found = labels[: problem.n_variables], []
-    sums, numbers = prices.sums(seen[None])[0].tolist(), prices.complete(seen[None])[0].tolist()
-    for rule, value, number in zip(prices.indicators, sums, numbers, strict=True):
+    sums, numbers = indicators.sums(seen[None])[0].tolist(), indicators.labels(seen[None])[0].tolist()
+    for rule, value, number in zip(indicators.indicators, sums, numbers, strict=True):
         if number > 0:
             missed = _missed(problem, labels, rule.name, rule.label, value, (rule.low, rule.high))
             found.append(replace(missed, price=float(rule.cost[number])))

@@ -1,25 +1,22 @@
-"""What the report shows beyond its tables: curves, sizes, outputs, weights and example sentences.
+"""The analyses of the experiment beyond its tables: curves, sizes, outputs, weights and example sentences.
 
 Each function returns one section of `results.json`; `docs/results.md` says what it holds.
 """
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
-from dataclasses import replace
+from functools import partial
 from itertools import product
-from typing import Any
 
 import numpy as np
 
-from hasten.model.batch import Batch
 from hasten.model.problem import Problem
 from hasten.model.solution import Solution, Solutions
 from hasten.paper.amortizer import Amortizer
 from hasten.paper.learning import LearningSet
-from hasten.paper.methods import PAPER_WIDTHS
-from hasten.paper.test_set import TestSet
+from hasten.paper.methods import PAPER_WIDTHS, skipping
+from hasten.paper.test_set import SentenceTestSet
 from hasten.proof.certifier import Certifier
 from hasten.search.beam import BeamSearch, greedy
 from hasten.speedup.calibration import disagreeing
@@ -30,38 +27,37 @@ from hasten.tasks.entity_relation.explain import variable_names
 from hasten.tasks.entity_relation.labelling import in_words
 from hasten.tasks.entity_relation.names import BySize, Labeller, Model
 from hasten.tasks.entity_relation.task import EntityRelationTask
-from hasten.tasks.evaluation.methods import timed
+from hasten.tasks.evaluation.comparison import proved_by
+from hasten.tasks.evaluation.methods import Search, same_answers
+from hasten.tasks.evaluation.study import Row
+from hasten.tasks.evaluation.timing import timed
 
 SIZES = (30, 100, 300, 1000, 3000, 10_000, 30_000)  # numbers of sentences, for curves over them
+N_TRACED = 2  # examples that are told step by step
+MOST_FOR_CONES = 2000  # sentences that are remembered for cones, whose linear programs take long
+TURNS = 5
 
 
-def theta_sweep(test_set: TestSet, learning_set: LearningSet) -> list[dict[str, Any]]:
+def theta_sweep(test_set: SentenceTestSet, learning_set: LearningSet) -> list[Row]:
     """Time and accuracy over theta, for widths 1 and 2, with the weights of the paper's preset and with ours."""
     thetas = [0.0, *np.geomspace(0.01, 4.0, 12).tolist()]
-    every = [
-        test_set.lazily(
-            Model.speedup(paper),
-            replace(learning_set.speedup(width, paper=paper), theta=theta * test_set.scale),
-            relative_theta=theta,
-        )
-        for paper, width, theta in product((True, False), PAPER_WIDTHS, thetas)
-    ]
-    return [found.row.as_dict() for found in test_set.measure(every, "Sweeping theta", rounds=5)]
+    every = [skipping(test_set, learning_set, *each) for each in product((True, False), PAPER_WIDTHS, thetas)]
+    return [found.row for found in test_set.measure(every, "Sweeping theta", rounds=5)]
 
 
-def learning_curve(test_set: TestSet, learning_set: LearningSet) -> list[dict[str, Any]]:
+def learning_curve(test_set: SentenceTestSet, learning_set: LearningSet) -> list[Row]:
     """Accuracy against the ILP over the number of unlabeled sentences learned from: the paper's preset, and ours."""
     sizes = sorted({n for n in SIZES if n < learning_set.n_learned} | {learning_set.n_learned})
     curve = []
     every = list(product((True, False), PAPER_WIDTHS, sizes))
-    for paper, width, size in steps(test_set.tell, "Measuring the learning curve", every):
-        found = learning_set.speedup(width, n=size, paper=paper)(test_set.batch)
+    for paper, width, size in steps(test_set.how.tell, "Measuring the learning curve", every):
+        found = learning_set.search(width, n=size, paper=paper)(test_set.batch)
         curve.append({"model": Model.speedup(paper), "beam": width, "n": size} | _accuracy(test_set, found))
     return curve
 
 
-def baselines(test_set: TestSet) -> list[dict[str, Any]]:
-    """What a learning curve is compared with: searches that learn nothing."""
+def baselines(test_set: SentenceTestSet) -> list[Row]:
+    """The searches that a learning curve is compared with: they learn nothing."""
     searches = ((Model.GREEDY, greedy()), (Model.ENFORCED, BeamSearch(1)), (Model.ENFORCED, BeamSearch(2)))
     return [
         {"model": model, "beam": None if model is Model.GREEDY else search.width}
@@ -70,53 +66,35 @@ def baselines(test_set: TestSet) -> list[dict[str, Any]]:
     ]
 
 
-def _accuracy(test_set: TestSet, found: Solutions) -> dict[str, float]:
+def _accuracy(test_set: SentenceTestSet, found: Solutions) -> dict[str, float]:
     """Returns how near answers come to the ILP's."""
-    entity, relation = test_set.reference.f1(found.labels, test_set.reference.ilp.labels)
+    entity, relation = test_set.reference.f1(found.labels, test_set.answers.labels)
     return {
         "entity_f1_ilp": entity,
         "relation_f1_ilp": relation,
         "validity": float(found.valid.mean()),
-        "exact_match": float(test_set.reference.exact(found).mean()),
+        "exact_match": float(same_answers(found, test_set.answers).mean()),
     }
 
 
-def by_size(test_set: TestSet) -> list[dict[str, Any]]:
-    """Time per sentence over the number of entities; that of the ILP is from the passes that its row is measured by."""
-    n_entities = test_set.text.n_entities
-    sizes, counts = np.unique(n_entities, return_counts=True)
-    searches: tuple[tuple[BySize, Callable[[Batch], Solutions]], ...] = (
-        (BySize.GREEDY, greedy()),
-        (BySize.BEAM, BeamSearch(2)),
-        (BySize.CERTIFIED, Certifier()),
-    )
-    found = []
-    each_size = list(zip(sizes.tolist(), counts.tolist(), strict=True))
-    for size, count in steps(test_set.tell, "Measuring by size", each_size):
-        some = test_set.batch.select(np.flatnonzero(n_entities == size))
-        copies = some.select(np.tile(np.arange(count), max(1, 2000 // (count * size * size))))
-        ilp = float(np.mean(test_set.passes.by_size[some[0].n_variables]))
-        entry: dict[str, Any] = {"entities": size, "sentences": count, BySize.ILP: 1000 * ilp}
-        entry["ilp_by"] = test_set.ilp.whose(some[0]).name
-        for name, search in searches:
-            search(copies)
-            entry[name] = 1000 * min(timed(lambda: search(copies))[1] for _ in range(test_set.runs)) / len(copies)  # noqa: B023
-        found.append(entry)
-    return found
+def by_size(test_set: SentenceTestSet) -> list[Row]:
+    """Time per sentence over the number of entities."""
+    searches: dict[str, Search] = {
+        BySize.GREEDY: greedy(),
+        BySize.BEAM: BeamSearch(2),
+        BySize.CERTIFIED: Certifier(),
+    }
+    return test_set.by_size(searches, test_set.text.n_entities, "entities")
 
 
-def proofs(test_set: TestSet, learning_set: LearningSet) -> list[dict[str, Any]]:
-    """Which step of the certifier proved how many sentences (the keys of `Step`), and how many it left open."""
-    found = []
+def proofs(test_set: SentenceTestSet, learning_set: LearningSet) -> list[Row]:
+    """How many sentences each step of the certifier proved (the keys of `Step`), and how many it left open."""
     batches = [("test", test_set.batch), ("unlabeled", learning_set.batch)]
-    for name, batch in steps(test_set.tell, "Counting the proofs of each step", batches):
-        proved_by = Certifier().report(batch).proved_by
-        counts = {str(step): n for step, n in proved_by.items()}
-        found.append({"sentences": name, **counts, "left open": len(batch) - sum(counts.values())})
-    return found
+    each = steps(test_set.how.tell, "Counting the proofs of each step", batches)
+    return [{"sentences": name, **proved_by(batch)} for name, batch in each]
 
 
-def structures(learning_set: LearningSet) -> dict[str, Any]:
+def structures(learning_set: LearningSet) -> Row:
     """How few distinct outputs occur among the black box's answers."""
     at, labels = learning_set.batch.variable_at, learning_set.answers.labels.astype(np.int8)
     seen: dict[bytes, int] = {}
@@ -136,24 +114,24 @@ def structures(learning_set: LearningSet) -> dict[str, Any]:
     }
 
 
-def weights(learning_set: LearningSet) -> list[dict[str, Any]]:
+def weights(learning_set: LearningSet) -> list[Row]:
     """The strongest learned weights, at beam width 2."""
     return [
         {"factor": row.factor, "labels": row.labels, "weight": row.weight}
-        for row in learning_set.learner(2).heuristic.strongest(24)
+        for row in learning_set.learned(2).heuristic.strongest(24)
     ]
 
 
-def examples(test_set: TestSet, learning_set: LearningSet, n: int = 8) -> list[dict[str, Any]]:
+def examples(test_set: SentenceTestSet, learning_set: LearningSet, n: int = 8) -> list[Row]:
     """Some test sentences on which greedy search, the speedup and the ILP differ."""
-    test_set.tell("Choosing example sentences", None)
+    test_set.how.tell("Choosing example sentences", None)
     sentences = test_set.sentences
     candidates = {
         Labeller.GREEDY: greedy()(test_set.batch),
-        Labeller.SPEEDUP: learning_set.speedup(2)(test_set.batch),
-        Labeller.ILP: test_set.reference.ilp,
+        Labeller.SPEEDUP: learning_set.search(2)(test_set.batch),
+        Labeller.ILP: test_set.answers,
     }
-    wrong = {name: ~test_set.reference.exact(found) for name, found in candidates.items()}
+    wrong = {name: ~same_answers(found, test_set.answers) for name, found in candidates.items()}
     long_enough = [len(sentence.tokens) >= 8 for sentence in sentences]
     good = np.flatnonzero(wrong[Labeller.GREEDY] & (test_set.text.n_entities <= 5) & long_enough).tolist()
     chosen: list[int] = []
@@ -169,12 +147,12 @@ def examples(test_set: TestSet, learning_set: LearningSet, n: int = 8) -> list[d
                 break
     found = [_example(test_set, p, candidates) for p in chosen]
     for example, p in zip(found[:N_TRACED], chosen, strict=False):
-        reference = test_set.reference.ilp[p]
-        example["traces"] = traces_of(sentences[p], test_set.batch[p], learning_set.speedup(2), reference)
+        reference = test_set.answers[p]
+        example["traces"] = traces_of(sentences[p], test_set.batch[p], learning_set.search(2), reference)
     return found
 
 
-def _example(test_set: TestSet, p: int, candidates: dict[Labeller, Solutions]) -> dict[str, Any]:
+def _example(test_set: SentenceTestSet, p: int, candidates: dict[Labeller, Solutions]) -> Row:
     """Returns one sentence with the labels that each method, and the annotators, gave it."""
     sentence, problem = test_set.sentences[p], test_set.batch[p]
     labellings = {name: found[p].labels for name, found in candidates.items()}
@@ -190,16 +168,13 @@ def _example(test_set: TestSet, p: int, candidates: dict[Labeller, Solutions]) -
     }
 
 
-def _words(task: EntityRelationTask, labels: IntArray, n_entities: int) -> dict[str, Any]:
+def _words(task: EntityRelationTask, labels: IntArray, n_entities: int) -> Row:
     """Returns a labelling in words, as JSON has them."""
     types, relations = in_words(task, labels, n_entities)
     return {"types": list(types), "relations": [list(relation) for relation in relations]}
 
 
-N_TRACED = 2  # examples that are told step by step
-
-
-def traces_of(sentence: Sentence, problem: Problem, speedup: BeamSearch, reference: Solution) -> dict[str, Any]:
+def traces_of(sentence: Sentence, problem: Problem, speedup: BeamSearch, reference: Solution) -> Row:
     """Returns the traces of greedy search, of the speedup and of the proof, as plain data."""
     names = variable_names([" ".join(sentence.tokens[first:last]) for first, last in sentence.spans])
     known = reference if reference.values is not None else None
@@ -209,20 +184,15 @@ def traces_of(sentence: Sentence, problem: Problem, speedup: BeamSearch, referen
     }
 
 
-MOST_FOR_CONES = 2000  # sentences that are remembered for cones, whose linear programs take long
-TURNS = 5
-
-
-def amortized(test_set: TestSet, learning_set: LearningSet) -> list[dict[str, Any]]:
+def amortized(test_set: SentenceTestSet, learning_set: LearningSet) -> list[Row]:
     """Share answered, answers that are not the black box's, and CPU time of lookups, beside that of proofs."""
     found = []
-    for name in steps(test_set.tell, "Measuring amortized inference", ("exact", "margins", "cones")):
+    for name in steps(test_set.how.tell, "Measuring amortized inference", ("exact", "margins", "cones")):
         n = min(learning_set.n_learned, MOST_FOR_CONES) if name == "cones" else learning_set.n_learned
         amortizer = Amortizer(margins=name == "margins", cones=name == "cones")
         amortizer.learn(learning_set.answers.select(np.arange(n)))
-        answers, lookup = _timed(lambda amortizer=amortizer: amortizer(test_set.batch))  # type: ignore[misc]
-        _, proof = _timed(lambda: Certifier()(test_set.batch))
-        wrong = disagreeing(answers, test_set.reference.ilp) & answers.valid
+        answers = amortizer(test_set.batch)
+        wrong = disagreeing(answers, test_set.answers) & answers.valid
         found.append(
             {
                 "theorem": name,
@@ -230,18 +200,13 @@ def amortized(test_set: TestSet, learning_set: LearningSet) -> list[dict[str, An
                 "remembered": len(amortizer),
                 "answered": float(answers.valid.mean()),
                 "wrong": int(wrong.sum()),
-                "lookup_ms": lookup,
-                "proof_ms": proof,
+                "lookup_ms": _median_ms(partial(amortizer, test_set.batch)),
+                "proof_ms": _median_ms(partial(Certifier(), test_set.batch)),
             }
         )
     return found
 
 
-def _timed(run: Callable[[], Solutions]) -> tuple[Solutions, float]:
-    """Returns what something found, and the median of its CPU milliseconds."""
-    found, times = run(), []
-    for _ in range(TURNS):
-        begin = time.process_time()
-        run()
-        times.append(1000 * (time.process_time() - begin))
-    return found, float(np.median(times))
+def _median_ms(run: Callable[[], object]) -> float:
+    """Returns the median of the CPU milliseconds of a few runs."""
+    return float(np.median([timed(run)[1] for _ in range(TURNS)]))

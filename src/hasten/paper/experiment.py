@@ -1,4 +1,4 @@
-"""The paper's experiment (§5), whole: train a black box, let it label unlabeled text, learn, compare.
+"""The paper's experiment (§5): train a black box, let it label unlabeled text, learn, compare.
 
 70% of the labelled sentences train the black box, 30% test (`TestSet`), or as published lists or files say (`Split`).
 Its answers on the unlabeled sentences and on those that trained it, found by proof and where that fails by the solver,
@@ -6,7 +6,7 @@ teach the speedup classifier (`LearningSet`); where nothing is unlabeled, a fift
 for that. On the paper's corpus it is the unlabeled text alone, as in the paper. Every row of the results is measured on
 the test sentences: accuracy against gold labels and against the black box, validity, and CPU time in one thread with
 features included (`methods`). With several seeds all of this is done for each: another split, another training,
-another order of the unlabeled text. `results.json` is what `run` returns; `report.py` draws it.
+another order of the unlabeled text. `run` returns the content of `results.json`; `report.py` draws it.
 """
 
 from __future__ import annotations
@@ -22,49 +22,56 @@ from hasten.errors import CorpusError
 from hasten.paper import analyses, methods
 from hasten.paper.learning import LearningSet
 from hasten.paper.methods import PAPER_ROWS
-from hasten.paper.test_set import Measured, Row, TestSet, over_seeds
-from hasten.solvers import package_of
-from hasten.support.environment import package_version
+from hasten.paper.test_set import SentenceTestSet
+from hasten.search.beam import BeamSearch
+from hasten.support.arrays import IntArray
 from hasten.support.progress import Tell, tell_nobody
 from hasten.tasks.entity_relation.data.corpora import Corpora, is_papers_corpus
 from hasten.tasks.entity_relation.data.corpus import Sentence, split
 from hasten.tasks.entity_relation.data.split import Files, Split, parts_of
-from hasten.tasks.entity_relation.names import Model, Training
+from hasten.tasks.entity_relation.names import Training
 from hasten.tasks.entity_relation.scoring.gold import Unreachable
 from hasten.tasks.entity_relation.scoring.text import Text, intern
 from hasten.tasks.entity_relation.scoring.training import train_black_box
 from hasten.tasks.entity_relation.task import EntityRelationTask
-from hasten.tasks.evaluation.statistics import Resamples, machine
+from hasten.tasks.evaluation.study import Measured, Row, Study
 
 LEAST = 10  # sentences of each kind
 TAUGHT = 0.8  # of the training sentences: what the black box is trained on where no text is unlabeled
 
 
+@dataclass(frozen=True, eq=False)
+class Prepared:
+    """The test sentences and the learning set of one seed."""
+
+    test_set: SentenceTestSet
+    learning_set: LearningSet
+
+    @cached_property
+    def calibrated(self) -> list[tuple[BeamSearch, Row]]:
+        """Searches with a calibrated theta, and how it was chosen."""
+        return methods.calibrate(self.test_set, self.learning_set)
+
+
 @dataclass(frozen=True)
-class Experiment:
-    """What to run: labelled and unlabeled sentences, and how."""
+class Experiment(Study[Prepared]):
+    """Labelled and unlabeled sentences, and how to run the experiment on them."""
 
     labelled: Sequence[Sentence]
     unlabeled: Sequence[Sentence]
     task: EntityRelationTask = field(default_factory=EntityRelationTask)
     black_box: str = Training.STRUCTURED
-    solver: str = "highs"
-    runs: int = 5  # of each measurement, shared by the seeds; each has one at least
-    seed: int = 0
-    seeds: int = 1  # how many, from `seed` on
     epochs: int = 5  # of learning
     jobs: int = 1  # threads that label the unlabeled text; everything that is compared is timed in one
     split: Split | Files | None = None  # as published; drawn if None
-    source: str = ""  # what the corpora are called in the report
-    synthetic: bool = False
     induce: bool = False  # take each seed's task from its training sentences
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         if self.black_box not in list(Training):
             raise CorpusError(f"A black box is {Training.choices()}, not {self.black_box!r}.")
-        for what, n in (("run", self.runs), ("epoch", self.epochs), ("seed", self.seeds)):
-            if n < 1:
-                raise CorpusError(f"Give at least one {what}, not {n}.")
+        if self.epochs < 1:
+            raise CorpusError(f"Give at least one epoch, not {self.epochs}.")
         least = LEAST if self.unlabeled else 2 * LEAST
         if len(self.labelled) < least:
             raise CorpusError(
@@ -76,7 +83,12 @@ class Experiment:
                 f"Got {len(self.unlabeled)} unlabeled sentences that can be used; the experiment needs {LEAST}, or "
                 "none, to set some of the labelled ones aside. They have two spans or more."
             )
-        self._check_labels()
+        if unknown := self.task.lacks(self.labelled):
+            raise CorpusError(
+                f"Sentence {unknown[0]!r} has the label {unknown[1]!r}, which the task lacks: its types are "
+                f"{', '.join(self.task.entity_labels)}, its relations {', '.join(self.task.arguments)}. To take "
+                "the labels from the corpus: --induce on the command line, induce=True in Python."
+            )
         if self.split is not None:
             self.split.apply(self.labelled)  # ids that are not there are refused now
 
@@ -104,20 +116,6 @@ class Experiment:
             **settings,
         )
 
-    def _check_labels(self) -> None:
-        """Refuses labels that the task does not have."""
-        if unknown := self.task.lacks(self.labelled):
-            raise CorpusError(
-                f"Sentence {unknown[0]!r} has the label {unknown[1]!r}, which the task lacks: its types are "
-                f"{', '.join(self.task.entity_labels)}, its relations {', '.join(self.task.arguments)}. To take "
-                "the labels from the corpus: --induce on the command line, induce=True in Python."
-            )
-
-    @property
-    def runs_each(self) -> int:
-        """How often each seed measures a time."""
-        return max(1, round(self.runs / self.seeds))
-
     @cached_property
     def papers(self) -> bool:
         """Whether this is the paper's own corpus."""
@@ -128,51 +126,20 @@ class Experiment:
         """The unlabeled text as numbers: they depend on no black box, so all seeds share them."""
         return intern(self.unlabeled)
 
-    def run(self, tell: Tell = tell_nobody) -> dict[str, Any]:
-        """Runs everything and returns what `results.json` holds. Curves, sizes and examples are of the first seed."""
-        measured: list[list[Measured]] = []
-        tests: list[list[int]] = []
-        found: dict[str, Any] = {}
-        for seed in range(self.seed, self.seed + self.seeds):
-            test_set, learning_set, test = self.prepare(seed, _for_seed(tell, seed - self.seed, self.seeds))
-            chosen = methods.calibrate_all(test_set, learning_set)
-            every = [
-                *methods.table_1(test_set, learning_set),
-                *methods.table_2(test_set, learning_set),
-                *methods.calibrated(test_set, chosen),
-                *methods.ours(test_set),
-            ]
-            measured.append(test_set.measure(every, "Measuring all rows in turns"))
-            tests.append(test)
-            if seed == self.seed:
-                found = self.findings(test_set, learning_set) | {"calibration": [each.as_dict() for each in chosen]}
-        resamples = Resamples.of([np.array(test) for test in tests], self.seed)
-        rows = [over_seeds(each, resamples) for each in zip(*measured, strict=True)]
-        compare_with_greedy(found["calibration"], rows)
-        found["about"]["answered_by"] = dict(rows[0].answered_by)
-        return found | {"rows": [row.as_dict() for row in rows]}
-
-    def prepare(self, seed: int, tell: Tell) -> tuple[TestSet, LearningSet, list[int]]:
-        """Trains a black box; returns the test sentences, what is learned, and the numbers of these sentences."""
+    def prepare(self, seed: int, tell: Tell) -> tuple[Prepared, IntArray]:
+        """Trains a black box, and lets it label the unlabeled text."""
         parts = parts_of(self.labelled, self.split, seed)
         sentences = [self.labelled[n] for n in parts.train]
         taught, fresh = (sentences, self.unlabeled) if self.unlabeled else split(sentences, TAUGHT, seed)
         task = EntityRelationTask.induced(taught, no_relation=self.task.no_relation) if self.induce else self.task
         model = train_black_box(self.black_box, taught, task, seed=seed, tell=tell)
-        test_set = TestSet.of(
-            task,
-            model,
-            [self.labelled[n] for n in parts.test],
-            solver=self.solver,
-            runs=self.runs_each,
-            seed=seed,
-            tell=tell,
-        )
+        test = [self.labelled[n] for n in parts.test]
+        test_set = SentenceTestSet.of(task, model, test, self.measuring(seed, tell))
         tell("Scoring the unlabeled text", None)
         drawn = np.random.default_rng(seed)
         if self.papers:
             text, order = self.text, None if seed == self.seed else drawn.permutation(len(self.unlabeled))
-        else:  # what the black box was not trained on comes last: it calibrates
+        else:  # sentences that the black box was not trained on come last: they calibrate
             text, n = intern([*taught, *fresh]), len(taught)
             order = np.concatenate([drawn.permutation(n), n + drawn.permutation(len(fresh))])
         batch = task.batch(text.n_entities, model.costs(text)[0])
@@ -180,17 +147,32 @@ class Experiment:
             batch if order is None else batch.select(order),
             epochs=self.epochs,
             seed=seed,
-            tell=tell,
             n_fresh=len(fresh),
             jobs=self.jobs,
+            time_limit=self.time_limit,
+            tell=tell,
         )
-        return test_set, learning_set, parts.test
+        return Prepared(test_set, learning_set), np.array(parts.test)
 
-    def findings(self, test_set: TestSet, learning_set: LearningSet) -> dict[str, Any]:
-        """Returns what the report shows beyond its tables."""
+    def rows(self, prepared: Prepared) -> list[Measured]:
+        """Returns every row, all timed in turns."""
+        test_set, learning_set = prepared.test_set, prepared.learning_set
+        test_set.how.tell("Learning the speedups", None)
+        every = [
+            *methods.table_1(test_set, learning_set),
+            *methods.table_2(test_set, learning_set),
+            *methods.skipping_by_calibration(test_set, prepared.calibrated),
+            *methods.ours(test_set),
+        ]
+        return test_set.measure(every, "Measuring all rows in turns")
+
+    def findings(self, prepared: Prepared) -> dict[str, Any]:
+        """Returns the sections of the report beyond its tables."""
+        test_set, learning_set = prepared.test_set, prepared.learning_set
         return {
-            "about": self.about(test_set, learning_set) | {"papers_corpus": self.papers},
+            "about": self.facts(test_set, learning_set),
             "paper": [dict(row) for row in PAPER_ROWS] if self.papers else [],
+            "calibration": [how for _, how in prepared.calibrated],
             "theta_sweep": analyses.theta_sweep(test_set, learning_set),
             "learning_curve": analyses.learning_curve(test_set, learning_set),
             "baselines": analyses.baselines(test_set),
@@ -202,21 +184,20 @@ class Experiment:
             "examples": analyses.examples(test_set, learning_set),
         }
 
-    def about(self, test_set: TestSet, learning_set: LearningSet) -> dict[str, Any]:
-        """Says what was run, on what; what is measured here is of the first seed."""
+    def run(self, tell: Tell = tell_nobody) -> dict[str, Any]:
+        """Runs everything. All but the rows is of the first seed, though calibrated searches are timed by theirs."""
+        found = super().run(tell)
+        methods.compare_with_greedy(found["calibration"], found["rows"])
+        return found
+
+    def facts(self, test_set: SentenceTestSet, learning_set: LearningSet) -> dict[str, Any]:
+        """Describes corpora and sizes; measured figures are of the first seed."""
         n_entities = test_set.text.n_entities
         train, test, _ = parts_of(self.labelled, self.split, self.seed)
         unreachable = Unreachable.of([self.labelled[n] for n in test], test_set.task)
         return {
-            **machine(),
-            "source": self.source,
-            "synthetic": self.synthetic,
             "black_box": self.black_box,
-            "solver": self.solver,
-            "solver_version": package_version(package_of(self.solver) or "hasten"),
-            "runs": self.runs_each * self.seeds,
-            "seed": self.seed,
-            "seeds": self.seeds,
+            "papers_corpus": self.papers,
             "split": list(self.split.files) if self.split else [],
             "epochs": self.epochs,
             "n_train": len(train) if self.unlabeled else len(train) - learning_set.n_fresh,
@@ -236,22 +217,3 @@ class Experiment:
             "proved_unlabeled": float(learning_set.answers.proved.mean()),
             "label_unlabeled_ms": learning_set.proving_ms,
         }
-
-
-def compare_with_greedy(calibrations: Sequence[dict[str, Any]], rows: Sequence[Row]) -> None:
-    """Adds how many times as fast as greedy search each calibrated search is: by their rows, which took turns."""
-    times = {(row.model, row.beam): row.time_ms for row in rows if row.table != "2" or row.relative_theta is None}
-    for each in calibrations:
-        mine = times[Model.calibrated(each["enforce"]), each["width"]]
-        each["times_faster_than_greedy"] = times[Model.GREEDY, None] / mine if mine else None
-
-
-def _for_seed(tell: Tell, n: int, of: int) -> Tell:
-    """Returns what tells, before each stage, which seed it is of, where there are several."""
-    if of == 1:
-        return tell
-
-    def tell_which(stage: str, share: float | None, note: str = "", /) -> None:
-        tell(f"Seed {n + 1} of {of}: {stage}", share, note)
-
-    return tell_which

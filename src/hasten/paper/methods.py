@@ -1,135 +1,131 @@
-"""Who wants a row of the results: the paper's two tables, with its own algorithm and with ours, and our own methods.
+"""The rows of the results: the paper's two tables, with its own algorithm and with ours, and our own methods.
 
-A row more is an entry more. Rows that are compared are timed in turns, so that all of one list belong together.
+Another row is another entry. All rows are timed in turns.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import replace
 from itertools import product
 from typing import Any
 
 from hasten.paper.learning import LearningSet
-from hasten.paper.test_set import Inputs, TestSet, finite
+from hasten.paper.test_set import Inputs, SentenceTestSet, row_of
 from hasten.search.beam import BeamSearch, greedy
 from hasten.search.constrained import ConstrainedSearch
 from hasten.search.reduced import ReducedSearch
-from hasten.speedup.calibration import Calibration, problems_needed
+from hasten.speedup.calibration import problems_needed
 from hasten.support.progress import steps
 from hasten.tasks.entity_relation.names import Model
 from hasten.tasks.evaluation.methods import Method
+from hasten.tasks.evaluation.study import Row, finite
 
 PLAIN = "ours: by costs alone, as what was learned did worse on sentences held out"
 PRESET, OURS = "the paper's preset: step 1, last weights", "ours: averaged weights, step from the costs"
+PAPER_THETAS = (0.0, 0.25, 0.5)  # of Table 2
+PAPER_WIDTHS = (1, 2)
+
+Methods = list[Method[Inputs]]
 
 
-def table_1(test_set: TestSet, learning_set: LearningSet) -> list[Method[Inputs]]:
+def table_1(test_set: SentenceTestSet, learning_set: LearningSet) -> Methods:
     """The paper's Table 1: its searches, Algorithm 1 as listed, and ours."""
-    return [
-        test_set.by_ilp(table="1"),
+    rows = [
+        test_set.by_ilp(Model.ILP, **row_of({"table": "1"})),
         test_set.eager(Model.GREEDY, greedy(), table="1", note="greedy, constraints ignored"),
         test_set.eager(Model.CONSTRAINED, ConstrainedSearch(), table="1", note="greedy, arc consistency"),
-        *(
-            test_set.eager(
-                Model.PAPER_SPEEDUP, learning_set.speedup(width, paper=True), learned=True, beam=width, table="1",
-                note=PRESET,
-            )
-            for width in PAPER_WIDTHS
-        ),
-        *(
-            test_set.eager(
-                Model.SPEEDUP, learning_set.chosen(width), learned=True, beam=width, table="1",
-                note=PLAIN if learning_set.chosen(width).weights is None else OURS,
-            )
-            for width in PAPER_WIDTHS
-        ),
-    ]  # fmt: skip
+    ]
+    for paper, width in product((True, False), PAPER_WIDTHS):
+        search = learning_set.search(width, paper=True) if paper else learning_set.chosen(width)
+        note = PRESET if paper else PLAIN if search.weights is None else OURS
+        rows.append(test_set.eager(Model.speedup(paper), search, learned=True, beam=width, table="1", note=note))
+    return rows
 
 
-def table_2(test_set: TestSet, learning_set: LearningSet) -> list[Method[Inputs]]:
+def table_2(test_set: SentenceTestSet, learning_set: LearningSet) -> Methods:
     """The paper's Table 2, costs skipped by its thetas: with Algorithm 1 as listed, and with ours."""
     return [
-        test_set.lazily(
-            Model.speedup(paper), replace(learning_set.speedup(width, paper=paper), theta=theta * test_set.scale),
-            relative_theta=theta, table="2", note=f"{PRESET if paper else OURS}; the paper's θ times the cost scale",
-        )
+        skipping(test_set, learning_set, paper, width, theta, table="2",
+                 note=f"{PRESET if paper else OURS}; the paper's θ times the cost scale")
         for paper, width, theta in product((True, False), PAPER_WIDTHS, PAPER_THETAS)
     ]  # fmt: skip
 
 
-def ours(test_set: TestSet) -> list[Method[Inputs]]:
+def skipping(
+    test_set: SentenceTestSet, learning_set: LearningSet, paper: bool, width: int, theta: float, **about: Any
+) -> Method[Inputs]:
+    """Returns the speedup that skips costs by a theta in units of the cost scale."""
+    search = replace(learning_set.search(width, paper=paper), theta=theta * test_set.scale)
+    return test_set.lazily(Model.speedup(paper), search, relative_theta=theta, **about)
+
+
+def ours(test_set: SentenceTestSet) -> Methods:
     """Our rows: enforced tables, look-ahead, elimination, proof."""
     left_out, left = "forbidden tuples left out", "over what elimination leaves"
     return [
         *(test_set.eager(Model.ENFORCED, BeamSearch(width), beam=width, note=left_out) for width in (1, 2, 4)),
         test_set.eager(Model.LOOK_AHEAD, BeamSearch(2, look_ahead=True), beam=2, note="counts the least still to come"),
-        *(test_set.eager(Model.REDUCED, ReducedSearch(width), beam=width, note=left) for width in (1, 2)),
-        test_set.certified(note="proved, or solved"),
+        *(
+            test_set.eager(Model.REDUCED, ReducedSearch(width, look_ahead=True), beam=width, note=left)
+            for width in (1, 2)
+        ),
+        test_set.certified(Model.CERTIFIED, **row_of({"note": "proved, or solved"})),
     ]
 
 
-@dataclass(frozen=True, slots=True)
-class Calibrated:
-    """A search whose theta was calibrated, and how."""
+def calibrate(test_set: SentenceTestSet, learning_set: LearningSet) -> list[tuple[BeamSearch, Row]]:
+    """Calibrates searches of three widths: with learned weights, where these help, and with enforced tables without.
 
-    search: BeamSearch
-    enforce: bool
-    how: Calibration
-    n_held_out: int
-    changed_test: float
-
-    @property
-    def too_little(self) -> bool:
-        """Whether there was too little text to show of any theta that it is safe."""
-        return self.n_held_out < problems_needed(self.how.risk, self.how.confidence)
-
-    @property
-    def note(self) -> str:
-        """What came of it, in words."""
-        if self.too_little:
-            needed = problems_needed(self.how.risk, self.how.confidence)
-            return f"every cost computed: {self.n_held_out:,} sentences to calibrate on are too few, {needed:,} needed"
-        if finite(self.how.theta) is None:
-            return f"every cost computed: no θ kept within {self.how.risk:.0%} of changed answers"
-        return f"θ changed {self.how.changed:.1%} of unlabeled answers, {self.changed_test:.1%} here"
-
-    def as_dict(self) -> dict[str, Any]:
-        """Returns an entry of `calibration` in `results.json`."""
-        skips = finite(self.how.theta) is not None
-        return {
-            "width": self.how.width,
-            "enforce": self.enforce,
-            "theta": finite(self.how.theta),
-            "changed": self.how.changed if skips else None,
-            "changed_test": self.changed_test if skips else None,
-            "limit": self.how.limit if skips else None,
-            "share": self.how.share,
-            "n_held_out": self.n_held_out,
-            "too_little": self.too_little,
-        }
-
-
-def calibrate_all(test_set: TestSet, learning_set: LearningSet) -> list[Calibrated]:
-    """Calibrates searches of three widths, with learned weights (where these help) and with enforced tables.
-
-    Enforced tables already say what learned weights would, so such a search has none.
+    Returns them with entries of `calibration` in results.json, which say how theta was chosen.
     """
     found = []
-    for width, enforce in steps(test_set.tell, "Calibrating theta", list(product((1, 2, 4), (False, True)))):
-        search = BeamSearch(width, enforce=True) if enforce else learning_set.chosen(width)
+    every = list(product((1, 2, 4), (False, True)))
+    for width, enforce in steps(test_set.how.tell, "Calibrating theta", every):
+        search = BeamSearch(width) if enforce else learning_set.chosen(width)
         how = learning_set.calibrate(search)
         search = replace(search, theta=how.theta)
-        n_held_out = len(learning_set.batch) - learning_set.n_learned
-        found.append(Calibrated(search, enforce, how, n_held_out, test_set.changed(search)))
+        n, needed = learning_set.n_held_out, problems_needed(how.risk, how.confidence)
+        skips, changed_test = finite(how.theta) is not None, test_set.changed(search)
+        note = f"θ changed {how.changed:.1%} of unlabeled answers, {changed_test:.1%} here"
+        if n < needed:
+            note = f"every cost computed: {n:,} sentences to calibrate on are too few, {needed:,} needed"
+        elif not skips:
+            note = f"every cost computed: no θ kept within {how.risk:.0%} of changed answers"
+        entry = {
+            "width": how.width,
+            "enforce": enforce,
+            "theta": finite(how.theta),
+            "changed": how.changed if skips else None,
+            "changed_test": changed_test if skips else None,
+            "limit": how.limit if skips else None,
+            "share": how.share,
+            "n_held_out": n,
+            "too_little": n < needed,
+            "note": note,
+        }
+        found.append((search, entry))
     return found
 
 
-def calibrated(test_set: TestSet, chosen: list[Calibrated]) -> list[Method[Inputs]]:
-    """The searches with their calibrated thetas, in Table 2."""
-    return [test_set.lazily(Model.calibrated(each.enforce), each.search, table="2", note=each.note) for each in chosen]
+def skipping_by_calibration(test_set: SentenceTestSet, calibrated: Sequence[tuple[BeamSearch, Row]]) -> Methods:
+    """Searches with their calibrated thetas, in Table 2."""
+    return [
+        test_set.lazily(Model.calibrated(how["enforce"]), search, table="2", note=how["note"])
+        for search, how in calibrated
+    ]
 
 
-PAPER_ROWS: tuple[dict[str, Any], ...] = tuple(
+def compare_with_greedy(calibrations: Sequence[Row], rows: Sequence[Row]) -> None:
+    """Adds how many times as fast as greedy search each calibrated search is: by their rows, which took turns."""
+    known = [row for row in rows if row["table"] != "2" or row["relative_theta"] is None]
+    times = {(row["model"], row["beam"]): row["time_ms"] for row in known}
+    for each in calibrations:
+        mine = times[Model.calibrated(each["enforce"]), each["width"]]
+        each["times_faster_than_greedy"] = times[Model.GREEDY, None] / mine if mine else None
+
+
+PAPER_ROWS: tuple[Row, ...] = tuple(
     dict(zip(
         ("table", "model", "beam", "relative_theta", "entity_f1_gold", "relation_f1_gold", "entity_f1_ilp",
          "relation_f1_ilp", "time_ms", "time_ms_std", "validity"),
@@ -149,5 +145,3 @@ PAPER_ROWS: tuple[dict[str, Any], ...] = tuple(
         ("2", Model.PAPER_SPEEDUP, 2, 0.5, 0.825, 0.494, 0.907, 0.689, 134, 4.0, 0.98),
     )
 )  # fmt: skip
-PAPER_THETAS = (0.0, 0.25, 0.5)  # of Table 2
-PAPER_WIDTHS = (1, 2)

@@ -1,7 +1,7 @@
 """Sentences drawn as labelled graphs: words in a line, spans coloured by their type, relations as arcs.
 
-One drawing per labelling, all with the same layout, so that eyes can compare them. What differs from the
-ILP's answer is drawn in the warning colour and said in words; a relation that is missing is a dashed arc.
+One drawing per labelling, all with the same layout, so that eyes can compare them. What differs from the ILP's answer
+is drawn in the warning colour and said in words; a relation that is missing is a dashed arc.
 """
 
 from __future__ import annotations
@@ -9,9 +9,9 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from html import escape
-from typing import Any
+from typing import Any, NamedTuple
 
+from hasten.support.html import Html, join, tag
 from hasten.tasks.entity_relation.names import Labeller
 from hasten.tasks.evaluation.page import GREY, key_of, label_colours
 
@@ -21,22 +21,11 @@ NAMES: Mapping[str, str] = {
     Labeller.ILP: "ILP",
     Labeller.GOLD: "Gold labels",
 }
-REFERENCE = Labeller.ILP
 NOTHING = "none"  # the type of a span that is not an entity
 PAD, GAP, STEP, WORD, BELOW = 7.0, 5.0, 21.0, 26.0, 22.0
 
 
-@dataclass(frozen=True, slots=True)
-class Layout:
-    """Where the words and the spans of a sentence stand."""
-
-    words: tuple[tuple[float, float, str], ...]  # left, width, word
-    spans: tuple[tuple[float, float], ...]  # left, right
-    width: float
-
-
-@dataclass(frozen=True, slots=True)
-class Arc:
+class Arc(NamedTuple):
     """A relation to draw: `state` is "same", "other" (not what the ILP says) or "missing"."""
 
     source: int
@@ -50,35 +39,81 @@ class Arc:
         return min(self.source, self.target), max(self.source, self.target)
 
 
-def draw_examples(examples: Sequence[Mapping[str, Any]], types: Iterable[str]) -> str:
-    """Returns sentences with a key to the colours of their types, as HTML."""
-    known = list(types)
-    for example in examples:
-        for labelling in (example.get("labels") or {}).values():
-            known += [str(name) for name in labelling.get("types") or ()]
-    colours = label_colours(known, {NOTHING})
-    return key_of(colours) + "".join(draw_example(each, colours) for each in examples)
+class Labelling(NamedTuple):
+    """The types of the spans, and the relations between them."""
+
+    types: list[str]
+    relations: dict[tuple[int, int], str]
+
+    @classmethod
+    def of(cls, data: Mapping[str, Any]) -> Labelling:
+        """Reads a labelling of results.json."""
+        relations = {(int(a), int(b)): str(label) for a, b, label in data.get("relations") or ()}
+        return cls([str(name) for name in data.get("types") or ()], relations)
+
+    def arcs(self, reference: Labelling) -> list[Arc]:
+        """Returns the relations, and those of the ILP that are missing."""
+        ours, theirs = self.relations, reference.relations
+        arcs = [Arc(*pair, name, "same" if theirs.get(pair) == name else "other") for pair, name in ours.items()]
+        return arcs + [Arc(*pair, name, "missing") for pair, name in theirs.items() if pair not in ours]
+
+    def differences(self, reference: Labelling, phrases: Sequence[str]) -> list[str]:
+        """Says in words how it differs from the ILP's."""
+        types = zip(phrases, self.types, reference.types, strict=False)
+        said = [f"“{phrase}” is {ours}; the ILP says {theirs}" for phrase, ours, theirs in types if ours != theirs]
+        for pair in sorted(self.relations.keys() | reference.relations.keys()):
+            ours, theirs = (each.get(pair, "no relation") for each in (self.relations, reference.relations))
+            if ours != theirs:
+                said.append(f"{' → '.join(f'“{phrases[end]}”' for end in pair)}: {ours}; the ILP says {theirs}")
+        return said
 
 
-def draw_example(example: Mapping[str, Any], colours: Mapping[str, str]) -> str:
-    """Returns one sentence with all its labellings, as HTML."""
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """Where the words and the spans of a sentence stand."""
+
+    words: tuple[tuple[float, float, str], ...]  # left, width, word
+    spans: tuple[tuple[float, float], ...]  # left, right
+    width: float
+
+    def middle(self, span: int) -> float:
+        """Returns the middle of a span."""
+        return sum(self.spans[span]) / 2
+
+
+def draw_examples(examples: Sequence[Mapping[str, Any]], types: Iterable[str]) -> Html:
+    """Returns sentences with a key to the colours of their types."""
+    every = [Labelling.of(each) for example in examples for each in (example.get("labels") or {}).values()]
+    colours = label_colours([*types, *(name for each in every for name in each.types)], {NOTHING})
+    return join(key_of(colours), [draw_example(each, colours) for each in examples])
+
+
+def draw_example(example: Mapping[str, Any], colours: Mapping[str, str]) -> Html:
+    """Returns one sentence with all its labellings."""
     tokens = [str(token) for token in example.get("tokens") or ()]
     spans = [(int(first), int(last)) for first, last in example.get("spans") or ()]
-    labels: Mapping[str, Mapping[str, Any]] = example.get("labels") or {}
-    violations: Mapping[str, Sequence[str]] = example.get("violations") or {}
     phrases = [" ".join(tokens[first:last]) for first, last in spans]
-    reference = labels.get(REFERENCE)
-    arcs = {name: arcs_of(labelling, reference) for name, labelling in labels.items()}
+    labels = {name: Labelling.of(each) for name, each in (example.get("labels") or {}).items()}
+    arcs = {name: each.arcs(labels.get(Labeller.ILP, each)) for name, each in labels.items()}
     layout = lay_out(tokens, spans, colours, [arc for each in arcs.values() for arc in each])
     tallest = max((max(levels(layout, each), default=0) for each in arcs.values()), default=0)
     panels = []
     for name in sorted(labels, key=lambda name: list(NAMES).index(name) if name in NAMES else len(NAMES)):
-        said = [] if reference is None else differences(labels[name], reference, phrases)
-        broken = list(dict.fromkeys(in_words(each, phrases) for each in violations.get(name) or ()))
-        drawing = draw_labelling(layout, labels[name], reference, arcs[name], tallest, colours)
-        panels.append(_panel(name, drawing, said, broken))
+        reference = labels.get(Labeller.ILP, labels[name])
+        said = labels[name].differences(reference, phrases)
+        violations = (example.get("violations") or {}).get(name) or ()
+        broken = dict.fromkeys(f"Violation: {in_words(each, phrases)}" for each in violations)
+        how = "the reference" if name == Labeller.ILP else "as the ILP"
+        how = f"{len(said)} difference{'s' if len(said) > 1 else ''}" if said else how
+        state = tag("span", how, class_="state warn" if said else "state")
+        notes = [tag("li", each) for each in said] + [tag("li", each, class_="warn") for each in broken]
+        drawing = draw_labelling(layout, labels[name].types, reference.types, arcs[name], tallest, colours)
+        panels.append(
+            tag("section", tag("h4", NAMES.get(name, name), " ", state), tag("div", drawing, class_="scroll"),
+                tag("ul", notes) if notes else None, class_="panel")
+        )  # fmt: skip
     columns = "four" if layout.width <= 250 else "two" if layout.width <= 530 else "one"
-    return f'<article class="sentence"><div class="panels {columns}">{"".join(panels)}</div></article>'
+    return tag("article", tag("div", panels, class_=f"panels {columns}"), class_="sentence")
 
 
 def lay_out(
@@ -117,23 +152,14 @@ def text_width(text: str, size: float) -> float:
     return size * units
 
 
-def arcs_of(labelling: Mapping[str, Any], reference: Mapping[str, Any] | None) -> list[Arc]:
-    """Returns the relations of a labelling, and those of the ILP that it lacks."""
-    ours, theirs = _relations(labelling), _relations(reference) if reference is not None else None
-    if theirs is None:
-        return [Arc(*pair, label, "same") for pair, label in ours.items()]
-    arcs = [Arc(*pair, label, "same" if theirs.get(pair) == label else "other") for pair, label in ours.items()]
-    return arcs + [Arc(*pair, label, "missing") for pair, label in theirs.items() if pair not in ours]
-
-
 def levels(layout: Layout, arcs: Sequence[Arc]) -> list[int]:
     """Returns how high each arc runs: above all that it would cross or cover."""
     found = [0] * len(arcs)
     placed: list[tuple[float, float, int]] = []
     for n in sorted(range(len(arcs)), key=lambda n: (arcs[n].ends[1] - arcs[n].ends[0], arcs[n].ends)):
-        ends = [sum(layout.spans[end]) / 2 for end in arcs[n].ends]
-        half = max((ends[1] - ends[0]) / 2, text_width(arcs[n].label, 11.5) / 2 + 10)
-        left, right = sum(ends) / 2 - half, sum(ends) / 2 + half
+        first, last = (layout.middle(end) for end in arcs[n].ends)
+        half = max((last - first) / 2, text_width(arcs[n].label, 11.5) / 2 + 10)
+        left, right = (first + last) / 2 - half, (first + last) / 2 + half
         found[n] = 1 + max((level for a, b, level in placed if a < right - 1 and left + 1 < b), default=0)
         placed.append((left, right, found[n]))
     return found
@@ -141,58 +167,32 @@ def levels(layout: Layout, arcs: Sequence[Arc]) -> list[int]:
 
 def draw_labelling(
     layout: Layout,
-    labelling: Mapping[str, Any],
-    reference: Mapping[str, Any] | None,
+    types: Sequence[str],
+    wanted: Sequence[str],
     arcs: Sequence[Arc],
     tallest: int,
     colours: Mapping[str, str],
-) -> str:
-    """Returns the words of a sentence with one labelling, as an SVG element."""
+) -> Html:
+    """Returns the words of a sentence with one labelling, as an SVG element; types that are not `wanted` are marked."""
     base = STEP * tallest + 16
-    height = base + WORD + BELOW
-    parts = [
-        f'<svg class="graph" role="img" aria-label="{escape(_sentence(layout))}" '
-        f'width="{layout.width:.0f}" height="{height:.0f}" viewBox="0 0 {layout.width:.0f} {height:.0f}">'
-    ]
-    types = list(labelling.get("types") or ())
-    wanted = types if reference is None else list(reference.get("types") or ())
+    width, height = round(layout.width), round(base + WORD + BELOW)
+    parts = []
     for i, (left, right) in enumerate(layout.spans):
-        name = str(types[i]) if i < len(types) else ""
-        colour = colours.get(name, GREY)
-        other = " other" if i < len(wanted) and wanted[i] != name else ""
-        parts.append(
-            f'<rect class="span{other}" x="{left:.1f}" y="{base:.1f}" width="{right - left:.1f}" '
-            f'height="{WORD}" rx="6" style="--tint:{colour}"/>'
-            f'<text class="type{other}" x="{(left + right) / 2:.1f}" y="{base + WORD + 15:.1f}" '
-            f'style="--tint:{colour}">{escape(name)}</text>'
-        )
-    parts += [
-        f'<text class="word" x="{left:.1f}" y="{base + 18:.1f}" textLength="{width:.1f}" '
-        f'lengthAdjust="spacingAndGlyphs">{escape(word)}</text>'
-        for left, width, word in layout.words
-    ]
+        name = types[i] if i < len(types) else ""
+        other, tint = " other" if list(wanted[i : i + 1]) != [name] else "", f"--tint:{colours.get(name, GREY)}"
+        box = {"x": left, "y": base, "width": right - left, "height": WORD, "rx": 6}
+        below = {"x": (left + right) / 2, "y": base + WORD + 15}
+        parts.append(tag("rect", class_=f"span{other}", style=tint, **box))
+        parts.append(tag("text", name, class_=f"type{other}", style=tint, **below))
+    for left, wide, word in layout.words:
+        stretch: dict[str, object] = {"textLength": wide, "lengthAdjust": "spacingAndGlyphs"}
+        parts.append(tag("text", word, class_="word", x=left, y=base + 18, **stretch))
     at = _attach(layout, arcs)
     for n, (arc, level) in enumerate(zip(arcs, levels(layout, arcs), strict=True)):
         parts.append(_draw_arc(arc, at[n, 0], at[n, 1], base, base - 4 - STEP * level))
-    return "".join([*parts, "</svg>"])
-
-
-def differences(labelling: Mapping[str, Any], reference: Mapping[str, Any], phrases: Sequence[str]) -> list[str]:
-    """Says in words how a labelling differs from the ILP's."""
-    said = [
-        f"“{phrase}” is {ours}; the ILP says {theirs}"
-        for phrase, ours, theirs in zip(
-            phrases, labelling.get("types") or (), reference.get("types") or (), strict=False
-        )
-        if ours != theirs
-    ]
-    ours, theirs = _relations(labelling), _relations(reference)
-    for pair in sorted(ours.keys() | theirs.keys()):
-        if ours.get(pair) != theirs.get(pair):
-            arrow = " → ".join(f"“{phrases[end]}”" for end in pair)
-            here, there = ours.get(pair, "no relation"), theirs.get(pair, "no relation")
-            said.append(f"{arrow}: {here}; the ILP says {there}")
-    return said
+    said = " ".join(word for _, _, word in layout.words)
+    size: dict[str, object] = {"width": width, "height": height, "viewBox": f"0 0 {width} {height}"}
+    return tag("svg", parts, class_="graph", role="img", aria_label=said, **size)
 
 
 def in_words(violation: str, phrases: Sequence[str]) -> str:
@@ -209,14 +209,6 @@ def in_words(violation: str, phrases: Sequence[str]) -> str:
     return re.sub(r"\b(source|target|forward|backward|relation)=", r"\1 ", text.removeprefix("args: "))
 
 
-def _relations(labelling: Mapping[str, Any]) -> dict[tuple[int, int], str]:
-    return {(int(a), int(b)): str(label) for a, b, label in labelling.get("relations") or ()}
-
-
-def _sentence(layout: Layout) -> str:
-    return " ".join(word for _, _, word in layout.words)
-
-
 def _attach(layout: Layout, arcs: Sequence[Arc]) -> dict[tuple[int, int], float]:
     """Returns where each arc meets its source (0) and target (1): side by side, so that few arcs cross."""
     at: dict[tuple[int, int], float] = {}
@@ -224,40 +216,22 @@ def _attach(layout: Layout, arcs: Sequence[Arc]) -> dict[tuple[int, int], float]
         here = []
         for n, arc in enumerate(arcs):
             for end, (span, other) in enumerate(((arc.source, arc.target), (arc.target, arc.source))):
-                if span == i:  # first those to the left, nearest first; then to the right, farthest first
+                if span == i:  # first arcs to the left, nearest first; then to the right, farthest first
                     here.append((other > i, -other, -n if other > i else n, n, end))
         step = min(14.0, (right - left - 8) / max(1, len(here)))
         for place, (*_, n, end) in enumerate(sorted(here)):
-            at[n, end] = (left + right) / 2 + step * (place - (len(here) - 1) / 2)
+            at[n, end] = layout.middle(i) + step * (place - (len(here) - 1) / 2)
     return at
 
 
-def _draw_arc(arc: Arc, source: float, target: float, base: float, top: float) -> str:
+def _draw_arc(arc: Arc, source: float, target: float, base: float, top: float) -> Html:
     bend = 8.0 if target > source else -8.0
-    wide = text_width(arc.label, 11.5) + 8
-    middle, tip = (source + target) / 2, base - 1.5
+    wide, middle = text_width(arc.label, 11.5) + 8, (source + target) / 2
     title = f"{arc.label}, which only the ILP has" if arc.state == "missing" else arc.label
-    return (
-        f'<g class="arc {arc.state}"><title>{escape(title)}</title>'
-        f'<path d="M{source:.1f} {base:.1f}V{top + 8:.1f}q0 -8 {bend} -8H{target - bend:.1f}'
-        f'q{bend} 0 {bend} 8V{base - 6:.1f}"/>'
-        f'<path class="tip" d="M{target:.1f} {tip:.1f}l-4 -7.5h8z"/>'
-        f'<rect x="{middle - wide / 2:.1f}" y="{top - 7:.1f}" width="{wide:.1f}" height="14"/>'
-        f'<text x="{middle:.1f}" y="{top + 4:.1f}">{escape(arc.label)}</text></g>'
-    )
-
-
-def _panel(name: str, drawing: str, said: Sequence[str], broken: Sequence[str]) -> str:
-    if name == REFERENCE:
-        state = '<span class="state">the reference</span>'
-    elif said:
-        state = f'<span class="state warn">{len(said)} difference{"s" if len(said) > 1 else ""}</span>'
-    else:
-        state = '<span class="state">as the ILP</span>'
-    notes = [f"<li>{escape(each)}</li>" for each in said]
-    notes += [f'<li class="warn">Violation: {escape(each)}</li>' for each in broken]
-    listed = f"<ul>{''.join(notes)}</ul>" if notes else ""
-    return (
-        f'<section class="panel"><h4>{escape(NAMES.get(name, name))} {state}</h4>'
-        f'<div class="scroll">{drawing}</div>{listed}</section>'
-    )
+    line = f"M{source:.1f} {base:.1f}V{top + 8:.1f}q0 -8 {bend} -8H{target - bend:.1f}q{bend} 0 {bend} 8V{base - 6:.1f}"
+    return tag(
+        "g", tag("title", title), tag("path", d=line),
+        tag("path", class_="tip", d=f"M{target:.1f} {base - 1.5:.1f}l-4 -7.5h8z"),
+        tag("rect", x=middle - wide / 2, y=top - 7, width=wide, height=14),
+        tag("text", arc.label, x=middle, y=top + 4), class_=f"arc {arc.state}",
+    )  # fmt: skip

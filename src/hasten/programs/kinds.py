@@ -1,49 +1,43 @@
 """Kinds that carry over: variables and tables that play the same part share one kind.
 
-Two variables are of one kind if their labels are called alike, up to indices, and take the same values. Where names say
-nothing (`x1`, `x2`, …), colour refinement tells apart what the tables tell apart, one round of it: more would tell the
-end of a chain from its middle. Two tables are of one kind if they hold the same costs over the same kinds of variables,
-in some order of those of one kind. None of this depends on how large a program is, so that `Kinds` can serve many.
+Two variables are of one kind if their labels are called alike, up to indices, and take the same values:
+`r[3,4,LiveIn]` and `r[1,2,LiveIn]` are the same label of two variables. Where names say nothing (`x1`, `x2`, …), colour
+refinement tells apart what the tables tell apart, one round of it: more would tell the end of a chain from its middle.
+Two tables are of one kind if they hold the same costs over the same kinds of variables, in some order of those of one
+kind. None of this depends on how large a program is, so that `Kinds` can serve many.
 """
 
 from __future__ import annotations
 
+import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
 from hashlib import sha256
-from itertools import permutations, product
+from itertools import count, permutations, product
 
 import numpy as np
 
+from hasten.kernels.tolerance import SLACK
 from hasten.model.kinds import FactorKind, VariableKind
 from hasten.model.schema import Schema
-from hasten.programs.labels import Space
-from hasten.programs.names import name_labels, skeleton
-from hasten.programs.tables import Scope, Tables
+from hasten.model.structure import Structure
+from hasten.programs.state import Cells, FactorKey, Parts, Recognised, Tables, VariableKey
 from hasten.support.arrays import FloatArray
 
 MAX_ORDERS = 24  # of the roles of one table
-VariableKey = tuple[str, tuple[str, ...], str]  # a name, labels, a colour
-FactorKey = tuple[tuple[VariableKey, ...], bytes]
+_NUMBER = re.compile(r"\d+")
 
 
-@dataclass(slots=True)
-class Parts:
-    """Which part each variable and each table of a program plays: its key."""
-
-    variables: list[VariableKey]
-    factors: list[tuple[Scope, FactorKey, str]] = field(default_factory=list)
-    tables: dict[FactorKey, FloatArray] = field(default_factory=dict)
-
-
-def find_parts(space: Space, columns: Sequence[str], tables: Tables) -> Parts:
-    """Returns the part that each variable and each table plays."""
-    names = [_labels_of(space, v, columns) for v in range(space.n_variables)]
+def find_parts(found: Recognised) -> None:
+    """Finds the part that each variable and each table plays."""
+    space, tables = found.space, found.tables
+    if not space.n_variables:
+        return found.fix_all(space.fixed)
+    names = [_labels_of(found, v) for v in range(space.n_variables)]
     colour = [""] * space.n_variables
     if len({name for name, _ in names}) == 1 and names[0][0].count("#") < 2:  # `x1`, `x2` and so on tell nothing
         colour = _refined(space.n_variables, tables)
-    parts = Parts([(name, labels, c) for (name, labels), c in zip(names, colour, strict=True)])
+    parts = found.parts = Parts([(name, labels, c) for (name, labels), c in zip(names, colour, strict=True)])
     rank = {key: n for n, key in enumerate(sorted(set(parts.variables)))}
     ranks = [rank[key] for key in parts.variables]
     known: dict[tuple[tuple[int, ...], bytes], tuple[tuple[int, ...], FactorKey]] = {}
@@ -51,20 +45,18 @@ def find_parts(space: Space, columns: Sequence[str], tables: Tables) -> Parts:
         seen = tuple(ranks[v] for v in scope), table.tobytes()
         if seen not in known:
             order, costs = _canonical(seen[0], table)
-            key = tuple(parts.variables[scope[i]] for i in order), costs.tobytes()
-            parts.tables[key] = costs
-            known[seen] = order, key
+            known[seen] = order, (tuple(parts.variables[scope[i]] for i in order), costs.tobytes())
         order, key = known[seen]
         parts.factors.append((tuple(scope[i] for i in order), key, tables.name[scope]))
-    return parts
+    return None
 
 
-def _labels_of(space: Space, v: int, columns: Sequence[str]) -> tuple[str, tuple[str, ...]]:
-    """Returns what a variable is called, and its labels."""
-    at = range(int(space.first[v]), int(space.first[v + 1]))
-    named = [int(space.column[label]) for label in at]
-    values = [float(space.value[label]) for label in at]
-    if len({j for j in named if j >= 0}) == 1 and len(named) > 1 and min(named) >= 0:  # one column, several values
+def _labels_of(found: Recognised, v: int) -> tuple[str, tuple[str, ...]]:
+    """Returns the name of a variable, and its labels."""
+    space, columns = found.space, found.statement.columns
+    own = slice(int(space.first[v]), int(space.first[v + 1]))
+    named, values = space.column[own].tolist(), space.value[own].tolist()
+    if len(named) > 1 and min(named) >= 0 and len(set(named)) == 1:  # one column, several values
         return skeleton(columns[named[0]]), tuple(f"{value:g}" if abs(value) < 1e6 else repr(value) for value in values)
     called, labels = name_labels([columns[j] for j in named if j >= 0])
     labelled = iter(labels)
@@ -117,10 +109,11 @@ class Kinds:
         for each in parts:
             for _, part, name in each.factors:
                 if part not in self.factors:
-                    self.factors[part] = self._declare(part, _fresh(skeleton(name), taken), each.tables[part])
+                    self.factors[part] = self._declare(part, _fresh(skeleton(name), taken))
 
-    def _declare(self, key: FactorKey, name: str, costs: FloatArray) -> FactorKind:
+    def _declare(self, key: FactorKey, name: str) -> FactorKind:
         kinds = [self.variables[each] for each in key[0]]
+        costs = np.frombuffer(key[1]).reshape([len(kind) for kind in kinds])
         roles = {f"{kind.name} {n}": kind for n, kind in enumerate(kinds, start=1)}
         return self.schema.factor(name, learned=True, **roles).set_table(costs)
 
@@ -139,3 +132,78 @@ def _fresh(name: str, taken: Counter[str]) -> str:
         chosen = f"{name} ({taken[name]})"
         taken[chosen] += 1
     return chosen
+
+
+def build_structure(found: Recognised, kinds: Kinds) -> Structure:
+    """Builds the structure of a recognised program, with kinds that know all its parts."""
+    structure, keys, cells = kinds.schema.structure(), found.parts.variables, found.rules
+    for key in keys:
+        structure.add(kinds.variables[key])
+    for scope, part, _ in found.parts.factors:
+        kind = kinds.factors[part]
+        structure.connect(kind, **dict(zip(kind.roles, scope, strict=True)))
+    if found.infeasible:
+        structure.rule("no answer is possible", [(0, keys[0][1][0], 1.0)], at_least=2.0)
+    variable = found.space.variable[cells.label]
+    at = np.searchsorted(cells.row, np.arange(cells.n_rows + 1))
+    label = (cells.label - found.space.first[variable]).tolist()
+    variables, weights = variable.tolist(), cells.weight.tolist()
+    low, high = limits_before_slack(cells)
+    for r in range(cells.n_rows):
+        terms = [(variables[k], keys[variables[k]][1][label[k]], weights[k]) for k in range(at[r], at[r + 1])]
+        limits = {} if low[r] == -np.inf else {"at_least": low[r]}
+        limits |= {} if high[r] == np.inf else {"at_most": high[r]}
+        structure.rule(found.statement.rows[cells.source[r]], terms, **limits)
+    return structure
+
+
+def limits_before_slack(cells: Cells) -> tuple[FloatArray, FloatArray]:
+    """Returns the limits of rules without the slack that a structure adds where weights are not whole."""
+
+    def inverse(most: FloatArray) -> FloatArray:
+        with np.errstate(invalid="ignore"):
+            near = np.abs(most - SLACK) <= 1.0
+            far = np.where(most > 0, most / (1 + SLACK), most / (1 - SLACK))
+            return np.where(np.isinf(most) | cells.whole, most, np.where(near, most - SLACK, far))
+
+    return -inverse(-cells.least), inverse(cells.most)
+
+
+def skeleton(name: str) -> str:
+    """Returns a name with `#` for each of its numbers.
+
+    >>> skeleton("r[3,4,LiveIn]")
+    'r[#,#,LiveIn]'
+    """
+    return _NUMBER.sub("#", name)
+
+
+def name_labels(columns: Sequence[str]) -> tuple[str, tuple[str, ...]]:
+    """Returns the name of a variable, and its labels, given the names of the columns that they set to 1.
+
+    Numbers that all columns share say which variable it is, others belong to the label; if they share none, labels are
+    numbered in the order of the columns.
+
+    >>> name_labels(["e[3,person]", "e[3,place]"])
+    ('e[#,person]', ('e[#,person]', 'e[#,place]'))
+    >>> name_labels(["x_3_0", "x_3_1"])
+    ('x_#_#', ('x_#_0', 'x_#_1'))
+    >>> name_labels(["x3", "x4"])
+    ('x#', ('x# 0', 'x# 1'))
+    """
+    bones = [skeleton(name) for name in columns]
+    numbers = [_NUMBER.findall(name) for name in columns]
+    width = min(len(each) for each in numbers)
+    shared = [place for place in range(width) if len({each[place] for each in numbers}) == 1]
+    if len(columns) == 1:
+        return bones[0], (bones[0],)
+    labels = [_without_shared(name, shared) for name in columns]
+    if len(set(labels)) < len(labels) or (not shared and all(numbers)):
+        labels = [f"{bone} {n}" for n, bone in enumerate(bones)]
+    return bones[0], tuple(labels)
+
+
+def _without_shared(name: str, shared: list[int]) -> str:
+    """Returns a name with `#` for some of its numbers, by their places."""
+    place = count()
+    return _NUMBER.sub(lambda found: "#" if next(place) in shared else found.group(), name)

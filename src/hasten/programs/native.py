@@ -1,4 +1,4 @@
-"""The solver on the program as it was given: what answers where nothing was recognised, or nothing proved."""
+"""The solver on the program as it was given: it answers where nothing was recognised, or nothing proved."""
 
 from __future__ import annotations
 
@@ -6,34 +6,32 @@ import math
 import sys
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Any, Protocol
+from dataclasses import dataclass, replace
+from typing import Protocol
 from weakref import finalize
 
 import numpy as np
 
-from hasten.errors import SolverError, SolverTooSmall, SolverWrong
+from hasten.errors import SolverWrong
 from hasten.kernels.cells import row_limits
 from hasten.model.solution import Status
-from hasten.programs import highs_process
 from hasten.programs.answer import UNBOUNDED
-from hasten.programs.highs_process import HighsProgram
 from hasten.programs.statement import Statement
-from hasten.solvers import load
+from hasten.solvers import highs_program, load
 from hasten.solvers.base import LATE
-from hasten.solvers.gurobi import PARAMETERS
+from hasten.solvers.gurobi import QUIET, TIGHT, GurobiProgram, open_environment
+from hasten.solvers.highs_program import INFEASIBLE, OPTIMAL, TIME, HighsProgram
 from hasten.support.arrays import FloatArray
 from hasten.support.child import Child
-from hasten.support.clock import LeftBehindError, run_waiting
+from hasten.support.clock import LeftBehindError, Stop, run_waiting
 
 MAX_DENSE = 40_000  # entries of a matrix that is multiplied as a whole
-NATIVE = ("highs", "gurobi")  # solvers that take a program as it is
 _FIELDS = ("low", "high", "whole", "row_first", "row_column", "row_weight", "row_low", "row_high")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Said:
-    """What a solver says of a program: costs are minimised, and know no constant."""
+    """A solver's answer to a program: costs are minimised, and know no constant."""
 
     status: Status
     x: FloatArray | None = None
@@ -43,6 +41,8 @@ class Said:
 
 class Native(Protocol):
     """A program that a solver holds."""
+
+    def __init__(self, program: Statement) -> None: ...
 
     def solve(self, cost: FloatArray, seconds: float) -> Said:
         """Minimises for some costs."""
@@ -54,157 +54,93 @@ def highs_is_elsewhere() -> bool:
     return "ortools" in sys.modules and "highspy" not in sys.modules
 
 
-def make_native(program: Statement, solver: str) -> Native:
-    """Gives a program to a solver, by name."""
-    if solver == "gurobi":
-        return NativeGurobi(program)
-    return NativeHighs(program)
-
-
 class NativeHighs:
     """HiGHS, in a process of its own where it must."""
 
     def __init__(self, program: Statement) -> None:
         self._checked = Checker(program, "HiGHS")
-        self._here: HighsProgram | None = None
-        self._elsewhere: Child | None = None
-        arrays = self._arrays = {name: getattr(program, name) for name in _FIELDS}
-        if highs_is_elsewhere():
-            self._elsewhere = Child(highs_process.__file__)
+        self._arrays = {name: getattr(program, name) for name in _FIELDS}
+        self._elsewhere = Child(highs_program.__file__) if highs_is_elsewhere() else None
+        if self._elsewhere is not None:
             finalize(self, self._elsewhere.end)
-            self._elsewhere.ask({"program": {name: array.tolist() for name, array in arrays.items()}})
+            self._elsewhere.ask({"program": {name: array.tolist() for name, array in self._arrays.items()}})
         else:
             load("highs")
-            self._here = HighsProgram(arrays)
+            self._here = HighsProgram(self._arrays)
 
     def solve(self, cost: FloatArray, seconds: float) -> Said:
         """Minimises for some costs."""
-        if self._here is not None:
-            said: Any = self._wait(self._here, cost, seconds)
-        else:
-            assert self._elsewhere is not None
-            said = self._elsewhere.ask({"objective": cost.tolist(), "seconds": seconds})
-        if said is None:
+        if self._elsewhere is None:
+            return _checked_answer(self._wait(cost, seconds), self._checked)
+        heard = self._elsewhere.ask({"cost": cost.tolist(), "seconds": seconds})
+        if heard is None:
             return Said(Status.FAILED, reason="The process of HiGHS ended over it.")
-        word = said["status"]
-        if word == "infeasible":
-            return Said(Status.INFEASIBLE, bound=math.inf)
-        if word == "unbounded":
-            return Said(Status.FAILED, reason=UNBOUNDED)
-        if word not in ("optimal", "time"):
-            return Said(Status.FAILED, reason=f"HiGHS says: {word}.")
-        if said["x"] is None:
-            return Said(Status.NO_TIME, bound=said["bound"])
-        x = self._checked(said["x"])
-        return Said(Status.SOLVED if word == "optimal" else Status.TIME_LIMIT, x, said["bound"])
+        return _checked_answer(highs_program.Said(*heard), self._checked)
 
-    def _wait(self, here: HighsProgram, cost: FloatArray, seconds: float) -> dict[str, Any]:
-        """Runs HiGHS in a thread of its own, so that Ctrl-C gets through; what does not stop is left behind."""
-        here.stopped = False
+    def _wait(self, cost: FloatArray, seconds: float) -> highs_program.Said:
+        """Runs HiGHS in a thread of its own, so that Ctrl-C gets through; a run that does not stop is left behind."""
+        here, stop = self._here, Stop()
+        here.stop = stop.is_set
 
-        def stop() -> None:
-            here.stopped = True
+        def run() -> highs_program.Said:
+            here.forget()  # a claim that cannot be checked is not taken from a warm start
+            return here.run(cost, seconds)
 
         try:
-            return run_waiting(lambda: here.solve(cost, seconds), stop, time.monotonic() + seconds + LATE)
+            return run_waiting(run, stop.set, time.monotonic() + seconds + LATE)
         except LeftBehindError:
             self._here = HighsProgram(self._arrays)
-            return {"status": "time", "x": None, "bound": -math.inf}
+            return highs_program.Said(TIME)
 
 
 class NativeGurobi:
-    """Gurobi, with one thread."""
+    """Gurobi, with one thread; its tolerances are lowered once an answer holds within them only."""
 
     def __init__(self, program: Statement) -> None:
-        load("gurobi")
-        import gurobipy
-
-        self._checked, self._gurobi, self._limit = Checker(program, "Gurobi"), gurobipy, math.inf
-        environment = gurobipy.Env(empty=True)
-        environment.setParam("OutputFlag", 0)
-        try:
-            environment.start()
-        except gurobipy.GurobiError as error:
-            raise SolverError(f'Gurobi does not start: {error}. Use solver="highs" instead.') from None
-        environment.setParam("Threads", 1)
-        environment.setParam("MIPGap", 0.0)
-        self._model = model = gurobipy.Model(env=environment)
-        n, first = program.n_columns, program.row_first
-        listed = list(model.addVars(n, lb=program.low.tolist(), ub=program.high.tolist()).values())
-        self._columns = listed
-        for column, whole, low, high in zip(listed, program.whole, program.low, program.high, strict=True):
-            if whole:
-                column.VType = "B" if low == 0 and high == 1 else "I"
-        for r in range(program.n_rows):
-            cells = slice(first[r], first[r + 1])
-            columns = [listed[j] for j in program.row_column[cells].tolist()]
-            row = gurobipy.LinExpr(program.row_weight[cells].tolist(), columns)
-            low, high = float(program.row_low[r]), float(program.row_high[r])
-            if low == high:
-                model.addLConstr(row, "=", low)
-                continue
-            if low > -math.inf:
-                model.addLConstr(row, ">", low)
-            if high < math.inf:
-                model.addLConstr(row, "<", high)
-        model.update()
-        self._strict = False
-
-    def _be_strict(self) -> None:
-        """Lowers tolerances, from now on, to those with which hasten uses Gurobi elsewhere."""
-        self._strict = True
-        for parameter, value in PARAMETERS.items():
-            self._model.setParam(parameter, value)
+        arrays = {name: getattr(program, name) for name in _FIELDS}
+        self._checked, self._strict = Checker(program, "Gurobi"), False
+        self._program = GurobiProgram(arrays, open_environment(QUIET))
 
     def solve(self, cost: FloatArray, seconds: float) -> Said:
         """Minimises for some costs."""
-        model, codes = self._model, self._gurobi.GRB
-        model.setAttr("Obj", self._columns, cost.tolist())
-        if seconds != self._limit:
-            self._limit = seconds
-            model.setParam("TimeLimit", codes.INFINITY if math.isinf(seconds) else max(0.0, seconds))
+        said = self._program.run(cost, seconds)
         try:
-            model.optimize()
-            if model.Status == codes.INF_OR_UNBD:
-                model.setParam("DualReductions", 0)
-                model.optimize()
-                model.setParam("DualReductions", 1)
-        except self._gurobi.GurobiError as error:
-            if error.errno == codes.Error.SIZE_LIMIT_EXCEEDED:
-                raise SolverTooSmall(
-                    f"This model has {model.NumVars:,} variables and {model.NumConstrs:,} rows; the licence that comes "
-                    'with gurobipy allows 2,000 of each. Use solver="highs", or a full licence.'
-                ) from None
-            raise SolverError(f"Gurobi failed: {error}.") from None
-        said = model.Status
-        if said == codes.INFEASIBLE:
-            return Said(Status.INFEASIBLE, bound=math.inf)
-        if said == codes.UNBOUNDED:
-            return Said(Status.FAILED, reason=UNBOUNDED)
-        if said == codes.INTERRUPTED:
-            raise KeyboardInterrupt
-        if said not in (codes.OPTIMAL, codes.SUBOPTIMAL, codes.TIME_LIMIT):
-            return Said(Status.FAILED, reason=f"Gurobi stopped with status {said}.")
-        if not model.SolCount:
-            return Said(Status.NO_TIME, bound=model.ObjBound)
-        try:
-            x = self._checked(model.getAttr("X", self._columns))
+            found = _checked_answer(said, self._checked)
         except SolverWrong:
             if self._strict:
                 raise
-            self._be_strict()  # it holds within the solver's tolerance only
+            self._strict = True
+            self._program.set_options(TIGHT)
             return self.solve(cost, seconds)
-        if said == codes.OPTIMAL:
-            return Said(Status.SOLVED, x, float(cost @ x))
-        return Said(Status.TIME_LIMIT, x, model.ObjBound)
+        if found.status is Status.SOLVED and found.x is not None:
+            return replace(found, bound=float(cost @ found.x))
+        return found
+
+
+def _checked_answer(said: highs_program.Said, checked: Checker) -> Said:
+    """Returns a solver's answer with its values checked."""
+    if said.word == INFEASIBLE:
+        return Said(Status.INFEASIBLE, bound=math.inf)
+    if said.word not in (OPTIMAL, TIME):
+        unbounded = said.word == highs_program.UNBOUNDED
+        return Said(Status.FAILED, reason=UNBOUNDED if unbounded else f"{checked.name} says: {said.word}.")
+    if said.x is None:
+        return Said(Status.NO_TIME, bound=said.bound)
+    x = checked(said.x)
+    if said.word == OPTIMAL:
+        return Said(Status.SOLVED, x, said.value)
+    return Said(Status.TIME_LIMIT, x, said.bound)
+
+
+NATIVE: dict[str, type[Native]] = {"highs": NativeHighs, "gurobi": NativeGurobi}  # solvers that take a program as it is
 
 
 class Checker:
-    """Checks what a solver says of a program: exactly where rows are of whole numbers, else with a solver's slack."""
+    """Checks a solver's values against the rows: exactly where weights are whole, else with a solver's slack."""
 
     def __init__(self, program: Statement, name: str) -> None:
-        self._program, self._name = program, name
-        self._row = np.arange(program.n_rows).repeat(np.diff(program.row_first))
+        self._program, self.name = program, name
+        self._row = program.row_of_term
         odd = (program.row_weight != np.rint(program.row_weight)) | ~program.whole[program.row_column]
         whole = np.bincount(self._row[odd], minlength=program.n_rows) == 0
         self._least, self._most = row_limits(program.row_low, program.row_high, whole)
@@ -215,7 +151,7 @@ class Checker:
             np.add.at(self._dense, (self._row, program.row_column), program.row_weight)
 
     def __call__(self, found: Sequence[float] | FloatArray) -> FloatArray:
-        """Returns a solver's values, whole where they must be; those that break a row are refused."""
+        """Returns a solver's values, rounded where they must be whole; refuses values that break a row."""
         program, values = self._program, np.asarray(found, dtype=np.float64)
         x: FloatArray = np.rint(values)
         if not self._all_whole:
@@ -231,5 +167,5 @@ class Checker:
             activity = np.asarray(summed, dtype=np.float64)
         if (activity < self._least).any() or (activity > self._most).any():
             row = program.rows[int(np.flatnonzero((activity < self._least) | (activity > self._most))[0])]
-            raise SolverWrong(f"{self._name} returned values that break the row {row!r}.")
+            raise SolverWrong(f"{self.name} returned values that break the row {row!r}.")
         return np.asarray(x)

@@ -1,121 +1,60 @@
-"""From a statement to a structure: what its columns and rows mean, one rule of recognition a function.
+"""From a statement to variables, tables and rules: recognition, one step a function, all over one state; and in words.
 
-1. Bounds are tightened; columns that must be whole are told as such (`columns`).
-2. Binary columns of which one is chosen become one variable, other whole columns variables of their own (`grouping`).
+1. Bounds are tightened; columns that must be whole are marked as such (`columns`).
+2. Binary columns of which one is chosen become one variable, other whole columns variables of their own (`columns`).
 3. Labels that a row rules out are dropped, with rows that always hold (`labels`).
-4. Pairs that exclude each other become one rule where there are others anyway (`cliques`).
+4. Pairs that exclude each other become one rule where there are others anyway (`tables`).
 5. Other rows over few variables, products and given tables become tables (`tables`); rows that are left become rules.
 6. Variables and tables that play one part get one kind (`kinds`).
 
-What cannot go that way, because something is continuous, unbounded or too large, is left to the solver, with a reason.
+A program in which something is continuous, unbounded or too large is left to the solver, with a reason.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections import Counter
+from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from hasten.kernels.tolerance import SLACK
 from hasten.model.kinds import MAX_LABELS, MAX_ROLES, MAX_TABLE, MAX_WEIGHT
-from hasten.model.structure import Structure
-from hasten.programs.cliques import merge_pairs
-from hasten.programs.columns import prepare
-from hasten.programs.grouping import Group, binaries, choose_groups
-from hasten.programs.kinds import Kinds, Parts, find_parts
-from hasten.programs.labels import Cells, Space, clip, join_rows, make_cells, make_space, rule_out
+from hasten.programs.columns import group_columns, tighten_columns
+from hasten.programs.kinds import find_parts, limits_before_slack
+from hasten.programs.labels import clip_weights, make_labels, rule_out_labels
+from hasten.programs.state import Recognised
 from hasten.programs.statement import Statement
-from hasten.programs.tables import Tables, given_tables, products_to_tables, rows_to_tables, small_rows
-from hasten.support.arrays import FloatArray, IntArray, sizes_of
+from hasten.programs.tables import add_given_tables, add_products, merge_pairs, tabulate_rows
+from hasten.support.words import count
+
+if TYPE_CHECKING:
+    from hasten.programs.program import Program
 
 MAX_VALUES = 1024  # of a whole column
 MAX_ALL = 20_000_000  # labels of all variables
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Recognised:
-    """What a statement was found to be, before kinds are declared."""
-
-    space: Space
-    groups: list[Group]
-    rules: Cells
-    tables: Tables
-    base: FloatArray  # (L,) what each label costs whatever the objective: of products and tables
-    constant: float  # what everything costs whatever the objective
-    parts: Parts
-    n_merged: int = 0  # rows over pairs that became rules
-    n_cliques: int = 0  # those rules
-    infeasible: bool = False
-
-    def structure(self, kinds: Kinds, names: tuple[str, ...]) -> Structure:
-        """Builds the structure with kinds that know all parts."""
-        structure = kinds.schema.structure()
-        keys = self.parts.variables
-        for key in keys:
-            structure.add(kinds.variables[key])
-        for scope, part, _ in self.parts.factors:
-            kind = kinds.factors[part]
-            structure.connect(kind, **dict(zip(kind.roles, scope, strict=True)))
-        if self.infeasible:
-            structure.rule("no answer is possible", [(0, keys[0][1][0], 1.0)], at_least=2.0)
-        cells = self.rules
-        variable = self.space.variable[cells.label]
-        at = np.searchsorted(cells.row, np.arange(cells.n_rows + 1))
-        label = (cells.label - self.space.first[variable]).tolist()
-        variables, weights = variable.tolist(), cells.weight.tolist()
-        low, high = _before_slack(cells)
-        for r in range(cells.n_rows):
-            terms = [(variables[k], keys[variables[k]][1][label[k]], weights[k]) for k in range(at[r], at[r + 1])]
-            limits = {} if low[r] == -np.inf else {"at_least": low[r]}
-            limits |= {} if high[r] == np.inf else {"at_most": high[r]}
-            structure.rule(names[cells.source[r]], terms, **limits)
-        return structure
+def recognise(program: Statement) -> Recognised:
+    """Recognises variables, tables and rules in a statement; `only_solver` says why only a solver can answer it."""
+    found = Recognised(program, program.low)
+    for step in STEPS:
+        step(found)
+        if found.only_solver or found.infeasible:
+            break
+    return found
 
 
-def recognise(program: Statement) -> Recognised | str:
-    """Returns what a statement was found to be, or why only a solver can answer it."""
-    if asks_for_infinity(program):
-        return nothing_left(program)
-    origin = program.low  # from which given tables count values
-    program = prepare(program)
-    why = only_for_solvers(program)
-    if why:
-        return why
-    if (program.low > program.high).any():
-        return nothing_left(program)
-    groups = choose_groups(program)
-    allowed = without_forbidden(program, make_space(program, groups), origin)
-    if allowed is None:
-        return nothing_left(program)
-    found = rule_out(allowed, make_cells(program, allowed))
-    if found is None:
-        return nothing_left(program)
-    space, cells = found
-    cells = clip(space, cells)
-    base, tables = np.zeros(len(space.column)), Tables()
-    cells, cliques, n_merged = merge_pairs(space, cells, small_rows(space, cells))
-    left = join_rows(rows_to_tables(space, cells, program.rows, tables), cliques)
-    least, most = _before_slack(left)
-    if (least > most).any():  # such as whole numbers that add up to a half
-        return nothing_left(program)
-    constant = products_to_tables(program, space, base, tables) + given_tables(program, space, origin, base, tables)
-    why = too_large(program, space, left, tables)
-    if why:
-        return why
-    if not space.n_variables:
-        return constant_program(space, constant)
-    parts = find_parts(space, program.columns, tables)
-    return Recognised(space, groups, left, tables, base, constant, parts, n_merged, cliques.n_rows)
-
-
-def asks_for_infinity(program: Statement) -> bool:
-    """Whether a limit is infinite on the side on which that leaves nothing: some solvers refuse such programs."""
+def refuse_infinity(found: Recognised) -> None:
+    """Checks that no limit is infinite on the side on which that leaves nothing: some solvers refuse such programs."""
+    program = found.statement
     least, most = np.append(program.low, program.row_low), np.append(program.high, program.row_high)
-    return bool((least == np.inf).any() or (most == -np.inf).any())
+    if (least == np.inf).any() or (most == -np.inf).any():
+        found.has_no_answer()
 
 
-def only_for_solvers(program: Statement) -> str:
-    """Returns why a program cannot be put into labels; "" if it can."""
+def check_columns(found: Recognised) -> None:
+    """Checks that every column takes few values: only then can it be put into labels."""
+    program = found.statement
     for which, what in (
         (~program.whole, "is continuous"),
         (~np.isfinite(program.low) | ~np.isfinite(program.high), "has no bounds"),
@@ -124,76 +63,102 @@ def only_for_solvers(program: Statement) -> str:
         at = np.flatnonzero(which)
         if at.size:
             more = f" ({at.size - 1:,} more are like it)" if at.size > 1 else ""
-            return f"the variable {program.columns[at[0]]!r} {what}{more}"
+            found.only_solver = f"the variable {program.columns[at[0]]!r} {what}{more}"
+            return
     n_labels = float((program.high - program.low + 1).sum())
-    return f"its variables have {n_labels:,.0f} values" if n_labels > MAX_ALL else ""
+    if n_labels > MAX_ALL:
+        found.only_solver = f"its variables have {n_labels:,.0f} values"
+    elif (program.low > program.high).any():
+        found.has_no_answer()
 
 
-def too_large(program: Statement, space: Space, rules: Cells, tables: Tables) -> str:
-    """Returns why what was recognised is too much for a schema; "" if it is not."""
-    if sizes_of(space.first).max(initial=0) > MAX_LABELS:
-        return f"a variable would have {sizes_of(space.first).max():,} labels"
+def check_rules(found: Recognised) -> None:
+    """Checks that the limits of each rule leave something, which whole numbers that add up to a half do not."""
+    least, most = limits_before_slack(found.rules)
+    if (least > most).any():
+        found.has_no_answer()
+
+
+def check_size(found: Recognised) -> None:
+    """Checks that variables, weights and tables are not too large for a schema."""
+    rules, largest = found.rules, found.space.sizes.max(initial=0)
+    if largest > MAX_LABELS:
+        found.only_solver = f"a variable would have {largest:,} labels"
+        return
     heavy = np.flatnonzero(np.abs(rules.weight) > MAX_WEIGHT)
     if heavy.size:
-        at = heavy[0]
-        name = program.rows[rules.source[rules.row[at]]]
-        return f"the row {name!r} has a coefficient of {rules.weight[at]:g}, beyond which sums are not exact"
-    for scope, table in tables.table.items():
+        name, weight = found.statement.rows[rules.source[rules.row[heavy[0]]]], rules.weight[heavy[0]]
+        found.only_solver = f"the row {name!r} has a coefficient of {weight:g}, beyond which sums are not exact"
+        return
+    for scope, table in found.tables.table.items():
         if table.size > MAX_TABLE or len(scope) > MAX_ROLES:
-            return f"{tables.name[scope]} has {table.size:,} entries"
-    return ""
+            found.only_solver = f"{found.tables.name[scope]} has {table.size:,} entries"
+            return
 
 
-def without_forbidden(program: Statement, space: Space, origin: FloatArray) -> Space | None:
-    """Drops the labels that a given table over one column forbids; None if a column has none left."""
-    dead = np.zeros(len(space.column), dtype=bool)
-    for table in program.tables:
-        if table.costs.size == 1 and np.isposinf(table.costs).all():
-            return None
-        if len(table.scope) == 1:
-            labels = np.flatnonzero(space.column == table.scope[0])
-            values = (space.value[labels] - origin[table.scope[0]]).astype(np.int64)
-            dead[labels[np.isposinf(table.costs[values])]] = True
-    if not dead.any():
-        return space
-    alive = ~dead
-    counts = np.add.reduceat(alive, space.first[:-1], dtype=np.int64)
-    if (counts == 0).any():
-        return None
-    first = np.concatenate([[0], np.cumsum(counts)])
-    return Space(first, space.column[alive], space.value[alive], space.fixed)
+STEPS: tuple[Callable[[Recognised], None], ...] = (
+    refuse_infinity,
+    tighten_columns,
+    check_columns,
+    group_columns,
+    make_labels,
+    rule_out_labels,
+    clip_weights,
+    merge_pairs,
+    tabulate_rows,
+    check_rules,
+    add_products,
+    add_given_tables,
+    check_size,
+    find_parts,
+)
 
 
-def nothing_left(program: Statement) -> Recognised:
-    """Returns a structure that no labelling satisfies."""
-    space = Space(np.zeros(1, dtype=np.int64), _NO, np.zeros(0), np.zeros(program.n_columns))
-    return constant_program(space, 0.0, infeasible=True)
+def describe(program: Program) -> str:
+    """Tells what became of columns and rows: that is why a program is fast, or why it is not."""
+    statement = program.statement
+    n, b, m = statement.n_columns, int(statement.binary.sum()), statement.n_rows
+    what = f"{n:,} {'binary' if n == 1 else 'binaries'}" if b == n else f"{count(n, 'variable')} ({b:,} of them binary)"
+    head = f"{statement.name or 'The program'}: {what}, {count(m, 'row')}"
+    head += f", {count(len(statement.tables), 'table')}." if statement.tables else "."
+    if program.only_solver:
+        return f"{head}\n{program.only_solver}"
+    found = program.recognised
+    if found.infeasible:
+        return f"{head}\nNo answer is possible: no values within the bounds keep all rows."
+    kinds, structure = program.kinds, program.structure
+    counts = Counter(kinds.variables[key].name for key in found.parts.variables)
+    n_fixed = n - len(set(found.space.column.tolist()) - {-1})
+    left, tabled, said = found.rules.n_rows, found.tables.n_rows, found.n_merged - found.n_cliques
+    lines = [
+        head,
+        f"{n - n_fixed:,} became {count(structure.n_variables, 'variable')} of {count(len(counts), 'kind')}"
+        + (f"; {n_fixed:,} can have one value only." if n_fixed else "."),
+        f"{count(tabled, 'row')} became {count(len(found.tables.table), 'table')}; "
+        f"{_idle(m - tabled - left - said)}; "
+        + (f"{count(found.n_merged, 'row')} over pairs became {count(found.n_cliques, 'rule')}; " if said else "")
+        + (
+            f"{count(left, 'rule')} {'is' if left == 1 else 'are'} left{' in all' if said else ''}."
+            if left
+            else "no rules are left."
+        ),
+        f"{'kind':40s} {'how many':>9s} {'labels':>7s}",
+    ]
+    for name, often in counts.most_common(12):
+        lines.append(f"{name[:40]:40s} {often:9,} {len(program.schema.variables[name]):7,}")
+    if len(counts) > 12:
+        lines.append(f"and {len(counts) - 12:,} more")
+    factors = Counter(kinds.factors[key].name for _, key, _ in found.parts.factors)
+    for name, often in factors.most_common(12):
+        table = program.schema.factors[name]
+        forbidden = 0 if table.table is None else int(np.isinf(table.table).sum())
+        shape = "x".join(map(str, table.shape))
+        lines.append(f"{'table ' + name[:34]:40s} {often:9,} {shape:>7s}  {forbidden:,} of {table.size:,} forbidden")
+    if len(factors) > 12:
+        lines.append(f"and {len(factors) - 12:,} more tables")
+    return "\n".join(lines)
 
 
-def constant_program(space: Space, constant: float, infeasible: bool = False) -> Recognised:
-    """Returns a structure of one variable with one label: nothing is left to choose."""
-    space = Space(np.array([0, 1]), np.array([-1]), np.zeros(1), space.fixed)
-    none = np.zeros(0)
-    cells = Cells(_NO, _NO, none, none, none, np.zeros(0, dtype=bool), _NO)
-    parts = Parts([("nothing to choose", ("as it is",), "")])
-    return Recognised(space, [], cells, Tables(), np.zeros(1), constant, parts, infeasible=infeasible)
-
-
-_NO: IntArray = np.zeros(0, dtype=np.int64)
-
-
-def _before_slack(cells: Cells) -> tuple[FloatArray, FloatArray]:
-    """Returns the limits that a structure, which allows a slack where weights are not whole, makes these ones of."""
-
-    def inverse(most: FloatArray) -> FloatArray:
-        with np.errstate(invalid="ignore"):
-            near = np.abs(most - SLACK) <= 1.0
-            far = np.where(most > 0, most / (1 + SLACK), most / (1 - SLACK))
-            return np.where(np.isinf(most) | cells.whole, most, np.where(near, most - SLACK, far))
-
-    return -inverse(-cells.least), inverse(cells.most)
-
-
-def n_binaries(program: Statement) -> int:
-    """Returns how many columns are 0 or 1."""
-    return int(binaries(program).sum())
+def _idle(n: int) -> str:
+    verbs = ("says", "holds") if n == 1 else ("say", "hold")
+    return f"{n:,} {verbs[0]} what the variables say already, or always {verbs[1]}"

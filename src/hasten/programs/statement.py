@@ -1,4 +1,4 @@
-"""What a program states, as arrays: columns with bounds, rows with limits, an objective, names.
+"""A program as arrays: columns with bounds, rows with limits, an objective, names.
 
     minimise               objective · x  +  products  +  tables  +  constant, or
     maximise               objective · x  +  products  −  tables  +  constant
@@ -14,7 +14,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -38,10 +38,6 @@ class Products:
     right: IntArray
     weight: FloatArray
 
-    def value(self, x: FloatArray) -> float:
-        """Returns what they add up to."""
-        return float((self.weight * x[self.left] * x[self.right]).sum())
-
 
 @dataclass(frozen=True, slots=True, eq=False)
 class CostTable:
@@ -49,10 +45,6 @@ class CostTable:
 
     scope: tuple[int, ...]
     costs: FloatArray
-
-    def equals(self, other: CostTable) -> bool:
-        """Whether another table says the same."""
-        return self.scope == other.scope and np.array_equal(self.costs, other.costs)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -76,6 +68,7 @@ class Statement:
     products: Products
     tables: tuple[CostTable, ...] = ()
     cutoff: float = math.inf  # an answer must cost less; where scores are maximised, minus its score must be less
+    sorted_by: str = ""  # the library that has sorted the columns by name, if that is not how they were made
     place: dict[str, int] = field(init=False, repr=False)  # of the columns, by name
 
     def __post_init__(self) -> None:
@@ -91,16 +84,27 @@ class Statement:
         """The number of rows."""
         return len(self.row_low)
 
+    @property
+    def sign(self) -> float:
+        """The factor that turns the objective into costs, which are minimised."""
+        return -1.0 if self.maximize else 1.0
+
+    @property
+    def row_of_term(self) -> IntArray:
+        """(terms,) the row of each term."""
+        return np.arange(self.n_rows).repeat(np.diff(self.row_first))
+
+    @property
+    def binary(self) -> BoolArray:
+        """(n,) which columns are 0 or 1, and nothing else."""
+        return np.asarray(self.whole & (self.low == 0.0) & (self.high == 1.0))
+
     def value(self, x: FloatArray, objective: FloatArray | None = None) -> float:
         """Returns the objective of some values, in the model's own sense, the constant included."""
         c = self.objective if objective is None else objective
-        value = float(c.dot(x)) + self.constant
-        if self.products.left.size:
-            value += self.products.value(x)
-        sign = -1.0 if self.maximize else 1.0
-        for table in self.tables:
-            value += sign * float(table.costs[tuple(int(x[j] - self.low[j]) for j in table.scope)])
-        return value
+        if self.products.left.size or self.tables:
+            return float(self.values_of(x[None], c[None])[0])
+        return float(c.dot(x)) + self.constant
 
     def values_of(self, x: FloatArray, objectives: FloatArray) -> FloatArray:
         """Returns the objective of each row of values, each under an objective of its own; nan where values are."""
@@ -109,25 +113,23 @@ class Statement:
             value += (self.products.weight * x[:, self.products.left] * x[:, self.products.right]).sum(axis=1)
         if self.tables:
             at = np.nan_to_num((x - self.low).T).astype(np.int64)  # the values of one column lie side by side
-            sign = -1.0 if self.maximize else 1.0
             for table in self.tables:
-                value += sign * table.costs[tuple([at[j] for j in table.scope])]
+                value += self.sign * table.costs[tuple([at[j] for j in table.scope])]
         return np.asarray(value)
 
     def same_constraints(self, other: Statement) -> bool:
         """Whether another statement differs in its objective, constant and sense at most."""
-        names = ("low", "high", "whole", "row_first", "row_column", "row_weight", "row_low", "row_high")
-        same = all(np.array_equal(getattr(self, name), getattr(other, name)) for name in names)
-        mine, theirs = self.products, other.products
-        quadratic = ("left", "right", "weight")
-        sign = -1.0 if self.maximize != other.maximize else 1.0
+
+        def arrays(of: Statement) -> list[Any]:
+            quadratic = of.products.left, of.products.right, of.products.weight
+            rows = of.row_first, of.row_column, of.row_weight, of.row_low, of.row_high
+            return [of.low, of.high, of.whole, *rows, *quadratic, *(table.costs for table in of.tables)]
+
         return (
-            same
-            and self.columns == other.columns
-            and all(np.array_equal(getattr(mine, name), getattr(theirs, name)) for name in quadratic)
-            and (sign > 0 or not len(mine.left))
-            and len(self.tables) == len(other.tables)
-            and all(map(CostTable.equals, self.tables, other.tables))
+            self.columns == other.columns
+            and (self.maximize == other.maximize or not self.products.left.size)
+            and [table.scope for table in self.tables] == [table.scope for table in other.tables]
+            and all(map(np.array_equal, arrays(self), arrays(other)))
         )
 
     def __repr__(self) -> str:
@@ -136,7 +138,7 @@ class Statement:
 
 @dataclass
 class Builder:
-    """Collects a statement piece by piece; what front ends and file formats write to."""
+    """Collects a statement piece by piece. Front ends and file formats write to it."""
 
     name: str = ""
     maximize: bool = False
@@ -157,12 +159,15 @@ class Builder:
     product_weight: list[float] = field(default_factory=list)
     tables: list[CostTable] = field(default_factory=list)
     cutoff: float = math.inf
+    sorted_by: str = ""  # the library that has sorted the columns by name, if any
     n_entries: int = 0  # of all tables
 
     def column(
         self, name: str, low: float = 0.0, high: float = math.inf, whole: bool = False, cost: float = 0.0
     ) -> int:
         """Adds a column and returns its number."""
+        if len(self.columns) >= MAX_COLUMNS:
+            raise ProgramError(f"There are more than {MAX_COLUMNS:,} columns.")
         self.columns.append(name)
         self.low.append(low)
         self.high.append(high)
@@ -179,6 +184,8 @@ class Builder:
         name: str = "",
     ) -> None:
         """Adds a row; a column may be named twice."""
+        if len(self.rows) >= MAX_ROWS:
+            raise ProgramError(f"There are more than {MAX_ROWS:,} rows.")
         before = len(self.row_column)
         self.row_column.extend(columns)
         self.row_weight.extend(weights)
@@ -238,92 +245,79 @@ class Builder:
             self.row([part, result], [1.0, -1.0], high=0.0, name=name)
         self.row([*parts, result], [*[-1.0] * len(parts), 1.0], high=0.0, name=name)
 
+    def add_columns(
+        self, names: Sequence[str], low: npt.ArrayLike, high: npt.ArrayLike, whole: npt.ArrayLike, costs: npt.ArrayLike
+    ) -> None:
+        """Adds columns that are given as arrays."""
+        given = [floats(each).tolist() for each in (low, high, whole, costs)]
+        if any(len(each) != len(names) for each in given):
+            sizes = "{} lower and {} upper bounds, {} kinds and {} costs".format(*map(len, given))
+            raise ProgramError(f"There are {sizes} for {len(names)} names. Give one of each for every variable.")
+        self.low.extend(given[0])
+        self.high.extend(given[1])
+        self.whole.extend(map(bool, given[2]))
+        self.objective.extend(given[3])
+        self.columns.extend(names)
+
+    def add_rows(
+        self,
+        sizes: npt.ArrayLike,
+        columns: npt.ArrayLike,
+        weights: npt.ArrayLike,
+        low: npt.ArrayLike,
+        high: npt.ArrayLike,
+        names: Sequence[str] = (),
+    ) -> None:
+        """Adds rows that are given as arrays: how many terms each has, the terms, and limits."""
+        self.row_size.extend(np.asarray(sizes).tolist())
+        self.row_column.extend(np.asarray(columns).tolist())
+        self.row_weight.extend(floats(weights).tolist())
+        self.row_low.extend(floats(low).tolist())
+        self.row_high.extend(floats(high).tolist())
+        self.rows.extend(names or [""] * len(floats(low)))
+
     def statement(self) -> Statement:
-        """Returns what was collected, checked."""
-        return make_statement(
-            GivenColumns(self.columns, self.low, self.high, self.whole, self.objective),
-            GivenRows(offsets(self.row_size), self.row_column, self.row_weight, self.row_low, self.row_high, self.rows),
-            name=self.name,
-            constant=self.constant,
-            maximize=self.maximize,
-            products=(self.left, self.right, self.product_weight),
-            tables=self.tables,
-            cutoff=self.cutoff,
+        """Checks the pieces, makes names unique, adds up terms of one row and column, and takes 1e20 for infinity.
+
+        The bounds of whole columns become whole: HiGHS may miss the optimum, or find none, where they are not.
+        """
+        low, high = _limits(self.low, "lower bounds"), _limits(self.high, "upper bounds")
+        row_low, row_high = _limits(self.row_low, "lower limits"), _limits(self.row_high, "upper limits")
+        objective, whole, n = _finite(self.objective, "The objective"), np.array(self.whole, dtype=bool), len(low)
+        if not math.isfinite(self.constant):
+            raise ProgramError(f"The objective's constant must be finite, got {self.constant}.")
+        weight = _finite(self.row_weight, "The coefficients of the rows")
+        column = np.array(self.row_column, dtype=np.int64)
+        if column.size and not (column.min() >= 0 and column.max() < n):
+            raise ProgramError(f"A row names a column that is not there; there are {n:,}, from 0.")
+        first, column, weight = _summed(offsets(self.row_size), column, weight, n)
+        left, right = np.array(self.left, dtype=np.int64), np.array(self.right, dtype=np.int64)
+        round_inwards(low, high, whole)
+        return Statement(
+            str(self.name),
+            unique_names(self.columns, "x"),
+            low,
+            high,
+            whole,
+            objective,
+            float(self.constant),
+            bool(self.maximize),
+            unique_names(self.rows, "row"),
+            first,
+            column,
+            weight,
+            row_low,
+            row_high,
+            Products(left, right, _finite(self.product_weight, "The products of the objective")),
+            tuple(self.tables),
+            float(self.cutoff),
+            self.sorted_by,
         )
 
 
-class GivenColumns(NamedTuple):
-    """Columns as a front end has them, not yet checked."""
-
-    names: Sequence[str]
-    low: npt.ArrayLike
-    high: npt.ArrayLike
-    whole: npt.ArrayLike
-    objective: npt.ArrayLike
-
-
-class GivenRows(NamedTuple):
-    """Rows as a front end has them, not yet checked; a row may name a column twice, and need not have a name."""
-
-    first: npt.ArrayLike  # where the terms of each start, and the last ones end
-    column: npt.ArrayLike
-    weight: npt.ArrayLike
-    low: npt.ArrayLike
-    high: npt.ArrayLike
-    names: Sequence[str] = ()
-
-
-def make_statement(
-    columns: GivenColumns,
-    rows: GivenRows,
-    *,
-    name: str = "",
-    constant: float = 0.0,
-    maximize: bool = False,
-    products: tuple[npt.ArrayLike, npt.ArrayLike, npt.ArrayLike] = ((), (), ()),
-    tables: Sequence[CostTable] = (),
-    cutoff: float = math.inf,
-) -> Statement:
-    """Checks arrays, makes names unique, adds up what a row says twice of a column, and takes 1e20 for infinity.
-
-    The bounds of whole columns become whole: HiGHS may miss the optimum, or find none, where they are not.
-    """
-    low, high = _limits(columns.low, "lower bounds"), _limits(columns.high, "upper bounds")
-    row_low, row_high = _limits(rows.low, "lower limits"), _limits(rows.high, "upper limits")
-    objective, whole, n = _finite(columns.objective, "The objective"), np.array(columns.whole, dtype=bool), len(low)
-    if not len(high) == len(objective) == len(columns.names) == len(whole) == n:
-        raise ProgramError(
-            f"There are {n} lower and {len(high)} upper bounds, {len(objective)} costs and {len(columns.names)} names. "
-            "Give one of each for every variable."
-        )
-    if not math.isfinite(constant):
-        raise ProgramError(f"The objective's constant must be finite, got {constant}.")
-    weight = _finite(rows.weight, "The coefficients of the rows")
-    column = np.asarray(rows.column, dtype=np.int64)
-    if column.size and not (column.min() >= 0 and column.max() < n):
-        raise ProgramError(f"A row names a column that is not there; there are {n:,}, from 0.")
-    first, column, weight = _summed(np.asarray(rows.first, dtype=np.int64), column, weight, n)
-    left, right = (np.asarray(each, dtype=np.int64) for each in products[:2])
-    round_inwards(low, high, whole)
-    return Statement(
-        str(name),
-        unique_names(columns.names, "x"),
-        low,
-        high,
-        whole,
-        objective,
-        float(constant),
-        bool(maximize),
-        unique_names(rows.names or [""] * len(row_low), "row"),
-        first,
-        column,
-        weight,
-        row_low,
-        row_high,
-        Products(left, right, _finite(products[2], "The products of the objective")),
-        tuple(tables),
-        float(cutoff),
-    )
+def limits_of(sense: str, value: float) -> tuple[float, float]:
+    """Returns the least and the most that a sum may be if it is `<`, `>` or `=` a number."""
+    return (-math.inf if sense == "<" else value), (math.inf if sense == ">" else value)
 
 
 def round_inwards(low: FloatArray, high: FloatArray, whole: BoolArray) -> None:
@@ -335,7 +329,7 @@ def round_inwards(low: FloatArray, high: FloatArray, whole: BoolArray) -> None:
 
 
 def unique_names(names: Sequence[str], letter: str) -> tuple[str, ...]:
-    """Returns names of which each is there once: those that are missing, or repeated, get a number."""
+    """Returns unique names: missing and repeated ones get a number."""
     given = [str(name) if name is not None else "" for name in names]
     if len(set(given)) == len(given) and "" not in given:
         return tuple(given)
@@ -371,7 +365,7 @@ def _finite(values: Any, what: str) -> FloatArray:
 def _summed(
     first: IntArray, column: IntArray, weight: FloatArray, n_columns: int
 ) -> tuple[IntArray, IntArray, FloatArray]:
-    """Returns the terms of rows sorted by column, those of one column added up, without those that are zero."""
+    """Returns the terms of rows sorted by column, terms of one column added up, and zeros left out."""
     n_rows = len(first) - 1
     row = np.arange(n_rows).repeat(np.diff(first))
     number = row * max(1, n_columns) + column

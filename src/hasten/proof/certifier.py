@@ -12,13 +12,11 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 from typing import TYPE_CHECKING, overload
 
 import numpy as np
 
 from hasten.kernels.layout import BatchArrays
-from hasten.kernels.watching import Opener, compiled, uncompiled
 from hasten.model.batch import ONLY, Batch, arrays_of, as_batch
 from hasten.model.compiled import Compiled
 from hasten.model.problem import Problem, check_one
@@ -30,14 +28,13 @@ from hasten.proof.loading import load_drivers
 from hasten.proof.outcome import BOUND, LOOK, SIZE, STEP, Proofs, nothing_known
 from hasten.proof.plan import MAX_SWEEPS, ProofPlan, Work
 from hasten.proof.ranking import MinMarginals, Ranking, best_labellings, min_marginals
-from hasten.proof.recording import EnoughError
+from hasten.proof.recorder import MOST_WORK, EnoughError, ProofRecorder
 from hasten.proof.report import STEPS, Report, solution_of, solutions_of, start_from
 from hasten.proof.steps import AFTER_LOOKING, prove
-from hasten.proof.trace import ProofTrace
-from hasten.proof.tracing import MOST_WORK, ProofRecorder
 from hasten.support.arrays import FloatArray, plain
 from hasten.support.checks import check_limit, check_whole
 from hasten.support.clock import Clock
+from hasten.trace.events import ProofStep, Trace
 
 if TYPE_CHECKING:
     from hasten.certificates.writing import Certificate
@@ -156,7 +153,7 @@ class Certifier:
         check_one(problem)
         return Certificate.of(self(problem))
 
-    def trace(self, problem: Problem, *, names: Sequence[str] | None = None) -> ProofTrace:
+    def trace(self, problem: Problem, *, names: Sequence[str] | None = None) -> Trace[ProofStep]:
         """Certifies slowly and returns what it did, step by step: a value that prints, draws itself, and is plain data.
 
         `names` are what people call the variables, one for each. Limits of time do not count.
@@ -166,13 +163,11 @@ class Certifier:
         report = unlimited.report(problem)
         step, n_sweeps, n_nodes = STEPS[report.step[0] - 1], int(report.n_sweeps[0]), int(report.n_nodes[0])
         reduction = reduce(problem.structure.compiled, self.max_join)
-        recorder = ProofRecorder(problem, problem.variable_names(names), reduction, MOST_WORK, n_nodes)
+        recorder = ProofRecorder(problem, names, reduction, MOST_WORK, n_nodes)
         solution, watched = report.solutions.only(problem), True
         try:
-            opened = partial(uncompiled, watchers=recorder.watchers())
-            work = unlimited._work_on_one(problem.structure, arrays_of(problem), opened)
-            prove(work, ONLY)
-            solution = solution_of(problem, work.proofs)
+            with recorder.watching():
+                solution = unlimited(problem)
         except EnoughError:
             watched = False
         return recorder.trace(solution, watched, step, n_sweeps, n_nodes)
@@ -181,12 +176,10 @@ class Certifier:
         key = ProofPlan, self.max_join, self.max_sweeps, self.max_nodes
         return shape.plans.get(key) or shape.made(*key)
 
-    def _work_on_one(self, structure: Structure, arrays: BatchArrays, opened: Opener = compiled) -> Work:
+    def _work_on_one(self, structure: Structure, arrays: BatchArrays) -> Work:
         """Returns the work of proving one problem."""
         shape = structure.compiled
         work = Work(arrays, (self._plan(shape),), nothing_known(1, shape.graph.order.size))
-        if opened is not compiled:
-            work.opened = opened
         if self.time_limit is not None or self.call_limit is not None:
             work.clock = self._clock(1)
         return work

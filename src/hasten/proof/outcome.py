@@ -98,7 +98,7 @@ def rule_out(proofs: Proofs, p: int, step: int) -> None:
 
 def are_proved(cost: FloatArray, bound: FloatArray, size: FloatArray) -> BoolArray:
     """Tells which costs are optima, given bounds and sizes of terms: `kernels.tolerance.is_proved`, for arrays."""
-    with np.errstate(invalid="ignore"):  # inf - inf
+    with np.errstate(invalid="ignore", under="ignore"):  # inf - inf; tiny costs
         met = cost - bound <= TOLERANCE * np.maximum(np.abs(cost), np.minimum(1.0, size))
     return np.asarray(np.isfinite(cost) & met)
 

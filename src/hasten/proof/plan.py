@@ -8,7 +8,7 @@ object and a line in that list.
 from __future__ import annotations
 
 import weakref
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
 from typing import Any, Protocol
@@ -17,7 +17,6 @@ import numpy as np
 
 from hasten.jit.records import Record
 from hasten.kernels.layout import BatchArrays
-from hasten.kernels.watching import Driver, Opener, compiled
 from hasten.model.batch import ONLY
 from hasten.model.compiled import Compiled
 from hasten.proof.outcome import NOTHING_FIXED, OPEN, OUTCOME, Fixing, Proofs
@@ -106,7 +105,6 @@ class Work:
     structure: IntArray = ONLY  # (n,) the plan of each problem, by number, where there are several
     clock: Clock | None = None  # with limits, or once something may take long
     n_jobs: int = 1
-    opened: Opener = staticmethod(compiled)  # how drivers are called
     fixing: Fixing = NOTHING_FIXED
 
     def __init__(self, arrays: BatchArrays, plans: Sequence[ProofPlan], proofs: Proofs) -> None:
@@ -161,7 +159,7 @@ class Work:
 
     def run(
         self,
-        driver: Driver,
+        driver: Callable[..., None],
         problems: IntArray,
         *of_each: IntArray,
         shared: tuple[Any, ...] = (),
@@ -173,12 +171,11 @@ class Work:
         The driver is given the batch as a plain tuple, the problems, the proofs as a plain tuple, what there is
         `of_each` problem, what they share and, where it may take long, so many `seconds`, a stop flag.
         """
-        watched = self.opened is not compiled
-        run, proofs, clock = self.opened(driver) if watched else driver, self.proofs, self.clock
+        proofs, clock = self.proofs, self.clock
         batch = self.arrays if arrays is None else arrays
-        if len(problems) == 1 and (seconds is None or watched or (clock is None and seconds <= LONG)):
-            stop: tuple[IntArray, ...] = () if seconds is None else (UNWATCHED,)
-            run((*batch,), problems, (*proofs,), *of_each, *shared, *stop)
+        short = seconds is None or (clock is None and seconds <= LONG)
+        if len(problems) == 1 and short:
+            driver((*batch,), problems, (*proofs,), *of_each, *shared, *(() if seconds is None else (UNWATCHED,)))
             return
         if clock is None:
             clock = self.clock = Clock()
@@ -186,7 +183,7 @@ class Work:
         def run_some(begin_at: int, end_at: int) -> None:
             some = (each[begin_at:end_at] for each in of_each)
             stop = () if seconds is None else (clock.watch(),)
-            run((*batch,), problems[begin_at:end_at], (*proofs,), *some, *shared, *stop)
+            driver((*batch,), problems[begin_at:end_at], (*proofs,), *some, *shared, *stop)
 
         share = partial(in_parallel, run_some, len(problems), self.n_jobs)
         if seconds is None:

@@ -126,7 +126,7 @@ def best_labellings(problem: Problem, k: int, plan: ProofPlan, clock: Clock) -> 
             f"{k:,} labellings of {problem.n_variables:,} variables are too many to hold: at most "
             f"{MOST_RANKED:,} labels in all. Ask for fewer."
         )
-    one = problem.exact  # each labelling once
+    one = problem.distinct  # each labelling once
     arrays, reduction = arrays_of(one), reduce(one.structure.compiled, plan.max_join)
     n_variables = len(one.graph.order)
     costs, slots = np.empty(n), np.empty(n, dtype=np.int64)

@@ -4,19 +4,30 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from enum import StrEnum
 
 import numpy as np
 
 from hasten.errors import ProblemError
-from hasten.kernels.score import score_batch
 from hasten.model.batch import Batch
-from hasten.model.hidden import complete
 from hasten.model.problem import Problem
-from hasten.model.solution import Solution, Solutions, Source, Status, numbered, same_labels
+from hasten.model.soft import complete_answers
+from hasten.model.solution import Solution, Solutions, Source, Status, numbered
 from hasten.proof.outcome import BEST, LABELS_BY, N_NODES, N_SWEEPS, OUTCOME, STEP, Proofs, nothing_known, prove_met
-from hasten.proof.trace import Step
 from hasten.support.arrays import IntArray
 from hasten.support.words import count
+
+
+class Step(StrEnum):
+    """The steps of a proof, in the order in which they are tried."""
+
+    LOOK = "by looking"
+    REPAIR = "by repairing"
+    ELIMINATE = "by eliminating"
+    CUT = "by cutting"
+    SWEEP = "by sweeping"
+    BRANCH = "by branching"
+
 
 STEPS = tuple(Step)  # a kernel's number for a step is one more than its place
 
@@ -69,25 +80,6 @@ def start_from(batch: Batch, found: Solutions | None) -> Proofs:
     return proofs._replace(labels=scored.values)
 
 
-def complete_indicators(batch: Batch, proofs: Proofs) -> None:
-    """Sets indicators as the labels of the other variables say: kernels may leave them more expensive than that.
-
-    It makes labellings cheaper by a price at least, so those that are closer to their bounds have the right ones. What
-    becomes cheaper may meet its bound.
-    """
-    least = min(prices.least for structure in batch.structures if (prices := structure.compiled.prices) is not None)
-    best, bound, _ = proofs.values
-    finite = np.isfinite(best)
-    if not (best[finite] - bound[finite] >= least).any():
-        return
-    before = proofs.labels.copy()
-    changed = ~same_labels(batch, before, complete(batch, proofs.labels)) & finite
-    total, valid = np.empty(len(batch)), np.empty(len(batch), dtype=bool)
-    score_batch(batch.arrays, proofs.labels, total, valid)
-    best[changed], bound[changed] = total[changed], np.minimum(bound, total)[changed]
-    prove_met(proofs, changed.nonzero()[0])
-
-
 # By outcome (proved, open, infeasible, stopped), and by whether there is an answer.
 STATUS_AFTER = (
     (Status.OPEN, Status.PROVED),
@@ -101,9 +93,9 @@ STATUS, SOURCE = np.array([numbered(*words) for words in STATUS_AFTER]), numbere
 
 def solutions_of(batch: Batch, proofs: Proofs) -> Solutions:
     """Returns the answers that kernels wrote."""
-    if batch.priced:
-        complete_indicators(batch, proofs)
     labels, (cost, bound, _), facts = proofs
+    if batch.soft:
+        prove_met(proofs, complete_answers(batch, labels, cost, bound))
     answered = np.isfinite(cost)
     if not answered.all():
         labels[np.repeat(~answered, batch.n_variables)] = -1
@@ -113,11 +105,9 @@ def solutions_of(batch: Batch, proofs: Proofs) -> Solutions:
 
 def solution_of(problem: Problem, proofs: Proofs) -> Solution:
     """Returns the answer that kernels wrote to the only problem there is."""
+    if problem.structure.compiled.indicators is not None:
+        prove_met(proofs, complete_answers(problem.batch, proofs.labels, *proofs.values[:2]))
     (cost,), (bound,), _ = proofs.values.tolist()
-    prices = problem.structure.compiled.prices
-    if prices is not None and cost < math.inf and cost - bound >= prices.least:
-        complete_indicators(problem.batch, proofs)
-        (cost,), (bound,), _ = proofs.values.tolist()
     (outcome,), _, (labels_by,), _, _ = proofs.facts.tolist()
     labels, answered = proofs.labels, cost < math.inf
     status, source = STATUS_AFTER[outcome][answered], SOURCES_BY[labels_by]

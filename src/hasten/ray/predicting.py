@@ -16,6 +16,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
+import msgspec
 import ray
 import ray.data
 from ray.data import ActorPoolStrategy, Dataset
@@ -28,10 +29,10 @@ from hasten.scale import parquet, places
 from hasten.scale.flat import FlatWork
 from hasten.scale.run import MAX_BAD, MAX_LINE, SIZE, Engine, Job, Receipt, Run, predict_shards
 from hasten.scale.shards import Shard
-from hasten.scale.text import TextWork
 from hasten.scale.work import Chunk, Work, answer, warm_once_per_node
 from hasten.speedup.predictor import Speedup
 from hasten.support.progress import Tell, tell_nobody
+from hasten.tasks.entity_relation.labelling import Labeller
 from hasten.tasks.entity_relation.tagger import Tagger
 
 HERE: dict[str, Any] = {
@@ -94,7 +95,7 @@ def work_of(
         return FlatWork(model, structures or {})
     if structures is not None:
         raise ProblemError("Structures belong to flat problems, which a Speedup answers. Give one as the model.")
-    return TextWork(model if isinstance(model, Tagger) else Tagger.load(model))
+    return Labeller(model if isinstance(model, Tagger) else Tagger.load(model))
 
 
 def n_workers(workers: int | None = None) -> int:
@@ -155,7 +156,7 @@ def on_ray(workers: int | None = None) -> Engine:
             for row in answered.iter_rows():
                 if row["error"]:
                     raise getattr(errors, row["error"])(row["said"])
-                yield Receipt(**json.loads(row["said"]))
+                yield msgspec.json.decode(row["said"], type=Receipt)
 
     return engine
 
@@ -195,7 +196,7 @@ class _ShardActor:
         said, error = [], []
         for shard in batch["item"]:
             try:
-                said.append(json.dumps(self.job(Shard(*json.loads(str(shard))))._asdict()))
+                said.append(msgspec.json.encode(self.job(Shard(*json.loads(str(shard))))).decode())
                 error.append("")
             except HastenError as raised:
                 said.append(str(raised))

@@ -9,8 +9,8 @@ from __future__ import annotations
 import hashlib
 import json
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -20,7 +20,7 @@ from hasten.model.batch import Batch
 from hasten.model.problem import Problem
 from hasten.model.solution import Solution
 from hasten.model.structure import Structure
-from hasten.scale.work import FAULTS, Counts, Record, Refused
+from hasten.scale.work import FAULTS, Counts, Items, Piece, Record
 from hasten.speedup.predictor import Speedup
 from hasten.tasks.text.objects import parse_line
 
@@ -72,17 +72,17 @@ class FlatWork:
         """Begins a shard: what is drawn from now on depends on its number alone."""
         self._mine = self.speedup.for_shard(shard)
 
-    def read(self, entries: Iterable[tuple[int, Any]]) -> tuple[list[int], list[Named], Refused]:
-        """Returns problems."""
-        numbers, problems, refused = list[int](), list[Named](), list[tuple[int, CorpusError]]()
-        for number, entry in entries:
+    def read(self, piece: Piece) -> Items:
+        """Reads problems."""
+        problems, numbers, refused = list[Named](), list[int](), list[tuple[int, CorpusError]]()
+        for number, entry in piece.entries():
             try:
                 record = parse_line(entry) if isinstance(entry, str | bytes) else entry
                 problems.append(self._read(record, str(number)))
                 numbers.append(number)
             except FAULTS as error:
                 refused.append((number, CorpusError(str(error))))
-        return numbers, problems, refused
+        return Items(problems, numbers, refused)
 
     def _read(self, record: Record, default_id: str) -> Named:
         name = record.get("structure")
@@ -98,24 +98,24 @@ class FlatWork:
             raise CorpusError("'id' should be a string. Put it in quotes.")
         return Named(record.get("id", default_id), name, self.structures[name].problem(costs))
 
-    def answer(self, items: Sequence[Named]) -> tuple[list[Record], Counts]:
+    def answer(self, items: Items) -> tuple[list[Record], Counts]:
         """Returns answers, and the counters of the speedup."""
         if self._mine is None:
             self.begin(0)
         assert self._mine is not None
-        if not items:
+        if not items.values:
             return [], Counts()
-        before = Counts(asdict(self._mine.counters))
-        answers = self._mine.predict(Batch.of([each.problem for each in items]))
-        counts = Counts(asdict(self._mine.counters))
+        before = Counts(self._mine.counters.as_dict())
+        answers = self._mine.predict(Batch.of([each.problem for each in items.values]))
+        counts = Counts(self._mine.counters.as_dict())
         counts.subtract(before)
-        records = [_record(item, found) for item, found in zip(items, answers, strict=True)]
+        records = [_record(item, found) for item, found in zip(items.values, answers, strict=True)]
         counts["failed"] = sum("failed" in record for record in records)
         return records, counts
 
-    def encode(self, records: Iterable[Record]) -> Iterator[str]:
-        """Yields answers as lines of JSON."""
-        return (json.dumps(record) + "\n" for record in records)
+    def encode(self, records: Sequence[Record]) -> bytes:
+        """Returns answers as lines of JSON."""
+        return "".join(json.dumps(record) + "\n" for record in records).encode()
 
 
 def _record(item: Named, found: Solution) -> Record:

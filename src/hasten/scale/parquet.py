@@ -8,6 +8,8 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
+import msgspec
+
 from hasten.errors import CorpusError, HastenError
 from hasten.scale.places import reading
 from hasten.scale.work import Record
@@ -56,23 +58,17 @@ def to_row(record: Record) -> Record:
     return row
 
 
-def table(records: Iterable[Record], kind: str) -> Any:
-    """Returns records as an Arrow table with the columns of their kind."""
-    return _arrow().Table.from_pylist([to_row(each) for each in records], schema=columns(kind))
+def table(records: Iterable[Any], kind: str) -> Any:
+    """Returns answers as an Arrow table with the columns of their kind."""
+    rows = [to_row(msgspec.json.decode(msgspec.json.encode(each))) for each in records]
+    return _arrow().Table.from_pylist(rows, schema=columns(kind))
 
 
-def write(part: Path, records: Iterable[Record], kind: str) -> None:
-    """Writes records to a file, some rows at a time."""
-    schema = columns(kind)
-    with _parquet().ParquetWriter(part, schema) as writer:
-        some: list[Record] = []
-        for record in records:
-            some.append(to_row(record))
-            if len(some) == ROWS:
-                writer.write_table(_arrow().Table.from_pylist(some, schema=schema))
-                some = []
-        if some:
-            writer.write_table(_arrow().Table.from_pylist(some, schema=schema))
+def write(part: Path, pieces: Iterable[Iterable[Any]], kind: str) -> None:
+    """Writes answers to a file, those of a piece as a row group."""
+    with _parquet().ParquetWriter(part, columns(kind)) as writer:
+        for records in pieces:
+            writer.write_table(table(records, kind))
 
 
 def merge(part: Path, files: Iterable[str]) -> None:

@@ -16,16 +16,18 @@ import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
+
+import msgspec
 
 from hasten.errors import CorpusError, ModelError, WriteError
 from hasten.scale import parquet, places, shards
 from hasten.scale.shards import Shard
-from hasten.scale.work import Bad, Counts, Record, Work, answer
-from hasten.speedup.audit import Agreement, Counters
-from hasten.support import forms
+from hasten.scale.work import Bad, Counts, Work, answer_all
+from hasten.speedup.audit import Agreement
+from hasten.speedup.history import Counters
 from hasten.support.checks import check_whole
 from hasten.support.progress import Pace, Tell, tell_nobody
 from hasten.support.workers import in_processes
@@ -35,14 +37,14 @@ try:
 except ImportError:  # Windows
     resource = None  # type: ignore[assignment]
 
-FORMAT = "hasten.run/1"
+FORMAT = "hasten.run/2"
 SIZE = 20_000  # records of a shard: some seconds of work
 MAX_LINE = 64_000_000  # bytes
 MAX_BAD = 1000  # records, before a run is given up
 NAMED = 5  # bad records that an error names
 
 
-class Receipt(NamedTuple):
+class Receipt(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """What became of a shard."""
 
     shard: int
@@ -50,46 +52,37 @@ class Receipt(NamedTuple):
     input: str  # digest of what it was done with
     digest: str  # of the answers
     counts: dict[str, int]
-    bad: list[list[Any]]  # a `Bad` each
+    bad: list[Bad]
     peak_mb: float  # memory of the process that did it, at most so far
     seconds: float  # of the processor
     kept: bool = False  # whether it was done before, and is only verified now
 
-    def dumped(self) -> bytes:
-        """Returns what its file holds, with a digest of all else."""
-        said = self._asdict()
-        return json.dumps(said | {"sha256": _digest(said)}).encode()
+
+class Signed(msgspec.Struct, frozen=True):
+    """A receipt as its file holds it, with a digest of all it says."""
+
+    receipt: msgspec.Raw
+    sha256: str
+
+    @classmethod
+    def of(cls, receipt: Receipt) -> Signed:
+        """Signs a receipt."""
+        said = msgspec.json.encode(receipt)
+        return cls(msgspec.Raw(said), _digest(said))
 
     @staticmethod
-    def parsed(said: bytes) -> Receipt | None:
+    def parsed(data: bytes) -> Receipt | None:
         """Returns the receipt in a file; None if that is damaged, so that its shard is answered again."""
         try:
-            found = forms.read_json(said, "the receipt")
-            _RECEIPT(found, "the receipt")
-        except forms.Misfit:
+            signed = msgspec.json.decode(data, type=Signed)
+            said = bytes(signed.receipt)
+            return msgspec.json.decode(said, type=Receipt) if _digest(said) == signed.sha256 else None
+        except (ValueError, RecursionError):
             return None
-        digest = found.pop("sha256")
-        return Receipt(**found) if digest == _digest(found) else None
 
 
-def _digest(said: dict[str, Any]) -> str:
-    return hashlib.sha256(json.dumps(said, sort_keys=True).encode()).hexdigest()
-
-
-_RECEIPT = forms.record(
-    {
-        "shard": forms.whole(),
-        "job": forms.text,
-        "input": forms.text,
-        "digest": forms.text,
-        "counts": forms.table_of(forms.whole()),
-        "bad": forms.many(forms.row(forms.text, forms.whole(1), forms.text)),
-        "peak_mb": forms.number(0.0),
-        "seconds": forms.number(0.0),
-        "kept": forms.switch,
-        "sha256": forms.text,
-    }
-)
+def _digest(said: bytes) -> str:
+    return hashlib.sha256(said).hexdigest()
 
 
 @dataclass(frozen=True)
@@ -113,47 +106,37 @@ class Job:
     def finished(self, shard: Shard) -> Receipt | None:
         """Returns the receipt of a shard whose answers are there and whole."""
         said = places.read(self._receipt(shard.number))
-        receipt = None if said is None else Receipt.parsed(said)
+        receipt = None if said is None else Signed.parsed(said)
         if receipt is None or (receipt.shard, receipt.job, receipt.input) != (shard.number, self.digest, shard.digest):
             return None
-        if places.digest(self.path(shard.number)) != receipt.digest or any(
-            file != shard.file for file, *_ in receipt.bad
-        ):
+        whole = places.digest(self.path(shard.number)) == receipt.digest
+        if not whole or any(each.file != shard.file for each in receipt.bad):
             return None
-        return receipt._replace(kept=True)
+        return msgspec.structs.replace(receipt, kept=True)
 
     def _answer(self, shard: Shard) -> Receipt:
         counts, bad = Counts(), list[Bad]()
         self.work.begin(shard.number)
         began = time.process_time()
 
-        def answered() -> Iterator[Record]:
-            for piece in shards.read(shard, self.max_line, bad):
-                found = answer(self.work, piece, set_aside=True)
+        def answered() -> Iterator[list[Any]]:
+            for found in answer_all(self.work, shards.read(shard, self.max_line, bad), set_aside=True):
                 counts.update(found.counts)
                 bad.extend(found.bad)
-                yield from found.records
+                yield found.records
 
         place = self.path(shard.number)
         with places.writing(place) as part:
             if self.suffix == ".parquet":
                 parquet.write(part, answered(), self.work.kind)
             else:
-                with open(part, "w", encoding="utf-8", newline="\n") as file:
-                    file.writelines(self.work.encode(answered()))
+                with open(part, "wb") as file:
+                    file.writelines(map(self.work.encode, answered()))
             digest = places.digest(str(part)) or ""
-        said = [list(each) for each in sorted(bad, key=lambda each: each.line)]
-        receipt = Receipt(
-            shard.number,
-            self.digest,
-            shard.digest,
-            digest,
-            dict(counts),
-            said,
-            peak_memory(),
-            time.process_time() - began,
-        )
-        places.write(self._receipt(shard.number), receipt.dumped())
+        bad.sort(key=lambda each: each.line)
+        what, seconds = (shard.number, self.digest, shard.digest, digest), time.process_time() - began
+        receipt = Receipt(*what, dict(counts), bad, peak_memory(), seconds)
+        places.write(self._receipt(shard.number), msgspec.json.encode(Signed.of(receipt)))
         return receipt
 
     def _receipt(self, shard: int) -> str:
@@ -187,7 +170,7 @@ class Run:
     @property
     def counters(self) -> Counters:
         """What was counted, as a speedup counts it."""
-        return Counters(**{each.name: self.counts[each.name] for each in fields(Counters)})
+        return Counters.from_dict(self.counts)
 
     @property
     def agreement(self) -> Agreement:
@@ -245,13 +228,14 @@ def predict_shards(
     tell("Reading the input", None)
     todo = _planned(places.find(paths), shard_size, begin)
     job = Job(work, place, f".{format}", max_line, work.digest)
-    manifest = _manifest(job, todo, shard_size)
+    manifest = Manifest(FORMAT, job.digest, format, max_line, shard_size, todo)
     _agree(place, manifest)
     run = _run(job, todo, engine or here(), max_bad, tell)
     bad = [json.dumps(each._asdict()) + "\n" for each in run.bad]
     places.write(places.join(place, "bad.jsonl"), "".join(bad).encode())
     finished = {"counts": dict(run.counts), "bad": len(run.bad), "parts": [Path(each).name for each in run.files]}
-    places.write(places.join(place, "manifest.json"), _dumped(manifest | {"finished": finished}))
+    done = msgspec.structs.replace(manifest, finished=finished)
+    places.write(places.join(place, "manifest.json"), done.written())
     return run
 
 
@@ -272,7 +256,7 @@ def _run(job: Job, todo: Sequence[Shard], engine: Engine, max_bad: int, tell: Te
             continue
         seen.add(receipt.shard)
         counts.update(receipt.counts)
-        bad += [Bad(*each) for each in receipt.bad]
+        bad += receipt.bad
         n_kept += receipt.kept
         peak = max(peak, 0.0 if receipt.kept else receipt.peak_mb)
         seconds += 0.0 if receipt.kept else receipt.seconds
@@ -297,22 +281,28 @@ def _too_bad(bad: Sequence[Bad], max_bad: int) -> str:
     )
 
 
-def _manifest(job: Job, todo: Sequence[Shard], shard_size: int) -> Record:
-    return {
-        "format": FORMAT,
-        "model": job.digest,
-        "answers": job.suffix.removeprefix("."),
-        "max_line": job.max_line,
-        "shard_size": shard_size,
-        "shards": [list(shard) for shard in todo],
-    }
+class Manifest(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
+    """What a run is to do, and what it did once it is finished."""
+
+    format: str
+    model: str
+    answers: str
+    max_line: int
+    shard_size: int
+    shards: list[Shard]
+    finished: dict[str, Any] | None = None
+
+    def written(self) -> bytes:
+        """Returns what its file holds."""
+        return msgspec.json.format(msgspec.json.encode(self), indent=1)
 
 
 # What must be the same when a run goes on, and what it is called.
 SETTINGS = {"model": "model", "answers": "format of answers", "max_line": "max_line", "shard_size": "shard_size"}
+_ELSEWHERE = "Choose another directory for a new run."
 
 
-def _agree(out: str, manifest: Record) -> None:
+def _agree(out: str, manifest: Manifest) -> None:
     """Begins a run, or sees that the one begun there is the same."""
     place = places.join(out, "manifest.json")
     said = places.read(place)
@@ -320,45 +310,22 @@ def _agree(out: str, manifest: Record) -> None:
         if not places.is_empty(out):
             raise WriteError(f"{out} is not empty, and holds no run of ours. Choose another directory.")
         places.make_directory(out)
-        places.write(place, _dumped(manifest))
+        places.write(place, manifest.written())
         return
     try:
-        begun = forms.read_json(said, "it")
-        if isinstance(begun, dict) and begun.get("format") != FORMAT:
+        found = msgspec.json.decode(said)
+        if isinstance(found, dict) and found.get("format") != FORMAT:
             raise ModelError(f"{place} was written by another version of hasten. {_ELSEWHERE}")
-        _FORM(begun, "it")
-    except forms.Misfit as error:
+        begun = msgspec.convert(found, Manifest)
+    except (ValueError, RecursionError) as error:
         raise ModelError(f"{place} is damaged: {error}. {_ELSEWHERE}") from None
-    theirs = [Shard(*each) for each in begun["shards"]]
     for key in SETTINGS:
-        if begun[key] != manifest[key]:
+        if getattr(begun, key) != getattr(manifest, key):
             raise ModelError(f"The run in {out} was begun with another {SETTINGS[key]}. {_ELSEWHERE}")
-    ours = [Shard(*each) for each in manifest["shards"]]
-    if theirs != ours:
-        if [shard.file for shard in theirs] == [shard.file for shard in ours]:
-            raise shards.changed(next(a.file for a, b in zip(theirs, ours, strict=True) if a != b))
+    if begun.shards != manifest.shards:
+        if [shard.file for shard in begun.shards] == [shard.file for shard in manifest.shards]:
+            raise shards.changed(next(a.file for a, b in zip(begun.shards, manifest.shards, strict=True) if a != b))
         raise CorpusError(f"The run in {out} was begun with other files, or they have changed. {_ELSEWHERE}")
-
-
-_ELSEWHERE = "Choose another directory for a new run."
-_COUNT = forms.whole()
-_SHARD = forms.row(_COUNT, forms.text, _COUNT, _COUNT, _COUNT, _COUNT, forms.text)
-_FORM = forms.record(
-    {
-        "format": forms.text,
-        "model": forms.text,
-        "answers": forms.text,
-        "max_line": _COUNT,
-        "shard_size": _COUNT,
-        "shards": forms.many(_SHARD),
-        "finished": forms.table_of(lambda value, what: None),
-    },
-    optional=("finished",),
-)
-
-
-def _dumped(manifest: Record) -> bytes:
-    return json.dumps(manifest, indent=1).encode()
 
 
 def peak_memory() -> float:

@@ -15,17 +15,16 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from hasten.errors import CorpusError
-from hasten.scale.text import TextWork
-from hasten.scale.work import Bad, Chunk, Counts, Piece, Work, answer
+from hasten.scale.work import Answered, Bad, Chunk, Counts, Piece, Work, answer, answer_all
 from hasten.support.progress import Pace, Tell, tell_nobody
 from hasten.support.workers import in_processes
+from hasten.tasks.entity_relation.data.corpus import Sentence
 from hasten.tasks.entity_relation.data.formats import format_of, read_corpus
-from hasten.tasks.entity_relation.labelling import chunks
-from hasten.tasks.entity_relation.tagger import Tagger
 from hasten.tasks.text.lines import MAX_LINE, AnyPath, Faults, called, read_blocks
-from hasten.tasks.text.objects import write_lines
+from hasten.tasks.text.objects import write_blocks
 
 REMEDY = "Name it: --format, one of"
+PIECE = 50_000  # words of sentences that are read here and answered together
 
 
 class Reading(NamedTuple):
@@ -37,7 +36,7 @@ class Reading(NamedTuple):
 
 
 def predict_stream(
-    tagger: Tagger,
+    work: Work,
     source: AnyPath,
     target: AnyPath,
     reading: Reading | None = None,
@@ -45,22 +44,24 @@ def predict_stream(
     jobs: int = 1,
     tell: Tell = tell_nobody,
 ) -> Counts:
-    """Labels the sentences of one file into another, and returns what was done; `"-"` is standard input or output."""
+    """Answers the sentences of one file into another, and returns what was done; `"-"` is standard input or output."""
     format, max_line, given = reading or Reading()
     faults = given or Faults()
     counts, pace = Counts(), Pace()
     pieces = read_pieces(source, format, max_line, faults, remedy=REMEDY)
 
-    def labelled() -> Iterator[str]:
-        for done in answer_stream(TextWork(tagger), pieces, jobs=jobs, set_aside=faults.skip):
+    def labelled() -> Iterator[bytes]:
+        for done in answer_stream(work, pieces, jobs=jobs, set_aside=faults.skip):
             for bad in done.bad:
                 faults.meet(CorpusError(bad.reason), bad.place)
             counts.update(done.counts)
             tell("Labelling sentences", None, pace.words(counts["problems"]))
             yield done.lines
+        if not counts["problems"] and not faults.n:
+            raise CorpusError(f"{called(source)} has no sentence. Check that it is the right file.")
 
     try:
-        write_lines(target, labelled())
+        write_blocks(target, labelled())
     except CorpusError:
         if source != "-" and os.path.isfile(source):  # says how many others there are
             deque(read_corpus(source, format, max_line, remedy=REMEDY), maxlen=0)
@@ -76,16 +77,21 @@ def read_pieces(
     if format == "jsonl":
         yield from read_blocks(path, max_line)
         return
-    at = 1
-    for some in chunks(read_corpus(path, format, max_line, faults=faults)):
+    at, some, size = 1, list[Sentence](), 0
+    for sentence in read_corpus(path, format, max_line, faults=faults):
+        some.append(sentence)
+        size += 1 + len(sentence.tokens)
+        if size >= PIECE:
+            yield Chunk(called(path), at, some)
+            at, some, size = at + len(some), [], 0
+    if some:
         yield Chunk(called(path), at, some)
-        at += len(some)
 
 
 class Written(NamedTuple):
     """The answers to a piece as lines of JSON, and what could not be answered."""
 
-    lines: str
+    lines: bytes
     counts: Counts
     bad: list[Bad]
 
@@ -100,8 +106,11 @@ class Answer:
     def __call__(self, piece: Piece) -> Written:
         """Answers a piece."""
         with without_cycles():
-            found = answer(self.work, piece, set_aside=self.set_aside)
-            return Written("".join(self.work.encode(found.records)), found.counts, found.bad)
+            return self.written(answer(self.work, piece, set_aside=self.set_aside))
+
+    def written(self, found: Answered) -> Written:
+        """Returns answers as they will stand in the file."""
+        return Written(self.work.encode(found.records), found.counts, found.bad)
 
 
 @contextmanager
@@ -118,4 +127,12 @@ def without_cycles() -> Iterator[None]:
 
 def answer_stream(work: Work, pieces: Iterable[Piece], *, jobs: int = 1, set_aside: bool = False) -> Iterator[Written]:
     """Yields the answers to pieces, in order; they do not depend on the number of jobs."""
-    return in_processes(Answer(work, set_aside), pieces, jobs)
+    do = Answer(work, set_aside)
+    if jobs > 1:
+        return in_processes(do, pieces, jobs)
+    return _answered_here(do, pieces)
+
+
+def _answered_here(do: Answer, pieces: Iterable[Piece]) -> Iterator[Written]:
+    with without_cycles():
+        yield from map(do.written, answer_all(do.work, pieces, set_aside=do.set_aside))

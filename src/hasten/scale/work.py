@@ -11,6 +11,7 @@ import os
 import tempfile
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol
@@ -28,11 +29,22 @@ FAULTS = (CorpusError, ProblemError, NoAnswerError)  # of a record; all other er
 
 Record = dict[str, Any]
 Counts = Counter[str]  # what was done, by name; sums over records, so those of many pieces add up exactly
-Refused = Sequence[tuple[int, CorpusError]]  # numbers of records, and what is wrong with them
+
+
+class Items(NamedTuple):
+    """What was read from a piece; the `Columns` of sentences have the same names."""
+
+    values: Sequence[Any]
+    numbers: Sequence[int]  # of the record that each was read from
+    refused: Sequence[tuple[int, CorpusError]] = ()  # the numbers of the other records, and what is wrong with them
+
+    def part(self, start: int, stop: int) -> Items:
+        """Returns some of them."""
+        return Items(self.values[start:stop], self.numbers[start:stop])
 
 
 class Work(Protocol):
-    """Reads records, answers them and writes the answers."""
+    """Reads the records of a piece, answers them as one batch, and writes the answers."""
 
     kind: str  # "text" or "flat": which columns Parquet files have
 
@@ -49,16 +61,16 @@ class Work(Protocol):
         """Begins a shard: what is drawn from now on depends on its number alone."""
         ...
 
-    def read(self, entries: Iterable[tuple[int, Any]]) -> tuple[Sequence[int], Sequence[Any], Refused]:
-        """Returns the numbers of the records that can be read, what they stand for, and those that cannot be."""
+    def read(self, piece: Any) -> Any:
+        """Returns the `Items` of a piece."""
         ...
 
-    def answer(self, items: Sequence[Any]) -> tuple[list[Record], Counts]:
-        """Returns a record for each thing that was read, in order, and counts."""
+    def answer(self, items: Any) -> tuple[list[Any], Counts]:
+        """Returns an answer for each item, in order, and counts."""
         ...
 
-    def encode(self, records: Iterable[Record]) -> Iterator[str]:
-        """Yields answers as lines of JSON."""
+    def encode(self, records: Sequence[Any]) -> bytes:
+        """Returns answers as lines of JSON."""
         ...
 
 
@@ -96,26 +108,39 @@ Piece = Block | Chunk  # of a file; what is read, answered and written together
 class Answered(NamedTuple):
     """The answers to a piece, in order, and what could not be answered."""
 
-    records: list[Record]
+    records: list[Any]
     counts: Counts
     bad: list[Bad]
 
 
+def answer_all(work: Work, pieces: Iterable[Piece], *, set_aside: bool = False) -> Iterator[Answered]:
+    """Answers pieces in order; a thread reads the next one while kernels, which need no lock, answer this one."""
+    stream = ((piece, work.read(piece)) for piece in pieces)
+    with ThreadPoolExecutor(1) as pool:
+        coming = pool.submit(next, stream, None)
+        while (read := coming.result()) is not None:
+            coming = pool.submit(next, stream, None)
+            yield _answer(work, *read, set_aside)
+
+
 def answer(work: Work, piece: Piece, *, set_aside: bool = False) -> Answered:
     """Answers a piece. What is bad is an error that says where it stands, or is set aside."""
-    numbers, items, refused = work.read(piece.entries())
-    bad = [Bad(piece.file, number, str(error)) for number, error in refused]
+    return _answer(work, piece, work.read(piece), set_aside)
+
+
+def _answer(work: Work, piece: Piece, items: Items, set_aside: bool) -> Answered:
+    bad = [Bad(piece.file, number, str(error)) for number, error in items.refused]
     if bad and not set_aside:
-        raise CorpusError(str(bad[0])) from refused[0][1]
+        raise CorpusError(str(bad[0])) from items.refused[0][1]
     try:
         return Answered(*work.answer(items), bad)
     except FAULTS:
         if not set_aside:
             raise
-    records, counts = list[Record](), Counts()
-    for number, item in zip(numbers, items, strict=True):
+    records, counts = list[Any](), Counts()
+    for n, number in enumerate(items.numbers):
         try:
-            more, counted = work.answer([item])
+            more, counted = work.answer(items.part(n, n + 1))
         except FAULTS as error:
             bad.append(Bad(piece.file, number, str(error)))
         else:

@@ -5,19 +5,19 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 
 from hasten.errors import ProblemError
 from hasten.kernels import search as beam
-from hasten.kernels.watching import Driver, Opener, compiled
 from hasten.model.batch import Batch
 from hasten.model.problem import Labels, Problem
 from hasten.model.solution import Solution, Solutions
 from hasten.search.recorder import BeamRecorder
-from hasten.search.searcher import TracedSearcher, seconds_each
+from hasten.search.searcher import Driver, Searcher, seconds_each
 from hasten.search.theta import theta_in_words
-from hasten.support.arrays import FloatArray, IntArray
+from hasten.support.arrays import FloatArray, IntArray, ranges
 from hasten.support.checks import check_number, check_vector, check_width
 from hasten.support.parallel import in_parallel
 from hasten.support.words import amount
@@ -26,7 +26,7 @@ NO_WEIGHTS = np.zeros(0)
 
 
 @dataclass(frozen=True, slots=True)
-class BeamSearch(TracedSearcher):
+class BeamSearch(Searcher):
     """Beam search by path cost plus learned heuristic.
 
     The beam:
@@ -37,7 +37,7 @@ class BeamSearch(TracedSearcher):
         Drops nodes whose priority is more than this above the best one's: a beam that narrows where it is sure. At
         least 0; inf, the default, drops none.
 
-    What ranks the nodes:
+    Ranking the nodes:
 
     weights
         The weights of a heuristic (`Schema.n_weights` of them). None, the default, ranks by path cost alone.
@@ -45,10 +45,10 @@ class BeamSearch(TracedSearcher):
         Whether to add the least that unassigned variables must still cost. Off by default, as in the paper; it takes
         no learning, but time.
 
-    What is left out:
+    Leaving out:
 
     enforce
-        Whether forbidden tuples and broken rules are kept out of the beam. On by default: what it returns is valid.
+        Whether forbidden tuples and broken rules are kept out of the beam. On by default: the answer is valid.
     theta
         Gap above which the heuristic decides without computing the variable's cost. At least 0, which computes none;
         inf, the default, computes all. `Speedup.calibrate` chooses it.
@@ -71,43 +71,22 @@ class BeamSearch(TracedSearcher):
         if self.weights is not None:
             object.__setattr__(self, "weights", check_vector("The weights of a heuristic", self.weights))
 
-    def _search(self, batch: Batch, n_jobs: int, opened: Opener = compiled) -> Solutions:
+    def _search(self, batch: Batch, n_jobs: int) -> Solutions:
+        # The zero-argument form of super() does not work in a class with slots.
+        lazily = batch.lazy and self.theta < math.inf
+        return self._search_lazily(batch, n_jobs) if lazily else Searcher._search(self, batch, n_jobs)
+
+    def _driver(self, batch: Batch) -> Driver:
+        return partial(beam.search_some, batch.arrays, *self.prepared(batch))
+
+    def _search_lazily(self, batch: Batch, n_jobs: int) -> Solutions:
+        """Runs all problems until each is done or wants costs, computes these costs in one call, goes on."""
         weights, options = self.prepared(batch)
-        if batch.lazy and self.theta < math.inf:
-            return self._search_lazily(batch, options, weights, n_jobs, opened(beam.search_wave))
-        batch, search_some = batch.resolved(), opened(beam.search_some)
-        n = len(batch)
-        labels = np.empty(batch.variable_at[-1], dtype=np.int64)
-        outcome, n_costs = np.empty(n, dtype=np.int64), np.empty(n, dtype=np.int64)
-
-        def run(start: int, stop: int) -> None:
-            search_some(batch.arrays, weights, options, batch.order[start:stop], labels, outcome, n_costs)
-
-        in_parallel(run, n, n_jobs, seconds_each(batch, self.width) if opened is compiled else 0.0)
-        return Solutions.scored(batch, labels, outcome == beam.DONE, n_costs)
-
-    def _search_lazily(
-        self, batch: Batch, options: beam.Options, weights: FloatArray, n_jobs: int, search_wave: Driver
-    ) -> Solutions:
-        """Runs all problems until each is done or wants costs, computes what they want in one call, goes on."""
         n, n_variables, width = len(batch), int(batch.variable_at[-1]), self.width
         cost = np.zeros(batch.cost_at[-1])
         arrays = batch.arrays._replace(cost=cost)
         n_rows = np.array([len(each.graph.row_low) for each in batch.structures], dtype=np.int64)[batch.structure]
-        row_at = np.concatenate([[0], np.cumsum(n_rows)])
-        paused = beam.Paused(
-            np.zeros(width * n_variables, dtype=np.int64),
-            np.zeros(width * n),
-            np.zeros(width * n),
-            np.zeros(width * n),
-            np.zeros(width * n_variables),
-            np.zeros(width * int(row_at[-1])),
-            np.zeros(width * int(row_at[-1])),
-            row_at,
-            np.zeros(n_variables, dtype=np.int64),
-            np.full(n, -1, dtype=np.int64),
-            np.zeros(n, dtype=np.int64),
-        )
+        paused = beam.Paused.of(width, batch.n_variables, n_rows)
         outcome = np.full(n, beam.BLOCKED, dtype=np.int64)
         owner = np.repeat(np.arange(n), batch.n_variables)
         known_cost = np.zeros(n_variables, dtype=bool)
@@ -115,7 +94,7 @@ class BeamSearch(TracedSearcher):
         while active.size:
 
             def run(start: int, stop: int, active: IntArray = active) -> None:
-                search_wave(arrays, weights, options, active[start:stop], paused, outcome)
+                beam.search_wave(arrays, weights, options, active[start:stop], paused, outcome)
 
             in_parallel(run, active.size, n_jobs, seconds_each(batch, self.width))
             active = active[outcome[active] == beam.BLOCKED]
@@ -142,7 +121,7 @@ class BeamSearch(TracedSearcher):
         return BeamRecorder(problem, names, reference, ", ".join(said), self.width, self.theta)
 
     def prepared(self, batch: Batch) -> tuple[FloatArray, beam.Options]:
-        """Returns its weights, checked against the batch, and its options: what a kernel is given."""
+        """Returns its weights, checked against the batch, and its options: the arguments of a kernel."""
         options = beam.Options(
             int(self.width), float(self.theta), float(self.spread), bool(self.enforce), bool(self.look_ahead)
         )
@@ -165,5 +144,4 @@ def greedy() -> BeamSearch:
 def place(batch: Batch, cost: FloatArray, problems: IntArray, variables: IntArray, values: FloatArray) -> None:
     """Writes the costs of some variables where they belong in a batch's flat costs."""
     starts, sizes = batch.label_ranges(problems, variables)
-    ends = np.cumsum(sizes)
-    cost[np.repeat(batch.cost_at[problems] + starts - (ends - sizes), sizes) + np.arange(values.size)] = values
+    cost[ranges(batch.cost_at[problems] + starts, sizes)] = values

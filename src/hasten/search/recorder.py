@@ -1,419 +1,277 @@
-"""Recording a search: its own kernels run uncompiled, and a recorder logs what they are called with, step by step."""
+"""Recording a search: its own kernels run interpreted, and a recorder logs their calls, step by step."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
-from functools import partial
-from types import SimpleNamespace
+from collections.abc import Mapping, Sequence
 from typing import Any
 
+import numpy as np
+
 from hasten.errors import ProblemError
-from hasten.kernels.layout import Graph, Instance
 from hasten.kernels.search import arcs, candidates, loop
-from hasten.kernels.search.nodes import BITS, KNOWN, MASK, Beam
-from hasten.kernels.watching import Watcher
+from hasten.kernels.search.nodes import BITS, KNOWN, MASK
 from hasten.model.problem import Labels, Problem
 from hasten.model.solution import Solution
-from hasten.search.trace import Candidate, Choice, SearchStep, SearchTrace
+from hasten.search.theta import theta_in_words
 from hasten.support.arrays import IntArray
+from hasten.support.words import count
+from hasten.trace.events import Candidate, Choice, SearchStep, Trace
+from hasten.trace.recorder import Call, Recorder, Watcher
 
-MOST_WORK = 100_000_000  # some twenty seconds: see `work`
-BROKEN_RULE = "a rule can no longer hold"
-NO_LABEL_LEFT = "it leaves a later variable without a label"
-INFINITE = "its cost is infinite"
+MOST_WORK = 100_000_000  # numbers that a search handles, 5 in a microsecond: some twenty seconds
 
-Run = Callable[[], Any]  # runs the kernel that is watched
-
-
-def work(problem: Problem, width: int) -> int:
-    """Returns about how many numbers a search with a beam handles; uncompiled, 5 take a microsecond."""
-    n_nodes, total = 1, 0
-    sizes = [len(problem.structure.all_kinds[v]) for v in problem.graph.order.tolist()]
-    for size in sizes:
-        total += n_nodes * (size * (4 + min(width, n_nodes * size) // 2) + 2 * len(sizes))
-        n_nodes = min(n_nodes * size, width)
-    return total
-
-
-def check_work(problem: Problem, width: int) -> None:
-    """Refuses what would take minutes to watch."""
-    if work(problem, width) > MOST_WORK:
-        raise ProblemError(
-            f"A search with a beam of {width:,} over {problem.n_variables:,} variables is too large to trace: its "
-            "kernels run uncompiled. Trace it with a narrower beam, or a smaller problem."
-        )
-
-
-def check_reference(problem: Problem, reference: Labels | Solution | None) -> IntArray | None:
-    """Returns a reference as label numbers."""
-    if reference is None:
-        return None
-    return problem.values(reference.labels if isinstance(reference, Solution) else reference)
-
-
-@dataclass
-class Draft:
-    """A step while it is being taken; a candidate's place in the lists is its node times the labels, plus its label."""
-
-    t: int
-    k: int  # the variable, as its graph numbers it
-    n_nodes: int
-    n_labels: int
-    labels: list[list[int]]  # of each node, by step
-    path_cost: list[float] = field(default_factory=list)
-    heuristic: list[float] = field(default_factory=list)
-    look_ahead: list[float] = field(default_factory=list)
-    priority: list[float] = field(default_factory=list)
-    ruled_out: dict[int, str] = field(default_factory=dict)
-    gap: float | None = None
-    skipped: bool = True
-    computed: list[int] = field(default_factory=list)
-    kept: list[int] = field(default_factory=list)
+HOW_REDUCED = (
+    "Minimised out first, exactly: {}. Their least costs are part of the path costs of the others, and at the end "
+    "each gets its best label."
+)
+HOW_ARCS = (
+    "The search labels one variable after the other, each with the cheapest label that is left. After each choice, "
+    "labels of other variables that no longer fit it are crossed out."
+)
+HOW_GREEDY = (
+    "Greedy search labels one variable after the other and never looks back. Each label is a candidate; its priority "
+    "is its path cost (the costs of all labels so far) plus what the learned heuristic adds. The one with the "
+    "smallest priority is kept, the others are pruned."
+)
+HOW_BEAM = (
+    "Beam search labels one variable after the other. A node is a labelling so far; a beam has the best {width:,}. At "
+    "each step every node is continued with every label of the next variable: these are the candidates. They are "
+    "ranked by priority, the smaller the better: path cost (the costs of all labels so far) plus heuristic (what was "
+    "learned). The best {width:,} are the next beam; the others are pruned, for good."
+)
+HOW_REFERENCE = (
+    "The star follows the reference, the answer that the search should find. Once its candidate falls below the "
+    "beam’s edge, no later step can bring it back: the gold node is lost."
+)
+HOW_THETA = (
+    "Costs take time to compute. The gap tells how much worse the heuristic finds the first candidate outside the "
+    "beam than the last one inside. Where it is above theta, here {}, the heuristic decides alone, and the costs of "
+    "that variable are skipped."
+)
 
 
-class Recorder:
-    """The log of a search; a subclass says which kernels it watches.
+class SearchRecorder(Recorder):
+    """The log of a search, with a beam or without one; `how` is the search in words."""
 
-    A watcher is a method that gets the kernel, to be run by it, and the kernel's arguments by their names.
-    """
-
-    search, width, theta = "Search", 1, math.inf
-
-    def __init__(self, problem: Problem, names: Sequence[str] | None, reference: Labels | Solution | None) -> None:
-        self.problem = problem
-        self.names = problem.variable_names(names)
-        self.reference = check_reference(problem, reference)
-        self.variables = list(range(len(problem.graph.order)))  # what the graph that is searched calls 0, 1, 2, …
-        self.eliminated: tuple[int, ...] = ()
-        self.drafts: list[Draft] = []
+    def __init__(
+        self, problem: Problem, names: Sequence[str] | None, reference: Labels | Solution | None, how: str
+    ) -> None:
+        super().__init__(problem, names)
+        self.how, self.width, self.theta = how, 1, math.inf
+        self.reference: tuple[str, ...] | None = None
+        if reference is not None:
+            labels = problem.values(reference.labels if isinstance(reference, Solution) else reference)
+            self.reference = tuple(problem.names(labels))
+        self.steps: list[SearchStep] = []
         self.choice: Choice | None = None
 
-    def watched(self) -> Mapping[Any, Callable[[Run, Any], Any]]:
-        """Returns the method that watches each kernel."""
-        raise TypeError(f"{type(self).__name__} does not say what it watches. Define watched.")
+    def begin(self, graph: Any, t: int, n_nodes: int) -> SearchStep:
+        """Starts a step with its candidates, node by node and label by label."""
+        k = int(graph.order[t])
+        found = tuple(Candidate(node, label) for node in range(n_nodes) for label in self.labels(k))
+        self.steps.append(SearchStep(self.variables[k], self.name(k), int(n_nodes), found))
+        return self.steps[-1]
 
-    def watchers(self) -> Mapping[Any, Watcher]:
-        """Returns who is called in place of each kernel."""
-        return {kernel: partial(by_name, method) for kernel, method in self.watched().items()}
-
-    def trace(self, solution: Solution) -> SearchTrace:
+    def trace(self, solution: Solution) -> Trace[SearchStep]:
         """Returns the log as a value."""
-        reference = None if self.reference is None else tuple(self.problem.names(self.reference))
-        return SearchTrace(
-            self.search,
-            self.width,
-            self.theta,
-            self.names,
-            reference,
-            tuple(self.names[v] for v in self.eliminated),
-            tuple(self._step(draft) for draft in self.drafts),
-            self.choice,
-            None if solution.values is None else tuple(self.problem.names(solution.values)),
-            solution.cost,
-            solution.valid,
-            solution.status,
-            solution,
-        )
+        beam: tuple[Candidate, ...] = ()
+        for step in self.steps:
+            allowed = [each for each in step.candidates if each.kept or not each.ruled_out]
+            allowed.sort(key=lambda each: each.priority)
+            for rank, each in enumerate(allowed, 1):
+                each.rank, each.ruled_out = rank, ""  # it was kept by its heuristic, before its cost was seen
+            step.candidates = (*allowed, *(each for each in step.candidates if each.rank is None))
+            if self.reference is not None:
+                for each in step.candidates:
+                    before = beam[each.node].good if beam else True
+                    each.good = before and each.label == self.reference[step.variable]
+            beam = step.kept
+        more = {"width": self.width, "theta": self.theta, "reference": self.reference, "choice": self.choice}
+        return self.ended(self.how, self.explained(), self.steps, solution, **more)
 
-    def factor(self, f: int) -> str:
-        """Returns what people call a factor of the graph that is searched."""
-        return f"the table {self.problem.structure.factors[f].kind.name}"
-
-    def _step(self, draft: Draft) -> SearchStep:
-        variable = self.variables[draft.k]
-        labels = self.problem.structure.all_kinds[variable].labels
-        for c in draft.kept:  # ranked by the heuristic alone, before an infinite path cost was seen
-            draft.ruled_out.pop(c, None)
-        allowed = [c for c in range(len(draft.priority)) if c not in draft.ruled_out]
-        ranks = {c: n for n, c in enumerate(sorted(allowed, key=lambda c: (draft.priority[c], c)), 1)}
-        order = [*ranks, *sorted(draft.ruled_out)]
-        found = tuple(
-            Candidate(
-                c // draft.n_labels,
-                labels[c % draft.n_labels],
-                draft.path_cost[c],
-                draft.heuristic[c],
-                draft.look_ahead[c],
-                draft.priority[c],
-                ranks.get(c),
-                c in draft.kept,
-                self._is_good(draft, c),
-                draft.ruled_out.get(c, ""),
-            )
-            for c in order
-        )
-        computed = tuple(self.names[v] for v in draft.computed)
-        return SearchStep(variable, self.names[variable], draft.n_nodes, found, draft.gap, draft.skipped, computed)
-
-    def _is_good(self, draft: Draft, c: int) -> bool:
-        if self.reference is None:
-            return False
-        chosen = [*draft.labels[c // draft.n_labels], c % draft.n_labels]
-        steps = [*self.drafts[: draft.t], draft]
-        return all(label == self.reference[self.variables[step.k]] for label, step in zip(chosen, steps, strict=True))
+    def explained(self) -> list[str]:
+        """Returns how such a search works, for someone who never heard of it."""
+        if self.eliminated and not self.steps:
+            return ["All variables were minimised out exactly: nothing was left to search, and the answer is optimal."]
+        has_beam = not self.steps or self.steps[0].gap is not None
+        said = [HOW_GREEDY if self.width == 1 else HOW_BEAM.format(width=self.width)] if has_beam else [HOW_ARCS]
+        if self.eliminated:
+            said.insert(0, HOW_REDUCED.format(count(len(self.eliminated), "variable")))
+        said += [] if self.reference is None else [HOW_REFERENCE]
+        said += [HOW_THETA.format(theta_in_words(self.theta))] if self.theta < math.inf else []
+        return said
 
 
-def by_name(method: Callable[[Run, Any], Any], kernel: Any, *args: Any) -> Any:
-    """Calls a watcher with the arguments of a kernel by name."""
-    names = kernel.__code__.co_varnames[: kernel.__code__.co_argcount]
-    return method(partial(kernel, *args), SimpleNamespace(**dict(zip(names, args, strict=True))))
-
-
-class BeamRecorder(Recorder):
-    """Watches a beam search: its general steps, and the short ones of a beam of one."""
+class BeamRecorder(SearchRecorder):
+    """Watches the loop of a beam search."""
 
     def __init__(
         self,
         problem: Problem,
         names: Sequence[str] | None,
         reference: Labels | Solution | None,
-        search: str,
+        how: str,
         width: int,
-        theta: float,
+        theta: float = math.inf,
     ) -> None:
-        super().__init__(problem, names, reference)
+        super().__init__(problem, names, reference, how)
         check_work(problem, width)
-        self.search, self.width, self.theta = search, width, theta
-        self.late: list[int] = []  # computed for the last choice
+        self.width, self.theta = width, theta
+        self.late: tuple[str, ...] = ()  # computed for the last choice
 
-    def watched(self) -> Mapping[Any, Callable[[Run, Any], Any]]:
-        """Returns the method that watches each kernel."""
+    def watchers(self) -> Mapping[Any, Watcher]:
+        """Returns the method that is called in place of each kernel."""
         return {
-            candidates.expand: self.expand,
+            loop.advance: self.advance,
+            candidates.open_candidates: self.open_candidates,
             candidates.complete: self.complete,
             candidates.remove_by_rows: self.remove_by_rows,
             candidates.look_ahead: self.look_ahead,
             candidates.add_costs: self.add_costs,
+            candidates.rank_by_heuristic: self.rank_by_heuristic,
             candidates.rank_by_priority: self.rank_by_priority,
-            loop.settle: self.settle,
+            loop.add_pending: self.add_pending,
             loop.keep_best: self.keep_best,
             loop.choose: self.choose,
-            loop.expand_one: self.expand_one,
-            loop.choose_one: self.choose_one,
-            loop.assign_one: self.assign_one,
         }
 
-    def begin(self, graph: Graph, t: int, n_nodes: int, labels: Any) -> Draft:
-        """Starts a step; one that was blocked, and starts again, keeps what it computed."""
-        before: list[int] = []
-        if self.drafts and self.drafts[-1].t == t:
-            before = self.drafts.pop().computed
-        k = int(graph.order[t])
-        n_labels = int(graph.first[k + 1] - graph.first[k])
-        chosen = [[int(labels[b][v]) for v in graph.order[:t]] for b in range(n_nodes)]
-        self.drafts.append(Draft(int(t), k, int(n_nodes), n_labels, chosen, computed=before))
-        return self.drafts[-1]
+    def advance(self, call: Call) -> Any:
+        """Has the search report its gaps: a beam of one then takes the general steps."""
+        gap = np.empty(call.instance.graph.order.size)
+        return call.run(beam=call.beam._replace(track=call.beam.track._replace(gap=gap)))
 
-    # -- the general step ---------------------------------------------------------------------------------------
+    def open_candidates(self, call: Call) -> None:
+        """A step begins; one that was blocked begins again, and keeps the costs that it computed."""
+        before = self.steps.pop() if self._is_again(call) else None
+        step = self.begin(call.graph, call.t, call.n_nodes)
+        step.computed = () if before is None else before.computed
+        call.run()
 
-    def expand(self, run: Run, called: Any) -> None:
-        """A step begins: its candidates, without the costs of their labels."""
-        scratch = called.beam.scratch
-        draft = self.begin(called.instance.graph, called.t, called.n_nodes, called.beam.nodes.labels)
-        run()
-        n = called.n_nodes * draft.n_labels
-        draft.heuristic, draft.look_ahead = scratch.h[:n].tolist(), scratch.rest[:n].tolist()
-        allowed = [h for c, h in enumerate(draft.heuristic) if not scratch.out[c]]
-        draft.gap = gap_of(allowed, called.options.width)
+    def _is_again(self, call: Call) -> bool:
+        return bool(self.steps) and self.steps[-1].variable == self.variables[call.graph.order[call.t]]
 
-    def complete(self, run: Run, called: Any) -> None:
+    def complete(self, call: Call) -> None:
         """A table that is complete may forbid candidates."""
-        self._removing(run, called.beam.scratch.out, f"{self.factor(called.f)} forbids it")
+        name = "a table"  # elimination makes tables that have no names
+        if not self.eliminated:
+            name = f"the table {self.problem.structure.factors[call.f].kind.name}"
+        self._removing(call, call.beam.scratch.out, f"{name} forbids it")
 
-    def remove_by_rows(self, run: Run, called: Any) -> None:
+    def remove_by_rows(self, call: Call) -> None:
         """Rules may forbid candidates."""
-        self._removing(run, called.out, BROKEN_RULE)
+        self._removing(call, call.out, "a rule can no longer hold")
 
-    def look_ahead(self, run: Run, called: Any) -> None:
+    def look_ahead(self, call: Call) -> None:
         """Looking ahead may find that nothing follows."""
-        self._removing(run, called.beam.scratch.out, NO_LABEL_LEFT)
+        self._removing(call, call.beam.scratch.out, "it leaves a later variable without a label")
 
-    def add_costs(self, run: Run, called: Any) -> None:
+    def add_costs(self, call: Call) -> None:
         """The candidates have their path costs."""
-        scratch, draft = called.beam.scratch, self.drafts[-1]
-        self._removing(run, scratch.out, INFINITE)
-        draft.path_cost = scratch.g[: draft.n_nodes * draft.n_labels].tolist()
-        draft.priority = draft.heuristic  # unless they are ranked by priority
+        scratch, step = call.beam.scratch, self.steps[-1]
+        self._removing(call, scratch.out, "its cost is infinite")
+        for c, each in enumerate(step.candidates):
+            each.path_cost, each.heuristic = float(scratch.g[c]), float(scratch.h[c])
+            each.look_ahead, each.priority = float(scratch.rest[c]), each.heuristic
         if self.theta == math.inf:  # all are computed beforehand
-            draft.computed = [self.variables[draft.k]]
+            step.computed = (step.name,)
 
-    def rank_by_priority(self, run: Run, called: Any) -> Any:
+    def rank_by_heuristic(self, call: Call) -> Any:
+        """The gap is seen."""
+        n_best, gap = call.run()
+        self.steps[-1].gap = float(gap)
+        return n_best, gap
+
+    def rank_by_priority(self, call: Call) -> Any:
         """The costs count."""
-        draft = self.drafts[-1]
-        draft.skipped = False
-        sums = zip(draft.path_cost, draft.heuristic, draft.look_ahead, strict=True)
-        draft.priority = [g + h + rest for g, h, rest in sums]
-        return run()
+        self.steps[-1].skipped = False
+        for each in self.steps[-1].candidates:
+            each.priority = each.path_cost + each.heuristic + each.look_ahead
+        return call.run()
 
-    def settle(self, run: Run, called: Any) -> Any:
+    def add_pending(self, call: Call) -> Any:
         """Costs are computed: that of the step's own variable, and those that were put off."""
-        known = called.beam.known
+        known = call.beam.known
         before = known.copy()
-        ready = run()
-        computed = [self.variables[v] for v in range(known.size) if known[v] == KNOWN != before[v]]
-        if called.t < called.instance.graph.order.size:
-            self.drafts[-1].computed += computed
+        ready = call.run()
+        computed = tuple(self.name(v) for v in range(known.size) if known[v] == KNOWN != before[v])
+        if call.t < call.instance.graph.order.size:
+            self.steps[-1].computed += computed
         else:
             self.late += computed
         return ready
 
-    def keep_best(self, run: Run, called: Any) -> None:
+    def keep_best(self, call: Call) -> None:
         """The best candidates become the beam."""
-        draft = self.drafts[-1]
-        chosen = called.beam.scratch.best[: called.n_best].tolist()
-        draft.kept = [(name >> BITS) * draft.n_labels + (name & MASK) for name in chosen]
-        run()
+        step = self.steps[-1]
+        n_labels = len(step.candidates) // step.n_nodes
+        for name in call.beam.scratch.best[: call.n_best].tolist():
+            step.candidates[(name >> BITS) * n_labels + (name & MASK)].kept = True
+        call.run()
 
-    def choose(self, run: Run, called: Any) -> Any:
+    def choose(self, call: Call) -> Any:
         """The answer is chosen among the last nodes."""
-        nodes, n, theta = called.beam.nodes, called.n_nodes, called.options.theta
-        before, gap = nodes.labels[:n].copy(), gap_of(nodes.h[:n].tolist(), 1)
-        outcome = run()
+        nodes, n, theta = call.beam.nodes, call.n_nodes, call.options.theta
+        before, (least, second, *_) = nodes.labels[:n].copy(), sorted(nodes.h[:n].tolist())
+        gap = second - least
+        outcome = call.run()
         if outcome == loop.DONE:
             node = next(b for b in range(n) if (before[b] == nodes.labels[0]).all())
-            computed = tuple(self.names[v] for v in self.late)
-            self.choice = Choice(node, gap, theta == 0.0 or gap > theta, computed)
+            self.choice = Choice(node, gap, theta == 0.0 or gap > theta, self.late)
         return outcome
 
-    def _removing(self, run: Run, out: IntArray, why: str) -> None:
-        draft = self.drafts[-1]
-        before = out.copy()
-        run()
-        for c in range(draft.n_nodes * draft.n_labels):
-            if out[c] and (not before[c] or c not in draft.ruled_out):
-                draft.ruled_out.setdefault(c, why)
-
-    # -- the step of a beam of one ------------------------------------------------------------------------------
-
-    def expand_one(self, run: Run, called: Any) -> None:
-        """A step begins: what the tables add, inf if they forbid a label, and the heuristic."""
-        beam: Beam = called.beam
-        draft = self.begin(called.instance.graph, called.t, 1, beam.nodes.labels)
-        run()
-        n = draft.n_labels
-        draft.path_cost, draft.heuristic = beam.scratch.g[:n].tolist(), beam.scratch.h[:n].tolist()
-        draft.look_ahead, draft.priority = n * [0.0], draft.heuristic
-        for i in range(n):
-            if called.enforce and draft.path_cost[i] == math.inf:
-                f = forbidding(called.instance, beam.nodes.labels[0], called.t, i)
-                draft.ruled_out.setdefault(i, BROKEN_RULE if f is None else f"{self.factor(f)} forbids it")
-        draft.gap = gap_of([x for i, x in enumerate(draft.heuristic) if i not in draft.ruled_out], 1)
-
-    def choose_one(self, run: Run, called: Any) -> Any:
-        """The costs count."""
-        graph, cost, _ = called.instance
-        g, h, path = called.beam.scratch.g, called.beam.scratch.h, called.path
-        draft, first = self.drafts[-1], int(graph.first[called.k])
-        draft.skipped, draft.computed = False, [self.variables[called.k]]
-        draft.path_cost = [float((g[i] + path) + cost[first + i]) for i in range(draft.n_labels)]
-        draft.priority = [float(value + h[i]) for i, value in enumerate(draft.path_cost)]
-        for i in range(draft.n_labels):
-            if called.enforce and draft.priority[i] == math.inf:
-                draft.ruled_out.setdefault(i, INFINITE)
-        return run()
-
-    def assign_one(self, run: Run, called: Any) -> Any:
-        """The label is chosen."""
-        draft = self.drafts[-1]
-        draft.kept = [int(called.chosen)]
-        if draft.skipped:
-            draft.path_cost = [float(called.beam.scratch.g[i] + called.path) for i in range(draft.n_labels)]
-        return run()
+    def _removing(self, call: Call, out: IntArray, why: str) -> None:
+        call.run()
+        for c, each in enumerate(self.steps[-1].candidates):
+            if out[c] and not each.ruled_out:
+                each.ruled_out = why
 
 
-class ReducedRecorder(BeamRecorder):
-    """Watches a beam search over what elimination leaves."""
-
-    def __init__(
-        self,
-        problem: Problem,
-        names: Sequence[str] | None,
-        reference: Labels | Solution | None,
-        search: str,
-        width: int,
-        kept: Sequence[int],
-    ) -> None:
-        super().__init__(problem, names, reference, search, width, math.inf)
-        self.variables = list(kept)
-        self.eliminated = tuple(v for v in range(len(problem.graph.order)) if v not in set(kept))
-
-    def factor(self, f: int) -> str:
-        """Elimination makes tables that have no names."""
-        return "a table"
-
-
-class ArcRecorder(Recorder):
+class ArcRecorder(SearchRecorder):
     """Watches the search that keeps all arc consistent."""
 
-    search = "Constrained search: each label the cheapest with which all constraints stay arc consistent"
+    path_cost = 0.0
 
-    def __init__(self, problem: Problem, names: Sequence[str] | None, reference: Labels | Solution | None) -> None:
-        super().__init__(problem, names, reference)
-        self.path_cost = 0.0
-        self.cost = problem.cost
+    def watchers(self) -> Mapping[Any, Watcher]:
+        """Returns the method that is called in place of each kernel."""
+        return {arcs.finite_tables: self.finite_tables, arcs.propagate: self.propagate}
 
-    def watched(self) -> Mapping[Any, Callable[[Run, Any], Any]]:
-        """Returns the method that watches each kernel."""
-        return {arcs.finite_tables: self.finite_tables, arcs.propagate: self.propagate, arcs.search: self.start}
-
-    def start(self, run: Run, called: Any) -> Any:
-        """It begins."""
-        self.cost = called.cost
-        return run()
-
-    def finite_tables(self, run: Run, called: Any) -> Any:
+    def finite_tables(self, call: Call) -> Any:
         """A label that is left is looked at."""
-        graph, t, labels = called.graph, called.t, called.labels
-        k = int(graph.order[t])
-        first, n_labels = int(graph.first[k]), int(graph.first[k + 1] - graph.first[k])
-        if not self.drafts or self.drafts[-1].t != t:
-            chosen = [[int(labels[v]) for v in graph.order[:t]]]
-            draft = Draft(t, k, 1, n_labels, chosen, skipped=False, computed=[k])
-            draft.path_cost, draft.priority = n_labels * [math.inf], n_labels * [math.inf]
-            draft.heuristic, draft.look_ahead = n_labels * [0.0], n_labels * [0.0]
-            draft.ruled_out = dict.fromkeys(range(n_labels), "it no longer fits what was chosen before")
-            self.drafts.append(draft)
-        draft, i = self.drafts[-1], int(labels[k])
-        added = run()
-        draft.priority[i] = float(self.cost[first + i] + added)
-        draft.path_cost[i] = self.path_cost + draft.priority[i]
-        draft.ruled_out.pop(i, None)
+        k = int(call.graph.order[call.t])
+        if len(self.steps) == call.t:
+            step = self.begin(call.graph, call.t, 1)
+            step.skipped, step.computed = False, (step.name,)
+            for each in step.candidates:
+                each.ruled_out = "it no longer fits what was chosen before"
+        looked_at, added = self.steps[-1].candidates[call.labels[k]], call.run()
+        looked_at.priority = float(self.problem.cost[call.graph.first[k] + call.labels[k]] + added)
+        looked_at.path_cost, looked_at.ruled_out = self.path_cost + looked_at.priority, ""
         return added
 
-    def propagate(self, run: Run, called: Any) -> Any:
+    def propagate(self, call: Call) -> Any:
         """A choice has consequences; one that leaves a variable without a label is taken back."""
-        k = called.changed
-        if k < 0:
-            return run()
-        first, draft = int(called.graph.first[k]), self.drafts[-1]
-        chosen = next(i for i in range(draft.n_labels) if called.alive[first + i])
-        possible = run()
+        if call.changed < 0:
+            return call.run()
+        first = int(call.graph.first[call.changed])
+        chosen = next(each for i, each in enumerate(self.steps[-1].candidates) if call.alive[first + i])
+        possible = call.run()
         if possible:
-            draft.kept, self.path_cost = [chosen], draft.path_cost[chosen]
+            chosen.kept, self.path_cost = True, chosen.path_cost
         else:
-            draft.ruled_out[chosen] = "it would leave another variable without a label"
+            chosen.ruled_out = "it would leave another variable without a label"
         return possible
 
 
-def forbidding(instance: Instance, labels: IntArray, t: int, label: int) -> int | None:
-    """Returns the first factor that step `t` completes and whose table forbids a label, if there is one."""
-    graph, _, table = instance
-    k = graph.order[t]
-    for f in graph.done[graph.done_first[t] : graph.done_first[t + 1]].tolist():
-        if graph.table_at[f] < 0:
-            continue
-        slots = range(graph.scope_first[f], graph.scope_first[f + 1])
-        at = sum(graph.stride[a] * (label if graph.scope[a] == k else labels[graph.scope[a]]) for a in slots)
-        if table[graph.table_at[f] + at] == math.inf:
-            return int(f)
-    return None
-
-
-def gap_of(heuristics: Sequence[float], width: int) -> float:
-    """Returns the gap at the edge of a beam; infinite where it can hold all candidates."""
-    if len(heuristics) <= width:
-        return math.inf
-    ranked = sorted(heuristics)
-    return ranked[width] - ranked[width - 1]
+def check_work(problem: Problem, width: int) -> None:
+    """Refuses a search that would take minutes to watch."""
+    n_nodes, work, n = 1, 0, problem.n_variables
+    for v in problem.graph.order.tolist():
+        size = len(problem.structure.all_kinds[v])
+        work += n_nodes * (size * (4 + min(width, n_nodes * size) // 2) + 2 * n)
+        n_nodes = min(n_nodes * size, width)
+    if work > MOST_WORK:
+        raise ProblemError(
+            f"A search with a beam of {width:,} over {n:,} variables is too large to trace: its kernels run "
+            "interpreted. Trace it with a narrower beam, or a smaller problem."
+        )

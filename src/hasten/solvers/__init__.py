@@ -12,7 +12,6 @@ import math
 import sys
 import time
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
 from importlib import import_module
 from importlib.util import find_spec
 from inspect import signature
@@ -22,7 +21,8 @@ from hasten.errors import SolverError, SolverMissing
 from hasten.model.batch import Batch, as_batch
 from hasten.model.problem import Problem
 from hasten.model.solution import Solution, Solutions, Status
-from hasten.solvers.failures import OnError, failed, not_asked
+from hasten.solvers.base import answer
+from hasten.solvers.failures import OnError, failed
 from hasten.support.arrays import IntArray
 
 Progress = Callable[[int, int], object]  # how many are done, of how many
@@ -34,7 +34,7 @@ class Solver(Protocol):
 
     @property
     def name(self) -> str:
-        """What it is called in reports."""
+        """The name in reports."""
         ...
 
     def solve(self, problem: Problem) -> Solution:
@@ -42,25 +42,17 @@ class Solver(Protocol):
         ...
 
 
-@dataclass(frozen=True, slots=True)
-class _Entry:
-    """Where a solver is defined, what it imports, and what that cannot share a process with."""
-
-    module: str
-    solver: str
-    package: str | None
-    enemy: str | None = None
-
-
 AUTO = "auto"
-_SOLVERS = {
-    "brute": _Entry("hasten.solvers.brute", "BruteSolver", None),
-    "highs": _Entry("hasten.solvers.highs", "HighsSolver", "highspy", enemy="ortools"),
-    "gurobi": _Entry("hasten.solvers.gurobi", "GurobiSolver", "gurobipy"),
-    "toulbar2": _Entry("hasten.solvers.toulbar2", "Toulbar2Solver", "pytoulbar2"),
-    "cpsat": _Entry("hasten.solvers.cpsat", "CpSatSolver", "ortools", enemy="highspy"),
-    AUTO: _Entry("hasten.solvers.auto", "AutoSolver", None),
+# Each solver is a module of this room, whose `SOLVER` is its class, and a line here: the package that it comes in.
+PACKAGES = {
+    "brute": None,
+    "highs": "highspy",
+    "gurobi": "gurobipy",
+    "toulbar2": "pytoulbar2",
+    "cpsat": "ortools",
+    AUTO: None,
 }
+INCOMPATIBLE = {"highspy": "ortools", "ortools": "highspy"}  # packages that cannot share a process
 
 
 def make_solver(solver: str | Solver | Callable[[Problem], Any], **options: Any) -> Solver:
@@ -68,8 +60,8 @@ def make_solver(solver: str | Solver | Callable[[Problem], Any], **options: Any)
 
     solver
         A name (`available_solvers` lists them); an object with `solve(problem)`; or a function from a problem to its
-        labels (numbers or names), to None if there is no valid labelling, or to a `Solution`. What comes from
-        outside is scored and checked like everything else.
+        labels (numbers or names), to None if there is no valid labelling, or to a `Solution`. Answers from
+        outside are scored and checked like all others.
     options
         Settings of a solver that is named: ours (`time_limit`, in seconds, `max_models`, `interruptible`), and those of
         its own package, by the names that they have there: `make_solver("highs", mip_rel_gap=0.01)`. Those that it does
@@ -78,7 +70,7 @@ def make_solver(solver: str | Solver | Callable[[Problem], Any], **options: Any)
     check_solver(solver)
     if isinstance(solver, str):
         load(solver)
-        kind = getattr(import_module(_SOLVERS[solver].module), _SOLVERS[solver].solver)
+        kind = import_module(f"{__name__}.{solver}").SOLVER
         made: Solver = kind(**_sorted_options(solver, kind, options))
         return made
     if options:
@@ -90,27 +82,27 @@ def make_solver(solver: str | Solver | Callable[[Problem], Any], **options: Any)
 
 def is_ours(solver: object) -> bool:
     """Whether a solver is one of hasten's own: it knows nothing but the problem."""
-    return isinstance(solver, str) or type(solver).__module__ in {entry.module for entry in _SOLVERS.values()}
+    return isinstance(solver, str) or type(solver).__module__ in {f"{__name__}.{name}" for name in PACKAGES}
 
 
 def check_solver(solver: object) -> None:
-    """Refuses what `make_solver` would: what is not a solver, and one whose package is missing. Imports nothing."""
+    """Refuses objects that are no solvers, and solvers whose packages are missing. Imports nothing."""
     if not isinstance(solver, str):
         if not callable(getattr(solver, "solve", None)) and not callable(solver):
             raise SolverError(
-                f"{solver!r} is not a solver. Pass a name ({', '.join(_SOLVERS)}), an object with solve(problem), "
+                f"{solver!r} is not a solver. Pass a name ({', '.join(PACKAGES)}), an object with solve(problem), "
                 "or a function from a problem to its labels."
             )
         return
-    if solver not in _SOLVERS:
-        raise SolverError(f"There is no solver {solver!r}. There are {', '.join(_SOLVERS)}; or pass your own.")
-    package = _SOLVERS[solver].package
+    if solver not in PACKAGES:
+        raise SolverError(f"There is no solver {solver!r}. There are {', '.join(PACKAGES)}; or pass your own.")
+    package = PACKAGES[solver]
     if package is not None and sys.modules.get(package) is None and find_spec(package) is None:
         raise _missing(solver, f"No module named {package!r}")
 
 
 def _missing(name: str, why: object) -> SolverMissing:
-    package = _SOLVERS[name].package
+    package = PACKAGES[name]
     return SolverMissing(f"{name} needs the package {package} ({why}). Install it: pip install {package}")
 
 
@@ -135,14 +127,13 @@ def solve_within(solver: Solver, problem: Problem, seconds: float, start: IntArr
 
 def available_solvers() -> dict[str, bool]:
     """Tells for each solver, by name, whether its package is installed."""
-    packages = {name: entry.package for name, entry in _SOLVERS.items() if name != AUTO}
-    found = {name: package is None or find_spec(package) is not None for name, package in packages.items()}
-    return found | {AUTO: any(found[name] for name, package in packages.items() if package)}
+    found = {name: package is None or find_spec(package) is not None for name, package in PACKAGES.items()}
+    return found | {AUTO: any(found[name] for name, package in PACKAGES.items() if package)}
 
 
 def package_of(name: str) -> str | None:
     """Returns the package that a solver comes in; None for one of our own."""
-    return _SOLVERS[name].package
+    return PACKAGES[name]
 
 
 def solve_all(
@@ -158,7 +149,7 @@ def solve_all(
 
     Where the solver fails, the answer has the status `FAILED` and a reason, unless `on_error` says to raise the error.
     A solver of ours has `time_limit` seconds for each, and `call_limit` for all; None is no limit. Once time is up,
-    what is left is not asked: its status is `NO_TIME`.
+    the rest is not asked: its status is `NO_TIME`.
     """
     batch, each = as_batch(problems).resolved(), math.inf if time_limit is None else time_limit
     deadline = math.inf if call_limit is None else time.monotonic() + call_limit
@@ -166,7 +157,8 @@ def solve_all(
     for p in range(len(batch)):
         problem, left = batch[p], deadline - time.monotonic()
         try:
-            answers.append(not_asked(problem) if left <= 0 else solve_within(solver, problem, min(each, left)))
+            late = left <= 0
+            answers.append(answer(problem, Status.NO_TIME) if late else solve_within(solver, problem, min(each, left)))
         except Exception as error:
             if on_error is OnError.RAISE:
                 raise
@@ -177,17 +169,18 @@ def solve_all(
 
 
 def load(name: str) -> None:
-    """Imports a solver's package, or says what to install, or with what it cannot share a process."""
-    entry = _SOLVERS[name]
-    if entry.package is None:
+    """Imports a solver's package, or says which one to install, or with which it cannot share a process."""
+    package = PACKAGES[name]
+    if package is None:
         return
-    if entry.enemy is not None and entry.enemy in sys.modules and entry.package not in sys.modules:
+    other = INCOMPATIBLE.get(package)
+    if other in sys.modules and package not in sys.modules:
         raise SolverError(
-            f"{name} needs {entry.package}, which cannot share a process with {entry.enemy}, loaded already. "
+            f"{name} needs {package}, which cannot share a process with {other}, loaded already. "
             "Run one of them in a process of its own (multiprocessing with spawn), or use another solver."
         )
     try:
-        import_module(entry.package)
+        import_module(package)
     except ImportError as error:
         raise _missing(name, error) from None
 
@@ -200,9 +193,7 @@ class UserSolver:
         self.name = str(getattr(solver, "name", getattr(solver, "__name__", type(solver).__name__)))
 
     def solve(self, problem: Problem) -> Solution:
-        """Asks it, and checks what it says."""
-        from hasten.solvers.base import answer
-
+        """Asks it, and checks its answer."""
         said = self._call(problem)
         if said is None:
             return answer(problem, Status.INFEASIBLE)

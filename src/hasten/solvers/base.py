@@ -1,7 +1,7 @@
-"""What all solvers share: one call at a time, a model per structure, and distrust.
+"""The base of all solvers: one call at a time, a model per structure, and every answer checked.
 
 Whatever a solver answers is re-scored and re-checked by hasten's own kernels. A labelling that breaks a
-constraint, or that does not cost what the solver claims, is never returned: a solver with models is asked
+constraint, or whose cost is not the one claimed, is never returned: a solver with models is asked
 once more with a fresh one (a warm start may have gone wrong), then `SolverWrong` is raised. Where a rule is broken,
 because it holds within the solver's tolerance, that choice of labels is ruled out (a *cut*), a few times if need be.
 """
@@ -13,9 +13,10 @@ import threading
 import time
 from abc import ABC, abstractmethod
 from collections import OrderedDict
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar, Generic, TypeVar
+from functools import partial
+from typing import Any, ClassVar, Generic, NamedTuple, TypeVar
 from weakref import WeakKeyDictionary
 
 import numpy as np
@@ -39,15 +40,24 @@ MAX_CUTS = 20  # in one call
 LEFT_BEHIND: list[object] = []  # by a fork, half at work: not even to be destroyed
 
 
+class Asked(NamedTuple):
+    """A problem that a solver is asked about."""
+
+    problem: Problem
+    deadline: float = math.inf  # of `time.monotonic`
+    start: IntArray | None = None  # a valid labelling to start from
+    stop: Stop = NEVER  # whether, and how, the solver is asked to stop
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class Outcome:
-    """What a solver said, in the unit of the objective that it was given."""
+    """A solver's answer, in the unit of the objective that it was given."""
 
     status: Status
     labels: IntArray | None = None
     value: float = math.inf
     bound: float = -math.inf
-    cost: float | None = None  # of the labels, in the problem's own unit, if they were checked (`checked_cost`)
+    cost: float | None = None  # of the labels, in the problem's own unit, if they were checked (`check`)
 
 
 class BreaksRule(SolverWrong):
@@ -72,14 +82,15 @@ class BaseSolver(ABC):
             raise SolverError(f"A time limit is a number of seconds, or None for no limit; got {time_limit!r}.")
         self.time_limit = time_limit
         self.interruptible = interruptible
-        self._own = threading.local()  # what each thread has for itself
-        self._given: tuple[Problem, IntArray] | None = None  # a problem, and a labelling of it to start from
-        self._lock: Any = threading.Lock()
+        self._lock = self._make_lock()
         renew_after_fork(self)
+
+    def _make_lock(self) -> threading.Lock:
+        return threading.Lock()
 
     def _renew_locks(self) -> None:
         """Makes a new lock, in a forked child."""
-        self._lock = threading.Lock()
+        self._lock = self._make_lock()
 
     def solve(self, problem: Problem, time_limit: float | None = None, start: IntArray | None = None) -> Solution:
         """Returns the cheapest valid labelling, or says that there is none, or that time ran out.
@@ -97,19 +108,16 @@ class BaseSolver(ABC):
         with self._lock:
             if time.monotonic() >= deadline:
                 return answer(problem, Status.NO_TIME)
-            self._given = None if start is None else (problem, start)
-            return self._wait(problem, deadline) if self.interruptible else self._solve(problem, deadline)
+            asked = Asked(problem, deadline, start)
+            return self._wait(asked) if self.interruptible else self._solve(asked)
 
-    def _wait(self, problem: Problem, deadline: float) -> Solution:
-        """Solves a problem in a thread of its own; what is asked to stop and does not is left behind."""
-        stop, left = Stop(), deadline - time.monotonic()
-
-        def run() -> Solution:
-            return self._solve_heeding(stop, problem, deadline)
-
+    def _wait(self, asked: Asked) -> Solution:
+        """Solves a problem in a thread of its own; a thread that is asked to stop and does not is left behind."""
+        stop, left, problem = Stop(), asked.deadline - time.monotonic(), asked.problem
         try:
             patience = PATIENCE if left == math.inf else PATIENCE + left / 40
-            return run_waiting(run, stop.set, deadline + LATE, patience=patience)
+            run = partial(self._solve, asked._replace(stop=stop))
+            return run_waiting(run, stop.set, asked.deadline + LATE, patience=patience)
         except LeftBehindError:
             self._forget(problem)
             return answer(problem, Status.NO_TIME, bound=lower_bound(Layout(problem.graph), problem))
@@ -117,30 +125,11 @@ class BaseSolver(ABC):
             self._forget(problem)
             raise
 
-    def _solve_heeding(self, stop: Stop, problem: Problem, deadline: float) -> Solution:
-        """Solves a problem in this thread, until it is asked to stop."""
-        self._own.stop = stop
-        try:
-            return self._solve(problem, deadline)
-        finally:
-            del self._own.stop
-
-    def _start_of(self, problem: Problem) -> IntArray | None:
-        """Returns the labelling to start from; a thread that was left behind finds none that is for another problem."""
-        given = self._given
-        return given[1] if given is not None and given[0] is problem else None
-
-    @property
-    def _stop(self) -> Stop:
-        """Whether, and how, what this thread solves is asked to stop."""
-        stop: Stop = getattr(self._own, "stop", NEVER)
-        return stop
-
     def _forget(self, problem: Problem) -> None:  # noqa: B027, most have nothing to drop
-        """Drops what the thread that was left behind still uses."""
+        """Drops the model that a thread that was left behind still uses."""
 
     @abstractmethod
-    def _solve(self, problem: Problem, deadline: float) -> Solution:
+    def _solve(self, asked: Asked) -> Solution:
         """Solves a problem of at least one variable."""
 
     def __repr__(self) -> str:
@@ -169,7 +158,7 @@ class ModelSolver(BaseSolver, Generic[Model]):
         self._cuts: WeakKeyDictionary[Compiled, list[list[int]]] = WeakKeyDictionary()
 
     def _renew_locks(self) -> None:
-        """Makes a new lock, in a forked child, and forgets what another thread of its parent was at work with."""
+        """Makes a new lock, in a forked child, and forgets the models that another thread of its parent was using."""
         busy = self._lock.locked()
         super()._renew_locks()
         if busy:
@@ -181,15 +170,11 @@ class ModelSolver(BaseSolver, Generic[Model]):
         self._models = OrderedDict()
 
     @abstractmethod
-    def _build(self, graph: Graph) -> Model:
-        """Makes the model of a structure, without costs."""
-
-    def _build_with(self, graph: Graph, cuts: list[list[int]]) -> Model:
-        """Makes the model again with cuts, if it can have any."""
-        return self._build(graph)
+    def _build(self, graph: Graph, cuts: Sequence[Sequence[int]]) -> Model:
+        """Makes the model of a structure, without costs, and with cuts, if it can have any."""
 
     @abstractmethod
-    def _run(self, model: Model, problem: Problem, objective: Objective, deadline: float) -> Outcome:
+    def _run(self, model: Model, objective: Objective, asked: Asked) -> Outcome:
         """Gives a model its costs and optimises."""
 
     def _check_native(self) -> None:
@@ -206,11 +191,11 @@ class ModelSolver(BaseSolver, Generic[Model]):
     def _forget(self, problem: Problem) -> None:
         self._models.pop(problem.structure.compiled, None)
 
-    def _solve(self, problem: Problem, deadline: float) -> Solution:
-        compiled, last = problem.structure.compiled, False
+    def _solve(self, asked: Asked) -> Solution:
+        compiled, last = asked.problem.structure.compiled, False
         for _ in range(MAX_CUTS):
             try:
-                return self._attempt(problem, deadline)
+                return self._attempt(asked)
             except SolverWrong as wrong:
                 if self._models.pop(compiled, None) is None or last:
                     raise
@@ -219,14 +204,15 @@ class ModelSolver(BaseSolver, Generic[Model]):
                     cuts.append(wrong.cut)
                 else:
                     last = True
-        return self._attempt(problem, deadline)
+        return self._attempt(asked)
 
-    def _attempt(self, problem: Problem, deadline: float) -> Solution:
+    def _attempt(self, asked: Asked) -> Solution:
+        problem = asked.problem
         layout, model = self._model(problem)
         for objective in objectives(layout, problem, self.range):
-            if self._stop.is_set():
+            if asked.stop.is_set():
                 return answer(problem, Status.NO_TIME)
-            outcome = self._run(model, problem, objective, deadline)
+            outcome = self._run(model, objective, asked)
             proved = objective.unit * outcome.value <= objective.range
             if outcome.status in (Status.SOLVED, Status.INFEASIBLE) and not (objective.complete or proved):
                 continue  # the costs left out may matter
@@ -248,8 +234,7 @@ class ModelSolver(BaseSolver, Generic[Model]):
     def _model(self, problem: Problem) -> tuple[Layout, Model]:
         compiled = problem.structure.compiled
         if compiled not in self._models:
-            cuts = self._cuts.get(compiled)
-            model = self._build_with(compiled.graph, cuts) if cuts else self._build(compiled.graph)
+            model = self._build(compiled.graph, self._cuts.get(compiled, ()))
             self._models[compiled] = Layout(compiled.graph), model
             self.n_built += 1
             while len(self._models) > max(1, self.max_models):
@@ -267,54 +252,35 @@ def answer(
     name: str = "the solver",
     cost: float | None = None,
 ) -> Solution:
-    """Returns a solver's answer as a solution, scored and checked unless its `cost` is known from that already.
-
-    `value` is what it is said to cost.
-    """
+    """Returns a solver's answer as a solution, checked unless its `cost` is known from that; `value` is its claim."""
     n_costs = len(problem.graph.order)
     if labels is None:
         bound = math.inf if status is Status.INFEASIBLE else bound
         return Solution(problem, status, Source.SOLVER, None, math.inf, bound, False, n_costs)
     if cost is None:
-        cost = _valid_cost(problem, labels)
-        if cost == math.inf:
-            raise _broken(problem, labels, name)
-        if value is not None and not _is_about(value, cost, problem, labels):
-            raise SolverWrong(f"{name} says that its labelling costs {value!r}, but it costs {cost!r}.")
+        cost = check(problem, labels, value, name)
     bound = cost if status is Status.SOLVED else min(bound, cost)
     return Solution(problem, status, Source.SOLVER, labels, cost, bound, True, n_costs)
 
 
-def checked_cost(problem: Problem, labels: IntArray, value: float) -> float | None:
-    """Returns what labels cost, if they break nothing and cost about what they are said to."""
-    cost = _valid_cost(problem, labels)
-    return cost if cost < math.inf and _is_about(value, cost, problem, labels) else None
+def check(problem: Problem, labels: IntArray, value: float | None, name: str) -> float:
+    """Returns the cost of a solver's labelling, scored anew: every answer of every solver passes here, once.
 
-
-def _valid_cost(problem: Problem, labels: IntArray) -> float:
-    """Returns what labels cost: inf where they break a constraint."""
+    Raises an error if the labelling breaks a constraint, or does not cost `value`.
+    """
     graph = problem.graph
     cost = float(total_cost(graph, problem.cost, problem.table, labels))
-    return cost if cost == math.inf or rows_hold(graph, labels) else math.inf
-
-
-def _broken(problem: Problem, labels: IntArray, name: str) -> SolverWrong:
-    """Says what labels break; where that is a rule, which of them must not be chosen together."""
-    graph, broken = problem.graph, problem.check(labels[: problem.n_variables])
-    message = f"{name} returned a labelling that breaks a constraint: {broken}."
-    for r in range(len(graph.row_low)):
-        if not row_holds(graph, r, labels):
-            variables = np.unique(graph.row_variable[graph.row_first[r] : graph.row_first[r + 1]])
-            return BreaksRule(message, (graph.first[variables] + labels[variables]).tolist())
-    return SolverWrong(message)
-
-
-def _is_about(value: float, cost: float, problem: Problem, labels: IntArray) -> bool:
-    off = abs(value - cost) - TOLERANCE * max(1.0, abs(cost))
-    return off <= 0.0 or off <= _rounding(problem, labels)
-
-
-def _rounding(problem: Problem, labels: IntArray) -> float:
-    """Returns what adding large costs of both signs may lose."""
-    chosen = problem.cost[problem.graph.first[:-1] + labels]
-    return 1e-14 * float(np.abs(chosen).sum())
+    if cost == math.inf or not rows_hold(graph, labels):
+        broken = problem.check(labels[: problem.n_variables])
+        message = f"{name} returned a labelling that breaks a constraint: {broken}."
+        for r in range(len(graph.row_low)):
+            if not row_holds(graph, r, labels):
+                variables = np.unique(graph.row_variable[graph.row_first[r] : graph.row_first[r + 1]])
+                raise BreaksRule(message, (graph.first[variables] + labels[variables]).tolist())
+        raise SolverWrong(message)
+    off = 0.0 if value is None else abs(value - cost) - TOLERANCE * max(1.0, abs(cost))
+    if off > 0.0:
+        rounding = 1e-14 * float(np.abs(problem.cost[graph.first[:-1] + labels]).sum())  # of large costs of both signs
+        if off > rounding:
+            raise SolverWrong(f"{name} says that its labelling costs {value!r}, but it costs {cost!r}.")
+    return cost

@@ -9,9 +9,8 @@ import numpy as np
 
 from hasten.errors import SolverTooSmall
 from hasten.kernels.score import enumerate_labellings
-from hasten.model.problem import Problem
 from hasten.model.solution import Solution, Status
-from hasten.solvers.base import BaseSolver, answer
+from hasten.solvers.base import Asked, BaseSolver, answer
 from hasten.solvers.objective import Layout, lower_bound
 
 CHUNK = 100_000  # labellings between two looks at the clock
@@ -28,7 +27,8 @@ class BruteSolver(BaseSolver):
         super().__init__(time_limit, interruptible=False)  # it can be stopped between two chunks as it is
         self.max_labellings = max_labellings
 
-    def _solve(self, problem: Problem, deadline: float) -> Solution:
+    def _solve(self, asked: Asked) -> Solution:
+        problem = asked.problem
         left = math.prod(np.diff(problem.graph.first).tolist())
         if left > self.max_labellings:
             raise SolverTooSmall(
@@ -41,7 +41,7 @@ class BruteSolver(BaseSolver):
             n = min(left, CHUNK)
             cost = enumerate_labellings(problem.graph, problem.cost, problem.table, labels, n, best, cost)
             left -= n
-            if left and time.monotonic() >= deadline:
+            if left and time.monotonic() >= asked.deadline:
                 bound = lower_bound(Layout(problem.graph), problem)
                 if cost == math.inf:
                     return answer(problem, Status.NO_TIME, bound=bound)
@@ -49,3 +49,6 @@ class BruteSolver(BaseSolver):
         if cost == math.inf:
             return answer(problem, Status.INFEASIBLE)
         return answer(problem, Status.SOLVED, best, cost)
+
+
+SOLVER = BruteSolver

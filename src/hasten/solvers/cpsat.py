@@ -1,6 +1,6 @@
 """CP-SAT of OR-Tools: the strong formulation over Boolean columns, with whole costs.
 
-Costs are rounded to whole numbers (`hasten.solvers.whole`): as fine as 2**-40 where their sum allows it.
+Costs are rounded to whole numbers (`Objective.rounded`): as fine as 2**-40 where their sum allows it.
 OR-Tools cannot be loaded in a process that has loaded highspy, nor the other way round.
 """
 
@@ -8,19 +8,18 @@ from __future__ import annotations
 
 import math
 import time
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 from hasten.errors import SolverError
 from hasten.kernels.layout import Graph
-from hasten.model.problem import Problem
 from hasten.model.solution import Status
 from hasten.solvers import load
-from hasten.solvers.base import ModelSolver, Outcome
+from hasten.solvers.base import Asked, ModelSolver, Outcome
 from hasten.solvers.formulation import formulate
-from hasten.solvers.objective import Objective
-from hasten.solvers.whole import Rounding, check_precision
+from hasten.solvers.objective import Objective, check_precision
 
 
 class CpSatModel:
@@ -30,8 +29,6 @@ class CpSatModel:
         from ortools.sat.python import cp_model
 
         form = self.formulation = formulate(graph)
-        self.rounding = Rounding(graph)
-        self.first = graph.first
         self.program = cp_model.CpModel()
         columns = self.columns = [self.program.new_bool_var("") for _ in range(form.n_columns)]
         for c in np.flatnonzero(form.dead):
@@ -62,7 +59,7 @@ class CpSatSolver(ModelSolver[CpSatModel]):
     name = "cpsat"
     range = 1e4
 
-    def _build(self, graph: Graph) -> CpSatModel:
+    def _build(self, graph: Graph, cuts: Sequence[Sequence[int]]) -> CpSatModel:
         load("cpsat")
         return CpSatModel(graph, self.name)
 
@@ -77,24 +74,23 @@ class CpSatSolver(ModelSolver[CpSatModel]):
             except (AttributeError, TypeError) as error:
                 raise self._unknown(f"{option}={value!r}", why=str(error).split(":")[0]) from None
 
-    def _run(self, model: CpSatModel, problem: Problem, objective: Objective, deadline: float) -> Outcome:
+    def _run(self, model: CpSatModel, objective: Objective, asked: Asked) -> Outcome:
         from ortools.sat.python import cp_model
 
         form, program, columns = model.formulation, model.program, model.columns
-        whole = model.rounding.round(objective)
-        allowed = np.concatenate([objective.label_allowed, objective.table_allowed[form.entry]])
-        if not allowed.all():
+        whole = objective.rounded()
+        forbidden = ~form.columns_of(objective)[1] & ~form.dead
+        if forbidden.any():
             program = program.clone()
             columns = [program.get_bool_var_from_proto_index(column.index) for column in columns]
-            for c in np.flatnonzero(~allowed):
+            for c in np.flatnonzero(forbidden):
                 program.add(columns[c] == 0)
         costs = np.concatenate([whole.label, whole.table[form.entry]]).tolist()
         program.clear_objective()
         program.minimize(cp_model.LinearExpr.weighted_sum(columns, costs))
         program.clear_hints()
-        start = self._start_of(problem)
-        if start is not None:
-            chosen = set((model.first[:-1] + start).tolist())
+        if asked.start is not None:
+            chosen = set((form.first[:-1] + asked.start).tolist())
             for label in range(form.n_labels):
                 program.add_hint(columns[label], label in chosen)
         solver: Any = cp_model.CpSolver()
@@ -102,21 +98,23 @@ class CpSatSolver(ModelSolver[CpSatModel]):
         solver.parameters.catch_sigint_signal = not self.interruptible  # its own handler is for one thread alone
         for option, value in self.native.items():
             setattr(solver.parameters, option, value)
-        if deadline < math.inf:
-            solver.parameters.max_time_in_seconds = max(0.0, deadline - time.monotonic())
-        if self._stop.tells(solver.stop_search):
+        if asked.deadline < math.inf:
+            solver.parameters.max_time_in_seconds = max(0.0, asked.deadline - time.monotonic())
+        if asked.stop.tells(solver.stop_search):
             return Outcome(Status.NO_TIME, bound=0.0)
         said = solver.solve(program)
         if said == cp_model.INFEASIBLE:
             return Outcome(Status.INFEASIBLE)
-        if said == cp_model.UNKNOWN and (deadline < math.inf or self._stop.is_set()):
+        if said == cp_model.UNKNOWN and (asked.deadline < math.inf or asked.stop.is_set()):
             return Outcome(Status.NO_TIME, bound=0.0)
         if said not in (cp_model.OPTIMAL, cp_model.FEASIBLE):
             raise SolverError(f"CP-SAT stopped with status {solver.status_name(said)}.")
-        z = np.array([solver.value(column) for column in columns[: form.n_labels]])
-        labels = np.flatnonzero(z) - model.first[:-1]
+        labels = form.chosen([solver.value(column) for column in columns[: form.n_labels]])
         value = solver.objective_value / whole.scale
         bound = max(0.0, solver.best_objective_bound / whole.scale - whole.error)
         if said == cp_model.OPTIMAL:
             check_precision(self.name, whole, objective, value)
         return Outcome(Status.SOLVED if said == cp_model.OPTIMAL else Status.TIME_LIMIT, labels, value, bound)
+
+
+SOLVER = CpSatSolver

@@ -25,13 +25,16 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
+from typing import Any
 
 import numpy as np
 
 from hasten.kernels.layout import Graph
+from hasten.solvers.objective import Objective
 from hasten.solvers.rules import LARGE, LEAST, rule_rows, scaled_row
 from hasten.support.arrays import BoolArray, FloatArray, IntArray
 
+INTEGRAL = 1e-6  # how far from 0 or 1 a column may be
 HallRow = tuple[tuple[int, ...], tuple[int, ...]]  # S and N(S)
 PairRows = tuple[int, int, list[HallRow]]  # the slot of S, the slot of N(S), the rows
 
@@ -40,7 +43,7 @@ PairRows = tuple[int, int, list[HallRow]]  # the slot of S, the slot of N(S), th
 class Formulation:
     """Columns: the labels, in the graph's order, then a column per tuple. All are between 0 and 1."""
 
-    n_labels: int
+    first: IntArray  # (variables + 1,) variable v owns the labels first[v]:first[v + 1]
     entry: IntArray  # (tuples,) which entry of the problem's tables each tuple column costs
     dead: BoolArray  # (columns,) labels that no tuple allows
     row_first: IntArray  # (rows + 1,) row r owns the cells row_first[r]:row_first[r + 1]
@@ -48,6 +51,11 @@ class Formulation:
     weight: FloatArray  # (cells,)
     low: FloatArray  # (rows,)
     high: FloatArray  # (rows,)
+
+    @property
+    def n_labels(self) -> int:
+        """The number of labels: of the first columns, which are whole."""
+        return int(self.first[-1])
 
     @property
     def n_columns(self) -> int:
@@ -58,6 +66,34 @@ class Formulation:
     def n_rows(self) -> int:
         """The number of rows."""
         return len(self.low)
+
+    def columns_of(self, objective: Objective) -> tuple[FloatArray, BoolArray]:
+        """Returns the cost of each column, and which may be chosen."""
+        cost = np.concatenate([objective.label, objective.table[self.entry]])
+        return cost, np.concatenate([objective.label_allowed, objective.table_allowed[self.entry]]) & ~self.dead
+
+    def chosen(self, x: Any, within: float = INTEGRAL) -> IntArray | None:
+        """Returns the labels whose columns are one, each variable's; None where some column is fractional."""
+        z = np.array(x[: self.n_labels], dtype=np.float64)
+        chosen = np.flatnonzero(z > 0.5)
+        if len(chosen) != len(self.first) - 1:
+            return None
+        z[chosen] -= 1.0
+        return None if np.abs(z).max() > within else chosen - self.first[:-1]
+
+    def arrays(self, whole: bool) -> dict[str, Any]:
+        """Returns the program by the names of its arrays, the labels' columns whole or not (`highs_program`)."""
+        integer = np.arange(self.n_columns) < (self.n_labels if whole else 0)
+        return {
+            "low": np.zeros(self.n_columns),
+            "high": ~self.dead,
+            "whole": integer,
+            "row_first": self.row_first,
+            "row_column": self.column,
+            "row_weight": self.weight,
+            "row_low": self.low,
+            "row_high": self.high,
+        }
 
     def scaled(self) -> Formulation:
         """Returns the same program for solvers that compute with floats, within tolerances: see `scaled_row`."""
@@ -71,11 +107,12 @@ class Formulation:
         return replace(self, weight=weight, low=low, high=high)
 
 
-def complements(form: Formulation, first: IntArray) -> tuple[IntArray, IntArray]:
+def complements(form: Formulation) -> tuple[IntArray, IntArray]:
     """Returns labels that no row speaks of but their variable's own, and for each the only other label of its variable.
 
     Such a label is chosen where the other one is not, so that it needs neither a column nor the row.
     """
+    first = form.first
     pairs = np.flatnonzero(np.diff(first) == 2)
     once = np.bincount(form.column, minlength=form.n_columns) == 1
     one, other = first[pairs], first[pairs] + 1
@@ -133,7 +170,7 @@ def formulate(graph: Graph, cuts: Iterable[Sequence[int]] = ()) -> Formulation:
                 rows.append(columns, weights, low, high)
     for cut in cuts:
         rows.add(cut, (), -np.inf, len(cut) - 1.0)
-    return rows.joined(n_labels, np.array(entries, dtype=np.int64), dead)
+    return rows.joined(graph.first, np.array(entries, dtype=np.int64), dead)
 
 
 def hall_rows(allowed: BoolArray, limit: int) -> list[HallRow] | None:
@@ -243,11 +280,11 @@ class _Rows:
         """Adds a weighted row."""
         self.rows[tuple(map(int, columns)), tuple(map(float, weights)), float(low), float(high)] = None
 
-    def joined(self, n_labels: int, entry: IntArray, dead: BoolArray) -> Formulation:
+    def joined(self, first: IntArray, entry: IntArray, dead: BoolArray) -> Formulation:
         """Returns all rows as arrays."""
         sizes = [len(columns) for columns, _, _, _ in self.rows]
         return Formulation(
-            n_labels,
+            first,
             entry,
             np.concatenate([dead, np.zeros(len(entry), dtype=bool)]),
             np.concatenate([[0], np.cumsum(np.array(sizes, dtype=np.int64))]).astype(np.int64),

@@ -4,61 +4,139 @@ from __future__ import annotations
 
 import math
 import time
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
 from hasten.errors import SolverError, SolverTooSmall
 from hasten.kernels.layout import Graph
-from hasten.model.problem import Problem
 from hasten.model.solution import Solution, Status
 from hasten.solvers import load
-from hasten.solvers.base import LEFT_BEHIND, ModelSolver, Outcome
-from hasten.solvers.formulation import Formulation, complements, formulate
+from hasten.solvers.base import LEFT_BEHIND, Asked, ModelSolver, Outcome
+from hasten.solvers.formulation import complements, formulate
+from hasten.solvers.highs_program import INFEASIBLE, OPTIMAL, TIME, UNBOUNDED, Said
 from hasten.solvers.objective import Objective
+from hasten.support.arrays import FloatArray
 
-PARAMETERS = {
-    "Threads": 1,
-    "MIPGap": 0.0,
-    "MIPGapAbs": 1e-9,
-    "IntFeasTol": 1e-9,
-    "FeasibilityTol": 1e-9,
-    "OptimalityTol": 1e-9,
-}
+QUIET = {"Threads": 1, "MIPGap": 0.0}
+TIGHT = QUIET | {"MIPGapAbs": 1e-9, "IntFeasTol": 1e-9, "FeasibilityTol": 1e-9, "OptimalityTol": 1e-9}
+
+
+def open_environment(options: Mapping[str, Any]) -> Any:
+    """Returns an environment of Gurobi with some options."""
+    load("gurobi")
+    import gurobipy
+
+    try:
+        environment = gurobipy.Env(empty=True)
+        environment.setParam("OutputFlag", 0)  # before the start, which greets on standard output
+        environment.start()
+    except gurobipy.GurobiError as error:
+        raise SolverError(f'Gurobi does not start: {error}. Use solver="highs" instead.') from None
+    for option, value in options.items():
+        environment.setParam(option, value)
+    return environment
+
+
+class GurobiProgram:
+    """A program in Gurobi, of which only the costs and the bounds of columns change; as `HighsProgram` in HiGHS."""
+
+    def __init__(self, program: Mapping[str, Any], environment: Any) -> None:
+        import gurobipy
+
+        self._gurobi, self._model = gurobipy, gurobipy.Model(env=environment)
+        low, high, first = program["low"], program["high"], program["row_first"]
+        self._bounds = low, high
+        self._bounded = bool(np.isfinite(low).all() and np.isfinite(high).all())
+        self._limit = self._longest = float(self._model.Params.TimeLimit)  # no limit, unless an option says so
+        self._columns = list(self._model.addVars(len(low), lb=low.tolist(), ub=high.tolist()).values())
+        for column, whole, binary in zip(self._columns, program["whole"], (low == 0) & (high == 1), strict=True):
+            if whole:
+                column.VType = "B" if binary else "I"
+        for r, (least, most) in enumerate(zip(program["row_low"].tolist(), program["row_high"].tolist(), strict=True)):
+            cells = slice(first[r], first[r + 1])
+            columns = [self._columns[j] for j in program["row_column"][cells].tolist()]
+            row = gurobipy.LinExpr(program["row_weight"][cells].tolist(), columns)
+            if least == most:
+                self._model.addLConstr(row, "=", least)
+                continue
+            if least > -math.inf:
+                self._model.addLConstr(row, ">", least)
+            if most < math.inf:
+                self._model.addLConstr(row, "<", most)
+        self._model.update()
+
+    def set_options(self, options: Mapping[str, Any]) -> None:
+        """Sets options from now on."""
+        for option, value in options.items():
+            self._model.setParam(option, value)
+
+    def start_from(self, values: FloatArray) -> None:
+        """Gives Gurobi values of the first columns to start from; it works out the others."""
+        self._model.setAttr("Start", self._columns[: len(values)], values.tolist())
+
+    def run(self, cost: FloatArray, seconds: float, bounds: tuple[FloatArray, FloatArray] | None = None) -> Said:
+        """Minimises for some costs and bounds of columns, for so many seconds."""
+        model, codes = self._model, self._gurobi.GRB
+        model.setAttr("Obj", self._columns, cost.tolist())
+        if bounds is not None and not all(map(np.array_equal, bounds, self._bounds)):
+            self._bounds = bounds
+            model.setAttr("LB", self._columns, bounds[0].tolist())
+            model.setAttr("UB", self._columns, bounds[1].tolist())
+        limit = min(self._longest, max(0.0, seconds))
+        if limit != self._limit:
+            self._limit = limit
+            model.setParam("TimeLimit", limit)
+        try:
+            model.optimize()
+            if model.Status == codes.INF_OR_UNBD and not self._bounded:  # presolve cannot tell which
+                model.setParam("DualReductions", 0)
+                model.optimize()
+                model.setParam("DualReductions", 1)
+        except self._gurobi.GurobiError as error:
+            if error.errno == codes.Error.SIZE_LIMIT_EXCEEDED:
+                raise SolverTooSmall(
+                    f"This model has {model.NumVars:,} variables and {model.NumConstrs:,} rows; the licence that "
+                    'comes with gurobipy allows 2,000 of each. Use solver="highs", or a full licence.'
+                ) from None
+            raise SolverError(f"Gurobi failed: {error}.") from None
+        said = model.Status
+        if said == codes.INTERRUPTED:
+            raise KeyboardInterrupt  # Gurobi heard Ctrl-C first, and keeps it for itself
+        if said == codes.INFEASIBLE or (said == codes.INF_OR_UNBD and self._bounded):
+            return Said(INFEASIBLE, None, math.inf, math.inf)
+        if said == codes.UNBOUNDED:
+            return Said(UNBOUNDED)
+        if said not in (codes.OPTIMAL, codes.SUBOPTIMAL, codes.TIME_LIMIT):
+            return Said(f"status {said}")
+        if not model.SolCount:
+            return Said(TIME, bound=model.ObjBound)
+        word = OPTIMAL if said == codes.OPTIMAL else TIME
+        return Said(word, model.getAttr("X", self._columns), model.ObjVal, model.ObjBound)
 
 
 class GurobiModel:
     """A structure's integer program. Of two labels that exclude each other, one has a column, where that suffices."""
 
-    def __init__(self, graph: Graph, environment: Any, cuts: list[list[int]] | None = None) -> None:
-        import gurobipy
-
-        form: Formulation = formulate(graph, cuts or ()).scaled()
-        self.formulation = form
-        self.first = graph.first
-        self.spare, self.other = complements(form, graph.first)
+    def __init__(self, graph: Graph, cuts: Sequence[Sequence[int]], environment: Any) -> None:
+        form = self.formulation = formulate(graph, cuts).scaled()
+        self.spare, self.other = complements(form)
         self.kept = np.delete(np.arange(form.n_columns), self.spare)
-        self.n_labels = form.n_labels - len(self.spare)  # that have a column
-        self.upper = np.ones(form.n_columns, dtype=bool)
-        self.program = gurobipy.Model(env=environment)
-        self.limit = self.longest = float(self.program.Params.TimeLimit)  # seconds; no limit, unless an option says so
-        self.columns = list(self.program.addVars(len(self.kept), ub=1.0).values())
-        columns = dict(zip(self.kept.tolist(), self.columns, strict=True))
-        for column in self.columns[: self.n_labels]:
-            column.VType = "B"
-        spare_rows = set(np.searchsorted(form.row_first, np.flatnonzero(np.isin(form.column, self.spare)), "right") - 1)
-        for r in sorted(set(range(form.n_rows)) - spare_rows):
-            cells = slice(form.row_first[r], form.row_first[r + 1])
-            row = gurobipy.LinExpr(form.weight[cells].tolist(), [columns[c] for c in form.column[cells]])
-            low, high = float(form.low[r]), float(form.high[r])
-            if low == high:
-                self.program.addLConstr(row, "=", low)
-            else:
-                if low > -math.inf:
-                    self.program.addLConstr(row, ">", low)
-                if high < math.inf:
-                    self.program.addLConstr(row, "<", high)
-        self.program.update()
+        owner = np.arange(form.n_rows).repeat(np.diff(form.row_first))
+        rows = np.delete(np.arange(form.n_rows), owner[np.isin(form.column, self.spare)])
+        cells = np.isin(owner, rows)
+        program = {
+            "low": np.zeros(len(self.kept)),
+            "high": np.ones(len(self.kept)),
+            "whole": self.kept < form.n_labels,
+            "row_first": np.concatenate([[0], np.cumsum(np.diff(form.row_first)[rows])]),
+            "row_column": np.searchsorted(self.kept, form.column[cells]),
+            "row_weight": form.weight[cells],
+            "row_low": form.low[rows],
+            "row_high": form.high[rows],
+        }
+        self.program = GurobiProgram(program, environment)
 
 
 class GurobiSolver(ModelSolver[GurobiModel]):
@@ -85,86 +163,42 @@ class GurobiSolver(ModelSolver[GurobiModel]):
         LEFT_BEHIND.append(self._environment)
         self._environment = None
 
-    def _wait(self, problem: Problem, deadline: float) -> Solution:
+    def _wait(self, asked: Asked) -> Solution:
         """Solves a problem in the calling thread: Gurobi keeps its limit, and hears Ctrl-C, by itself."""
-        return self._solve(problem, deadline)
+        return self._solve(asked)
 
-    def _build(self, graph: Graph) -> GurobiModel:
-        load("gurobi")
-        import gurobipy
-
+    def _build(self, graph: Graph, cuts: Sequence[Sequence[int]]) -> GurobiModel:
         if self._environment is None:
-            try:
-                environment = gurobipy.Env(empty=True)
-                environment.setParam("OutputFlag", 0)  # before the start, which greets on standard output
-                environment.start()
-            except gurobipy.GurobiError as error:
-                raise SolverError(f'Gurobi does not start: {error}. Use solver="highs" instead.') from None
-            for parameter, value in (PARAMETERS | self.native).items():
-                environment.setParam(parameter, value)
-            self._environment = environment
-        return GurobiModel(graph, self._environment)
+            self._environment = open_environment(TIGHT | self.native)
+        return GurobiModel(graph, cuts, self._environment)
 
-    def _build_with(self, graph: Graph, cuts: list[list[int]]) -> GurobiModel:
-        return GurobiModel(graph, self._environment, cuts)
-
-    def _run(self, model: GurobiModel, problem: Problem, objective: Objective, deadline: float) -> Outcome:
-        import gurobipy
-
-        program, columns = model.program, model.columns
-        constant = self._give(model, objective)
-        limit = min(model.longest, max(0.0, deadline - time.monotonic()))
-        if limit != model.limit:
-            program.setParam("TimeLimit", limit)
-            model.limit = limit
-        start = self._start_of(problem)
-        if start is not None:
-            values = np.zeros(model.first[-1])
-            values[model.first[:-1] + start] = 1.0
-            program.setAttr("Start", columns[: model.n_labels], values[model.kept[: model.n_labels]].tolist())
-        if self._stop.tells(program.terminate):
-            return Outcome(Status.NO_TIME, bound=0.0)
-        try:
-            program.optimize()
-        except gurobipy.GurobiError as error:
-            if error.errno == gurobipy.GRB.Error.SIZE_LIMIT_EXCEEDED:
-                raise SolverTooSmall(
-                    f"This model has {program.NumVars:,} variables and {program.NumConstrs:,} rows; the "
-                    "licence that comes with gurobipy allows 2,000 of each. "
-                    'Use solver="highs", or a full licence.'
-                ) from None
-            raise SolverError(f"Gurobi failed: {error}.") from None
-        said, status = program.Status, gurobipy.GRB
-        if said == status.INTERRUPTED and not self._stop.is_set():
-            raise KeyboardInterrupt  # Gurobi heard Ctrl-C first, and keeps it for itself
-        if said in (status.INFEASIBLE, status.INF_OR_UNBD):  # no column is unbounded
-            return Outcome(Status.INFEASIBLE)
-        if said not in (status.OPTIMAL, status.SUBOPTIMAL, status.TIME_LIMIT, status.INTERRUPTED):
-            raise SolverError(f"Gurobi stopped with status {said}.")
-        bound = max(0.0, program.ObjBound + constant)
-        if not program.SolCount:
-            return Outcome(Status.NO_TIME, bound=bound)
-        z = np.empty(model.first[-1])
-        z[model.kept[: model.n_labels]] = program.getAttr("X", columns[: model.n_labels])
-        z[model.spare] = 1.0 - z[model.other]
-        chosen = np.flatnonzero(z > 0.5)
-        if len(chosen) != len(problem.graph.order):
-            raise SolverError("Gurobi returned a fractional answer to an integer program.")
-        outcome = Status.SOLVED if said == status.OPTIMAL else Status.TIME_LIMIT
-        return Outcome(outcome, chosen - model.first[:-1], program.ObjVal + constant, bound)
-
-    def _give(self, model: GurobiModel, objective: Objective) -> float:
-        """Gives a model its costs, and the labels that are allowed; returns what is paid in any case."""
-        form, program, columns = model.formulation, model.program, model.columns
-        cost = np.concatenate([objective.label, objective.table[form.entry]])
-        constant = float(cost[model.spare].sum())
+    def _run(self, model: GurobiModel, objective: Objective, asked: Asked) -> Outcome:
+        form, kept = model.formulation, model.kept
+        cost, allowed = form.columns_of(objective)
+        constant = float(cost[model.spare].sum())  # is paid in any case
         cost[model.other] -= cost[model.spare]
-        program.setAttr("Obj", columns, cost[model.kept].tolist())
-        upper = np.concatenate([objective.label_allowed, objective.table_allowed[form.entry]]) & ~form.dead
-        if not np.array_equal(upper, model.upper):
-            lower = np.zeros(form.n_columns)
-            lower[model.other] = ~upper[model.spare]
-            program.setAttr("LB", columns, lower[model.kept].tolist())
-            program.setAttr("UB", columns, upper[model.kept].astype(float).tolist())
-            model.upper = upper
-        return constant
+        low = np.zeros(form.n_columns)
+        low[model.other] = ~allowed[model.spare]
+        if asked.start is not None:
+            values = np.bincount(form.first[:-1] + asked.start, minlength=form.n_labels)
+            model.program.start_from(values[kept[kept < form.n_labels]].astype(float))
+        seconds = asked.deadline - time.monotonic()
+        said = model.program.run(cost[kept], seconds, (low[kept], allowed[kept].astype(float)))
+        if said.word == INFEASIBLE:
+            return Outcome(Status.INFEASIBLE)
+        if said.word not in (OPTIMAL, TIME):
+            raise SolverError(f"Gurobi stopped with {said.word}.")
+        bound = max(0.0, said.bound + constant)
+        if said.x is None:
+            return Outcome(Status.NO_TIME, bound=bound)
+        x = np.zeros(form.n_columns)
+        x[kept] = said.x
+        x[model.spare] = 1.0 - x[model.other]
+        labels = form.chosen(x)
+        if labels is None:
+            raise SolverError("Gurobi returned a fractional answer to an integer program.")
+        status = Status.SOLVED if said.word == OPTIMAL else Status.TIME_LIMIT
+        return Outcome(status, labels, said.value + constant, bound)
+
+
+SOLVER = GurobiSolver

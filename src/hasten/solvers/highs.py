@@ -4,28 +4,33 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
-from hasten.errors import SolverError
+from hasten.errors import SolverError, SolverWrong
 from hasten.kernels.layout import Graph
-from hasten.model.problem import Problem
 from hasten.model.solution import Solution, Status
 from hasten.solvers import load
-from hasten.solvers.base import ModelSolver, Outcome, checked_cost
-from hasten.solvers.formulation import Formulation, formulate
+from hasten.solvers.base import Asked, ModelSolver, Outcome, check
+from hasten.solvers.formulation import formulate
+from hasten.solvers.highs_program import INFEASIBLE, OPTIMAL, TIGHT, TIME, HighsProgram, Said
 from hasten.solvers.objective import Objective
-from hasten.support.arrays import IntArray
-from hasten.support.clock import LONG, NEVER, Stop
+from hasten.support.clock import LONG, Stop
 
 SHORT = 0.05  # seconds: a problem that takes longer may have one after it that takes much longer
-INTEGRAL = 1e-6  # how far from 0 or 1 a column may be
-TIGHT = 1e-9  # tolerance of feasibility and gaps
-# Feasibility jump alone takes 5 ms, also where all else takes one.
+# The formulation is strong already, so few cuts are needed. Feasibility jump alone takes 5 ms, also where all else
+# takes one.
 HEURISTICS = ("feasibility_jump", "rens", "rins", "root_reduced_cost", "shifting", "zi_round")
+STRONG = {
+    "parallel": "off",
+    "mip_detect_symmetry": False,
+    "mip_heuristic_effort": 0.0,
+    "mip_pool_soft_limit": 1,
+    **{f"mip_heuristic_run_{heuristic}": False for heuristic in HEURISTICS},
+}
 
 
 class _Until(Stop):
@@ -42,15 +47,13 @@ class _Until(Stop):
 class HighsModel:
     """A structure's linear program and, once it is needed, its integer program."""
 
-    def __init__(
-        self, graph: Graph, native: Mapping[str, Any], interruptible: bool, cuts: list[list[int]] | None = None
-    ) -> None:
-        self.formulation = formulate(graph, cuts or ()).scaled()
-        self.first = graph.first
-        self.columns = np.arange(self.formulation.n_columns, dtype=np.int32)
-        self.settings = native, interruptible
-        self.relaxation = _Program(self.formulation, False, *self.settings)
-        self.whole: _Program | None = None
+    def __init__(self, graph: Graph, cuts: Sequence[Sequence[int]], native: Mapping[str, Any]) -> None:
+        self.formulation = formulate(graph, cuts).scaled()
+        self.options = {**TIGHT, **STRONG, **native}
+        self.relaxation = HighsProgram(self.formulation.arrays(whole=False), self.options)
+        if not self.relaxation.accepted:
+            raise SolverError("HiGHS rejects the model; are the weights of some rule smaller than 1e-9 or above 1e15?")
+        self.integer: HighsProgram | None = None
         self.took = LONG  # seconds for the last problem
 
 
@@ -59,28 +62,28 @@ class HighsSolver(ModelSolver[HighsModel]):
 
     name = "highs"
 
-    def _wait(self, problem: Problem, deadline: float) -> Solution:
+    def _wait(self, asked: Asked) -> Solution:
         """Solves a problem in the calling thread if the last of its structure took little, and so does this one.
 
         Asking another thread takes up to half as long as a small problem.
         """
-        compiled, began = problem.structure.compiled, time.monotonic()
-        found, soon = None, min(deadline, began + LONG)
+        problem, began = asked.problem, time.monotonic()
+        compiled, found, soon = problem.structure.compiled, None, min(asked.deadline, began + LONG)
         if compiled in self._models and self._models[compiled][1].took < SHORT:
             try:
-                found = self._solve_heeding(_Until(soon), problem, math.inf)
+                found = self._solve(asked._replace(stop=_Until(soon), deadline=math.inf))
             except KeyboardInterrupt:
                 self._forget(problem)
                 raise
-        if found is None or (found.status in (Status.NO_TIME, Status.TIME_LIMIT) and soon < deadline):
-            found = super()._wait(problem, deadline)
+        if found is None or (found.status in (Status.NO_TIME, Status.TIME_LIMIT) and soon < asked.deadline):
+            found = super()._wait(asked)
         if compiled in self._models:
             self._models[compiled][1].took = time.monotonic() - began
         return found
 
-    def _build(self, graph: Graph) -> HighsModel:
+    def _build(self, graph: Graph, cuts: Sequence[Sequence[int]]) -> HighsModel:
         load("highs")
-        return HighsModel(graph, self.native, self.interruptible)
+        return HighsModel(graph, cuts, self.native)
 
     def _check_native(self) -> None:
         load("highs")
@@ -92,169 +95,44 @@ class HighsSolver(ModelSolver[HighsModel]):
             if highs.setOptionValue(option, value) == highspy.HighsStatus.kError:
                 raise self._unknown(f"{option}={value!r}")
 
-    def _build_with(self, graph: Graph, cuts: list[list[int]]) -> HighsModel:
-        return HighsModel(graph, self.native, self.interruptible, cuts)
+    def _run(self, model: HighsModel, objective: Objective, asked: Asked) -> Outcome:
+        form, deadline, stop = model.formulation, asked.deadline, asked.stop
+        cost, allowed = form.columns_of(objective)
+        if isinstance(stop, _Until):
+            deadline = min(deadline, stop.end)
 
-    def _run(self, model: HighsModel, problem: Problem, objective: Objective, deadline: float) -> Outcome:
-        form, model.relaxation.stop = model.formulation, self._stop
-        cost = np.concatenate([objective.label, objective.table[form.entry]])
-        upper = np.concatenate([objective.label_allowed, objective.table_allowed[form.entry]]) & ~form.dead
-        found = model.relaxation.run(cost, upper, deadline)
-        if found.status is Status.INFEASIBLE and model.relaxation.warm:
+        def run(program: HighsProgram) -> Said:
+            program.stop = stop.is_set if self.interruptible and not isinstance(stop, _Until) else None
+            return program.run(cost, deadline - time.monotonic(), allowed)
+
+        found = run(model.relaxation)
+        if found.word == INFEASIBLE and model.relaxation.warm:
             model.relaxation.forget()  # a claim that cannot be checked is not taken from a warm start
-            found = model.relaxation.run(cost, upper, deadline)
-        if found.status is Status.NO_TIME or found.status is Status.INFEASIBLE:
-            return Outcome(found.status, bound=0.0)
-        labels = _labels(found, model.first)
-        if found.status is Status.SOLVED and labels is not None:
-            cost_found = checked_cost(problem, labels, objective.original(found.value))
-            if cost_found is not None:
-                return Outcome(Status.SOLVED, labels, found.value, found.value, cost_found)
-        if model.whole is None or deadline < math.inf:  # some versions count a limit from the first run
-            model.whole = _Program(form, True, *model.settings)
-        model.whole.stop = self._stop
-        model.whole.forget()
-        start = self._start_of(problem)
-        if start is not None:
-            model.whole.start_from(model.first[:-1] + start, form.n_labels)
-        relaxed = found.bound
-        found = model.whole.run(cost, upper, deadline)
+            found = run(model.relaxation)
+        if found.word in (INFEASIBLE, TIME):
+            return Outcome(Status.INFEASIBLE if found.word == INFEASIBLE else Status.NO_TIME, bound=0.0)
+        relaxed, labels = 0.0, None
+        if found.word == OPTIMAL:
+            relaxed, labels = found.bound, form.chosen(found.x)
+        if labels is not None:
+            with suppress(SolverWrong):
+                checked = check(asked.problem, labels, objective.original(found.value), self.name)
+                return Outcome(Status.SOLVED, labels, found.value, found.value, checked)
+        if model.integer is None or deadline < math.inf:  # some versions count a limit from the first run
+            model.integer = HighsProgram(form.arrays(whole=True), model.options)
+        model.integer.forget()
+        if asked.start is not None:
+            model.integer.start_from(np.bincount(form.first[:-1] + asked.start, minlength=form.n_labels).astype(float))
+        found = run(model.integer)
         bound = max(0.0, relaxed, found.bound)
-        if found.status is Status.NO_TIME or found.status is Status.INFEASIBLE:
-            return Outcome(found.status, bound=bound)
-        labels = _labels(found, model.first)
-        if found.status is None or labels is None:
+        if found.word == INFEASIBLE or (found.word == TIME and found.x is None):
+            return Outcome(Status.INFEASIBLE if found.word == INFEASIBLE else Status.NO_TIME, bound=bound)
+        if found.x is None:
+            raise SolverError(f"HiGHS stopped early: {found.word}.")
+        labels = form.chosen(found.x)
+        if labels is None:
             raise SolverError("HiGHS returned a fractional answer to an integer program.")
-        return Outcome(found.status, labels, found.value, bound)
+        return Outcome(Status.SOLVED if found.word == OPTIMAL else Status.TIME_LIMIT, labels, found.value, bound)
 
 
-class _Found(NamedTuple):
-    status: Status | None  # None if HiGHS did not say
-    column: Any
-    value: float
-    bound: float
-
-
-class _Program:
-    """One HiGHS model; only its costs and, where they differ, the upper bounds of its columns change."""
-
-    def __init__(
-        self, form: Formulation, whole: bool, native: Mapping[str, Any] | None = None, interruptible: bool = False
-    ) -> None:
-        import highspy
-
-        self._highspy = highspy
-        self._whole = whole
-        self._n_labels = form.n_labels
-        self._columns = np.arange(form.n_columns, dtype=np.int32)
-        self._upper = ~form.dead
-        self.warm = False
-        self.stop = NEVER
-        highs = self._highs = highspy.Highs()
-        options: dict[str, Any] = {
-            "output_flag": False,
-            "threads": 1,
-            "parallel": "off",
-            "mip_rel_gap": 0.0,
-            "mip_abs_gap": TIGHT,
-            "mip_feasibility_tolerance": TIGHT,
-            "primal_feasibility_tolerance": TIGHT,
-            "dual_feasibility_tolerance": TIGHT,
-            "mip_detect_symmetry": False,
-            "mip_heuristic_effort": 0.0,
-            "mip_pool_soft_limit": 1,  # few cuts: the formulation is strong already
-        }
-        options |= {f"mip_heuristic_run_{heuristic}": False for heuristic in HEURISTICS}
-        options |= native or {}
-        for option, value in options.items():  # older versions lack some, which are then ignored
-            highs.setOptionValue(option, value)
-        self._events = [highs.cbSimplexInterrupt, highs.cbMipInterrupt] if interruptible else []
-        self._listens = False
-        lp = highspy.HighsLp()
-        lp.num_col_, lp.num_row_ = form.n_columns, form.n_rows
-        lp.col_cost_ = np.zeros(form.n_columns)
-        lp.col_lower_, lp.col_upper_ = np.zeros(form.n_columns), self._upper.astype(np.float64)
-        lp.row_lower_, lp.row_upper_ = form.low, form.high
-        lp.a_matrix_.format_ = highspy.MatrixFormat.kRowwise
-        lp.a_matrix_.start_ = form.row_first.astype(np.int32)
-        lp.a_matrix_.index_ = form.column.astype(np.int32)
-        lp.a_matrix_.value_ = form.weight
-        if whole:
-            kind = highspy.HighsVarType
-            n_tuples = form.n_columns - form.n_labels
-            lp.integrality_ = [kind.kInteger] * form.n_labels + [kind.kContinuous] * n_tuples
-        if highs.passModel(lp) == highspy.HighsStatus.kError:
-            raise SolverError("HiGHS rejects the model; are the weights of some rule smaller than 1e-9 or above 1e15?")
-
-    def _listen(self, event: Any) -> None:
-        """Tells HiGHS, which asks now and then, whether to stop; it would remember that from its last run."""
-        event.data_in.user_interrupt = self.stop.is_set()
-
-    def _heed(self) -> float:
-        """Lets HiGHS ask whether to stop, if that is not a matter of time alone; returns when to stop at the latest.
-
-        Being asked takes up to a tenth as long as a small problem.
-        """
-        listens = not isinstance(self.stop, _Until)
-        if listens != self._listens:
-            for event in self._events:
-                if listens:
-                    event.subscribe(self._listen)
-                else:
-                    event.clear()
-            self._listens = listens
-        return self.stop.end if isinstance(self.stop, _Until) else math.inf
-
-    def run(self, cost: Any, upper: Any, deadline: float) -> _Found:
-        """Optimises for some costs and allowed columns."""
-        highs, status = self._highs, self._highspy.HighsModelStatus
-        deadline = min(deadline, self._heed())
-        if not np.array_equal(upper, self._upper):
-            highs.changeColsBounds(len(cost), self._columns, np.zeros(len(cost)), upper.astype(np.float64))
-            self._upper = upper
-        highs.changeColsCost(len(cost), self._columns, cost)
-        left = deadline - time.monotonic()
-        highs.setOptionValue("time_limit", math.inf if left == math.inf else highs.getRunTime() + max(0.0, left))
-        self.warm, was_warm = True, self.warm
-        highs.run()
-        said = highs.getModelStatus()
-        if said in (status.kInfeasible, status.kUnboundedOrInfeasible):
-            self.warm = was_warm
-            return _Found(Status.INFEASIBLE, None, math.inf, math.inf)
-        info = highs.getInfo()
-        bound = info.mip_dual_bound if self._whole else -math.inf
-        if said == status.kOptimal:
-            value = info.objective_function_value
-            return _Found(Status.SOLVED, highs.getSolution().col_value, value, bound if self._whole else value)
-        if said in (status.kTimeLimit, status.kInterrupt):
-            if self._whole and info.primal_solution_status == self._highspy.kSolutionStatusFeasible:
-                column = highs.getSolution().col_value
-                return _Found(Status.TIME_LIMIT, column, info.objective_function_value, bound)
-            return _Found(Status.NO_TIME, None, math.inf, bound)
-        if self._whole:
-            raise SolverError(f"HiGHS stopped early: {highs.modelStatusToString(said)}.")
-        return _Found(None, None, math.inf, -math.inf)
-
-    def start_from(self, chosen: IntArray, n_labels: int) -> None:
-        """Gives HiGHS a labelling to start from: the columns of all labels; it works out the others."""
-        values = np.zeros(n_labels)
-        values[chosen] = 1.0
-        with suppress(TypeError):  # older versions take whole solutions alone
-            self._highs.setSolution(n_labels, self._columns[:n_labels], values)
-
-    def forget(self) -> None:
-        """Drops the last basis and solution."""
-        self._highs.clearSolver()
-        self.warm = False
-
-
-def _labels(found: _Found, first: IntArray) -> IntArray | None:
-    """Returns the labels of an integral answer."""
-    if found.column is None:
-        return None
-    z = np.array(found.column[: first[-1]])
-    chosen = np.flatnonzero(z > 0.5)
-    if len(chosen) != len(first) - 1:
-        return None
-    z[chosen] -= 1.0
-    return None if np.abs(z).max() > INTEGRAL else chosen - first[:-1]
+SOLVER = HighsSolver

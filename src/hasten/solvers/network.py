@@ -1,19 +1,16 @@
 """A cost function network, solved by toulbar2: here, or in a process of its own that can be stopped at any time.
 
-toulbar2 holds the interpreter's lock while it works, and its time limits count processor time. So what must be stopped
-by the wall clock runs in another process, which is this file as a script: it reads networks and writes answers, as
-lines of JSON. SIGVTALRM, by which toulbar2 tells itself that time is up, stops it from outside as well.
+toulbar2 holds the interpreter's lock while it works, and its time limits count processor time. So a call that
+must be stopped by the wall clock runs in another process, for which this file is the script (`answer`). SIGVTALRM, by
+which toulbar2 tells itself that time is up, stops it from outside as well.
 
-As a script it has nothing but pytoulbar2 and the standard library: it imports nothing of hasten.
+It has nothing but pytoulbar2 and the standard library: it imports nothing of hasten.
 """
 
 from __future__ import annotations
 
-import json
 import math
-import os
 import signal
-import sys
 import threading
 from collections.abc import Mapping
 from typing import Any, NamedTuple
@@ -25,7 +22,7 @@ Function = tuple[list[int], list[float]]  # a scope, and its table
 
 
 class Found(NamedTuple):
-    """What toulbar2 said: the labels, if there are any, their cost, a bound, and whether it was stopped."""
+    """The answer of toulbar2: the labels, if there are any, their cost, a bound, and whether it was stopped."""
 
     labels: list[int] | None
     value: float = math.inf
@@ -61,17 +58,8 @@ def solve_network(unary: list[list[float]], functions: list[Function], options: 
     return Found(labels, value, bound, stopped)
 
 
-def serve() -> None:
-    """Answers networks, a line each, until there are no more."""
-    answers = os.fdopen(os.dup(1), "w")
-    os.dup2(2, 1)  # what toulbar2 prints is not an answer
-    for line in sys.stdin:
-        signal.signal(signal.SIGVTALRM, signal.SIG_IGN)  # a request to stop that came too late
-        unary, functions, options = json.loads(line)
-        found = solve_network(unary, functions, options, FOREVER)
-        answers.write(json.dumps(found) + "\n")
-        answers.flush()
-
-
-if __name__ == "__main__":
-    serve()
+def answer(request: Any) -> Found:
+    """Solves a network in a process of its own (`hasten.support.child`)."""
+    signal.signal(signal.SIGVTALRM, signal.SIG_IGN)  # a request to stop that came too late
+    unary, functions, options = request
+    return solve_network(unary, functions, options, FOREVER)

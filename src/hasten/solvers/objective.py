@@ -1,4 +1,4 @@
-"""What a solver is asked to minimise: a problem's costs, made easy on floating point and on integers.
+"""The objective that a solver minimises: a problem's costs, made easy on floating point and on integers.
 
 Each variable's and each table's smallest cost is taken out into `offset`, so that all costs are >= 0 and the
 largest of those left in the model is `range` or less. Costs beyond that range (as when someone forbids with
@@ -17,17 +17,21 @@ from typing import NamedTuple
 
 import numpy as np
 
+from hasten.errors import SolverError
 from hasten.kernels.layout import Graph
+from hasten.kernels.tolerance import TOLERANCE
 from hasten.model.problem import Problem
 from hasten.support.arrays import BoolArray, FloatArray, IntArray
 
+MAX_TOTAL = 2**52  # in whole numbers no labelling costs more than this: sums are exact in double precision too
+MAX_SCALE = 2**40
 WIDEN = 1e3
 TINY = 1e-3  # where all costs are below this, their largest becomes the unit
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Objective:
-    """Costs >= 0, 0 where forbidden: a labelling's cost is `offset` plus `unit` times what it costs here."""
+    """Costs >= 0, 0 where forbidden: a labelling's cost is `offset` plus `unit` times its cost here."""
 
     label: FloatArray  # (labels,) with the tables of single variables
     label_allowed: BoolArray
@@ -37,10 +41,29 @@ class Objective:
     unit: float
     complete: bool  # whether every finite cost is in it
     range: float  # an optimum that costs more, in the problem's own unit, is not proved; inf if complete
+    layout: Layout
 
     def original(self, value: float) -> float:
         """Returns a value of this objective in the problem's own unit."""
         return self.offset + self.unit * value
+
+    def rounded(self) -> WholeObjective:
+        """Returns the objective in whole numbers, as fine as 64 bits allow."""
+        total = self.layout.most(self.label, self.table)
+        scale = float(2 ** math.floor(math.log2(min(MAX_SCALE, MAX_TOTAL / max(total, 1.0)))))
+        label, table = np.rint(self.label * scale), np.rint(self.table * scale)
+        wrong = self.layout.most(np.abs(label - self.label * scale), np.abs(table - self.table * scale))
+        return WholeObjective(label.astype(np.int64), table.astype(np.int64), scale, wrong / scale)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class WholeObjective:
+    """An objective times `scale`, a power of two, rounded: for solvers that know no other costs."""
+
+    label: IntArray
+    table: IntArray
+    scale: float
+    error: float  # a labelling's cost differs by no more than this, in the objective's unit
 
 
 class Tables(NamedTuple):
@@ -81,6 +104,11 @@ class Layout:
         same = table is own or np.array_equal(table, own)  # it brings none of its own
         return self._schema_lowered if same else self._lowered(table)
 
+    def most(self, label: FloatArray, table: FloatArray) -> float:
+        """Returns the most that a labelling may cost."""
+        most = float(np.maximum.reduceat(label, self.first[:-1]).sum())
+        return most + sum(float(table[at:end].max()) * count for at, end, count in self.blocks)
+
     def _lowered(self, table: FloatArray) -> Tables:
         lowered, offset = np.zeros_like(table), 0.0
         for at, end, count in self.blocks:
@@ -120,6 +148,7 @@ def objectives(layout: Layout, problem: Problem, range: float) -> Iterator[Objec
             unit,
             complete,
             np.inf if complete else range,
+            layout,
         )
         if complete:
             return
@@ -137,3 +166,13 @@ def _parts(layout: Layout, problem: Problem) -> tuple[FloatArray, Tables, float]
     if total == np.inf:
         return label, tables, np.inf
     return label - np.repeat(least, layout.sizes), tables, total
+
+
+def check_precision(name: str, whole: WholeObjective, objective: Objective, value: float) -> None:
+    """Raises an error if the optimum of rounded costs may not be the optimum of the costs."""
+    left = 2 * whole.error * objective.unit  # the optimum's own rounding, and the answer's
+    if left > TOLERANCE * max(1.0, abs(objective.original(value))):
+        raise SolverError(
+            f"{name} works with whole numbers; with costs this wide, an error of up to {left:.2g} is left. "
+            'Use solver="highs", or inf instead of large costs for forbidden labels.'
+        )

@@ -2,8 +2,9 @@
 
 A solver works within tolerances, so the numbers that it gets should be small, and no sum near a limit. Where weights
 have a common measure a row gets whole weights and limits (`whole_row`). Where some weight is large it is cut down to
-what the limit asks for (`at_least`): with `8682283 x + 6664539 y >= 3`, x or y is enough, and `x + y >= 1` says so.
-What is still large is scaled, and whole limits are moved halfway to the next sum that is not allowed (`scaled_row`).
+the size of the limit (`at_least`): with `8682283 x + 6664539 y >= 3`, x or y is enough, and `x + y >= 1` says so.
+Weights that are still large are scaled, and whole limits are moved halfway to the next sum that is not allowed
+(`scaled_row`).
 """
 
 from __future__ import annotations
@@ -20,14 +21,14 @@ from hasten.support.arrays import FloatArray
 MAX_DENOMINATOR = 10_000
 MAX_WEIGHT = 10**10
 LARGE = 1e4  # a weight beyond which a solver's tolerance may matter
-LEAST = 2.0**-10  # what the largest weight of a row is not to be below
+LEAST = 2.0**-10  # the least that the largest weight of a row may be
 WIDEST = 2.0**20  # the largest weight that solvers with tolerances get
 
 Row = tuple[list[int], list[float], float, float]  # columns, weights, and the limits of their sum
 
 
 def rule_rows(graph: Graph, r: int) -> Iterator[Row]:
-    """Yields what a solver is told of rule `r`: nothing where it is empty; its low limit above the high if none is."""
+    """Yields the rows of rule `r` for a solver: none if it is empty; the low limit above the high if none can hold."""
     cells = slice(graph.row_first[r], graph.row_first[r + 1])
     if cells.start == cells.stop:
         return
@@ -64,7 +65,7 @@ def _down(limit: float) -> float:
 
 
 def at_least(groups: list[dict[int, Fraction]], need: Fraction) -> Iterator[Row]:
-    """Yields a row that a choice of one column of each group is to reach, no weight larger than what it is to reach."""
+    """Yields a row that a choice of one column of each group is to reach, no weight larger than the sum to reach."""
     lowest = [min(group.values()) for group in groups]
     need -= sum(lowest)
     if need <= 0:  # it holds, whatever is chosen
@@ -88,9 +89,9 @@ def at_least(groups: list[dict[int, Fraction]], need: Fraction) -> Iterator[Row]
 def whole_row(weights: FloatArray, least: float, most: float) -> tuple[list[int], float, float] | None:
     """Returns a row as whole weights without a common factor, and limits that are whole numbers or infinite.
 
-    `least` and `most` are what the row may come to, slack included. They are rounded to what such a sum can reach; the
+    `least` and `most` are the limits of the row, slack included. They are rounded to sums that it can reach; the
     low one is above the high one if it can reach nothing. None if the weights have no common measure, or if one that is
-    not quite theirs would decide what holds.
+    not quite theirs would decide whether it holds.
     """
     fractions = [Fraction(float(weight)).limit_denominator(MAX_DENOMINATOR) for weight in weights]
     exact = [Fraction(float(weight)) for weight in weights]

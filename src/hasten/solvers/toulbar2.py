@@ -1,6 +1,6 @@
 """toulbar2: a cost function network, made anew for each problem, since its models are used up by solving.
 
-Costs are rounded to whole numbers (`hasten.solvers.whole`): as fine as 2**-40 where their sum allows it. It works in a
+Costs are rounded to whole numbers (`Objective.rounded`): as fine as 2**-40 where their sum allows it. It works in a
 process of its own, which can be stopped at any time (`hasten.solvers.network`). With `interruptible=False` it works
 here, where its limits are whole seconds of processor time, a shorter one counting as one second; its state is global,
 so that only one problem is then solved at a time.
@@ -15,10 +15,9 @@ import math
 import signal
 import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Sequence
 from functools import partial
 from itertools import pairwise
-from typing import Any
 from weakref import finalize
 
 import numpy as np
@@ -29,11 +28,10 @@ from hasten.model.kinds import MAX_TABLE
 from hasten.model.problem import Problem
 from hasten.model.solution import Status
 from hasten.solvers import load, network
-from hasten.solvers.base import LEFT_BEHIND, ModelSolver, Outcome
+from hasten.solvers.base import LEFT_BEHIND, Asked, ModelSolver, Outcome
 from hasten.solvers.network import Found, Function, solve_network
-from hasten.solvers.objective import Objective
+from hasten.solvers.objective import Objective, check_precision
 from hasten.solvers.rules import whole_row
-from hasten.solvers.whole import Rounding, check_precision
 from hasten.support.arrays import FloatArray, IntArray
 from hasten.support.child import Child
 
@@ -43,10 +41,9 @@ Step = tuple[list[list[int]], int]  # next[state][label], -1 where forbidden; th
 
 
 class Toulbar2Model:
-    """What is needed to make a structure's network again and again: the scopes and shapes of its tables."""
+    """The scopes and shapes of a structure's tables, from which its network is made again and again."""
 
     def __init__(self, graph: Graph) -> None:
-        self.rounding = Rounding(graph)
         self.first = graph.first
         self.sizes: list[int] = np.diff(graph.first).tolist()  # of the variables, and then of the running sums
         self.tables: list[tuple[list[int], int]] = []  # scopes of two variables or more, and their tables
@@ -89,9 +86,11 @@ class Toulbar2Model:
 
     def shaped(self, table: FloatArray) -> list[tuple[list[int], FloatArray]]:
         """Returns every scope of two variables or more with its table, given the problem's tables."""
-        cut = {at: table[at:end] for at, end, _ in self.rounding.tables}
-        factors = [(scope, cut[at].reshape([self.sizes[v] for v in scope])) for scope, at in self.tables]
-        return factors + self.links
+        found = []
+        for scope, at in self.tables:
+            shape = [self.sizes[v] for v in scope]
+            found.append((scope, table[at : at + math.prod(shape)].reshape(shape)))
+        return found + self.links
 
     def domains(self, objective: Objective, tables: list[tuple[list[int], FloatArray]]) -> list[IntArray] | None:
         """Returns the labels of each variable that every table supports; None if some variable has none."""
@@ -109,17 +108,10 @@ class Toulbar2Solver(ModelSolver[Toulbar2Model]):
     name = "toulbar2"
     range = 1e4
 
-    def __init__(
-        self,
-        time_limit: float | None = None,
-        max_models: int = 64,
-        interruptible: bool = True,
-        native: Mapping[str, Any] | None = None,
-    ) -> None:
-        super().__init__(time_limit, max_models, interruptible, native)
-        self._child: Child | None = None
-        if not interruptible:
-            self._lock = _ONE_AT_A_TIME
+    _child: Child | None = None  # the process that solves networks
+
+    def _make_lock(self) -> threading.Lock:
+        return threading.Lock() if self.interruptible else _ONE_AT_A_TIME
 
     def _check_native(self) -> None:
         load("toulbar2")
@@ -136,16 +128,17 @@ class Toulbar2Solver(ModelSolver[Toulbar2Model]):
         if child is not None:
             child.end()
 
-    def _network(self, unary: list[list[float]], functions: list[Function], deadline: float) -> Found:
+    def _network(self, unary: list[list[float]], functions: list[Function], asked: Asked) -> Found:
         """Solves a network, elsewhere or here."""
         if not self.interruptible:
-            limit = 0 if deadline == math.inf else max(1, math.ceil(deadline - time.monotonic()))
+            left = asked.deadline - time.monotonic()
+            limit = 0 if left == math.inf else max(1, math.ceil(left))
             return solve_network(unary, functions, self.native, limit)
         if self._child is None:
             self._child = Child(network.__file__)
             finalize(self, self._child.end)
         child = self._child
-        if self._stop.tells(partial(child.signal, signal.SIGVTALRM)):
+        if asked.stop.tells(partial(child.signal, signal.SIGVTALRM)):
             return Found(None, stopped=True)
         said = child.ask([unary, functions, dict(self.native)])
         if said is None:
@@ -157,21 +150,19 @@ class Toulbar2Solver(ModelSolver[Toulbar2Model]):
     def _renew_locks(self) -> None:
         """Takes a new lock, in a forked child, which all solvers in it share; leaves the parent its process."""
         global _ONE_AT_A_TIME
+        if _ONE_AT_A_TIME.locked():
+            _ONE_AT_A_TIME = threading.Lock()
         super()._renew_locks()
         if self._child is not None:
             LEFT_BEHIND.append(self._child)
             self._child = None
-        if not self.interruptible:
-            if _ONE_AT_A_TIME.locked():
-                _ONE_AT_A_TIME = threading.Lock()
-            self._lock = _ONE_AT_A_TIME
 
-    def _build(self, graph: Graph) -> Toulbar2Model:
+    def _build(self, graph: Graph, cuts: Sequence[Sequence[int]]) -> Toulbar2Model:
         load("toulbar2")
         return Toulbar2Model(graph)
 
-    def _run(self, model: Toulbar2Model, problem: Problem, objective: Objective, deadline: float) -> Outcome:
-        whole = model.rounding.round(objective)
+    def _run(self, model: Toulbar2Model, objective: Objective, asked: Asked) -> Outcome:
+        whole = objective.rounded()
         tables = model.shaped(np.where(objective.table_allowed, whole.table, np.inf))
         domains = model.domains(objective, tables)
         if domains is None:
@@ -193,7 +184,7 @@ class Toulbar2Solver(ModelSolver[Toulbar2Model]):
                 unary[left[0]] = unary[left[0]] + table
             else:
                 functions.append(([number[v] for v in left], table.ravel().tolist()))
-        found = self._network([unary[v].tolist() for v in free], functions, deadline) if free else Found([], 0.0)
+        found = self._network([unary[v].tolist() for v in free], functions, asked) if free else Found([], 0.0)
         if found.labels is None:
             bound = max(0.0, (found.bound + constant) / whole.scale - whole.error)
             return Outcome(Status.NO_TIME if found.stopped else Status.INFEASIBLE, bound=bound)
@@ -204,11 +195,11 @@ class Toulbar2Solver(ModelSolver[Toulbar2Model]):
         if not found.stopped:
             check_precision(self.name, whole, objective, value)
         status = Status.TIME_LIMIT if found.stopped else Status.SOLVED
-        return Outcome(status, chosen[: len(problem.graph.order)], value, bound)
+        return Outcome(status, chosen[: len(asked.problem.graph.order)], value, bound)
 
 
 def supported(domains: list[IntArray], tables: list[tuple[list[int], FloatArray]]) -> bool:
-    """Takes out of the domains, in place, what some table does not allow; whether something is left of each.
+    """Removes the labels that some table does not allow from the domains, in place; whether all have labels left.
 
     toulbar2 does this itself, but version 1.4.0 crashes or errs if a function that it is given rules out
     values at once.
@@ -257,3 +248,6 @@ def running_sums(weights: list[list[int]], low: float, high: float) -> list[Step
         if states in ([], [done]):
             break
     return steps
+
+
+SOLVER = Toulbar2Solver

@@ -11,16 +11,12 @@ the level, and returns when some stretch since then says that it is surely not.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from functools import lru_cache
-from operator import add, attrgetter
 
 import numpy as np
 
-from hasten.errors import ProblemError
-from hasten.model.solution import Solutions, Source, Status
 from hasten.support.arrays import BoolArray, FloatArray
-from hasten.support.words import count
 
 SHORTEST = 16  # audits of the shortest stretch
 LONGEST = 512  # at least, of the longest: the window
@@ -56,8 +52,6 @@ class Audit:
     """
 
     def __init__(self, level: float | None = 0.95) -> None:
-        if level is not None and not (isinstance(level, int | float | np.number) and 0 < level < 1):
-            raise ProblemError(f"The least agreement must be between 0 and 1, or None; got {level!r}.")
         self.level = level
         self.trusted = True
         self.distrust: Agreement | None = None
@@ -102,91 +96,6 @@ class Audit:
         return False
 
 
-@dataclass(frozen=True, slots=True)
-class Counters:
-    """What a speedup did so far."""
-
-    problems: int = 0  # answered: the sum of the next five
-    by_search: int = 0
-    by_bound: int = 0
-    by_branch: int = 0
-    by_solver: int = 0
-    by_learned: int = 0
-    proved: int = 0  # without the solver, optimal or infeasible
-    infeasible: int = 0
-    solver_calls: int = 0  # for answers, audits and learning
-    costs: int = 0  # variables whose costs were computed for the answers
-    variables: int = 0  # of all problems answered
-    audits: int = 0
-    disagreements: int = 0
-    labelled: int = 0  # problems learned from
-    updates: int = 0  # mistakes that changed the weights
-    to_highs: int = 0  # how often `solver="auto"` asked it; it may ask several about one problem
-    to_gurobi: int = 0
-    to_toulbar2: int = 0
-    to_cpsat: int = 0
-
-    @classmethod
-    def of(cls, answers: Solutions, solver_calls: int = 0) -> Counters:
-        """Returns what there is to count about some answers."""
-        costs, variables = int(answers.n_costs.sum()), int(answers.batch.variable_at[-1])
-        counted = {"solver_calls": solver_calls, "costs": costs, "variables": variables}
-        for (status, source), n in answers.counts().items():
-            for name, more in _told(status, source, n).items():
-                counted[name] = counted.get(name, 0) + more
-        return cls(**counted)
-
-    @classmethod
-    def of_some(cls, status: Status, source: Source, n: int, n_variables: int) -> Counters:
-        """Returns what there is to count about `n` answers that came about alike, all costs computed."""
-        return cls(**_told(status, source, n), costs=n_variables, variables=n_variables)
-
-    def __add__(self, other: Counters) -> Counters:
-        return Counters(*map(add, self.values, other.values))
-
-    @property
-    def values(self) -> tuple[int, ...]:
-        """The counts, in the order of their names."""
-        values: tuple[int, ...] = _read_counters(self)
-        return values
-
-    def __str__(self) -> str:
-        share = self.costs / self.variables if self.variables else 1.0
-        learned = f"{self.by_learned} by learned tables, " if self.by_learned else ""
-        return (
-            f"{count(self.problems, 'problem')}: {learned}{self.by_search} by search, {self.by_bound} by bound, "
-            f"{self.by_branch} by branching, {self.by_solver} by the solver; {share:.1%} of the costs "
-            f"computed; {self.disagreements} of {count(self.audits, 'audit')} disagreed; "
-            f"{count(self.updates, 'update')}{self._asked}"
-        )
-
-    @property
-    def _asked(self) -> str:
-        """Whom `solver="auto"` asked, if it asked anybody."""
-        calls = zip(("HiGHS", "Gurobi", "toulbar2", "CP-SAT"), self.values[-4:], strict=True)
-        asked = [f"{name} {count(n, 'time')}" for name, n in calls if n]
-        return f"; asked {', '.join(asked)}" if asked else ""
-
-
-_BY = {
-    Source.SEARCH: "by_search",
-    Source.BOUND: "by_bound",
-    Source.BRANCH: "by_branch",
-    Source.SOLVER: "by_solver",
-    Source.LEARNED: "by_learned",
-}
-
-
-def _told(status: Status, source: Source, n: int) -> dict[str, int]:
-    """Returns what `n` answers count as, by name, given how they came about."""
-    infeasible = status is Status.INFEASIBLE
-    proved = status is Status.PROVED or (infeasible and source is not Source.SOLVER)
-    return {"problems": n, _BY[source]: n, "proved": n * proved, "infeasible": n * infeasible}
-
-
-_read_counters = attrgetter(*(field.name for field in fields(Counters)))
-
-
 @lru_cache(maxsize=65536)
 def upper_limit(k: int, n: int, confidence: float) -> float:
     """Returns the upper limit of a share: that for which at most `k` of `n` has the chance 1 - confidence."""
@@ -222,4 +131,5 @@ def _log_at_most(terms: FloatArray, n: int, share: float) -> float:
     i = np.arange(len(terms))
     logs = terms + i * math.log(share) + (n - i) * math.log1p(-share) if share > 0 else terms[:1]
     top = float(logs.max())
-    return top + math.log(float(np.exp(logs - top).sum()))
+    with np.errstate(under="ignore"):  # chances that are too small to count
+        return top + math.log(float(np.exp(logs - top).sum()))

@@ -1,6 +1,6 @@
 """The black box's answers: proved without the solver where that can be done, the solver's elsewhere.
 
-Whoever wants an optimum asks here, so that labels, cost, bound, status and source always belong together.
+Everything that wants an optimum asks here, so that labels, cost, bound, status and source always belong together.
 """
 
 from __future__ import annotations
@@ -22,14 +22,15 @@ from hasten.proof.certifier import Certifier
 from hasten.proof.loading import deadline_after
 from hasten.solvers import Progress, Solver, UserSolver, solve_within
 from hasten.solvers.failures import OnError, failed
-from hasten.speedup.efforts import KNOWN, Efforts
-from hasten.speedup.pacing import Pace
+from hasten.speedup.effort import AIDED, ALONE, EFFORTS, Effort, Schedule
+from hasten.speedup.parts import Limits
 from hasten.support.arrays import all_of
 
 CHUNK = 4096  # problems between two reports of progress
+UNLIMITED = Limits()
 REMEDIES = (
     "Does it know a constraint that the schema does not? State it in the schema. Is it not meant to be exact? Use "
-    'Speedup(prove=False), which asks it every time, or on_disagreement="follow".'
+    'Trust(prove=False), which asks it every time, or Trust(on_disagreement="follow").'
 )
 
 
@@ -38,38 +39,22 @@ def prove_or_solve(
     solver: Callable[[], Solver],
     *,
     found: Solutions | None = None,
-    max_nodes: int | None = None,
-    time_limit: float | None = None,
-    call_limit: float | None = None,
+    limits: Limits = UNLIMITED,
     n_jobs: int = 1,
     progress: Progress | None = None,
     on_error: OnError = OnError.KEEP,
-    pace: Pace | None = None,
+    schedule: Schedule | None = None,
 ) -> tuple[Solutions, int]:
-    """Returns optimal answers, and how often that took the solver.
+    """Returns optimal answers, and the number of calls of the solver.
 
     `solver` makes the solver, or returns the one that was made; it is called only if one is needed. `found` is where to
-    start from, if something was searched already. `max_nodes` is how far to branch before the solver is asked; None is
-    as far as pays (`hasten.speedup.efforts`). `pace` decides whether to prove at all, for a batch of one structure with
-    nothing found; without one, all problems are proved first.
-    A problem may take `time_limit` seconds: half to prove it, half to solve it. All of them together may take
-    `call_limit`. `progress` is told how many problems are done, of how many. Where the solver fails, what is known of
-    the problem is kept, with the status `FAILED` and a reason, unless `on_error` says to raise the error.
+    start from, if something was searched already. `schedule` decides whether to prove at all, for a batch of one
+    structure with nothing found; without one, all problems are proved first. `progress` is told how many problems are
+    done, of how many. Where the solver fails, the best known labelling is kept, with the status `FAILED` and a reason,
+    unless `on_error` says to raise the error.
     """
-    batch, half = batch.resolved(), None if time_limit is None else time_limit / 2
-    deadline = deadline_after(call_limit)
-
-    def certify(some: Batch, found: Solutions | None) -> Solutions:
-        prove = _unlimited(max_nodes)
-        if time_limit is not None or call_limit is not None:
-            left = None if call_limit is None else max(0.0, deadline - time.monotonic())
-            prove = Certifier(max_nodes=max_nodes, time_limit=half, call_limit=left)
-        if len(some) == 1 and found is None:  # a problem alone takes less
-            return Solutions.of(some, [prove(some[0])])
-        return prove(some, found, n_jobs=n_jobs)
-
-    limits = math.inf if half is None else half, deadline
-    clock = time.perf_counter if pace is None else pace.clock
+    batch, deadline = batch.resolved(), deadline_after(limits.call_limit)
+    clock = time.perf_counter if schedule is None else schedule.clock
     most = len(batch) if progress is None else CHUNK
     parts, calls, start = list[Solutions](), 0, 0
 
@@ -78,25 +63,27 @@ def prove_or_solve(
             progress(start + done, len(batch))
 
     if not len(batch):
-        return certify(batch, found), 0
+        return _certify(batch, found, limits, deadline, n_jobs), 0
     while start < len(batch):
         left = min(most, len(batch) - start)
-        proves, n = (True, left) if pace is None else pace.step(left)
+        proves, n = (True, left) if schedule is None else schedule.step(left)
         part = batch if n == len(batch) else batch.select(range(start, start + n))
         some = found if found is None or n == len(batch) else found.select(range(start, start + n))
         tell(0, n)
-        answers, within = certify(part, some) if proves else nothing_known(part), limits
-        if pace is not None and not proves:
-            within = min(limits[0], pace.patience), deadline
+        began = time.monotonic()
+        answers = _certify(part, some, limits, deadline, n_jobs) if proves else nothing_known(part)
+        within = _left(limits, time.monotonic() - began), deadline
+        if schedule is not None and not proves:
+            within = min(within[0], schedule.patience), deadline
         optimal, errors = answers.optimal, on_error if proves else OnError.KEEP
         n_open, more = 0 if all_of(optimal) else n - int(optimal.sum()), 0
-        if pace is not None and proves:
-            pace.proved(n)
+        if schedule is not None and proves:
+            schedule.proved(n)
         if n_open:
-            harder, show = max_nodes is None and proves, tell if progress else None
+            harder, show = limits.max_nodes is None and proves, tell if progress else None
             answers, more = solve_open(answers, solver, show, errors, within, harder, clock)
         calls += more
-        if pace is not None and not pace.end(answers, proves, n_open, solver if more else None):
+        if schedule is not None and not schedule.end(answers, proves, n_open, solver if more else None):
             continue
         parts.append(answers)
         tell(n, n)
@@ -108,41 +95,50 @@ def prove_or_solve_one(
     problem: Problem,
     certify: Callable[[Problem], Solution],
     ask: Callable[[Solution, float, bool], Solution],
-    efforts: Efforts,
+    effort: Effort,
+    *,
+    proves: bool | None = None,
     clock: Callable[[], float] = time.perf_counter,
 ) -> Solution:
-    """Returns the answer to one problem, without what only batches need: proved if that pays, else the solver's.
+    """Returns the answer to one problem by the shortest path: proved if that pays, else the solver's.
 
     `ask` asks the solver about what is known, for so many seconds, and is told whether nothing was tried before.
+    `proves` is whether to try a proof first, if that was decided already.
     """
-    if not efforts.proves():
-        patience, began = efforts.patience, clock()
+    if not (effort.proves() if proves is None else proves):
+        patience, began = effort.patience, clock()
         answer = ask(unknown(problem), patience, True)
-        efforts.answered(False, clock() - began)
+        effort.answered(False, clock() - began)
         if answer.status is Status.FAILED:
-            efforts.whole.disqualify()
+            effort.solver_failed()
         elif answer.status.optimal or patience == math.inf:
             return answer
-    return prove_one(problem, certify, ask, efforts, clock)
-
-
-def prove_one(
-    problem: Problem,
-    certify: Callable[[Problem], Solution],
-    ask: Callable[[Solution, float, bool], Solution],
-    efforts: Efforts,
-    clock: Callable[[], float] = time.perf_counter,
-) -> Solution:
-    """Returns the answer to one problem: proved, or the solver's where that fails."""
-    if not efforts.compared:
+    if not effort.compared:
         clock = time.perf_counter  # other clocks take as long as some proofs
     began = clock()
     answer, n_open = certify(problem), 0
     if not answer.status.optimal:
-        efforts.proof_seconds, n_open = clock() - began, 1
+        effort.proof_seconds, n_open = clock() - began, 1
         answer = ask(answer, math.inf, False)
-    efforts.answered(True, clock() - began, 1, n_open)
+    effort.answered(True, clock() - began, 1, n_open)
     return answer
+
+
+def _certify(batch: Batch, found: Solutions | None, limits: Limits, deadline: float, n_jobs: int) -> Solutions:
+    """Proves problems, each in half of its time, all of them before the deadline."""
+    prove = _unlimited(limits.max_nodes)
+    if limits.timed:
+        half = None if limits.time_limit is None else limits.time_limit / 2
+        left = None if limits.call_limit is None else max(0.0, deadline - time.monotonic())
+        prove = Certifier(max_nodes=limits.max_nodes, time_limit=half, call_limit=left)
+    if len(batch) == 1 and found is None:  # a problem alone takes less
+        return Solutions.of(batch, [prove(batch[0])])
+    return prove(batch, found, n_jobs=n_jobs)
+
+
+def _left(limits: Limits, spent: float) -> float:
+    """Returns the seconds that each problem has left, after proofs that took `spent` seconds together."""
+    return math.inf if limits.time_limit is None else limits.time_limit - min(spent, limits.time_limit / 2)
 
 
 @lru_cache(maxsize=64)
@@ -191,10 +187,10 @@ def solve_one(
     if until <= time.monotonic():
         return out_of_time(found), False
     asked, started = solver(), clock()
-    efforts = KNOWN.of(found.problem.structure.compiled, asked.name)
-    n_nodes = efforts.n_further(len(found.problem.graph.row_low) > 0) if harder else 0
+    effort = EFFORTS.of(found.problem.structure.compiled, asked.name)
+    n_nodes = effort.n_further(len(found.problem.graph.row_low) > 0) if harder else 0
     if n_nodes:
-        found = branch_further(found, n_nodes, max(0.0, until - time.monotonic()), efforts, clock)
+        found = branch_further(found, n_nodes, max(0.0, until - time.monotonic()), effort, clock)
     seconds = until - time.monotonic()
     called = not found.status.optimal and seconds > 0
     try:
@@ -204,18 +200,18 @@ def solve_one(
             raise
         return failed(found.problem, error, found), True
     if harder:
-        efforts.rest.took(n_nodes > 0, clock() - started)
+        effort.branching.took(AIDED if n_nodes else ALONE, clock() - started)
     return answer, called
 
 
 def branch_further(
-    found: Solution, n_nodes: int, seconds: float, efforts: Efforts, clock: Callable[[], float] = time.perf_counter
+    found: Solution, n_nodes: int, seconds: float, effort: Effort, clock: Callable[[], float] = time.perf_counter
 ) -> Solution:
     """Returns the answer that so many nodes give, and takes note of what they took."""
     certify = Certifier(max_nodes=n_nodes, time_limit=None if seconds == math.inf else seconds)
     started = clock()
     report = certify.report(found.problem, Solutions.of(found.problem.batch, [found]))
-    efforts.branched(clock() - started, int(report.n_nodes[0]))
+    effort.branched(clock() - started, int(report.n_nodes[0]))
     return report.solutions.only(found.problem)
 
 

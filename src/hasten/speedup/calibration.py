@@ -1,12 +1,13 @@
-"""Choosing theta (paper §4.1): how large a gap must be before the heuristic may decide without the costs.
+"""Choosing how many costs to skip (paper §4.1): the fewest computed costs that change few answers.
 
-A smaller theta saves more costs and changes more answers. `calibrate` returns the smallest theta of which it
-is confident that it changes no more than a given share, `risk`, of the answers. The share need not fall as
-theta grows, so a plain minimum over many candidates would be too lucky. Instead they are tested from the
-largest down, each by the exact binomial upper limit of its share, until one fails: the first candidate that
-is truly too risky passes with a chance of at most 1 - confidence, and so none that is too risky is
-returned but with that chance. For this the candidates must not depend on the answers that test them: they
-come from the gaps of other problems, a fifth of those given. Several widths share the doubt equally.
+Two settings skip costs: `theta`, the gap above which the heuristic decides without them, and `max_doubt`, below which
+the guess of a gate is taken. Skipping more costs changes more answers. A `Calibrator` returns the setting that skips
+the most of which it is confident that it changes no more than a given share, `risk`, of the answers. The share need not
+grow with the setting, so a plain optimum over many candidates would be too lucky. Instead they are tested from the
+safest on, each by the exact binomial upper limit of its share, until one fails: the first candidate that is truly too
+risky passes with a chance of at most 1 - confidence, and so none that is too risky is returned but with that chance.
+For this the candidates must not depend on the answers that test them: those of `max_doubt` are fixed beforehand, those
+of `theta` come from the gaps of other problems, a fifth of those given. Several widths share the doubt equally.
 
 `theta = inf` computes every cost. The next candidate, `FORCED`, skips a cost only where the constraints leave no
 more candidates than the beam can hold.
@@ -16,7 +17,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
+from typing import Any
 
 import numpy as np
 
@@ -30,20 +32,27 @@ from hasten.search.beam import NO_WEIGHTS, BeamSearch
 from hasten.search.searcher import Searcher
 from hasten.search.theta import FORCED, theta_in_words
 from hasten.speedup.audit import upper_limit
+from hasten.speedup.gated import GatedSearch
 from hasten.support.arrays import BoolArray, FloatArray
 from hasten.support.checks import check_width
+from hasten.support.words import count
 
-N_CANDIDATES = 24
+N_CANDIDATES = 24  # thetas
+DOUBTS = (0.0, *(10 ** (-7 + n / 8) for n in range(54)))  # candidates, up to 0.42; 0 skips nothing
+GATE_CONFIDENCE = 0.99  # leaves room for chance among the problems to come
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Tested:
-    """What testing a way to skip costs found: how many of `n` answers it changed, and what it computed."""
+class Candidate:
+    """A setting as tested: how many of `n` answers it changed, and which share of the costs it computed."""
 
+    theta: float = math.inf
+    max_doubt: float = 0.0
+    width: int = 0  # of the beam; a gate has none
     n_changed: int
     n: int
-    limit: float  # of the share that it changes
-    share: float  # of the costs that it computes
+    limit: float  # of the share of answers that it changes
+    share: float
     passed: bool
 
     @property
@@ -52,133 +61,158 @@ class Tested:
         return self.n_changed / self.n if self.n else math.nan
 
     @property
-    def row(self) -> str:
-        """What it found, as the end of a row below `HEADINGS`."""
-        return f"{self.share:>8.1%} {self.changed:>8.2%} {self.limit:>8.2%}{'' if self.passed else '  too risky'}"
-
-
-HEADINGS = f"{'costs':>8} {'changed':>8} {'at most':>8}"
-
-
-def limit_in_words(limit: float, confidence: float, risk: float, met: bool) -> str:
-    """Returns what a choice rests on, in words."""
-    unmet = "" if met else ", which no candidate met"
-    return f"(at most {limit:.2%}, with confidence {confidence:.0%}; the risk allowed is {risk:.2%}{unmet})"
+    def name(self) -> str:
+        """The setting, in words."""
+        if not self.width:
+            return f"max_doubt {self.max_doubt:.3g}"
+        return f"theta {theta_in_words(self.theta)} at width {self.width}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Candidate(Tested):
-    """A theta as tested, at a width."""
+class Calibration(Candidate):
+    """The candidate that was chosen, and what the choice rests on.
 
-    width: int
-    theta: float
+    Where `met` is false, even computing every cost was not below the risk.
+    """
 
-
-@dataclass(frozen=True, slots=True)
-class Calibration:
-    """The choice, and what it rests on. Where `met` is false, even theta = inf was not below the risk."""
-
-    theta: float
-    width: int
     met: bool
     risk: float
     confidence: float
     against: str
-    changed: float  # the share of answers that the choice changed
-    limit: float  # the upper limit of that share
-    share: float  # of the costs that the choice computes
     table: tuple[Candidate, ...]  # the candidates tested, up to the first of each width that failed
-    note: str = ""  # which settings kept theta from being finite, or make it useless
+    note: str = ""  # which settings kept theta from being finite
 
     def __str__(self) -> str:
+        unmet = "" if self.met else ", which no candidate met"
         lines = [
-            f"theta {theta_in_words(self.theta)} at width {self.width}: computes {self.share:.1%} of the costs, "
-            f"changes {self.changed:.2%} of the answers against the {self.against}",
-            limit_in_words(self.limit, self.confidence, self.risk, self.met),
-            f"{'width':>5} {'theta':>10} {HEADINGS}",
+            f"{self.name}: computes {self.share:.1%} of the costs, changes {self.changed:.2%} of the answers "
+            f"against the {self.against}",
+            f"(at most {self.limit:.2%}, with confidence {self.confidence:.0%}; the risk allowed is {self.risk:.2%}"
+            f"{unmet})",
+            f"{'candidate':>26} {'costs':>8} {'changed':>8} {'at most':>8}",
         ]
-        lines += [f"{each.width:>5} {theta_in_words(each.theta):>10} {each.row}" for each in self.table]
-        lines += [self.note] if self.note else []
-        return "\n".join(lines)
+        for row in self.table:
+            found = f"{row.name:>26} {row.share:>8.1%} {row.changed:>8.2%} {row.limit:>8.2%}"
+            lines.append(found if row.passed else f"{found}  too risky")
+        return "\n".join([*lines, self.note] if self.note else lines)
 
 
-def calibrate(
-    search: BeamSearch,
-    problems: Batch | Iterable[Problem],
-    *,
-    risk: float = 0.01,
-    confidence: float = 0.95,
-    widths: Iterable[int] | None = None,
-    black_box: Callable[[Batch], Solutions] | None = None,
-    run_as: Callable[[BeamSearch], Searcher] = lambda search: search,
-    seed: int = 0,
-    n_jobs: int = 1,
-) -> Calibration:
-    """Returns the smallest theta that changes at most a share `risk` of the answers.
+@dataclass(frozen=True, slots=True)
+class Calibrator:
+    """Chooses how many costs to skip.
 
-    Answers are compared with those of the same search with `theta = inf` (of the widest, if there are several
-    `widths`): a change is another labelling. Given a `black_box`, they are compared with its: a change
-    is a labelling that is invalid or does not cost the same (`disagreeing`). Among several widths the one that
-    computes the fewest costs is chosen, then the smallest. The problems should be new to the search, and need
-    no labels. `run_as` gives the search to run in place of one with some theta and width, if that is another.
+    risk
+        The share of answers that may be changed, between 0 and 1. 0.01 by default.
+    confidence
+        How sure of that to be, between 0 and 1. None, the default, is 0.95 for theta and 0.99 for a gate.
+    seed
+        Draws the problems whose gaps give the candidates.
+    n_jobs
+        How many threads share the problems.
     """
-    if not 0 < risk < 1 or not 0 < confidence < 1:
-        raise ProblemError(f"Risk and confidence are shares between 0 and 1; got risk={risk}, confidence={confidence}.")
-    chosen_widths = [search.width] if widths is None else list(widths)
-    for width in chosen_widths:
-        check_width(width)
-    chosen_widths = sorted(set(chosen_widths))
-    if not chosen_widths:
-        raise ProblemError("Give at least one width to choose from.")
-    batch = as_batch(problems).resolved()
-    if len(batch) < 2:
-        raise ProblemError(f"Calibration needs problems to test on, by the hundred; got {len(batch)}.")
-    order = np.random.default_rng(seed).permutation(len(batch))
-    cut = max(1, len(batch) // 5)
-    shown, tested = batch.select(np.sort(order[:cut])), batch.select(np.sort(order[cut:]))
-    widest = replace(search, width=chosen_widths[-1], theta=math.inf)
-    reference = black_box(tested) if black_box is not None else run_as(widest)(tested, n_jobs=n_jobs)
-    changes = disagreeing if black_box is not None else relabelled
-    sure = 1 - (1 - confidence) / len(chosen_widths)
-    table: list[Candidate] = []
-    for width in chosen_widths:
-        for theta in candidates(replace(search, width=width), shown):
-            found = run_as(replace(search, width=width, theta=theta))(tested, n_jobs=n_jobs)
-            n_changed = int(changes(found, reference).sum())
-            same = black_box is None and theta == math.inf and width == widest.width
-            limit = 0.0 if same else upper_limit(n_changed, len(tested), sure)
-            share = float(found.n_costs.sum()) / max(1, int(tested.variable_at[-1]))
-            passed = limit <= risk
-            table.append(
-                Candidate(
-                    width=width,
-                    theta=theta,
-                    n_changed=n_changed,
-                    n=len(tested),
-                    limit=limit,
-                    share=share,
-                    passed=passed,
-                )
+
+    risk: float = 0.01
+    confidence: float | None = None
+    seed: int = 0
+    n_jobs: int = 1
+
+    def __post_init__(self) -> None:
+        if not 0 < self.risk < 1 or not (self.confidence is None or 0 < self.confidence < 1):
+            raise ProblemError(
+                f"Risk and confidence are shares between 0 and 1; got risk={self.risk}, confidence={self.confidence}."
             )
-            if not passed:
+
+    def theta(
+        self,
+        search: BeamSearch,
+        problems: Batch | Iterable[Problem],
+        *,
+        widths: Iterable[int] | None = None,
+        black_box: Callable[[Batch], Solutions] | None = None,
+        run_as: Callable[[BeamSearch], Searcher] = lambda search: search,
+    ) -> Calibration:
+        """Returns the smallest theta that changes at most a share `risk` of the answers.
+
+        Answers are compared with those of the same search with `theta = inf` (of the widest, if there are several
+        `widths`): a change is another labelling. Given a `black_box`, they are compared with its: a change is a
+        labelling that is invalid or does not cost the same (`disagreeing`). Among several widths the one that computes
+        the fewest costs is chosen, then the smallest. The problems should be new to the search, and need no labels.
+        `run_as` gives the search to run in place of one with some theta and width, if that is another.
+        """
+        every = _widths(search, widths)
+        batch = as_batch(problems).resolved()
+        if len(batch) < 2:
+            raise ProblemError(f"Calibration needs problems to test on, by the hundred; got {len(batch)}.")
+        order = np.random.default_rng(self.seed).permutation(len(batch))
+        cut = max(1, len(batch) // 5)
+        shown, tested = batch.select(np.sort(order[:cut])), batch.select(np.sort(order[cut:]))
+        widest = replace(search, width=every[-1], theta=math.inf)
+        reference = black_box(tested) if black_box is not None else run_as(widest)(tested, n_jobs=self.n_jobs)
+        changes = disagreeing if black_box is not None else relabelled
+        confidence = 0.95 if self.confidence is None else self.confidence
+        sure, n_costs = 1 - (1 - confidence) / len(every), max(1, int(tested.variable_at[-1]))
+        table: list[Candidate] = []
+        for width in every:
+            for theta in candidates(replace(search, width=width), shown):
+                found = run_as(replace(search, width=width, theta=theta))(tested, n_jobs=self.n_jobs)
+                changed, share = changes(found, reference), float(found.n_costs.sum()) / n_costs
+                same = black_box is None and theta == math.inf and width == widest.width
+                table.append(self._tested(changed, share, 0.0 if same else sure, theta=theta, width=width))
+                if not table[-1].passed:
+                    break
+        best = choose(table)
+        met = best is not None
+        if best is None:  # the widest search, which computes everything, is the safest there is
+            best = next(row for row in table if row.width == widest.width and row.theta == math.inf)
+        against = "search that computes every cost" if black_box is None else "black box"
+        note = _note(search, run_as(widest)) if best.theta == math.inf else ""
+        return self._chosen(best, met, confidence, against, table, note)
+
+    def max_doubt(self, search: GatedSearch, problems: Batch | Iterable[Problem], answers: Solutions) -> Calibration:
+        """Returns the largest `max_doubt` that changes at most a share `risk` of the black box's `answers`.
+
+        The problems must be new to the gate, by the hundred, and like those to come. A change is a labelling that is
+        invalid or does not cost the same (`disagreeing`).
+        """
+        batch = as_batch(problems).resolved()
+        if not len(batch):
+            raise ProblemError("Calibration needs problems to test on, by the hundred; got none.")
+        if len(answers) != len(batch):
+            raise ProblemError(
+                f"Got {count(len(answers), 'answer')} for {count(len(batch), 'problem')}. Give one for each."
+            )
+        confidence = GATE_CONFIDENCE if self.confidence is None else self.confidence
+        cost, guesses = search.guess(batch)
+        n_guessed, table = max(1, int(guesses.expensive.sum())), list[Candidate]()
+        for max_doubt in DOUBTS:
+            found = replace(search, max_doubt=max_doubt).answer(batch, cost.copy(), guesses, self.n_jobs)
+            share = 1 - float((batch.n_variables - found.n_costs).sum()) / n_guessed
+            table.append(self._tested(disagreeing(found, answers), share, confidence, max_doubt=max_doubt))
+            if not table[-1].passed:
                 break
-    best = choose(table)
-    met = best is not None
-    if best is None:  # the widest search, which computes everything, is the safest there is
-        best = next(row for row in table if row.width == widest.width and row.theta == math.inf)
-    return Calibration(
-        best.theta,
-        best.width,
-        met,
-        risk,
-        confidence,
-        "search that computes every cost" if black_box is None else "black box",
-        best.changed,
-        best.limit,
-        best.share,
-        tuple(table),
-        _note(search, run_as(widest)) if best.theta == math.inf else "",
-    )
+        passed = [row for row in table if row.passed]
+        best = passed[-1] if passed else table[0]
+        return self._chosen(best, bool(passed), confidence, "black box", table)
+
+    def _chosen(
+        self, best: Candidate, met: bool, confidence: float, against: str, table: list[Candidate], note: str = ""
+    ) -> Calibration:
+        rests: dict[str, Any] = {
+            "met": met,
+            "risk": self.risk,
+            "confidence": confidence,
+            "against": against,
+            "note": note,
+        }
+        return Calibration(**asdict(best), **rests, table=tuple(table))
+
+    def _tested(self, changed: BoolArray, share: float, confidence: float, **setting: Any) -> Candidate:
+        """Returns a setting with its test; without a confidence there is nothing that it could change."""
+        n_changed = int(changed.sum())
+        limit = upper_limit(n_changed, len(changed), confidence) if confidence else 0.0
+        return Candidate(
+            **setting, n_changed=n_changed, n=len(changed), limit=limit, share=share, passed=limit <= self.risk
+        )
 
 
 def choose(table: Iterable[Candidate]) -> Candidate | None:
@@ -224,7 +258,7 @@ def disagreeing(found: Solutions, reference: Solutions) -> BoolArray:
     """Tells which answers are invalid, or do not cost what those of the black box cost, within the tolerance.
 
     To cost less is to disagree as well: with a black box that does not answer with the cheapest labelling, on
-    purpose. Only what a time limit cut short, or what was kept where the solver failed, may be bettered.
+    purpose. Only answers that a time limit cut short, or that were kept where the solver failed, may be bettered.
     """
     solvable = ~reference.has(Status.INFEASIBLE)
     cut_short = reference.has(Status.TIME_LIMIT) | reference.has(Status.FAILED)
@@ -235,9 +269,19 @@ def disagreeing(found: Solutions, reference: Solutions) -> BoolArray:
     return changed
 
 
-def _note(search: BeamSearch, whole: Searcher) -> str:
-    """Returns what of a search needs every cost, so that one with a finite theta has to do without."""
-    needs = ["look_ahead"] * search.look_ahead + ["reduce"] * (not isinstance(whole, BeamSearch))
+def _widths(search: BeamSearch, widths: Iterable[int] | None) -> list[int]:
+    """Returns the widths to choose from, the smallest first."""
+    every = [search.width] if widths is None else list(widths)
+    for width in every:
+        check_width(width)
+    if not every:
+        raise ProblemError("Give at least one width to choose from.")
+    return sorted(set(every))
+
+
+def _note(search: BeamSearch, complete: Searcher) -> str:
+    """Says which parts of a search need every cost, so that one with a finite theta has to do without."""
+    needs = ["look_ahead"] * search.look_ahead + ["reduce"] * (not isinstance(complete, BeamSearch))
     if not needs:
         return ""
     off = ", ".join(f"{name}=False" for name in needs)

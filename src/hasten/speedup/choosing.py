@@ -1,10 +1,10 @@
-"""Which way to answer agrees best with the black box: every way is learned from some answers and tried on others.
+"""Which method agrees best with the black box: each is learned from some answers and tried on others.
 
-A black box may hide rules, preferences, both, or nothing that the declared factors can express. No way is best for
+A black box may hide rules, preferences, both, or nothing that the declared factors can express. No method is best for
 all: mined tables are exact where rules are hidden, learned costs where preferences are, and a search may be better than
 both where the black box itself is one. So all are tried on answers that they did not learn from, with several
-confidences for mining and several paces for costs, and what agrees with the most of them is then learned from all
-answers.
+confidences for mining and several step sizes for costs. The method that agrees with the most answers is then learned
+from all of them.
 
 Up to 1,000 answers are held out in turns, a fold at a time, so that each is tried once. Of more, a fifth is held out,
 1,000 at most. To agree is to give the same labelling.
@@ -20,18 +20,16 @@ from typing import NamedTuple
 
 import numpy as np
 
-from hasten.kernels.learning.algorithm_1 import cost_gaps
-from hasten.learning.learner import Learner
+from hasten.learning.learner import Learner, typical_gap
 from hasten.learning.mining import Evidence
-from hasten.learning.perceptron import MOST_PASSES, Pace, Perceptron, nodes_for, seconds
+from hasten.learning.perceptron import MOST_PASSES, Perceptron, StepSize, nodes_for, seconds
 from hasten.learning.tables import Changing, LearnedTables
 from hasten.model.batch import Batch
 from hasten.model.schema import Schema
 from hasten.model.solution import Solutions, Source, Status, numbered, same_labels
-from hasten.proof.certifier import Certifier
 from hasten.search.beam import greedy
-from hasten.search.searcher import Searcher
 from hasten.speedup.audit import Agreement
+from hasten.speedup.parts import Limits, Search
 from hasten.support.arrays import BoolArray, FloatArray, IntArray
 from hasten.support.progress import Tell, tell_nobody
 
@@ -41,16 +39,16 @@ FEWEST = 10  # answers to choose by
 MOST_HELD = 1000
 CONFIDENCES = (0.99, 0.9, 0.0, 0.5, 0.999)  # the first, unless another is clearly better
 CLEARLY = 0.003  # of the answers, and one more
-PACES = ((1.0, 0.0), (0.3, 0.1), (0.1, 0.03), (0.03, 0.1), (0.01, 0.1))  # step and margin, in typical gaps
+STEP_SIZES = ((1.0, 0.0), (0.3, 0.1), (0.1, 0.03), (0.03, 0.1), (0.01, 0.1))  # step and margin, in typical gaps
 SETTLED = 0.995  # agreement beyond which there is nothing left to learn
-FIRST_PASSES, MORE_PASSES = 2, 6  # of all paces, and of the two best
+FIRST_PASSES, MORE_PASSES = 2, 6  # with all step sizes, and with the two best
 TRIAL, FINAL = 0.6, 15.0  # seconds that a pass of a trial, and all passes of the final learning, may take
 MOST_OTHERS = 3  # tables that an answer is compared with
 NODES, LARGE = 20_000, 3e7  # how far to branch where tuples have costs, unless told, and times labels and tuples
 
 
-class Way(StrEnum):
-    """How answers come about in learned mode; each value is what a user reads. The first of equals is chosen."""
+class Method(StrEnum):
+    """How learned mode answers; each value is what a user reads. The first of equals is chosen."""
 
     NONE = "the schema's own tables"
     MINED = "mined tables"
@@ -63,28 +61,29 @@ class Way(StrEnum):
     @property
     def by_tables(self) -> bool:
         """Whether answers are proved, with tables."""
-        return self in (Way.NONE, Way.MINED, Way.BOTH, Way.SOFT)
+        return self in (Method.NONE, Method.MINED, Method.BOTH, Method.SOFT)
 
 
 @dataclass(frozen=True, eq=False)
 class Choice:
-    """How to answer, and why: what each way agreed on. `str` says it in a sentence."""
+    """How to answer, and why: what each method agreed on. `str` says it in a sentence."""
 
-    way: Way
-    tables: LearnedTables  # what was learned for that way; nothing for a search
-    agreement: Mapping[Way, Agreement]  # with answers that were held out, by every way that was tried
+    method: Method
+    tables: LearnedTables  # what was learned for that method; nothing for a search
+    agreement: Mapping[Method, Agreement]  # with answers that were held out, by every method that was tried
     n_answers: int  # learned from
     confidence: float | None = None  # of mining
-    pace: Pace | None = None  # of learning costs
+    size: StepSize | None = None  # of learning costs
     others: tuple[LearnedTables, ...] = field(default=(), repr=False)  # learned from parts of the answers
 
     def __str__(self) -> str:
         if not self.agreement:
-            return f"Answers by {self.way}: {self.n_answers} answers are too few to learn from."
-        tried = [f"{way} {found.estimate:.3f}" for way, found in self.agreement.items() if way is not self.way]
-        mine = self.agreement[self.way]
+            return f"Answers by {self.method}: {self.n_answers} answers are too few to learn from."
+        others = {method: found for method, found in self.agreement.items() if method is not self.method}
+        tried = [f"{method} {found.estimate:.3f}" for method, found in others.items()]
+        mine = self.agreement[self.method]
         return (
-            f"Answers by {self.way}{self._details}: the same as the black box's on {mine.estimate:.3f} of {mine.n} "
+            f"Answers by {self.method}{self._details}: the same as the black box's on {mine.estimate:.3f} of {mine.n} "
             f"answers held out (between {mine.low:.3f} and {mine.high:.3f}). The others: {', '.join(tried) or 'none'}."
         )
 
@@ -94,20 +93,18 @@ class Choice:
         if self.confidence is not None:
             sure = f"with a confidence of {self.confidence:g}" if self.confidence else "since no answer shows them"
             parts.append(f"{self.tables.n_forbidden} tuples forbidden {sure}")
-        if self.pace is not None:
-            parts.append(f"step {self.pace.step:.3g}, margin {self.pace.margin:.3g}")
+        if self.size is not None:
+            parts.append(f"step {self.size.step:.3g}, margin {self.size.margin:.3g}")
         return f" ({'; '.join(parts)})" if parts else ""
 
 
-class Ways(NamedTuple):
-    """What a way to answer needs beside tables."""
+class Inference(NamedTuple):
+    """How problems are answered with learned tables, and by a search."""
 
-    search: Callable[[FloatArray | None], Searcher]  # the search with some weights, or with none
+    search: Search
     learner: Callable[[], Learner]
-    max_nodes: int | None = None
+    limits: Limits
     n_jobs: int = 1
-    time_limit: float | None = None  # for each answer
-    call_limit: float | None = None  # for all answers of a call
 
     def by_tables(self, tables: LearnedTables, batch: Batch) -> Solutions:
         """Returns optima for learned tables, as far as the effort goes: of the problems with these tables added."""
@@ -115,53 +112,55 @@ class Ways(NamedTuple):
 
     def proved(self, batch: Batch, costly: bool = True) -> Solutions:
         """Returns optima, as far as the effort goes: less far in large problems where many tuples have costs."""
-        nodes = nodes_for(batch, LARGE, NODES) if costly and self.max_nodes is None else self.max_nodes
-        prove = Certifier(max_nodes=nodes, time_limit=self.time_limit, call_limit=self.call_limit)
-        return prove(batch, n_jobs=self.n_jobs)
+        limits = self.limits
+        if costly and limits.max_nodes is None:
+            limits = replace(limits, max_nodes=nodes_for(batch, LARGE, NODES))
+        return limits.certifier()(batch, n_jobs=self.n_jobs)
 
-    def by_search(self, way: Way, weights: FloatArray | None, batch: Batch) -> Solutions:
+    def by_search(self, method: Method, weights: FloatArray | None, batch: Batch) -> Solutions:
         """Returns what a search finds."""
-        searcher = greedy() if way is Way.GREEDY else self.search(weights if way is Way.GUIDED else None)
+        guided = weights if method is Method.GUIDED else None
+        searcher = greedy() if method is Method.GREEDY else self.search.with_weights(guided)
         return searcher(batch, n_jobs=self.n_jobs)
 
 
-def answer(choice: Choice, weights: FloatArray | None, batch: Batch, ways: Ways) -> Solutions:
+def answer(choice: Choice, weights: FloatArray | None, batch: Batch, inference: Inference) -> Solutions:
     """Answers problems as was chosen. An optimum for learned tables says that it is one, and claims nothing else."""
-    if not choice.way.by_tables:
-        return ways.by_search(choice.way, weights, batch)
-    proved = ways.by_tables(choice.tables, batch)
+    if not choice.method.by_tables:
+        return inference.by_search(choice.method, weights, batch)
+    proved = inference.by_tables(choice.tables, batch)
     found = Solutions.scored(batch, proved.values)
     status = proved.status.copy()
     status[proved.has(Status.PROVED)] = numbered(Status.LEARNED)
-    if choice.way is not Way.NONE:
+    if choice.method is not Method.NONE:
         status[proved.has(Status.INFEASIBLE)] = numbered(Status.RULED_OUT)
     return replace(found, status=status, source=np.repeat(numbered(Source.LEARNED), len(batch)))
 
 
-def doubted(choice: Choice, found: Solutions, ways: Ways) -> BoolArray:
+def doubted(choice: Choice, found: Solutions, inference: Inference) -> BoolArray:
     """Tells which answers tables learned from other answers do not agree with: there the black box teaches most."""
     doubt = np.zeros(len(found), dtype=bool)
-    if choice.way.by_tables:
+    if choice.method.by_tables:
         for tables in choice.others[:MOST_OTHERS]:
-            doubt |= ~same_labels(found.batch, ways.by_tables(tables, found.batch).values, found.values)
+            doubt |= ~same_labels(found.batch, inference.by_tables(tables, found.batch).values, found.values)
     return doubt
 
 
+class Examples(NamedTuple):
+    """Problems with the black box's answers: flat labels, and which of them can be learned from."""
+
+    batch: Batch
+    labels: IntArray
+    usable: IntArray
+
+
 def choose(
-    schema: Schema,
-    batch: Batch,
-    labels: IntArray,
-    usable: IntArray,
-    ways: Ways,
-    *,
-    seed: int = 0,
-    tell: Tell = tell_nobody,
+    schema: Schema, examples: Examples, inference: Inference, *, seed: int = 0, tell: Tell = tell_nobody
 ) -> tuple[Choice, Learner | None]:
-    """Learns how to answer from the usable answers, flat labels; returns also the heuristic, if that is the way."""
-    if len(usable) < FEWEST:
-        return Choice(Way.NONE, LearnedTables.none(schema), {}, len(usable)), None
-    trial = _Trial(schema, batch, labels, usable, ways, np.random.default_rng(seed), tell)
-    choice, learner = trial.run()
+    """Learns how to answer; returns also the heuristic, if that is the method."""
+    if len(examples.usable) < FEWEST:
+        return Choice(Method.NONE, LearnedTables.none(schema), {}, len(examples.usable)), None
+    choice, learner = _Trial(schema, examples, inference, np.random.default_rng(seed), tell).run()
     log.info("%s", choice)
     return choice, learner
 
@@ -169,67 +168,60 @@ def choose(
 class _Fold(NamedTuple):
     kept: IntArray
     held: IntArray
-    batch: Batch  # of those held out
+    batch: Batch  # of the problems held out
     labels: IntArray
-    evidence: Evidence  # of those kept
+    evidence: Evidence  # of the answers kept
 
 
-class _Soft(NamedTuple):
-    """A pace on trial, fold by fold."""
+class _Costs(NamedTuple):
+    """A step size on trial, fold by fold."""
 
-    pace: Pace
+    size: StepSize
     learners: list[Perceptron]
     n_agreed: int
 
 
 class _Trial:
-    """All ways, tried on answers held out."""
+    """All methods, tried on answers held out."""
 
     def __init__(
-        self,
-        schema: Schema,
-        batch: Batch,
-        labels: IntArray,
-        usable: IntArray,
-        ways: Ways,
-        rng: np.random.Generator,
-        tell: Tell,
+        self, schema: Schema, examples: Examples, inference: Inference, rng: np.random.Generator, tell: Tell
     ) -> None:
-        self.schema, self.batch, self.labels, self.usable = schema, batch, labels, usable
-        self.ways, self.rng, self.tell = ways, rng, tell
+        self.schema, self.inference, self.rng, self.tell = schema, inference, rng, tell
+        self.batch, self.labels, self.usable = examples
         self.nothing = np.zeros(schema.n_weights, dtype=bool)
-        self.gap = typical_gap(batch)
-        self.n_agreed: dict[Way, int] = {}
+        self.gap = typical_gap(self.batch)
+        self.n_agreed: dict[Method, int] = {}
         self.folds = [self._fold(held) for held in self._held()]
         self.n_held = sum(len(fold.held) for fold in self.folds)
 
     def run(self) -> tuple[Choice, Learner | None]:
-        """Tries every way and learns the best from all answers."""
+        """Tries every method and learns the best from all answers."""
         self._try_searches()
         confidence, members = self._try_mining()
-        soft: dict[Way, tuple[Pace, list[LearnedTables]]] = {}
+        soft: dict[Method, tuple[StepSize, list[LearnedTables]]] = {}
         if self.schema.n_weights and max(self.n_agreed.values()) < SETTLED * self.n_held:
-            paces = [Pace(step * self.gap, margin * self.gap) for step, margin in PACES]
+            sizes = [StepSize(step * self.gap, margin * self.gap) for step, margin in STEP_SIZES]
             if any(each.n_forbidden for each in members):
                 hard = [Changing(self.batch, each.forbidden) for each in members]
-                soft[Way.BOTH], paces = self._try_costs(Way.BOTH, hard, paces)
+                soft[Method.BOTH], sizes = self._try_costs(Method.BOTH, hard, sizes)
             free = [Changing(self.batch, self.nothing)] * len(self.folds)
-            soft[Way.SOFT], _ = self._try_costs(Way.SOFT, free, paces)
-        way = max(Way, key=lambda each: (self.n_agreed.get(each, -1), -list(Way).index(each)))
-        agreement = {each: Agreement.of(self.n_agreed[each], self.n_held) for each in Way if each in self.n_agreed}
-        pace, learner, forbidden = None, None, self.nothing
-        tables, others = LearnedTables.none(self.schema), tuple(members) if way is Way.MINED else ()
-        if way in (Way.MINED, Way.BOTH):
+            soft[Method.SOFT], _ = self._try_costs(Method.SOFT, free, sizes)
+        method = max(Method, key=lambda each: (self.n_agreed.get(each, -1), -list(Method).index(each)))
+        agreement = {each: Agreement.of(self.n_agreed[each], self.n_held) for each in Method if each in self.n_agreed}
+        size, learner, forbidden = None, None, self.nothing
+        tables, others = LearnedTables.none(self.schema), tuple(members) if method is Method.MINED else ()
+        if method in (Method.MINED, Method.BOTH):
             forbidden = Evidence.of(self.batch, self.labels, self.usable).forbidden(confidence)
             tables = LearnedTables(self.schema, forbidden, np.zeros(self.schema.n_weights))
-        if way in soft:
-            pace, others = soft[way][0], tuple(soft[way][1])
-            tables = self._learn_costs(forbidden, pace)
-        if way is Way.GUIDED:
-            learner = self.ways.learner().fit(self.batch.select(self.usable), self._labels_of(self.usable))
+        if method in soft:
+            size, others = soft[method][0], tuple(soft[method][1])
+            tables = self._learn_costs(forbidden, size)
+        if method is Method.GUIDED:
+            learner = self.inference.learner().fit(self.batch.select(self.usable), self._labels_of(self.usable))
         self.tell("Learning", 1.0)
-        sure = confidence if way in (Way.MINED, Way.BOTH) else None
-        return Choice(way, tables, agreement, len(self.usable), sure, pace, others), learner
+        sure = confidence if method in (Method.MINED, Method.BOTH) else None
+        return Choice(method, tables, agreement, len(self.usable), sure, size, others), learner
 
     def _held(self) -> list[IntArray]:
         """Returns the answers to hold out, fold by fold."""
@@ -252,26 +244,26 @@ class _Trial:
         return int(same_labels(fold.batch, found.values, fold.labels).sum())
 
     def _try_searches(self) -> None:
-        for way in (Way.NONE, Way.GUIDED, Way.SEARCH, Way.GREEDY):
-            if way is Way.GUIDED and not self.schema.n_weights:
+        for method in (Method.NONE, Method.GUIDED, Method.SEARCH, Method.GREEDY):
+            if method is Method.GUIDED and not self.schema.n_weights:
                 continue
-            self.tell("Choosing", None, way.value)
-            self.n_agreed[way] = sum(self._n_agreed(fold, self._by_search(way, fold)) for fold in self.folds)
+            self.tell("Choosing", None, method.value)
+            self.n_agreed[method] = sum(self._n_agreed(fold, self._by_search(method, fold)) for fold in self.folds)
 
-    def _by_search(self, way: Way, fold: _Fold) -> Solutions:
-        if way is Way.NONE:
-            return self.ways.by_tables(LearnedTables.none(self.schema), fold.batch)
+    def _by_search(self, method: Method, fold: _Fold) -> Solutions:
+        if method is Method.NONE:
+            return self.inference.by_tables(LearnedTables.none(self.schema), fold.batch)
         weights = None
-        if way is Way.GUIDED:
-            learner = self.ways.learner()
+        if method is Method.GUIDED:
+            learner = self.inference.learner()
             weights = learner.fit(self.batch.select(fold.kept), self._labels_of(fold.kept)).weights
-        return self.ways.by_search(way, weights, fold.batch)
+        return self.inference.by_search(method, weights, fold.batch)
 
     def _try_mining(self) -> tuple[float, list[LearnedTables]]:
         """Tries each confidence; returns the best, and what it learned in each fold."""
         best, tables_of_best, tried = CONFIDENCES[0], list[LearnedTables](), -1
         for confidence in CONFIDENCES:
-            self.tell("Choosing", None, f"{Way.MINED} with a confidence of {confidence:g}")
+            self.tell("Choosing", None, f"{Method.MINED} with a confidence of {confidence:g}")
             tables = [
                 LearnedTables(self.schema, fold.evidence.forbidden(confidence), np.zeros(self.schema.n_weights))
                 for fold in self.folds
@@ -281,40 +273,40 @@ class _Trial:
             ):
                 continue
             n_agreed = sum(
-                self._n_agreed(fold, self.ways.by_tables(each, fold.batch))
+                self._n_agreed(fold, self.inference.by_tables(each, fold.batch))
                 for fold, each in zip(self.folds, tables, strict=True)
             )
             if tried < 0 or n_agreed > tried + 1 + CLEARLY * self.n_held:
                 best, tables_of_best, tried = confidence, tables, n_agreed
         if any(each.n_forbidden for each in tables_of_best):
-            self.n_agreed[Way.MINED] = tried
+            self.n_agreed[Method.MINED] = tried
         return best, tables_of_best
 
     def _try_costs(
-        self, way: Way, changing: list[Changing], paces: list[Pace]
-    ) -> tuple[tuple[Pace, list[LearnedTables]], list[Pace]]:
-        """Tries paces for a few passes, two for more; returns the best with what each fold learned, and these two."""
+        self, method: Method, changing: list[Changing], sizes: list[StepSize]
+    ) -> tuple[tuple[StepSize, list[LearnedTables]], list[StepSize]]:
+        """Tries step sizes for a few passes, two for more; returns the best with each fold's tables, and these two."""
         some = [
             self._affordable(each, fold.kept, TRIAL / len(self.folds))
             for fold, each in zip(self.folds, changing, strict=True)
         ]
         trials = []
-        for pace in paces:
-            self.tell("Choosing", None, f"{way}, step {pace.step:.3g}, margin {pace.margin:.3g}")
-            learners = [Perceptron(each, self.batch, self.labels, pace, self.ways.n_jobs) for each in changing]
-            trials.append(self._passed(_Soft(pace, learners, 0), some, FIRST_PASSES))
+        for size in sizes:
+            self.tell("Choosing", None, f"{method}, step {size.step:.3g}, margin {size.margin:.3g}")
+            learners = [Perceptron(each, self.batch, self.labels, size, self.inference.n_jobs) for each in changing]
+            trials.append(self._passed(_Costs(size, learners, 0), some, FIRST_PASSES))
         trials.sort(key=lambda each: -each.n_agreed)
         more = [self._passed(each, some, MORE_PASSES) for each in trials[:2]]
         best = max([*more, *trials[:1]], key=lambda each: each.n_agreed)
-        self.n_agreed[way] = best.n_agreed
-        return (best.pace, [learner.tables for learner in best.learners]), [each.pace for each in trials[:2]]
+        self.n_agreed[method] = best.n_agreed
+        return (best.size, [learner.tables for learner in best.learners]), [each.size for each in trials[:2]]
 
-    def _passed(self, trial: _Soft, some: list[IntArray], passes: int) -> _Soft:
-        """Goes on with a pace, and tries it."""
+    def _passed(self, trial: _Costs, some: list[IntArray], passes: int) -> _Costs:
+        """Makes more passes with a step size, and tries it."""
         n_agreed = 0
         for fold, learner, kept in zip(self.folds, trial.learners, some, strict=True):
             tables = learner.learn(kept, passes, self.rng)
-            n_agreed += self._n_agreed(fold, self.ways.proved(learner.changing.some(fold.held, tables.weights)))
+            n_agreed += self._n_agreed(fold, self.inference.proved(learner.changing.some(fold.held, tables.weights)))
         return trial._replace(n_agreed=n_agreed)
 
     def _affordable(self, changing: Changing, problems: IntArray, limit: float) -> IntArray:
@@ -322,7 +314,7 @@ class _Trial:
         n = int(len(problems) * min(1.0, limit / seconds(changing.batch, problems)))
         return problems if n >= len(problems) else self.rng.permutation(problems)[: max(n, FEWEST)]
 
-    def _learn_costs(self, forbidden: BoolArray, pace: Pace) -> LearnedTables:
+    def _learn_costs(self, forbidden: BoolArray, size: StepSize) -> LearnedTables:
         """Learns costs from all answers, in as many passes as there is time for."""
         changing = Changing(self.batch, forbidden)
         problems = self._affordable(changing, self.usable, FINAL / (FIRST_PASSES + MORE_PASSES))
@@ -335,13 +327,5 @@ class _Trial:
             self.tell("Learning", done / passes)
 
         self.tell("Learning", 0.0)
-        perceptron = Perceptron(changing, self.batch, self.labels, pace, self.ways.n_jobs)
+        perceptron = Perceptron(changing, self.batch, self.labels, size, self.inference.n_jobs)
         return perceptron.learn(problems, passes, self.rng, tell)
-
-
-def typical_gap(batch: Batch) -> float:
-    """Returns what a second-best label typically costs above the best; 1 where that says nothing."""
-    gap = np.empty(batch.variable_at[-1])
-    cost_gaps(batch.arrays, gap)
-    gap = gap[np.isfinite(gap) & (gap > 0)]
-    return float(np.median(gap)) if gap.size else 1.0

@@ -2,17 +2,97 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, fields, replace
+from operator import add, attrgetter
 from typing import Any
 
 from hasten.errors import HastenError
-from hasten.speedup.audit import Agreement, Counters
+from hasten.model.solution import Solutions, Source, Status
+from hasten.speedup.audit import Agreement
 from hasten.support.words import count
 
 FEWEST = 16  # problems between two moments
 SHARE = 200  # of all problems so far: one moment for each such part
 MOST_NOTES = 500  # moments with a note that are kept
+ASKED = "asked "  # begins the names of counters that tell whom `solver="auto"` asked
+
+
+@dataclass(frozen=True, slots=True)
+class Counters:
+    """What a speedup did so far."""
+
+    problems: int = 0  # answered: the sum of the next five
+    by_search: int = 0
+    by_bound: int = 0
+    by_branch: int = 0
+    by_solver: int = 0
+    by_learned: int = 0
+    proved: int = 0  # without the solver, optimal or infeasible
+    infeasible: int = 0
+    solver_calls: int = 0  # for answers, audits and learning
+    costs: int = 0  # variables whose costs were computed for the answers
+    variables: int = 0  # of all problems answered
+    audits: int = 0
+    disagreements: int = 0
+    labelled: int = 0  # problems learned from
+    updates: int = 0  # mistakes that changed the weights
+    asked: Mapping[str, int] = field(default_factory=dict)  # calls of each solver by `solver="auto"`
+
+    @classmethod
+    def of(cls, answers: Solutions, solver_calls: int = 0) -> Counters:
+        """Counts some answers."""
+        costs, variables = int(answers.n_costs.sum()), int(answers.batch.variable_at[-1])
+        total = cls(solver_calls=solver_calls, costs=costs, variables=variables)
+        for (status, source), n in answers.counts().items():
+            total += cls.of_some(status, source, n, 0)
+        return total
+
+    @classmethod
+    def of_some(cls, status: Status, source: Source, n: int, n_variables: int) -> Counters:
+        """Counts `n` answers that came about alike, all costs computed."""
+        infeasible = status is Status.INFEASIBLE
+        proved = status is Status.PROVED or (infeasible and source is not Source.SOLVER)
+        told = {"problems": n, _BY[source]: n, "proved": n * proved, "infeasible": n * infeasible}
+        return cls.from_dict(told | {"costs": n_variables, "variables": n_variables})
+
+    def __add__(self, other: Counters) -> Counters:
+        asked = {name: self.asked.get(name, 0) + other.asked.get(name, 0) for name in {**self.asked, **other.asked}}
+        return replace(Counters(*map(add, _read(self), _read(other))), asked=asked)
+
+    def as_dict(self) -> dict[str, int]:
+        """Returns the counts by name."""
+        asked = {f"{ASKED}{name}": n for name, n in self.asked.items()}
+        return dict(zip(_NAMES, _read(self), strict=True)) | asked
+
+    @classmethod
+    def from_dict(cls, counts: Mapping[str, int]) -> Counters:
+        """Returns the counters of some counts by name; other names are passed over."""
+        known: dict[str, Any] = {name: counts[name] for name in _NAMES if name in counts}
+        known["asked"] = {name.removeprefix(ASKED): n for name, n in counts.items() if name.startswith(ASKED)}
+        return cls(**known)
+
+    def __str__(self) -> str:
+        share = self.costs / self.variables if self.variables else 1.0
+        learned = f"{self.by_learned} by learned tables, " if self.by_learned else ""
+        asked = ", ".join(f"{name} {count(n, 'time')}" for name, n in self.asked.items())
+        return (
+            f"{count(self.problems, 'problem')}: {learned}{self.by_search} by search, {self.by_bound} by bound, "
+            f"{self.by_branch} by branching, {self.by_solver} by the solver; {share:.1%} of the costs "
+            f"computed; {self.disagreements} of {count(self.audits, 'audit')} disagreed; "
+            f"{count(self.updates, 'update')}{f'; asked {asked}' if asked else ''}"
+        )
+
+
+_NAMES = tuple(each.name for each in fields(Counters) if each.name != "asked")
+_read = attrgetter(*_NAMES)
+_BY = {
+    Source.SEARCH: "by_search",
+    Source.BOUND: "by_bound",
+    Source.BRANCH: "by_branch",
+    Source.SOLVER: "by_solver",
+    Source.LEARNED: "by_learned",
+}
 
 
 @dataclass(frozen=True, slots=True)

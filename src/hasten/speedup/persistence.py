@@ -1,93 +1,91 @@
 """Keeping a speedup in a file, so that it goes on as if it had never stopped.
 
-A file is safetensors with a digest of all it holds (settings, weights, tables, counters, audits, random state),
-written whole or not at all (`hasten.support.files`). One that was cut short, changed, or made for
-another schema is refused; so is one that holds what no speedup ever was, even if its digest is right.
+A file is safetensors with a digest of all it holds (settings, weights, tables, counters, audits, random state), written
+whole or not at all (`hasten.support.files`). One that was cut short, changed, or made for another schema is refused; so
+is one that no speedup can have written (`hasten.speedup.file_forms`), even if its digest is right.
 """
 
 from __future__ import annotations
 
 import json
 import math
-import sys
 from collections.abc import Callable, Mapping
 from contextlib import suppress
-from dataclasses import asdict, astuple, fields
+from dataclasses import astuple
+from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from hasten.errors import ModelError, SolverMissing
-from hasten.kernels.learning.algorithm_1 import Weights
+from hasten.learning.algorithm_1 import Weights
 from hasten.learning.gate import Cheap, Gate
 from hasten.learning.heuristic import about_schema, check_schema
 from hasten.learning.learner import Epoch, Learner
+from hasten.learning.perceptron import StepSize
+from hasten.learning.tables import LearnedTables
 from hasten.model.problem import Problem
 from hasten.model.schema import Schema
 from hasten.solvers import Solver, check_solver
-from hasten.speedup.audit import Agreement, Counters
+from hasten.speedup.audit import Agreement
+from hasten.speedup.choosing import Choice, Method
+from hasten.speedup.file_forms import KIND, PARTS, state_form, tensor_forms
 from hasten.speedup.gated import GatedSearch
-from hasten.speedup.keeping import CHOICE, HISTORY, choice_of, history_of, of_choice, of_history, tensor_forms
-from hasten.speedup.state import Memory
+from hasten.speedup.history import Counters, History, Moment
+from hasten.speedup.parameters import settings_of
+from hasten.speedup.parts import Search, as_answer, search_of
+from hasten.speedup.state import State
 from hasten.support import forms
 from hasten.support.tensors import Tensors, load_tensors, reading, save_tensors
 
 if TYPE_CHECKING:
     from hasten.speedup.predictor import Speedup
 
-FORMAT = "hasten.speedup/3"
+FORMAT = "hasten.speedup/4"
 OWN = "a solver of your own"  # stands for one that a file cannot hold
 
 
 def save(speedup: Speedup, path: Path) -> None:
-    """Writes a speedup; its caller holds its lock."""
+    """Writes a speedup; its caller holds the lock of its state."""
     save_tensors(path, FORMAT, *content(speedup))
 
 
 def content(speedup: Speedup) -> tuple[Tensors, dict[str, str]]:
-    """Returns what a file holds of a speedup, whose caller holds its lock."""
-    memory = speedup._memory
+    """Returns what a file holds of a speedup; its caller holds the lock of its state."""
+    kept = speedup._state
     settings = speedup.get_params(deep=False)
-    del settings["schema"], settings["gate"]
+    del settings["schema"]
     own = not isinstance(settings["solver"], str)
-    settings["solver"] = OWN if own else settings["solver"]
-    settings["solver_options"] = None if speedup.solver_options is None else dict(speedup.solver_options)
-    settings["learner"] = None if speedup.learner is None else _settings(speedup.learner)
     state: dict[str, Any] = {
-        "settings": settings,
+        "settings": {name: _written(value) for name, value in settings.items()} | ({"solver": OWN} if own else {}),
         "own_solver": own,
-        "trusted": memory.audit.trusted,
-        "distrust": None if memory.audit.distrust is None else astuple(memory.audit.distrust),
-        "guided": memory.guided,
-        "compared": memory.n_compared,
-        "follows": memory.follows,
-        "rng": memory.rng.bit_generator.state,
-        "counters": asdict(memory.counters),
+        "trusted": kept.audit.trusted,
+        "distrust": None if kept.audit.distrust is None else _row(kept.audit.distrust),
+        "guided": kept.guided,
+        "compared": kept.n_compared,
+        "follows": kept.follows,
+        "rng": None if kept.rng is None else kept.rng.bit_generator.state,
+        "counters": kept.counters.as_dict(),
+        "history": [
+            [each.problems, each.calls, _row(each.agreement), each.proved, each.learned, each.labelled, each.note]
+            for each in kept.history
+        ],
+        "calibrated": None if kept.calibrated is None else [kept.calibrated.theta, kept.calibrated.width],
         "learned": None,
-        "history": of_history(memory.history),
-        "gate": None if speedup.gate is None else _gate_settings(speedup.gate),
+        "choice": None,
         "gated": None,
     }
-    state["choice"], tables = of_choice(memory.choice)
-    tensors: dict[str, Any] = {
-        "recent": memory.audit.recent.astype(np.uint8),
-        **tables,
-    }
-    learner = memory.learned
-    if learner is not None and learner.state.weights is not None:
-        kept = learner.state
-        state["learned"] = {
-            "settings": _settings(learner),
-            "step": kept.step,
-            "trace": [astuple(epoch) for epoch in kept.trace],
-            "counts": [kept.n_skipped, kept.n_forbidden, kept.n_single],
-            "rng": None if kept.rng is None else kept.rng.bit_generator.state,
-        }
-        tensors |= {f"learned/{name}": np.array(value) for name, value in learner.state.weights._asdict().items()}
-    if memory.gated is not None:
-        state["gated"] = {"settings": _gate_settings(memory.gated.gate), "max_doubt": memory.gated.max_doubt}
-        tensors |= {f"gate/{name}": tensor for name, tensor in memory.gated.gate.tensors().items()}
+    tensors: dict[str, Any] = {"recent": kept.audit.recent.astype(np.uint8)}
+    if kept.learner is not None and kept.learner.state.weights is not None:
+        state["learned"], weights = _learner_written(kept.learner)
+        tensors |= weights
+    if kept.choice is not None:
+        state["choice"], tables = _choice_written(kept.choice)
+        tensors |= tables
+    if kept.gated is not None:
+        state["gated"] = {"gate": _written(kept.gated.gate), "max_doubt": kept.gated.max_doubt}
+        tensors |= {f"gate/{name}": tensor for name, tensor in kept.gated.gate.tensors().items()}
     return tensors, about_schema(speedup.schema) | {"state": json.dumps(state, default=np.generic.item)}
 
 
@@ -99,95 +97,129 @@ def load(
     cheap: Mapping[str, Cheap | None] | None = None,
 ) -> Speedup:
     """Reads a speedup that was saved for a schema."""
-    tensors, about = load_tensors(path, FORMAT, "speedup")
+    return of_content(cls, path, load_tensors(path, FORMAT, "speedup"), schema, solver, cheap)
+
+
+def of_content(
+    cls: type[Speedup],
+    path: Path,
+    kept: tuple[Tensors, Mapping[str, str]],
+    schema: Schema,
+    solver: str | Solver | Callable[[Problem], Any] | None = None,
+    cheap: Mapping[str, Cheap | None] | None = None,
+) -> Speedup:
+    """Makes a speedup of what `content` returned, which a file holds."""
+    tensors, about = kept
     check_schema(path, about, schema)
     with reading(path):
         state = forms.read_json(about.get("state", ""), "its state")
-        _state_form(cls)(state, "its state")
-        gate = {name: each for name, each in tensors.items() if name.startswith("gate/") and state.get("gated")}
+        state_form(cls._defaults())(state, "its state")
+        gate = {name: each for name, each in tensors.items() if name.startswith("gate/") and state["gated"]}
         rest = {name: each for name, each in tensors.items() if name not in gate}
-        forms.check_tensors(rest, _tensor_forms(schema, state))
+        forms.check_tensors(rest, tensor_forms(schema, state))
     if solver is not None:
         check_solver(solver)
     elif state["own_solver"]:
         raise ModelError(f"{path} was saved with a solver of your own. Give it again: load(path, schema, solver=...).")
-    _check_cheap(path, state, cheap or {})
-    with reading(path):
-        return _made(cls, schema, state, tensors, solver, cheap or {})
-
-
-def _made(
-    cls: type[Speedup],
-    schema: Schema,
-    state: dict[str, Any],
-    tensors: Tensors,
-    solver: str | Solver | Callable[[Problem], Any] | None,
-    cheap: Mapping[str, Cheap | None],
-) -> Speedup:
-    """Makes a speedup of what a file holds; each value has its form, but together they may still make no sense."""
-    settings = state["settings"]
-    if solver is not None:
-        settings["solver"] = solver
-    if settings.get("learner") is not None:
-        settings["learner"] = Learner(**settings["learner"])
-    gate = state.get("gate")
-    speedup = cls(schema, **settings, gate=None if gate is None else _gate(gate, cheap))
-    with suppress(SolverMissing):  # it will be missed with the first problems
-        speedup._settle()
-    memory = Memory(
-        _rng(state["rng"]),
-        state["guided"],
-        _learner(state["learned"], tensors, schema),
-        Counters(**state["counters"]),
-    )
-    memory.audit.recent, memory.audit.trusted = tensors["recent"].astype(bool), state["trusted"]
-    if state.get("distrust"):
-        memory.audit.distrust = distrust = Agreement(*state["distrust"])
-        if state["trusted"] or not distrust.low <= distrust.estimate <= distrust.high:
-            raise forms.Misfit(f"it says that the trust in its search ended with an agreement of {distrust}")
-    memory.choice = choice_of(state["choice"], tensors, schema)
-    memory.history = history_of(state["history"], memory.counted.problems)
-    if memory.choice is not None:
-        memory.lessons.learned(memory.choice.n_answers)
-    memory.n_compared, memory.follows = state.get("compared", 0), state.get("follows", False)
-    if state.get("gated"):
-        learned = _gate(state["gated"]["settings"], cheap)
-        prefix = "gate/"
-        kept = {name.removeprefix(prefix): each for name, each in tensors.items() if name.startswith(prefix)}
-        learned.learn_from_tensors(schema, kept)
-        memory.gated = GatedSearch(learned, state["gated"]["max_doubt"])
-    speedup._kept = memory
-    return speedup
-
-
-def _gate_settings(gate: Gate) -> dict[str, Any]:
-    settings = {field.name: getattr(gate, field.name) for field in fields(gate) if field.init}
-    return settings | {"cheap": sorted(gate.cheap)}
-
-
-def _gate(settings: Mapping[str, Any], cheap: Mapping[str, Cheap | None]) -> Gate:
-    return Gate(**{**settings, "cheap": {kind: cheap[kind] for kind in settings["cheap"]}})
-
-
-def _check_cheap(path: Path, state: Mapping[str, Any], cheap: Mapping[str, Cheap | None]) -> None:
-    """Refuses to read a gate without the functions that it was made with: no file can hold them."""
-    gates = state.get("gate"), (state.get("gated") or {}).get("settings")
-    wanted = {kind for gate in gates if gate is not None for kind in gate["cheap"]}
-    if not wanted <= set(cheap):
+    wanted = set(_cheap_kinds(state))
+    if not wanted <= set(cheap or {}):
         raise ModelError(
             f"{path} was saved with a gate for {', '.join(sorted(wanted))}. Give the functions for its cheap features "
             "again, or None where it had none: load(path, schema, cheap={...})."
         )
+    with reading(path):
+        settings = {name: _read(value, cheap or {}) for name, value in state["settings"].items()}
+        speedup = cls(schema, **(settings | ({} if solver is None else {"solver": solver})))
+        with suppress(SolverMissing):  # it will be missed with the first problems
+            speedup._settle()
+        speedup._state = _state_read(state, tensors, schema, cheap or {})
+        if state["calibrated"] is not None:
+            theta, width = state["calibrated"]
+            speedup._state.calibrated = _calibrated(search_of(as_answer(speedup.answer)), theta, width)
+        return speedup
 
 
-def _settings(learner: Learner) -> dict[str, Any]:
-    return {field.name: getattr(learner, field.name) for field in fields(learner) if field.init}
+def _state_read(state: dict[str, Any], tensors: Tensors, schema: Schema, cheap: Mapping[str, Cheap | None]) -> State:
+    """Returns the state that a file holds; each value has its form, but together they may still make no sense."""
+    kept = State(
+        rng=None if state["rng"] is None else _rng(state["rng"]),
+        guided=state["guided"],
+        learner=None if state["learned"] is None else _learner_read(state["learned"], tensors, schema),
+        counted=Counters.from_dict(state["counters"]),
+        n_compared=state["compared"],
+        follows=state["follows"],
+    )
+    kept.audit.recent, kept.audit.trusted = tensors["recent"].astype(bool), state["trusted"]
+    if state["distrust"]:
+        kept.audit.distrust = distrust = _agreement(state["distrust"])
+        if state["trusted"]:
+            raise forms.Misfit(f"it says that the trust in its search ended with an agreement of {distrust}")
+    kept.history = _history(state["history"], kept.counted.problems)
+    if state["choice"] is not None:
+        kept.choice = _choice_read(state["choice"], tensors, schema)
+        kept.replay.learned(kept.choice.n_answers)
+    if state["gated"] is not None:
+        gate = _read(state["gated"]["gate"], cheap)
+        prefix = "gate/"
+        gate.learn_from_tensors(
+            schema, {name.removeprefix(prefix): each for name, each in tensors.items() if name.startswith(prefix)}
+        )
+        kept.gated = GatedSearch(gate, state["gated"]["max_doubt"])
+    return kept
 
 
-def _learner(kept: dict[str, Any] | None, tensors: Tensors, schema: Schema) -> Learner | None:
-    if kept is None:
-        return None
-    learner = Learner(**kept["settings"])
+# -- settings -------------------------------------------------------------------------------------------------
+
+
+def _written(value: Any) -> Any:
+    """Returns a setting as what JSON can hold: a part by its kind and settings; of a gate's functions, the kinds."""
+    if type(value).__name__ in PARTS and isinstance(value, PARTS[type(value).__name__]):
+        settings = {name: _written(each) for name, each in settings_of(value).items()}
+        return {KIND: type(value).__name__} | settings | ({"cheap": sorted(value.cheap)} if type(value) is Gate else {})
+    return dict(value) if isinstance(value, Mapping) else value
+
+
+def _read(value: Any, cheap: Mapping[str, Cheap | None]) -> Any:
+    """Returns the setting that was written."""
+    if not isinstance(value, dict) or KIND not in value:
+        return value
+    settings = {name: _read(each, cheap) for name, each in value.items() if name != KIND}
+    if value[KIND] == Gate.__name__:
+        settings["cheap"] = {kind: cheap[kind] for kind in settings["cheap"]}
+    return PARTS[value[KIND]](**settings)
+
+
+def _cheap_kinds(value: Any) -> list[str]:
+    """Returns the kinds of variables that the gates in some state have functions for."""
+    if not isinstance(value, dict):
+        return []
+    if value.get(KIND) == Gate.__name__:
+        return list(value["cheap"])
+    return [kind for each in value.values() for kind in _cheap_kinds(each)]
+
+
+def _calibrated(search: Search, theta: float, width: int) -> Search:
+    return Search(**(settings_of(search) | {"theta": theta, "width": width}))
+
+
+# -- what was learned -----------------------------------------------------------------------------------------
+
+
+def _learner_written(learner: Learner) -> tuple[dict[str, Any], dict[str, Any]]:
+    kept = learner.state
+    assert kept.weights is not None
+    state = {
+        "learner": _written(learner),
+        "step": kept.step,
+        "trace": [astuple(epoch) for epoch in kept.trace],
+        "counts": [kept.n_skipped, kept.n_forbidden, kept.n_single],
+        "rng": None if kept.rng is None else kept.rng.bit_generator.state,
+    }
+    return state, {f"learned/{name}": np.array(value) for name, value in kept.weights._asdict().items()}
+
+
+def _learner_read(kept: dict[str, Any], tensors: Tensors, schema: Schema) -> Learner:
+    learner: Learner = _read(kept["learner"], {})
     state = learner.state
     state.schema, state.step = schema, None if kept["step"] is None else float(kept["step"])
     state.weights = Weights(*(tensors[f"learned/{name}"].copy() for name in Weights._fields))
@@ -201,103 +233,62 @@ def _learner(kept: dict[str, Any] | None, tensors: Tensors, schema: Schema) -> L
     return learner
 
 
+def _choice_written(choice: Choice) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Returns a choice as what JSON can hold, and its tables as tensors: those chosen, then the others."""
+    state = {
+        "method": choice.method.name,
+        "agreement": {method.name: _row(each) for method, each in choice.agreement.items()},
+        "n_answers": choice.n_answers,
+        "confidence": choice.confidence,
+        "size": None if choice.size is None else astuple(choice.size),
+    }
+    tables = (choice.tables, *choice.others)
+    forbidden = np.array([each.forbidden for each in tables], dtype=np.uint8)
+    return state, {"tables/forbidden": forbidden, "tables/cost": -np.array([each.weights for each in tables])}
+
+
+def _choice_read(state: dict[str, Any], tensors: Tensors, schema: Schema) -> Choice:
+    forbidden, cost = tensors["tables/forbidden"].astype(bool), tensors["tables/cost"]
+    if not len(forbidden) or len(forbidden) != len(cost):
+        raise forms.Misfit(f"it has {len(forbidden)} and {len(cost)} learned tables")
+    if unknown := [name for name in state["agreement"] if name not in Method.__members__]:
+        raise forms.Misfit(f"it knows a method that does not exist, {forms.short(unknown[0])}")
+    agreement = {Method[name]: _agreement(each) for name, each in state["agreement"].items()}
+    method = Method[state["method"]]
+    if agreement and method not in agreement:
+        raise forms.Misfit(f"it answers by {method}, which was not tried")
+    n = schema.n_weights
+    tables, *others = [
+        LearnedTables(schema, hard, soft[:n].copy(), soft[n:].copy() if soft[n:].any() else None)
+        for hard, soft in zip(forbidden, cost, strict=True)
+    ]
+    size = None if state["size"] is None else StepSize(*map(float, state["size"]))
+    return Choice(method, tables, agreement, state["n_answers"], state["confidence"], size, tuple(others))
+
+
+def _history(rows: list[list[Any]], n_problems: int) -> History:
+    """Returns the history that a file holds, of the problems it has counted."""
+    moments = [Moment(problems, calls, _agreement(each), *rest) for problems, calls, each, *rest in rows]
+    if any(later.problems < each.problems for each, later in pairwise(moments)):
+        raise forms.Misfit("its history is not in order")
+    if moments and moments[-1].problems > n_problems:
+        raise forms.Misfit(f"its history tells of {moments[-1].problems} problems, and it counted {n_problems}")
+    return History(moments)
+
+
+def _row(agreement: Agreement) -> list[Any]:
+    return [agreement.estimate if agreement.n else None, agreement.low, agreement.high, agreement.n]
+
+
+def _agreement(row: list[Any]) -> Agreement:
+    estimate, low, high, n = row
+    found = Agreement(math.nan if estimate is None else estimate, low, high, n)
+    if (estimate is None) != (n == 0) or (n and not low <= estimate <= high):
+        raise forms.Misfit(f"it holds an agreement of {estimate} between {low} and {high}, from {n} audits")
+    return found
+
+
 def _rng(kept: Any) -> np.random.Generator:
     rng = np.random.default_rng()
     rng.bit_generator.state = kept
     return rng
-
-
-# -- what a file may hold ------------------------------------------------------------------------------------
-
-
-def _tensor_forms(schema: Schema, state: dict[str, Any]) -> dict[str, forms.Array]:
-    found = {
-        "recent": forms.Array("uint8", (None,), 0, 1),
-    }
-    if state["choice"] is not None:
-        found |= tensor_forms(schema)
-    if state["learned"] is not None:
-        found |= {
-            "learned/w": forms.Array("float64", (schema.n_weights,)),
-            "learned/drift": forms.Array("float64", (schema.n_weights,)),
-            "learned/n_examples": forms.Array("int64", (1,), 0, forms.COUNT),
-            "learned/n_blind": forms.Array("int64", (1,), 0, forms.COUNT),
-            "learned/radius": forms.Array("float64", (2,), 0),
-        }
-    return found
-
-
-def _state_form(cls: type[Speedup]) -> forms.Form:
-    """The form of the state; what its settings may be, the speedup itself checks."""
-    settings: dict[str, forms.Form] = dict.fromkeys(cls._defaults(), forms.scalar)
-    del settings["schema"], settings["gate"]
-    return forms.record(
-        {
-            "settings": forms.record(
-                settings | {"learner": forms.or_none(_LEARNER), "solver_options": forms.or_none(_OPTIONS)},
-                optional=settings,
-            ),
-            "own_solver": forms.switch,
-            "trusted": forms.switch,
-            "distrust": forms.or_none(forms.row(_SHARE, _SHARE, _SHARE, forms.whole(1))),
-            "guided": forms.switch,
-            "compared": forms.whole(0),
-            "follows": forms.switch,
-            "rng": _RNG,
-            "counters": _COUNTERS,
-            "learned": forms.or_none(_LEARNED),
-            "choice": forms.or_none(CHOICE),
-            "history": HISTORY,
-            "gate": forms.or_none(_GATE),
-            "gated": forms.or_none(forms.record({"settings": _GATE, "max_doubt": _SHARE})),
-        },
-        optional=("distrust", "compared", "follows", "gate", "gated"),
-    )
-
-
-_SHARE = forms.number(0, 1)
-_SIZE = forms.number(0)
-_STEP = forms.number(math.ulp(0.0), sys.float_info.max)  # positive and finite
-_LEARNER = forms.record({field.name: forms.scalar for field in fields(Learner) if field.init})
-_OPTIONS = forms.table_of(forms.scalar)
-_COUNTERS = forms.record(  # by name: files written before a counter was added have none of it
-    {field.name: forms.whole() for field in fields(Counters)}, optional=[field.name for field in fields(Counters)]
-)
-_GATE = forms.record(
-    {
-        "cheap": forms.many(forms.text, least=1),
-        "settled": forms.switch,
-        "n_rows": forms.whole(1),
-        "epochs": forms.whole(1),
-        "rate": _SIZE,
-        "seed": forms.scalar,
-    }
-)
-_RNG = forms.record(
-    {
-        "bit_generator": forms.one_of("PCG64"),
-        "state": forms.record({"state": forms.whole(0, 2**128 - 1), "inc": forms.whole(0, 2**128 - 1)}),
-        "has_uint32": forms.whole(0, 1),
-        "uinteger": forms.whole(0, 2**32 - 1),
-    }
-)
-_EPOCH = {
-    "n_examples": forms.whole(),
-    "n_lost": forms.whole(),
-    "n_wrong": forms.whole(),
-    "n_blind": forms.whole(),
-    "step": _STEP,
-    "norm": _SIZE,
-    "radius_phi": _SIZE,
-    "radius_g": _SIZE,
-    "seconds": _SIZE,
-}
-_LEARNED = forms.record(
-    {
-        "settings": _LEARNER,
-        "step": forms.or_none(_STEP),
-        "trace": forms.many(forms.row(*(_EPOCH[field.name] for field in fields(Epoch)))),
-        "counts": forms.row(forms.whole(), forms.whole(), forms.whole()),
-        "rng": forms.or_none(_RNG),
-    }
-)

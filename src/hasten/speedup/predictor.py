@@ -1,202 +1,123 @@
 """The product: a predictor that gives the black box's answers, faster, and keeps watch over itself.
 
-Three modes. *Certified*: each answer is proved (`hasten.proof.certifier`), or else the solver's; always the solver's
-objective. *Learned*: what the declared factors cost is learned from the black box's answers, and problems are proved
-with these tables, or answered in another way, if that agreed with the black box more often (`hasten.speedup.choosing`).
-*Search*: the learned beam search is trusted (the paper's speedup), and may leave costs uncomputed.
-
-The last two are audited: a share of their answers is compared with the black box's. While agreement is surely too low,
-the black box answers everything and they are tried in its shadow, until they have recovered (`hasten.speedup.audit`).
-With `learn`, every answer of the black box teaches; in learned mode the black box is then also asked where tables
-learned from different answers disagree, which is where it teaches most.
-
-The black box's answer is an optimum: proved where we can, the solver's elsewhere. For a solver that is exact
-that is the same. One that is not, on purpose, is asked every time if `prove` is off.
+It answers in one of three ways. *Certified*: each answer is proved (`hasten.proof.certifier`), or else the solver's;
+always the solver's objective. *Learned*: the costs of the declared factors are learned from its answers, and problems
+are proved with these tables, or answered by another method, if that agreed with the black box more often
+(`hasten.speedup.choosing`). *Search*: the learned beam search is trusted (the paper's speedup), and may leave costs
+uncomputed. The last two are audited (`hasten.speedup.strategy`).
 """
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Callable, Iterable, Mapping
 from copy import deepcopy
-from dataclasses import replace
 from pathlib import Path
 from typing import Any, overload
 
 import numpy as np
 
-from hasten.errors import NotFittedError, ProblemError
+from hasten.errors import NotFittedError, ProblemError, SchemaError
 from hasten.learning.gate import Cheap
 from hasten.learning.heuristic import Heuristic
-from hasten.learning.learner import Learner
-from hasten.learning.mixing import LocalShards, Mixing, Shards
+from hasten.learning.mixing import Shards
 from hasten.learning.targets import Answers, read_answers
-from hasten.model.batch import Batch
+from hasten.model.batch import Batch, as_batch
 from hasten.model.problem import Problem
 from hasten.model.schema import Schema
 from hasten.model.solution import Solution, Solutions
-from hasten.solvers import Solver
-from hasten.speedup.answering import Answering
-from hasten.speedup.audit import Agreement, Counters
-from hasten.speedup.calibration import Calibration, calibrate
-from hasten.speedup.estimator import not_fitted
-from hasten.speedup.gated import CONFIDENCE, GateCalibration, GatedSearch, calibrate_gate
-from hasten.speedup.guidance import ENOUGH, learn_and_try
-from hasten.speedup.history import History
-from hasten.speedup.mode import Mode
-from hasten.speedup.sharded import HELD, Labelling, Sharded, fit_to_shards
-from hasten.speedup.state import Memory
+from hasten.model.structure import Structure
+from hasten.search.searcher import Searcher
+from hasten.solvers import Solver, check_solver, is_ours
+from hasten.speedup import parameters
+from hasten.speedup.audit import Agreement
+from hasten.speedup.calibration import Calibration, Calibrator
+from hasten.speedup.choosing import Choice
+from hasten.speedup.history import Counters, History
+from hasten.speedup.learned import LearnedStrategy
+from hasten.speedup.oracle import Oracle
+from hasten.speedup.parts import Answer, Certified, Learned, Limits, Search, Trust, as_answer
+from hasten.speedup.sharded import Sharded, fit_to_shards
+from hasten.speedup.state import State
+from hasten.speedup.strategy import CertifiedStrategy, SearchStrategy
+from hasten.support.checks import check_switch, check_whole
+from hasten.support.html import card, table
 from hasten.support.tensors import digest_of
 
-log = logging.getLogger(__name__)
+STRATEGIES: dict[type[Answer], type[CertifiedStrategy]] = {
+    Certified: CertifiedStrategy,
+    Learned: LearnedStrategy,
+    Search: SearchStrategy,
+}
 
 
-class Speedup(Answering):
-    """Answers problems of a schema as its black box would, in scikit-learn's manner.
+class Speedup(parameters.Estimator):
+    """Answers problems of a schema as its black box would, in scikit-learn's manner; threads may share it.
 
     schema
         The schema of all problems that it will answer.
-
-    The black box:
-
     solver
-        Its name, an object with `solve`, or a function (`make_solver`). "highs", the default, comes with the package;
-        "auto" asks whichever installed one is fastest.
+        The black box: its name, an object with `solve`, or a function (`make_solver`). "highs", the default, comes with
+        the package; "auto" asks whichever installed one is fastest.
     solver_options
         Options that go with the name of a solver: ours, and those of its package (`make_solver`). None by default.
-    prove
-        Whether an optimum that we prove ourselves counts as its answer, so that it is asked only for the rest. On by
-        default, which is right for every exact solver. Turn it off if its answers are not always the cheapest valid
-        labelling (it stops early, or prefers what no table states): then it is asked for everything.
-    on_disagreement
-        What to do where a solver of your own disagrees with a proof: it may know more than the schema, so the first 16
-        proofs are compared with it, then a share `audit`. "raise", the default, or "follow" it, as without `prove`.
-    on_error
-        What to do where the solver fails on a problem: "keep" the other answers and say in this one's `reason` why, the
-        default, or "raise".
-    max_nodes
-        How far a proof branches before the solver is asked (`Certifier`). None, the default, suits most problems.
-    past
-        How many past answers to keep of each structure (`AnswerPool`), though not in files: the best of them is where
-        a proof and the solver start from, and a candidate in search mode. 0, the default, keeps none.
-
-    How to answer:
-
-    mode
-        "certified", the default, proves or solves every answer; "learned" learns what the declared factors cost, and
-        proves with that; "search" trusts the search, as the paper does.
-    repair
-        Whether, in the other modes, the black box answers what they leave invalid. On by default.
-
-    The search (`BeamSearch`):
-
-    width, enforce, look_ahead, theta, spread
-        Those of the beam. The defaults (2, on, on, inf, inf) compute every cost; `calibrate` chooses theta.
-    reduce
-        Whether a search with neither weights nor skipped costs is over what elimination leaves (`ReducedSearch`). On
-        by default: each of its nodes sees what eliminated variables will cost.
-
-    Learning:
-
-    guided
-        Whether learned weights guide the search. None, the default, leaves it to `fit`, which tries both on
-        problems that it holds out.
-    learner
-        How to learn: a `Learner`. None, the default, learns for the search as set here.
+    answer
+        How to answer: `Certified()`, the default, proves or solves every answer; `Learned()` learns what the declared
+        factors cost, and proves with that; `Search()` trusts the search, as the paper does. "certified", "learned" and
+        "search" stand for these with their defaults.
+    trust
+        How far proofs, the search, what was learned, and the solver are trusted: a `Trust`.
+    limits
+        How long an answer may take: `Limits`.
     learn
-        Whether every answer of the black box teaches: the heuristic or, in learned mode, the tables. Off by default:
+        Whether every answer of the black box teaches: the heuristic or, with `Learned()`, the tables. Off by default:
         `predict` then changes nothing that was learned.
-    gate
-        Which kinds of variables have dear costs, and cheap features of them: a `Gate`. `fit` teaches it, `calibrate`
-        chooses how much doubt it allows, and search mode then answers by it (`GatedSearch`) in place of the beam; other
-        modes compute every cost. None, the default, has none.
-
-    Trust in what was learned, and in the search:
-
-    audit
-        The share, from 0 to 1, of unproved answers that is compared with the black box's. 0.02 by default.
-    min_agreement
-        The level of agreement, between 0 and 1, below which the search is not trusted. 0.95 by default; None always
-        trusts it.
-
-    Limits, in seconds of the wall clock; what runs out of time is the best found so far, and says so:
-
-    time_limit
-        How long a problem may take, half of it for the solver. None, the default, is no limit.
-    call_limit
-        How long all problems of a call may take to be proved or solved. None, the default, is no limit.
-
-    Everything else:
-
     n_jobs
         How many threads share a batch, at least 1. Answers do not depend on it.
     seed
         Fixes what is drawn: audits, held-out problems and orders of examples.
     progress
         Whether to show bars while it labels and learns. Off by default.
+
+    Settings may change at any time. They are checked when they are first used, and after each change.
     """
+
+    _settled = False  # whether the settings were checked as they are
+    _quick = False  # whether a single problem is answered by the shortest path
+
+    def __init__(
+        self,
+        schema: Schema,
+        *,
+        solver: str | Solver | Callable[[Problem], Any] = "highs",
+        solver_options: Mapping[str, Any] | None = None,
+        answer: str | Answer = "certified",
+        trust: Trust = Trust(),  # noqa: B008, it is frozen
+        limits: Limits = Limits(),  # noqa: B008
+        learn: bool = False,
+        n_jobs: int = 1,
+        seed: int = 0,
+        progress: bool = False,
+    ) -> None:
+        self.schema = schema
+        self.solver = solver
+        self.solver_options = solver_options
+        self.answer = answer
+        self.trust = trust
+        self.limits = limits
+        self.learn = learn
+        self.n_jobs = n_jobs
+        self.seed = seed
+        self.progress = progress
+        self._state = State()
+        self._oracle = Oracle(self)
 
     @classmethod
     def paper(cls, schema: Schema, width: int = 2, **settings: Any) -> Speedup:
         """Returns the paper's speedup: a search guided by weights alone, trusted and never repaired."""
-        preset: dict[str, Any] = {
-            "mode": Mode.SEARCH.value,
-            "guided": True,
-            "enforce": False,
-            "look_ahead": False,
-            "repair": False,
-            "audit": 0.0,
-            "learner": Learner.paper(width),
-        }
-        return cls(schema, width=width, **(preset | settings))
+        preset: dict[str, Any] = {"answer": Search.paper(width), "trust": Trust(audit=0.0, repair=False)}
+        return cls(schema, **(preset | settings))
 
-    def fit(self, problems: Batch | Iterable[Problem], answers: Answers | None = None) -> Speedup:
-        """Learns from scratch, from the black box's answers, and forgets all it counted.
-
-        It learns the heuristic or, in learned mode, tables: `choice` says how it answers since then, and why. The
-        problems need no labels. `answers` are the black box's, if they are there already: for each problem
-        a `Solution`, its labels by number or name, or None; or one flat array of numbers (`Learner.fit`).
-        """
-        batch = self._checked(problems, learning=True).resolved()
-        answers, calls = self._label(batch, answers)
-        if self.mode == Mode.LEARNED:
-            return self._fit_tables(batch, answers, calls)
-        learner, guided = self._new_learner(), not self.enforce
-        if self.guided is None and len(batch) >= ENOUGH:
-            guided = learn_and_try(learner, batch, answers, self._search_by, seed=self.seed, n_jobs=self.n_jobs)
-        else:
-            learner.fit(batch, answers)
-        counters = Counters(solver_calls=calls, labelled=len(batch), updates=learner.n_mistakes)
-        gated = None if self.gate is None else GatedSearch(replace(self.gate).fit(batch, answers))
-        with self._lock:
-            new = Memory(np.random.default_rng(self.seed), guided, learner, counters)
-            new.n_compared, new.follows = self._memory.n_compared, self._memory.follows
-            new.gated, new.pool = gated, self._memory.pool
-            self._kept = new
-        return self
-
-    def fit_shards(self, shards: Shards | Iterable[Batch], *, mixing: str = Mixing.EVENLY, n_jobs: int = 1) -> Sharded:
-        """Learns from shards at the same time (`hasten.learning.mixing`); a tenth of each is held out.
-
-        `shards` are batches, which `n_jobs` threads share, or where they are (`hasten.ray.shards`). What comes back
-        says how far the search agrees on what was held out, and has it for `calibrate`.
-        """
-        if isinstance(shards, Shards):
-            return fit_to_shards(self, shards, mixing)
-        sources = [Labelling(self, self._checked(batch, learning=True)) for batch in shards]
-        return fit_to_shards(self, LocalShards(sources, n_jobs, HELD, self.seed), mixing)
-
-    def partial_fit(self, problems: Batch | Iterable[Problem], answers: Answers | None = None) -> Speedup:
-        """Goes on learning: one pass over more problems."""
-        batch = self._checked(problems, learning=True).resolved()
-        answers, calls = self._label(batch, answers)
-        with self._lock:
-            self._memory.count(Counters(solver_calls=calls))
-            if self.mode != Mode.LEARNED:
-                self._memory.teach(batch, answers, self._new_learner)
-        if self.mode == Mode.LEARNED:
-            self._learn_tables(batch, answers, now=True)
-        return self
+    # -- answers ----------------------------------------------------------------------------------------
 
     @overload
     def predict(self, problems: Problem) -> Solution: ...
@@ -205,28 +126,28 @@ class Speedup(Answering):
     def predict(self, problems: Problem | Batch | Iterable[Problem]) -> Solution | Solutions:
         """Answers one problem or many.
 
-        Trust and what was learned change between calls, never within one; but learned mode with `learn` takes a large
+        Trust and what was learned change between calls, never within one; but `Learned()` with `learn` takes a large
         batch in parts, each of which is such a call.
         """
-        if isinstance(problems, Problem) and self._proves_alone():
-            return self._answer_one(problems)
-        batch = self._checked(problems)
-        if self.mode == Mode.LEARNED:
-            answers = self._in_parts(batch)
-        else:
-            answers = self._by_search(batch) if self.mode == Mode.SEARCH and self.trusted else self._by_proof(batch)
+        if not self._settled:
+            self._settle()
+        if self._quick and isinstance(problems, Problem):
+            self._check_schema(problems.structure)
+            return self._oracle.answer_one(problems)
+        batch, strategy = self._checked(problems), self._strategy()
+        answers = strategy.answer(batch)
         return answers.only(problems) if isinstance(problems, Problem) else answers
 
     def score(self, problems: Batch | Iterable[Problem], answers: Answers | None = None) -> float:
-        """Returns the share of problems whose answer, in this mode, costs what the black box's answer costs.
+        """Returns the share of problems whose answer costs what the black box's answer costs.
 
-        In learned mode it must be the same labelling: the costs alone do not tell what the black box finds cheap.
-        It looks at the mode's own answers, trusted or not, and leaves no trace: it neither counts nor learns.
+        With `Learned()` it must be the same labelling: the costs alone do not tell what the black box finds cheap.
+        It looks at the strategy's own answers, trusted or not, and leaves no trace: it neither counts nor learns.
         `answers` are the black box's, as `fit` takes them, if they are there already; problems without are left out.
         """
-        batch = self._checked(problems).resolved()
+        batch, strategy, oracle = self._checked(problems).resolved(), self._strategy(), self._oracle
         if answers is None:
-            exact, _ = self._answered(batch)
+            exact = oracle.answers(batch)[0]
         else:
             labels, usable = read_answers(batch, answers)
             labels = labels[batch.places(usable)]
@@ -234,14 +155,47 @@ class Speedup(Answering):
             exact = Solutions.scored(batch, labels)
         if not len(batch):
             return 1.0
-        if self.mode == Mode.CERTIFIED and answers is None:
-            return float(self._judges(exact).mean())
-        found = self._answered(batch)[0] if self.mode == Mode.CERTIFIED else self._found(batch)
-        same = self._agrees(found, exact)
+        if not strategy.has_answers and answers is None:
+            return float(oracle.judges(exact).mean())
+        found = strategy.find(batch)
+        same = strategy.agrees(found, exact)
         if answers is not None:  # an answer that breaks a constraint costs nothing to compare with
             same &= exact.valid
-        wrong = ~same & (found.valid | (not self.repair))
+        wrong = ~same & (found.valid | (not self.trust.repair))
         return float(1 - wrong.mean())
+
+    def fit(self, problems: Batch | Iterable[Problem], answers: Answers | None = None) -> Speedup:
+        """Learns from scratch, from the black box's answers, and forgets all it counted.
+
+        It learns the heuristic or, with `Learned()`, tables: `choice` says how it answers since then, and why. The
+        problems need no labels. `answers` are the black box's, if they are there already: for each problem
+        a `Solution`, its labels by number or name, or None; or one flat array of numbers (`Learner.fit`).
+        """
+        batch = self._checked(problems, learning=True).resolved()
+        answers, calls = self._oracle.label(batch, answers)
+        self._begin(self._strategy().fit(batch, answers, calls))
+        return self
+
+    def partial_fit(self, problems: Batch | Iterable[Problem], answers: Answers | None = None) -> Speedup:
+        """Goes on learning: one pass over more problems."""
+        batch = self._checked(problems, learning=True).resolved()
+        answers, calls = self._oracle.label(batch, answers)
+        with self._state.lock:
+            self._state.count(Counters(solver_calls=calls))
+        self._strategy().learn(batch, answers, now=True)
+        return self
+
+    def fit_shards(self, shards: Shards | Iterable[Batch]) -> Sharded:
+        """Learns from shards at the same time (`hasten.learning.mixing`); a tenth of each is held out.
+
+        `shards` are batches, which `n_jobs` threads share, or where they are (`hasten.ray.shards`). The result tells
+        how far the search agrees on the problems held out, and has them for `calibrate`.
+        """
+        if not isinstance(shards, Shards):
+            shards = [self._checked(batch, learning=True) for batch in shards]
+        state, found = fit_to_shards(self, self._strategy(), shards)
+        self._begin(state)
+        return found
 
     def calibrate(
         self,
@@ -250,116 +204,101 @@ class Speedup(Answering):
         risk: float = 0.01,
         confidence: float | None = None,
         widths: Iterable[int] | None = None,
-        against: str = "search",
-    ) -> Calibration | GateCalibration:
-        """Sets theta, and the width if `widths` are given: the smallest that changes few answers.
+        against: str | None = None,
+    ) -> Calibration:
+        """Chooses theta, and the width if `widths` are given: the smallest that changes few answers.
 
-        With a `gate`, sets how much doubt that allows instead, always against the black box.
+        With a gate, chooses how much doubt that allows instead. The settings stay as they are: `search` has the choice,
+        until `answer` is set anew.
 
         problems
             New ones, which neither `fit` nor the model has seen, by the hundred; they need no labels.
         risk
-            The share of answers that theta may change, between 0 and 1. 0.01 by default.
+            The share of answers that may be changed, between 0 and 1. 0.01 by default.
         confidence
             How sure of that to be, between 0 and 1. 0.95 by default, 0.99 with a gate.
         widths
-            Widths to choose from: the one that computes the fewest costs wins. None, the default, keeps the width.
+            Widths to choose from: the one that computes the fewest costs wins. None, the default, keeps the width. A
+            gate has none.
         against
-            "search", the default, compares with the search that computes every cost; "solver" with the black box.
+            "search" compares with the search that computes every cost; "solver" with the black box. None, the default,
+            is "search", and "solver" with a gate, which has no other.
         """
-        if against not in ("search", "solver"):
+        if against not in (None, "search", "solver"):
             raise ProblemError(f"Calibrate against 'search' or 'solver', not {against!r}.")
         batch = self._checked(problems)
-        if self.gate is not None:
-            return self._calibrate_gate(batch, risk, CONFIDENCE if confidence is None else confidence)
-        chosen = calibrate(
-            self._beam(self._guide()),
-            batch,
-            risk=risk,
-            confidence=0.95 if confidence is None else confidence,
-            widths=widths,
-            black_box=(lambda some: self._answered(some)[0]) if against == "solver" else None,
-            run_as=self._reduced,
-            seed=self.seed,
-            n_jobs=self.n_jobs,
-        )
-        if self.mode != Mode.SEARCH:
-            unused = f"mode={str(self.mode)!r} computes every cost whatever theta is; theta is for mode='search'."
-            chosen = replace(chosen, note=f"{unused} {chosen.note}".rstrip())
-        with self._lock:
-            self.theta, self.width = chosen.theta, chosen.width
-        return chosen
+        return self._strategy().calibrate(batch, Calibrator(risk, confidence, self.seed, self.n_jobs), widths, against)
 
-    def _calibrate_gate(self, batch: Batch, risk: float, confidence: float) -> GateCalibration:
-        gated = self._gated()
-        if gated is None:
-            raise not_fitted("This speedup's gate has not learned to guess yet. Call fit before calibrate.")
-        batch = batch.resolved()
-        exact, _ = self._answered(batch)
-        chosen = calibrate_gate(gated, batch, exact, risk=risk, confidence=confidence, n_jobs=self.n_jobs)
-        with self._lock:
-            self._memory.gated = replace(gated, max_doubt=chosen.max_doubt)
-        return chosen
+    @property
+    def search(self) -> Searcher:
+        """The search that `Search()` answers with: learned weights and the calibrated theta included."""
+        return self._strategy().search
+
+    @property
+    def trusted(self) -> bool:
+        """Whether the search, or what was learned, answers; if not, the black box does."""
+        return self._strategy().trusted
+
+    @property
+    def choice(self) -> Choice:
+        """How `Learned()` answers, and why: what each method agreed on. `str` says it in a sentence."""
+        return LearnedStrategy(self).choice
 
     @property
     def counters(self) -> Counters:
         """What it did since it was made, or fitted."""
-        with self._lock:
-            return self._memory.counters
+        with self._state.lock:
+            return self._state.counters
 
     @property
     def agreement(self) -> Agreement:
-        """How often what was learned, or the search, agreed with the black box of late, where its answers were given.
+        """How often the search, or what was learned, agreed with the black box of late, where its answers were given.
 
-        To agree is to cost what the black box's answer costs: the optimum, or without `prove` the solver's own
-        answer (or less, where that ran out of time); in learned mode, to be the same labelling. When trust ends the
-        count begins anew.
+        To agree is to cost what the black box's answer costs: the optimum, or with `Trust(prove=False)` the solver's
+        own answer (or less, where that ran out of time); with `Learned()`, to be the same labelling. When trust ends
+        the count begins anew.
         """
-        with self._lock:
-            return self._memory.audit.agreement
+        with self._state.lock:
+            return self._state.audit.agreement
 
     @property
     def distrust(self) -> Agreement | None:
         """The agreement that ended the trust in the search; None while it is trusted."""
-        with self._lock:
-            return self._memory.audit.distrust
+        with self._state.lock:
+            return self._state.audit.distrust
 
     @property
     def history(self) -> History:
         """What became of it so far: calls of the black box, agreement, shares proved and learned; `plot` draws it."""
-        with self._lock:
-            return self._memory.history
+        with self._state.lock:
+            return self._state.history
 
     @property
     def heuristic(self) -> Heuristic:
-        """What was learned so far, as a value."""
-        with self._lock:
-            if self._memory.learned is None:
+        """The heuristic learned so far, as a value."""
+        with self._state.lock:
+            if self._state.learner is None:
                 raise NotFittedError("This speedup has not learned anything yet. Call fit or partial_fit.")
-            return self._memory.learned.heuristic
+            return self._state.learner.heuristic
+
+    def _repr_html_(self) -> str:
+        settings = self._changed()
+        rows = ([name, repr(value)] for name, value in settings.items())
+        return card(f"Speedup: {self.answer}", table(["setting", "value"], rows, len(settings)), *self._state.told())
 
     @property
     def digest(self) -> str:
         """Changes with all that a file would hold: settings, what was learned, counters and random state."""
         from hasten.speedup.persistence import content
 
-        with self._lock:
+        with self._state.lock:
             return digest_of(*content(self))
-
-    def for_shard(self, shard: int) -> Speedup:
-        """Returns a copy for one piece of the work: it counts from zero, and draws by the seed and the piece alone."""
-        mine = deepcopy(self)
-        memory = mine._memory
-        memory.rng = np.random.default_rng([self.seed, shard])
-        memory.counted, memory.history = Counters(), History()
-        memory.single.clear()
-        return mine
 
     def save(self, path: str | Path) -> None:
         """Writes settings, weights, counters, audits and random state to a file: whole, or not at all."""
         from hasten.speedup.persistence import save
 
-        with self._lock:
+        with self._state.lock:
             save(self, Path(path))
 
     @classmethod
@@ -379,30 +318,81 @@ class Speedup(Answering):
 
         return load(cls, Path(path), schema, solver, cheap)
 
-    def _repr_html_(self) -> str:
-        from hasten.speedup.display import of_speedup
+    def for_shard(self, shard: int) -> Speedup:
+        """Returns a copy for one piece of the work: it counts from zero, and draws by the seed and the piece alone."""
+        mine = deepcopy(self)
+        state = mine._state
+        state.rng = np.random.default_rng([self.seed, shard])
+        state.counted, state.history = Counters(), History()
+        state.single.clear()
+        return mine
 
-        return of_speedup(self)
+    def __setattr__(self, name: str, value: Any) -> None:
+        object.__setattr__(self, name, value)
+        if not name.startswith("_"):
+            object.__setattr__(self, "_settled", False)
+            if name == "answer" and "_state" in self.__dict__:
+                self._state.calibrated = None
 
-    def _fit_tables(self, batch: Batch, answers: Answers, calls: int) -> Speedup:
-        """Chooses how to answer, from some answers, and begins anew with that."""
-        labels, usable = read_answers(batch, answers)
-        choice, learner = self._chosen(batch, labels, usable)
-        new = Memory(np.random.default_rng(self.seed), guided=not self.enforce)
-        new.count(Counters(solver_calls=calls, labelled=len(usable)))
-        new.adopt(choice, learner, None)
-        if self.learn:
-            new.lessons.add(batch, labels)
-            new.lessons.learned(len(usable))
-        held = choice.agreement.get(choice.way)
-        if held is not None and self.min_agreement is not None and held.high < self.min_agreement:
-            log.warning(
-                "What was learned agrees with the black box on %.3f of %d answers held out, surely less than "
-                "min_agreement=%g: audits will end the trust in it. Learn from more answers, declare more factors, or "
-                "lower min_agreement.",
-                *(held.estimate, held.n, self.min_agreement),
+    def __sklearn_tags__(self) -> Any:
+        return parameters.tags(requires_fit=not self.learn and not isinstance(as_answer(self.answer), Certified))
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return self._strategy().fitted
+
+    def _strategy(self) -> CertifiedStrategy:
+        """Returns how it answers, with settings and state as they are now."""
+        return STRATEGIES[type(as_answer(self.answer))](self)
+
+    def _begin(self, state: State) -> None:
+        """Goes on with a new state; how far the solver was compared with proofs is kept."""
+        with self._state.lock:
+            state.n_compared, state.follows = self._state.n_compared, self._state.follows
+            self._state = state
+
+    def _checked(self, problems: Problem | Batch | Iterable[Problem], learning: bool = False) -> Batch:
+        """Returns the problems as a batch; refuses those of another schema, and settings that make no sense."""
+        if not self._settled:
+            self._settle()
+        if not (learning or self._quick or self._strategy().fitted):
+            raise parameters.not_fitted(
+                "This speedup has not learned anything yet. Call fit, set learn=True to let it learn as it "
+                "works, or use answer='certified', which needs no learning."
             )
-        with self._lock:
-            new.n_compared, new.follows = self._memory.n_compared, self._memory.follows
-            self._kept = new
-        return self
+        batch = as_batch(problems)
+        for structure in batch.structures:
+            self._check_schema(structure)
+        return batch
+
+    def _check_schema(self, structure: Structure) -> None:
+        if structure.schema is not self.schema and structure.schema.digest != self.schema.digest:
+            raise ProblemError("These problems have another schema than this speedup. Make one for theirs.")
+
+    def _settle(self) -> None:
+        """Checks the settings, unless they were checked as they are; parts were checked when they were made."""
+        self._settled = True  # first, so that what another thread changes meanwhile is checked again
+        try:
+            self._check_settings()
+        except BaseException:
+            self._settled = False
+            raise
+        answer = as_answer(self.answer)
+        plain = isinstance(answer, Certified) and not answer.past and self.trust.prove and is_ours(self.solver)
+        self._quick = plain and not self.learn and not self.limits.timed
+
+    def _check_settings(self) -> None:
+        if not isinstance(self.schema, Schema):
+            raise SchemaError(f"A speedup is for the problems of a schema; pass that first, not {self.schema!r}.")
+        check_solver(self.solver)
+        if self.solver_options is not None and not isinstance(self.solver_options, Mapping):
+            raise ProblemError(
+                f'solver_options must map names to values, such as {{"max_models": 8}}; got {self.solver_options!r}.'
+            )
+        as_answer(self.answer)
+        for name, kind in (("trust", Trust), ("limits", Limits)):
+            if not isinstance(getattr(self, name), kind):
+                raise ProblemError(f"{name} must be {kind.__name__}(...), got {getattr(self, name)!r}.")
+        check_switch("learn", self.learn)
+        check_whole("n_jobs", self.n_jobs, least=1)
+        check_whole("seed", self.seed, most=None)
+        check_switch("progress", self.progress)

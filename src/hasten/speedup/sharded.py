@@ -6,22 +6,20 @@ problems of all shards together: counts add up, so that this is what one process
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-import numpy as np
-
 from hasten.errors import ProblemError
-from hasten.learning.mixing import Mixing, Mixture, Shards, fit_shards, merged
+from hasten.learning.mixing import LocalShards, Mixture, Shards, fit_shards, merged
 from hasten.learning.targets import Answers
 from hasten.model.batch import Batch
 from hasten.model.solution import Solutions
-from hasten.speedup.audit import Agreement, Counters
-from hasten.speedup.calibration import disagreeing
-from hasten.speedup.guidance import ENOUGH
-from hasten.speedup.mode import Mode
-from hasten.speedup.state import Memory
-from hasten.support.arrays import FloatArray
+from hasten.speedup.audit import Agreement
+from hasten.speedup.history import Counters
+from hasten.speedup.parts import Learned, as_answer
+from hasten.speedup.state import State
+from hasten.speedup.strategy import ENOUGH, CertifiedStrategy
 
 if TYPE_CHECKING:
     from hasten.speedup.predictor import Speedup
@@ -31,7 +29,7 @@ HELD = 0.1  # of each shard
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Sharded:
-    """What fitting to shards found: what was mixed, the problems held out, and how often the search agrees on them."""
+    """The result of fitting to shards: the mixture, the problems held out, and how often the search agrees on them."""
 
     mixture: Mixture
     held_out: Batch  # nobody learned from them: `Speedup.calibrate` takes them
@@ -49,29 +47,29 @@ class Labelling:
     def __call__(self) -> tuple[Batch, Answers]:
         """Returns the problems with their answers."""
         batch = self.problems.resolved()
-        return batch, self.speedup._exact(batch)[0]
+        return batch, self.speedup._oracle.ask(batch)[0]
 
 
-def fit_to_shards(speedup: Speedup, shards: Shards, mixing: str = Mixing.EVENLY) -> Sharded:
-    """Learns the heuristic of a speedup from shards, and forgets all that it counted."""
-    if speedup.mode == Mode.LEARNED or speedup.gate is not None:
-        raise ProblemError("Shards teach the heuristic alone, neither tables nor a gate. Use fit, or another mode.")
-    learner = speedup._quiet_learner()
-    mixture = fit_shards(learner, shards, mixing=mixing)
+def fit_to_shards(
+    speedup: Speedup, strategy: CertifiedStrategy, shards: Shards | Sequence[Batch]
+) -> tuple[State, Sharded]:
+    """Returns a state that has learned the heuristic from shards, and how well that went."""
+    part = strategy.part
+    if isinstance(as_answer(speedup.answer), Learned) or part.gate is not None:
+        raise ProblemError("Shards teach the heuristic alone, neither tables nor a gate. Use fit, or another answer.")
+    if not isinstance(shards, Shards):
+        sources = [Labelling(speedup, batch) for batch in shards]
+        shards = LocalShards(sources, speedup.n_jobs, HELD, speedup.seed)
+    learner = strategy.new_learner(progress=False)
+    mixture = fit_shards(learner, shards)
     held, labels = merged(shards.held_out())
-    truth = Solutions.scored(held, labels) if len(held) else None
-
-    def n_wrong(weights: FloatArray | None) -> int:
-        if truth is None:
-            return 0
-        return int(disagreeing(speedup._search_by(weights)(held, n_jobs=speedup.n_jobs), truth).sum())
-
-    wrong = {guided: n_wrong(learner.weights if guided else None) for guided in (True, False)}
-    guided = not speedup.enforce if speedup.guided is None else speedup.guided
-    if speedup.guided is None and len(held) >= ENOUGH // 10:
+    wrong = dict.fromkeys((True, False), 0)
+    if len(held):
+        truth = Solutions.scored(held, labels)
+        wrong = {guided: strategy.n_wrong(learner.weights if guided else None, truth) for guided in wrong}
+    guided = not part.enforce if part.guided is None else part.guided
+    if part.guided is None and len(held) >= ENOUGH // 10:
         guided = wrong[True] < wrong[False]
     n_labelled = learner.trace[0].n_examples + learner.state.n_skipped + len(held)
-    counters = Counters(labelled=n_labelled, updates=learner.n_mistakes)
-    with speedup._lock:
-        speedup._kept = Memory(np.random.default_rng(speedup.seed), guided, learner, counters)
-    return Sharded(mixture, held, Agreement.of(len(held) - wrong[guided], len(held)), guided)
+    state = State(guided=guided, learner=learner, counted=Counters(labelled=n_labelled, updates=learner.n_mistakes))
+    return state, Sharded(mixture, held, Agreement.of(len(held) - wrong[guided], len(held)), guided)

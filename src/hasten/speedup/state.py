@@ -1,13 +1,15 @@
-"""What a speedup keeps from one call to the next, and how that changes.
+"""The state of a speedup: all that it keeps from one call to the next, apart from its settings.
 
-Its owner holds a lock while it reads or changes it.
+Threads share it: hold its lock while you read or change it.
 """
 
 from __future__ import annotations
 
 import logging
+import threading
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 
@@ -15,48 +17,69 @@ from hasten.learning.learner import Learner
 from hasten.learning.targets import Answers
 from hasten.model.batch import Batch
 from hasten.model.solution import Solution, Solutions, Source, Status
-from hasten.speedup.agreeing import FIRST
-from hasten.speedup.audit import Agreement, Audit, Counters
+from hasten.speedup.audit import Agreement, Audit
 from hasten.speedup.choosing import Choice
 from hasten.speedup.gated import GatedSearch
-from hasten.speedup.history import History
-from hasten.speedup.lessons import Lessons
-from hasten.speedup.pool import AnswerPool
+from hasten.speedup.history import Counters, History
+from hasten.speedup.parts import Search
+from hasten.speedup.replay import Replay
 from hasten.support.arrays import BoolArray, FloatArray
+from hasten.support.html import sentence, table
+from hasten.support.locks import renew_after_fork
 
 log = logging.getLogger(__name__)
+FIRST = 16  # proofs, all of which are compared with a solver of the user's own
 
 
-@dataclass(slots=True, eq=False)
-class Memory:
+@dataclass(slots=True, eq=False, weakref_slot=True)
+class State:
     """What was learned, counted and audited, and the dice that choose what to audit."""
 
-    rng: np.random.Generator
-    guided: bool  # whether the weights are better than none, as far as is known
-    learned: Learner | None = None
+    rng: np.random.Generator | None = None  # made with the seed at first use
+    guided: bool | None = None  # whether the weights are better than none; None as long as nobody tried
+    learner: Learner | None = None
     counted: Counters = field(default_factory=Counters)
     audit: Audit = field(default_factory=Audit)
     choice: Choice | None = None  # how learned mode answers, once it has learned
-    lessons: Lessons = field(default_factory=Lessons)
+    replay: Replay = field(default_factory=Replay)
     history: History = field(default_factory=History)
     n_compared: int = 0  # proofs compared with a solver of the user's own
     follows: bool = False  # whether that disagreed, and is asked every time since
     single: dict[tuple[Status, Source], list[int]] = field(default_factory=dict)  # problems and variables, yet to count
     gated: GatedSearch | None = None  # the search by a gate that has learned
-    pool: AnswerPool | None = None  # past answers
-    weights: FloatArray | None = field(init=False)  # of what was learned so far: a copy, that no teaching changes
+    calibrated: Search | None = None  # the search with the theta and width that calibration chose
+    weights: FloatArray | None = field(init=False)  # of the learner: a copy, that no teaching changes
+    lock: threading.RLock = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
-        self.weights = None if self.learned is None else self.learned.weights
+        self.weights = None if self.learner is None else self.learner.weights
+        self._renew_locks()
+        renew_after_fork(self)
 
-    def draw(self, n: int, share: float) -> BoolArray:
+    def _renew_locks(self) -> None:
+        """Makes a new lock, in a forked child."""
+        self.lock = threading.RLock()
+
+    def __getstate__(self) -> dict[str, Any]:
+        with self.lock:
+            return {name: getattr(self, name) for name in self.__dataclass_fields__ if name != "lock"}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        for name, value in state.items():
+            setattr(self, name, value)
+        self._renew_locks()
+        renew_after_fork(self)
+
+    def draw(self, n: int, share: float, seed: int) -> BoolArray:
         """Draws which of `n` answers are audited."""
+        if self.rng is None:
+            self.rng = np.random.default_rng(seed)
         drawn: BoolArray = self.rng.random(n) < share
         return drawn
 
-    def draw_proofs(self, n: int, share: float) -> BoolArray:
+    def draw_proofs(self, n: int, share: float, seed: int) -> BoolArray:
         """Draws which of `n` proofs are compared with a solver of the user's own: the first few, then a share."""
-        drawn = self.draw(n, share)
+        drawn = self.draw(n, share, seed)
         drawn[: max(0, FIRST - self.n_compared)] = True
         self.n_compared = min(FIRST, self.n_compared + int(drawn.sum()))
         return drawn
@@ -95,27 +118,26 @@ class Memory:
         if solver_calls:
             self.count(Counters(solver_calls=solver_calls))
 
-    def observe(self, agreed: BoolArray, level: float | None, what: str = "search") -> None:
+    def observe(self, agreed: BoolArray, level: float | None, what: str) -> None:
         """Takes in audits; where they end the trust in the search, what it learns from now on weighs more."""
         if not agreed.size:
             return
         self.count(Counters(audits=agreed.size, disagreements=int((~agreed).sum())))
         self.audit.level = level
-        changed = self.audit.observe(agreed)
-        if changed and self.audit.distrust is not None:
-            log.warning("The %s is not trusted any more: its agreement is %s.", what, self.audit.distrust)
-            self.note(f"The {what} is not trusted any more: its agreement is {self.audit.distrust}.")
-            self.lessons.n_since = 0
-        elif changed:
+        if not self.audit.observe(agreed):
+            return
+        if self.audit.distrust is not None:
+            note = f"The {what} is not trusted any more: its agreement is {self.audit.distrust}."
+            log.warning("%s", note)
+            self.replay.n_since = 0
+            if self.learner is not None:  # an average over what no longer holds would keep it from adapting
+                self.learner.forget_average()
+        else:
             since = "again" if what == "search" else "now"
-            log.info("The %s is trusted %s: its agreement is %s.", what, since, self.audit.agreement)
-            self.note(f"The {what} is trusted {since}: its agreement is {self.audit.agreement}.")
-            self.lessons.n_since = None
-        if changed and not self.audit.trusted and self.learned is not None:
-            learned = self.learned.state.weights
-            if learned is not None:  # an average over what no longer holds would keep it from adapting
-                learned.drift[:] = 0.0
-                learned.n_examples[0] = 0
+            note = f"The {what} is trusted {since}: its agreement is {self.audit.agreement}."
+            log.info("%s", note)
+            self.replay.n_since = None
+        self.note(note)
 
     def note(self, note: str = "") -> None:
         """Records how things stand, and what changed, if anything did."""
@@ -124,24 +146,35 @@ class Memory:
             self.history.record(self.counters, self.audit.agreement, note)
 
     def adopt(self, choice: Choice, learner: Learner | None, level: float | None) -> None:
-        """Answers by what was learned from now on; at first only if it surely agrees often enough."""
+        """Answers as was chosen from now on; at first only if that surely agrees often enough."""
         first, self.choice = self.choice is None, choice
         if learner is not None:
-            self.learned, self.weights = learner, learner.weights
-        held = choice.agreement.get(choice.way)
+            self.learner, self.weights = learner, learner.weights
+        held = choice.agreement.get(choice.method)
         if first and level is not None and (held is None or held.low < level):
             self.audit.trusted, self.audit.distrust = False, held or Agreement.of(0, 0)
-        self.lessons.learned(choice.n_answers)
+        self.replay.learned(choice.n_answers)
         self.note(str(choice))
 
     def teach(self, batch: Batch, answers: Answers, new_learner: Callable[[], Learner]) -> None:
         """Learns from the black box's answers, at first with a new learner."""
-        if self.learned is None:
-            self.learned = new_learner()
-        before = self.learned.n_mistakes
-        if len(batch) == 1 and isinstance(answers, Solutions):
-            self.learned.learn_one(batch[0], answers[0])
-        else:
-            self.learned.partial_fit(batch, answers)
-        self.weights = self.learned.weights
-        self.count(Counters(labelled=len(batch), updates=self.learned.n_mistakes - before))
+        if self.learner is None:
+            self.learner = new_learner()
+        before = self.learner.n_mistakes
+        self.learner.partial_fit(batch, answers)
+        self.weights = self.learner.weights
+        self.count(Counters(labelled=len(batch), updates=self.learner.n_mistakes - before))
+
+    def told(self) -> list[str]:
+        """Returns what notebooks show of it."""
+        counts = {name: n for name, n in self.counters.as_dict().items() if n}
+        if not counts:
+            return [sentence("Not used yet.")]
+        parts = [table(["counter", "count"], ([name.replace("_", " "), n] for name, n in counts.items()), len(counts))]
+        if self.choice is not None:
+            parts.append(sentence(str(self.choice)))
+        if self.audit.agreement.n:
+            parts.append(sentence(f"Agrees with the black box: {self.audit.agreement}."))
+        if not self.audit.trusted:
+            parts.append(sentence(f"It is not trusted for now: agreement was {self.audit.distrust}."))
+        return parts

@@ -9,8 +9,6 @@ from typing import Any, TypeAlias, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from hasten.errors import ProblemError
-
 IntArray = NDArray[np.int64]
 FloatArray = NDArray[np.float64]
 BoolArray = NDArray[np.bool_]
@@ -22,9 +20,10 @@ def floats(values: object, *, copy: bool = False) -> FloatArray:
     """Returns numbers as an array of floats, stored row by row; anything else raises TypeError or ValueError.
 
     A tensor that NumPy cannot read, because it needs gradients or is in another memory, is read without them.
+    Masked entries have no value, so they are refused.
     """
-    if type(values) is np.ndarray and values.dtype == np.float64 and values.flags.c_contiguous and not copy:
-        return values
+    if type(values) is np.ndarray and values.dtype == np.float64 and values.flags.c_contiguous:
+        return values.copy() if copy else values
     try:
         found = np.asarray(values)
     except (TypeError, ValueError, RuntimeError) as error:
@@ -33,10 +32,19 @@ def floats(values: object, *, copy: bool = False) -> FloatArray:
         found = np.asarray(values.detach().cpu().numpy())
     if found.dtype.kind not in "biufO":
         raise TypeError(f"got {found.dtype.name}")
+    if is_masked(values):
+        raise TypeError("got masked entries; fill them first")
+    if found.dtype.kind == "O" and any(isinstance(each, str | bytes) for each in found.flat):
+        raise TypeError("got text")
     try:
         return np.array(found, dtype=np.float64, order="C", copy=copy or None)
     except OverflowError as error:
         raise ValueError(str(error)) from None
+
+
+def is_masked(values: object) -> bool:
+    """Whether an array has masked entries, which NumPy would take for numbers."""
+    return isinstance(values, np.ma.MaskedArray) and bool(np.ma.is_masked(values))
 
 
 def all_finite(values: FloatArray) -> bool:
@@ -65,27 +73,6 @@ def ints(values: Iterable[int]) -> IntArray:
 def packed(values: Sequence[int]) -> IntArray:
     """Returns a list of whole numbers as an array: sooner than NumPy, which asks what each is."""
     return np.frombuffer(bytearray(pack(f"{len(values)}q", *values)), np.int64)
-
-
-def chosen_numbers(chosen: Chosen, n: int) -> IntArray:
-    """Returns the numbers, from 0, of some of `n` problems, or says why something does not choose among them."""
-    if isinstance(chosen, slice):
-        return np.arange(n)[chosen]
-    given = np.asarray(chosen)
-    if given.dtype == bool:
-        if given.shape != (n,):
-            raise ProblemError(f"A mask of shape {given.shape} does not fit {n} problems. Give a value for each.")
-        return np.flatnonzero(given)
-    if given.ndim != 1 or (given.size and given.dtype.kind not in "iu"):
-        raise ProblemError(
-            "Choose problems by their numbers, a slice or a mask, "
-            f"not by an array of {given.dtype} of shape {given.shape}."
-        )
-    numbers = given.astype(np.int64)
-    outside = numbers[(numbers < -n) | (numbers >= n)]
-    if outside.size:
-        raise IndexError(f"There is no problem {outside[0]}; the batch has {n}.")
-    return np.where(numbers < 0, numbers + n, numbers)
 
 
 def offsets(counts: Iterable[int]) -> IntArray:

@@ -1,9 +1,14 @@
-"""A script in a process of its own, asked and answering in lines of JSON: for libraries that cannot share ours."""
+"""A script in a process of its own, asked and answering in lines of JSON: for libraries that cannot share ours.
+
+The process runs this file, which has nothing but the standard library, with the path of the script. The script defines
+`answer(request)`, and imports nothing of hasten.
+"""
 
 from __future__ import annotations
 
 import json
 import os
+import runpy
 import signal
 import subprocess
 import sys
@@ -17,7 +22,7 @@ class Child:
     def __init__(self, script: str) -> None:
         self._parent = os.getpid()
         self._process = subprocess.Popen(
-            [sys.executable, "-P", script],
+            [sys.executable, "-P", __file__, script],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
@@ -52,3 +57,17 @@ class Child:
         for pipe in (self._asked, self._answers):
             with suppress(OSError, ValueError):  # what it was never sent, or a thread that still reads
                 pipe.close()
+
+
+def serve(script: str) -> None:
+    """Answers requests, a line each, until there are no more."""
+    answers = os.fdopen(os.dup(1), "w")
+    os.dup2(2, 1)  # whatever a library prints is not an answer
+    answer = runpy.run_path(script)["answer"]
+    for line in sys.stdin:
+        answers.write(json.dumps(answer(json.loads(line))) + "\n")
+        answers.flush()
+
+
+if __name__ == "__main__":
+    serve(sys.argv[1])

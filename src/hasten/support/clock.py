@@ -5,7 +5,8 @@ So what may take long runs in a thread of its own, while the calling thread wait
 or a signal raised an error, the work is asked to stop; what does not stop soon is left behind.
 
 A `Clock` does that for kernels, which look at a *watch* as they go: whether to stop ALL, the ONE problem to stop, and
-the problem that they are AT, counted from 1. (`hasten.jit`: these numbers are compiled into kernels.)
+the problem that they are AT, counted from 1. (`hasten.jit`: these numbers are compiled into kernels.) UNTIL says when
+the clock stops them, in nanoseconds.
 """
 
 from __future__ import annotations
@@ -23,7 +24,8 @@ from hasten.support.threads import Work
 
 Result = TypeVar("Result")
 
-ALL, ONE, AT = 0, 1, 2
+ALL, ONE, AT, UNTIL = 0, 1, 2, 3
+_FOREVER = 9e18  # nanoseconds
 MOMENT = 0.02  # seconds between two looks at the clock
 LONG = 0.2  # seconds: work that cannot take longer is not worth a thread that can be stopped
 SLOWNESS = 1.0  # how many times as long work takes as is said, at most: kernels may be interpreted (`hasten.jit.tiers`)
@@ -97,15 +99,12 @@ def run_waiting(
     return work.result
 
 
-UNWATCHED = np.array([0, -1, 0])  # a watch that stops nothing, whoever shares it
+UNWATCHED = np.array([0, -1, 0, int(_FOREVER)])  # a watch that stops nothing, whoever shares it
 
 
-_DEADLINES: list[float] = []  # of the clocks that run
-
-
-def seconds_left() -> float:
-    """Returns how many seconds are left until the first deadline of a clock that runs."""
-    return min(_DEADLINES, default=math.inf) - time.monotonic()
+def seconds_left(watch: IntArray) -> float:
+    """Returns how many seconds are left until the clock of a watch stops all."""
+    return 1e-9 * float(watch[UNTIL]) - time.monotonic()
 
 
 class Clock:
@@ -124,7 +123,7 @@ class Clock:
 
     def watch(self) -> IntArray:
         """Returns a watch for one more kernel."""
-        watch = np.zeros(3, dtype=np.int64)
+        watch = np.array([0, 0, 0, int(min(1e9 * self.deadline, _FOREVER))])
         self._seen.append((watch, [0, 0.0]))
         watch[ALL] = self.stopped  # looked at after it was put on the list, so that none is missed
         return watch
@@ -140,12 +139,7 @@ class Clock:
             return
         if time.monotonic() >= self.deadline:
             self._stop()  # before it begins: how far it comes is not left to chance
-        limit = min(self.deadline, time.monotonic() + self.each)
-        _DEADLINES.append(limit)
-        try:
-            run_waiting(work, self._stop, self.deadline, self._look, patience=None)
-        finally:
-            _DEADLINES.remove(limit)
+        run_waiting(work, self._stop, self.deadline, self._look, patience=None)
 
     def _look(self) -> None:
         """Stops each problem that has had its time."""

@@ -37,53 +37,44 @@ def read_json(data: str | bytes, what: str) -> Any:
         raise Misfit(f"{what} is not JSON ({error})") from None
 
 
-def whole(least: int = 0, most: int = COUNT) -> Form:
-    """The form of a whole number."""
+def _form(has_it: Callable[[Any], bool], wanted: str) -> Form:
+    """Returns the form of the values that a function accepts; `wanted` says in words what they are."""
 
     def check(value: Any, what: str) -> None:
-        if type(value) is not int or not least <= value <= most:
-            raise Misfit(f"{what} must be a whole number from {least} to {most}, not {short(value)}")
+        if not has_it(value):
+            raise Misfit(f"{what} must be {wanted}, not {short(value)}")
 
     return check
+
+
+def whole(least: int = 0, most: int = COUNT) -> Form:
+    """The form of a whole number."""
+    return _form(lambda value: type(value) is int and least <= value <= most, f"a whole number from {least} to {most}")
 
 
 def number(least: float = -math.inf, most: float = math.inf) -> Form:
     """The form of a number, inf included where the limits include it."""
 
-    def check(value: Any, what: str) -> None:
-        too_large = type(value) is int and abs(value) > sys.float_info.max
-        if type(value) not in (int, float) or too_large or not least <= value <= most:
-            raise Misfit(f"{what} must be a number from {least:g} to {most:g}, not {short(value)}")
+    def is_number(value: Any) -> bool:
+        return type(value) is float or (type(value) is int and abs(value) <= sys.float_info.max)
 
-    return check
-
-
-def switch(value: Any, what: str) -> None:
-    """The form of true and false."""
-    if type(value) is not bool:
-        raise Misfit(f"{what} must be true or false, not {short(value)}")
+    words = f"a number from {least:g} to {most:g}"
+    return _form(lambda value: is_number(value) and least <= value <= most, words)
 
 
-def text(value: Any, what: str) -> None:
-    """The form of a string."""
-    if type(value) is not str:
-        raise Misfit(f"{what} must be a string, not {short(value)}")
+switch = _form(lambda value: type(value) is bool, "true or false")
+text = _form(lambda value: type(value) is str, "a string")
+scalar = _form(lambda value: not isinstance(value, list | dict), "a single value")  # it holds nothing else
+_object = _form(lambda value: type(value) is dict, "an object")
 
 
-def scalar(value: Any, what: str) -> None:
-    """The form of whatever holds nothing else: a string, a number, true, false or null."""
-    if isinstance(value, list | dict):
-        raise Misfit(f"{what} must be a single value, not {short(value)}")
+def anything(value: Any, what: str) -> None:
+    """The form of whatever there is."""
 
 
 def one_of(*values: str) -> Form:
     """The form of one of some strings."""
-
-    def check(value: Any, what: str) -> None:
-        if type(value) is not str or value not in values:
-            raise Misfit(f"{what} must be {' or '.join(map(repr, values))}, not {short(value)}")
-
-    return check
+    return _form(lambda value: type(value) is str and value in values, " or ".join(map(repr, values)))
 
 
 def or_none(form: Form) -> Form:
@@ -98,10 +89,11 @@ def or_none(form: Form) -> Form:
 
 def many(form: Form, least: int = 0) -> Form:
     """The form of a list of things of one form."""
+    words = f"a list of at least {least}" if least else "a list"
+    is_list = _form(lambda value: type(value) is list and len(value) >= least, words)
 
     def check(value: Any, what: str) -> None:
-        if type(value) is not list or len(value) < least:
-            raise Misfit(f"{what} must be a list{f' of at least {least}' if least else ''}, not {short(value)}")
+        is_list(value, what)
         for i, each in enumerate(value):
             form(each, f"{what}: number {i}")
 
@@ -110,10 +102,10 @@ def many(form: Form, least: int = 0) -> Form:
 
 def row(*forms: Form) -> Form:
     """The form of a list with a form for each place."""
+    is_row = _form(lambda value: type(value) is list and len(value) == len(forms), f"a list of {len(forms)}")
 
     def check(value: Any, what: str) -> None:
-        if type(value) is not list or len(value) != len(forms):
-            raise Misfit(f"{what} must be a list of {len(forms)}, not {short(value)}")
+        is_row(value, what)
         for i, (form, each) in enumerate(zip(forms, value, strict=True)):
             form(each, f"{what}: number {i}")
 
@@ -124,8 +116,7 @@ def record(forms: Mapping[str, Form], optional: Collection[str] = ()) -> Form:
     """The form of an object with these keys and no others; the optional ones may be missing."""
 
     def check(value: Any, what: str) -> None:
-        if type(value) is not dict:
-            raise Misfit(f"{what} must be an object, not {short(value)}")
+        _object(value, what)
         for key in value:
             if key not in forms:
                 raise Misfit(f"{what} has the key {short(key)}, which does not belong there")
@@ -142,8 +133,7 @@ def table_of(form: Form) -> Form:
     """The form of an object with any keys, whose values have one form."""
 
     def check(value: Any, what: str) -> None:
-        if type(value) is not dict:
-            raise Misfit(f"{what} must be an object, not {short(value)}")
+        _object(value, what)
         for key, each in value.items():
             form(each, f"{what}: {short(key)}")
 

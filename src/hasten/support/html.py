@@ -1,4 +1,4 @@
-"""Small pieces of HTML for notebooks: a card with sentences and tables, escaped, short, in the page's own colours.
+"""HTML and SVG elements whose text is escaped, and small cards for notebooks.
 
 A card has no colours of its own, only shades of the text's, so that it is readable on light and dark pages alike.
 Whatever it is given, it stays small: texts are cut to `MOST_LETTERS`, tables to `MOST_ROWS`.
@@ -12,8 +12,11 @@ from itertools import islice
 
 import numpy as np
 
+from hasten.support.terminal import printable
+
 MOST_ROWS = 12
 MOST_LETTERS = 100
+EMPTY = ("meta", "path", "rect", "circle", "polyline")  # elements without content
 
 STYLE = """
 .hasten{font-size:13px;line-height:1.5;max-width:100%;overflow-x:auto}
@@ -28,40 +31,72 @@ STYLE = """
 """.replace("\n", "")
 
 
+class Html(str):
+    """Text that is HTML already, and is not escaped again."""
+
+    __slots__ = ()
+
+
+def tag(name: str, *children: object, **attributes: object) -> Html:
+    """Returns an element; its children are joined as `join` does.
+
+    A trailing underscore of an attribute's name is dropped (`class_`), other ones are hyphens. Attributes that are None
+    or "" are left out; a float has one digit, as coordinates do.
+    """
+    named = "".join(
+        f' {key.rstrip("_").replace("_", "-")}="{f"{value:.1f}" if isinstance(value, float) else escape(str(value))}"'
+        for key, value in attributes.items()
+        if value is not None and value != ""
+    )
+    return Html(f"<{name}{named}/>" if name in EMPTY else f"<{name}{named}>{join(*children)}</{name}>")
+
+
+def join(*children: object) -> Html:
+    """Returns children side by side: text is escaped, HTML is not, lists are joined, None is left out."""
+    parts = []
+    for child in children:
+        if isinstance(child, Html):
+            parts.append(child)
+        elif isinstance(child, Iterable) and not isinstance(child, str):
+            parts.append(join(*child))
+        elif child is not None:
+            parts.append(Html(escape(str(child))))
+    return Html("".join(parts))
+
+
 def card(title: str, *parts: str) -> str:
-    """Returns parts under a title, with how they look."""
-    return f'<div class="hasten"><style>{STYLE}</style><p><b>{text(title)}</b></p>{"".join(parts)}</div>'
+    """Returns parts under a title, with their style."""
+    style, heading = tag("style", Html(STYLE)), tag("p", tag("b", shown(title)))
+    return tag("div", style, heading, *parts, class_="hasten")
 
 
 def sentence(words: str) -> str:
     """Returns a sentence, which may be longer than other texts."""
-    return f"<p>{text(words, 3 * MOST_LETTERS)}</p>"
+    return tag("p", shown(words, 3 * MOST_LETTERS))
 
 
 def table(header: Sequence[str], rows: Iterable[Sequence[object]], n: int) -> str:
     """Returns the first of `n` rows and, below them, how many more there are; nothing if there are none."""
     if not n:
-        return ""
-    shown = list(islice(rows, MOST_ROWS))
-    right = [all(is_number(row[c]) for row in shown) for c in range(len(header))]
-    lines = [_row("th", header, right), *(_row("td", row, right) for row in shown)]
-    more = f'<p class="soft">… and {n - len(shown):,} more</p>' if n > len(shown) else ""
-    return f"<table>{''.join(lines)}</table>{more}"
+        return Html()
+    first = list(islice(rows, MOST_ROWS))
+    classes = ["number" if all(is_number(row[c]) for row in first) else "" for c in range(len(header))]
+
+    def line(name: str, cells: Sequence[object]) -> Html:
+        return tag("tr", [tag(name, shown(cell), class_=c) for cell, c in zip(cells, classes, strict=True)])
+
+    more = tag("p", f"… and {n - len(first):,} more", class_="soft") if n > len(first) else None
+    return join(tag("table", line("th", header), [line("td", row) for row in first]), more)
 
 
-def text(value: object, most: int = MOST_LETTERS) -> str:
-    """Returns something as escaped text, cut where it is long; numbers as people write them."""
+def shown(value: object, most: int = MOST_LETTERS) -> str:
+    """Returns a value as text, cut where it is long; numbers as people write them."""
     if is_number(value):
         return f"{value:,}" if isinstance(value, int | np.integer) else f"{value:,.6g}"
-    words = str(value)
-    return escape(words if len(words) <= most else words[: most - 1] + "…")
+    words = printable(str(value))
+    return words if len(words) <= most else words[: most - 1] + "…"
 
 
 def is_number(value: object) -> bool:
-    """Whether something is a number, and not yes or no."""
+    """Whether a value is a number, and not yes or no."""
     return isinstance(value, int | float | np.integer | np.floating) and not isinstance(value, bool)
-
-
-def _row(tag: str, cells: Sequence[object], right: Sequence[bool]) -> str:
-    classes = [' class="number"' if number else "" for number in right]
-    return f"<tr>{''.join(f'<{tag}{c}>{text(cell)}</{tag}>' for cell, c in zip(cells, classes, strict=True))}</tr>"

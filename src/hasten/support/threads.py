@@ -11,6 +11,7 @@ import os
 import threading
 import time
 from collections.abc import Callable
+from contextvars import copy_context
 from queue import SimpleQueue
 from typing import Any, Generic, TypeVar
 
@@ -23,7 +24,7 @@ class Work(Generic[Result]):
     """A call that another thread makes; `ended` is set when it has returned or raised."""
 
     def __init__(self, call: Callable[[], Result]) -> None:
-        self._call = call
+        self._call, self._context = call, copy_context()
         self.begun, self.ended = False, threading.Event()
         self._returned: Result | None = None
         self._raised: BaseException | None = None
@@ -41,7 +42,7 @@ class Work(Generic[Result]):
     def do(self) -> None:
         """Makes the call."""
         try:
-            self._returned = self._call()
+            self._returned = self._context.run(self._call)
         except BaseException as error:  # raised again where it is waited for
             self._raised = error
 

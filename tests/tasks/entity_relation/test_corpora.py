@@ -61,7 +61,7 @@ def test_files_of_their_own_say_who_trains_and_who_tests(corpus, more):
     assert trains == [sentence for sentence in generate(120, 0) if sentence.spans]
     assert tests == [sentence for sentence in generate(80, 1) if sentence.spans]
     assert found.files.files == ("train: gold.jsonl", "test: more.jsonl")
-    assert Corpora.read(corpus, dev=more).to_train() == (trains, tests)  # without a test file, dev tests
+    assert Corpora.read(corpus, dev=more).to_train() == (trains, tests, "dev")  # without a test file, dev tests
     assert found.unlabeled == []
 
 

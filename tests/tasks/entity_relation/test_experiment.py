@@ -1,7 +1,6 @@
-"""The whole experiment, small; the tagger; how answers are measured."""
+"""The whole experiment, small; how answers are measured."""
 
 import json
-import math
 from dataclasses import replace
 from itertools import groupby
 from operator import itemgetter
@@ -9,26 +8,18 @@ from operator import itemgetter
 import numpy as np
 import pytest
 
-from hasten.errors import CorpusError, ModelError, ProblemError, WriteError
+from hasten.errors import CorpusError
 from hasten.model.solution import Solutions
 from hasten.paper.experiment import Experiment
 from hasten.paper.methods import PAPER_ROWS, PAPER_THETAS
-from hasten.paper.test_set import Reference, Row
-from hasten.paper.test_set import TestSet as Sentences  # pytest would collect a TestSet
-from hasten.search.theta import FORCED
-from hasten.solvers import make_solver, solve_all
-from hasten.speedup.black_box import prove_or_solve
-from hasten.speedup.calibration import Calibration, Candidate
+from hasten.paper.test_set import Reference, SentenceTestSet
 from hasten.support.progress import tell_nobody
-from hasten.support.tensors import load_tensors, save_tensors
 from hasten.tasks.entity_relation.data.corpora import Corpora
 from hasten.tasks.entity_relation.data.corpus import Sentence
-from hasten.tasks.entity_relation.data.formats.jsonl import to_json
 from hasten.tasks.entity_relation.data.synthetic import generate
-from hasten.tasks.entity_relation.labelling import in_words
 from hasten.tasks.entity_relation.scoring.training import train_black_box
-from hasten.tasks.entity_relation.tagger import FORMAT, Tagger, explain_theta
 from hasten.tasks.entity_relation.task import EntityRelationTask
+from hasten.tasks.evaluation.study import Measuring
 
 KEYS = [
     "model",
@@ -57,11 +48,6 @@ KEYS = [
 @pytest.fixture(scope="module")
 def sentences() -> list[Sentence]:
     return [sentence for sentence in generate(400, 0) if sentence.relations]
-
-
-@pytest.fixture(scope="module")
-def tagger(sentences) -> Tagger:
-    return Tagger.train(sentences[:150], list(generate(300, 1, labelled=False)), black_box="independent")
 
 
 @pytest.mark.parametrize("black_box", ["structured", "independent"])
@@ -161,11 +147,11 @@ def test_what_is_not_proved_is_solved_and_said_by_whom(sentences, monkeypatch):
 
     task = EntityRelationTask()
     model = train_black_box("independent", sentences[:40], task, seed=0, tell=tell_nobody)
-    test_set = Sentences.of(task, model, sentences[40:50], solver="highs", runs=1, tell=tell_nobody)
+    test_set = SentenceTestSet.of(task, model, sentences[40:50], Measuring())
     monkeypatch.setattr("hasten.tasks.evaluation.methods.prove_or_solve", hardly)
-    row = test_set.measure([test_set.certified()], "Measuring", rounds=1)[0].row
-    assert (row.proved, row.exact_match, row.solver_calls) == (0.0, 1.0, 10)
-    assert row.answered_by == {"highs": 10}
+    row = test_set.measure([test_set.certified("certified")], "Measuring", rounds=1)[0].row
+    assert (row["proved"], row["exact_match"], row["solver_calls"]) == (0.0, 1.0, 10)
+    assert row["answered_by"] == {"highs": 10}
 
 
 def test_labels_that_the_task_lacks_are_refused_with_the_remedy(sentences):
@@ -191,147 +177,8 @@ def test_too_little_text_is_an_error(sentences):
 
 
 def test_f1_does_not_count_nothing():
-    reference = Reference(np.array([0, 3, 5, 1]), None, np.array([True, True, False, False]), 3, 5)
+    reference = Reference(np.array([0, 3, 5, 1]), np.array([True, True, False, False]), 3, 5)
     assert reference.f1(np.array([0, 3, 5, 1]), reference.gold) == (1.0, 1.0)
     assert reference.f1(np.array([3, 3, 5, 5]), reference.gold) == (0.0, 0.0)
     assert reference.f1(np.array([0, 0, 1, 1]), reference.gold) == (2 / 3, 2 / 3)
     assert reference.f1(np.array([-1, -1, -1, -1]), reference.gold) == (0.0, 0.0)
-
-
-def test_every_key_is_a_field_of_a_row():
-    assert set(KEYS) <= set(Row.__dataclass_fields__)
-
-
-def test_a_tagger_labels_validly_in_both_modes(tagger):
-    task = EntityRelationTask()
-    some = list(generate(700, 5, labelled=False))
-    for mode in ("certified", "search"):
-        found = list(Tagger(task, tagger.scorer, tagger.heuristic, 2, tagger.theta, mode).label(iter(some)))
-        assert [each.sentence.id for each in found] == [sentence.id for sentence in some]
-        for each in found:
-            assert (each.source != "search") == (mode == "certified")
-            assert each.proved or mode == "search"
-            for source, target, name in each.sentence.relations:
-                types = each.sentence.types
-                assert (types[source], types[target]) in task.arguments[name]
-
-
-def test_a_tagger_is_saved_whole(tagger, tmp_path):
-    path = tmp_path / "model"
-    tagger.save(path)
-    tagger.save(path)
-    again = Tagger.load(path)
-    assert (again.width, again.theta) == (tagger.width, tagger.theta)
-    some = list(generate(50, 9, labelled=False))
-    assert list(again.label(some)) == list(tagger.label(some))
-    assert [each.name for each in tmp_path.iterdir()] == ["model"]
-
-
-def test_a_tagger_that_cannot_be_saved_names_its_place(tagger, tmp_path):
-    (tmp_path / "file").write_text("mine")
-    with pytest.raises(WriteError, match=r"file is not a directory\. Choose another place"):
-        tagger.save(tmp_path / "file" / "deep" / "model")
-    tagger.save(tmp_path / "new" / "deep" / "model")
-    assert sorted(each.name for each in tmp_path.iterdir()) == ["file", "new"]
-
-
-def test_a_tagger_says_what_its_theta_rests_on(tagger):
-    assert "a risk of 0.01 needs 3,721 sentences to learn from, and there were 300" in explain_theta(None, 300, 0.01)
-    assert math.isinf(tagger.theta)
-    chosen = Calibration(
-        1.5,
-        2,
-        True,
-        0.01,
-        0.95,
-        "search",
-        0.002,
-        0.007,
-        0.61,
-        (Candidate(width=2, theta=1.5, n_changed=1, n=500, limit=0, share=0, passed=True),),
-    )
-    said = explain_theta(chosen, 5000, 0.01)
-    assert said.startswith("Theta for search mode: 1.5. On 500 sentences held out it computed 61% of the costs")
-    assert "at most 0.70%, with confidence 95%" in said
-    assert "forced, which skips" in explain_theta(replace(chosen, theta=FORCED), 5000, 0.01)
-    assert "No theta was within a risk of 0.01" in explain_theta(replace(chosen, theta=math.inf), 5000, 0.01)
-
-
-def test_a_damaged_or_foreign_tagger_is_refused(tagger, tmp_path):
-    with pytest.raises(ModelError, match="There is no file"):
-        Tagger.load(tmp_path / "missing")
-    path = tmp_path / "model"
-    tagger.save(path)
-    path.write_bytes(path.read_bytes()[:-1])
-    with pytest.raises(ModelError, match="model is not a labeller of entities and relations, or is damaged"):
-        Tagger.load(path)
-    tagger.heuristic.save(path)
-    with pytest.raises(
-        ModelError, match=r"and relations, or is of another version: its format is 'hasten\.heuristic/1'"
-    ):
-        Tagger.load(path)
-    other = tmp_path / "other"
-    other.mkdir()
-    (other / "precious.txt").write_text("keep me")
-    with pytest.raises(ModelError, match="Choose another place"):
-        tagger.save(other)
-    assert (other / "precious.txt").exists()
-    with pytest.raises(ProblemError, match="'certified' or 'search'"):
-        Tagger(tagger.task, tagger.scorer, tagger.heuristic, mode="guess")
-
-
-@pytest.mark.parametrize(
-    ("key", "value", "words"),
-    [
-        ("width", -1, "'width' must be a whole number from 1"),
-        ("width", 10**18, "at most 65,536"),
-        ("width", 2.5, "'width' must be a whole number"),
-        ("theta", math.nan, "'theta' must be a number from 0"),
-        ("theta", "inf", "'theta' must be a number"),
-        ("mode", "guess", "mode is 'certified' or 'search'"),
-        ("features", "some", "no features 'some'"),
-        ("entity_labels", [], "no labels"),
-        ("entity_labels", ["person", 1], "must be a string"),
-        ("entity_labels", ["person"], "no label"),
-        ("arguments", {"Kill": [["person"]]}, "a list of 2"),
-        ("arguments", {}, "The task has the labels|must have the shape"),
-        ("no_relation", None, "must be a string"),
-        ("more", 1, "the key 'more'"),
-    ],
-)
-def test_a_forged_tagger_with_a_right_digest_is_refused(tagger, tmp_path, key, value, words):
-    path = tmp_path / "model"
-    tagger.save(path)
-    tensors, about = load_tensors(path, FORMAT, "tagger")
-    settings = json.loads(about["tagger"]) | {key: value}
-    save_tensors(path, FORMAT, tensors, about | {"tagger": json.dumps(settings)})
-    with pytest.raises(ModelError, match=rf"model is damaged: .*({words})"):
-        Tagger.load(path)
-    save_tensors(path, FORMAT, tensors, about | {"tagger": "[" * 100_000})
-    with pytest.raises(ModelError, match="nested too deep"):
-        Tagger.load(path)
-
-
-def test_labels_in_words():
-    task = EntityRelationTask()
-    assert in_words(task, np.array([0, 1, 1, 5]), 2) == (("person", "location"), ((0, 1, "LiveIn"),))
-    assert in_words(task, np.array([1, 0, 5, 1]), 2) == (("location", "person"), ((1, 0, "LiveIn"),))
-    assert math.isinf(Tagger.__dataclass_fields__["theta"].default)
-
-
-def test_a_sentence_that_the_solver_fails_on_is_told_apart(tagger, sentences, monkeypatch):
-    def fail(problem):
-        raise ValueError("too hard")
-
-    def hardly(batch, solver, max_nodes, time_limit):
-        answers, n_calls = prove_or_solve(batch, solver, max_nodes=max_nodes)
-        return answers.replace([1], solve_all(make_solver(fail), batch.select([1]))), n_calls
-
-    expected = list(tagger.label(sentences[:4]))
-    monkeypatch.setattr("hasten.tasks.entity_relation.tagger.prove_or_solve", hardly)
-    found = list(tagger.label(sentences[:4]))
-    assert [each.reason for each in found] == ["", "ValueError: too hard", "", ""]
-    assert found[1].sentence == sentences[1].unlabeled()
-    assert not found[1].proved
-    assert "types" not in to_json(found[1].sentence)
-    assert [found[n] for n in (0, 2, 3)] == [expected[n] for n in (0, 2, 3)]

@@ -12,8 +12,19 @@ from opened import opened
 from hasten.tasks.entity_relation.data.corpus import Sentence
 from hasten.tasks.entity_relation.scoring import features
 from hasten.tasks.entity_relation.scoring.features import MAX_FEATURES
-from hasten.tasks.entity_relation.scoring.text import Vocabulary, intern
-from hasten.tasks.text.words import CAPITALISED, FLAGS, HAS_DIGIT, NO_POS, POS, SHAPE, WORD, hash_string, shape_of
+from hasten.tasks.entity_relation.scoring.text import intern
+from hasten.tasks.text.words import (
+    CAPITALISED,
+    FLAGS,
+    HAS_DIGIT,
+    NO_POS,
+    POS,
+    SHAPE,
+    WORD,
+    Vocabulary,
+    hash_string,
+    shape_of,
+)
 
 pair_of, variable_features = opened(features.pair_of), opened(features.variable_features)
 MASK = 2**12 - 1
@@ -75,16 +86,16 @@ def test_a_sentence_has_the_same_features_in_any_company():
     alone = all_rows(intern([TRAIN]))
     assert all_rows(intern([VILLAGE, TRAIN]))[4:] == alone
     shared = Vocabulary()
-    shared.intern([VILLAGE, *(plain(f"word{n} again") for n in range(3000))])
-    assert all_rows(shared.intern([TRAIN])) == alone
-    assert len(shared) == 6 + 3000 + 1 + 8
+    intern([VILLAGE, *(plain(f"word{n} again") for n in range(3000))], shared)
+    assert all_rows(intern([TRAIN], shared)) == alone
+    assert len(shared.words) == 6 + 3000 + 1 + 8
 
 
 def test_an_old_text_outlives_the_growth_of_its_vocabulary():
     shared = Vocabulary()
-    text = shared.intern([TRAIN])
+    text = intern([TRAIN], shared)
     before = all_rows(text)
-    shared.intern([plain(f"word{n}") for n in range(5000)])
+    intern([plain(f"word{n}") for n in range(5000)], shared)
     assert all_rows(text) == before
 
 

@@ -17,12 +17,12 @@ from hasten.errors import CorpusError, ProblemError, WriteError
 from hasten.tasks.entity_relation.data.corpus import Sentence, induce_arguments
 from hasten.tasks.entity_relation.data.formats import (
     FORMATS,
-    gmb,
     read_conll04,
     read_conll2003,
     read_corpus,
     read_gmb,
     read_jsonl,
+    tables,
     write_jsonl,
 )
 
@@ -125,7 +125,7 @@ def test_gmb_gives_spans_of_people_organisations_and_places_without_types(tmp_pa
 def test_gmb_cut_by_a_spreadsheet_loses_its_last_sentence(tmp_path, monkeypatch):
     path = tmp_path / "ner_dataset.csv"
     path.write_bytes(GMB.encode("latin-1"))
-    monkeypatch.setattr(gmb, "SPREADSHEET_ROWS", len(GMB.splitlines()))
+    monkeypatch.setattr(tables, "SPREADSHEET_ROWS", len(GMB.splitlines()))
     assert [sentence.id for sentence in read_gmb(path)] == ["1"]
 
 

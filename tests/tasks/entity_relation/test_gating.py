@@ -2,20 +2,11 @@
 
 from __future__ import annotations
 
-import json
-from dataclasses import replace
-from pathlib import Path
-
 import numpy as np
-import pytest
 
-from hasten.speedup.mode import TextMode
-from hasten.tasks.entity_relation import gating
 from hasten.tasks.entity_relation.data.corpus import Sentence
-from hasten.tasks.entity_relation.data.synthetic import generate
 from hasten.tasks.entity_relation.scoring.cheap import N_CHEAP, relation_features
 from hasten.tasks.entity_relation.scoring.text import intern
-from hasten.tasks.entity_relation.tagger import Tagger, gate_needs
 
 
 def spans(words: str, *bounds: tuple[int, int]) -> Sentence:
@@ -42,35 +33,3 @@ def test_cheap_features_see_words_between_and_around_and_the_direction() -> None
 
 def test_spans_may_touch_each_other_and_the_ends_of_a_sentence() -> None:
     assert len(set(features(spans("Ann Rome", (0, 1), (1, 2)), 2))) == N_CHEAP
-
-
-def test_a_tagger_keeps_a_gate_that_pays(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(gating, "PAYS", np.inf)
-    text = list(generate(1200, seed=1, labelled=False))
-    tagger = Tagger.train(list(generate(150, seed=0)), text, risk=0.05)
-    assert tagger.gate is not None
-    assert tagger.max_doubt > 0
-    assert "search mode uses it" in tagger.about_gate
-    tagger.save(tmp_path / "tagger")
-    again = Tagger.load(tmp_path / "tagger")
-    new = list(generate(200, seed=7, labelled=False))
-    found, loaded, certified = (
-        [answer.sentence for answer in replace(each, mode=mode).label(new)]
-        for each, mode in ((tagger, TextMode.SEARCH), (again, TextMode.SEARCH), (tagger, TextMode.CERTIFIED))
-    )
-    assert found == loaded
-    assert np.mean([a == b for a, b in zip(found, certified, strict=True)]) > 0.9
-    assert json.dumps(again.max_doubt) == json.dumps(tagger.max_doubt)
-
-
-def test_a_gate_that_does_not_pay_is_told_of_and_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(gating, "PAYS", 0.0)
-    sentences = list(generate(1000, seed=1))
-    tagger = Tagger.train(sentences[:150], sentences, risk=0.05)
-    assert tagger.gate is None
-    assert "it does not pay, and is not used" in tagger.about_gate
-
-
-def test_too_few_sentences_train_no_gate() -> None:
-    assert gate_needs(0.01) == 459
-    assert Tagger.train(list(generate(60, seed=0))).about_gate == ""

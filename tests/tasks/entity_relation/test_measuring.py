@@ -5,10 +5,11 @@ import pytest
 from sentences import installed
 
 from hasten.errors import SolverTooSmall
-from hasten.model.solution import Solutions
-from hasten.paper.test_set import SCORES, Measured, Reference, Row, over_seeds
+from hasten.paper.test_set import SCORES, SentenceTestSet
+from hasten.search.beam import greedy
 from hasten.search.theta import FORCED
 from hasten.solvers import make_solver
+from hasten.support.progress import tell_nobody
 from hasten.tasks.entity_relation.data.corpora import (
     PAPER_RELATIONS,
     PAPER_SENTENCES,
@@ -18,11 +19,12 @@ from hasten.tasks.entity_relation.data.corpora import (
 )
 from hasten.tasks.entity_relation.data.split import Split
 from hasten.tasks.entity_relation.data.synthetic import generate
-from hasten.tasks.entity_relation.names import Model
+from hasten.tasks.entity_relation.scoring.training import train_black_box
 from hasten.tasks.entity_relation.task import EntityRelationTask
-from hasten.tasks.evaluation import methods as ilps
-from hasten.tasks.evaluation.methods import LONG, Ilp, Passes, Timing, time_in_turns, timed
-from hasten.tasks.evaluation.statistics import Resamples, f1_of
+from hasten.tasks.evaluation import timing as ilps
+from hasten.tasks.evaluation.methods import compile_used
+from hasten.tasks.evaluation.study import Measured, Measuring, f1_of, intervals, over_seeds
+from hasten.tasks.evaluation.timing import LONG, Ilp, Passes, Timing, time_in_turns, timed, who_answered
 
 
 def some_counts(rng, n):
@@ -31,55 +33,48 @@ def some_counts(rng, n):
 
 
 def test_intervals_are_those_of_resampling_sentence_by_sentence():
-    rng = np.random.default_rng(0)
-    counts = some_counts(rng, 40)
-    resamples = Resamples.of([np.arange(40)], seed=1, n=300)
-    drawn = resamples.drawn[0]
-    assert (drawn.sum(axis=1) == 40).all()
+    counts = some_counts(np.random.default_rng(0), 40)
+    drawn = np.random.default_rng(1).multinomial(40, np.full(40, 1 / 40), size=300)
     slow = []
-    for row in drawn.astype(int):
-        chosen = np.repeat(np.arange(40), row)
-        right, named = counts[chosen].sum(axis=0).T
+    for row in drawn:
+        right, named = counts[np.repeat(np.arange(40), row)].sum(axis=0).T
         slow.append([2 * r / n if n else 1.0 for r, n in zip(right, named, strict=True)])
     expected = np.percentile(slow, [2.5, 97.5], axis=0).T
-    assert resamples.intervals([counts]) == pytest.approx(expected)
-    assert (Resamples.of([np.arange(40)], seed=1, n=300).drawn[0] == drawn).all()
-    assert (Resamples.of([np.arange(40)], seed=2, n=300).drawn[0] != drawn).any()
+    assert intervals([np.arange(40)], [counts], seed=1, n=300) == pytest.approx(expected)
+    assert intervals([np.arange(40)], [counts], seed=2, n=300) != pytest.approx(expected)
 
 
 def test_a_sentence_is_drawn_equally_often_for_all_seeds():
-    resamples = Resamples.of([np.array([7, 3, 5]), np.array([5, 9, 7])], seed=0, n=50)
-    first, second = resamples.drawn
-    assert (first[:, 0] == second[:, 2]).all()
-    assert (first[:, 2] == second[:, 0]).all()
-    together = np.column_stack([first, second[:, 1]]).sum(axis=1)
-    assert (together == 4).all()  # as many as there are
+    one, other = some_counts(np.random.default_rng(0), 1), some_counts(np.random.default_rng(5), 1)
+    apart = np.concatenate([one, other])
+    tests = [np.array([7, 3]), np.array([3, 7])]
+    both = intervals(tests, [apart, apart[::-1]], seed=0, n=50)
+    assert both == pytest.approx(intervals(tests[:1], [apart], seed=0, n=50))  # the same sentences in another order
 
 
 def test_seeds_are_summed_up_honestly():
     base = dict.fromkeys((*SCORES, "validity", "exact_match", "proved", "solver_calls", "costs_computed"), 0.5)
-    base |= {"time_ms": 4.0, "time_ms_std": 9.0, "features_ms": None, "inference_ms": None, "beam": 1}
-    counts = np.ones((3, 4, 2))
+    base |= {"time_ms": 4.0, "time_ms_std": 9.0, "features_ms": None, "inference_ms": None, "beam": 1, "model": "ILP"}
+    counts, test = np.ones((3, 4, 2)), np.arange(3)
     rows = [
-        Row(Model.ILP, theta=theta, **(base | {"time_ms": ms}), note=note, answered_by=by, solving_ms=by)
+        base | {"theta": theta, "time_ms": ms, "note": note, "answered_by": by, "solving_ms": by}
         for theta, ms, note, by in (
             (2.0, 4.0, "", {"gurobi": 3}),
             (None, 6.0, "highs 1", {"gurobi": 2, "highs": 1}),
             (FORCED, 8.0, "", {"gurobi": 3}),
         )
     ]
-    resamples = Resamples.of([np.arange(3)] * 3)
-    row = over_seeds([Measured(each, counts) for each in rows], resamples)
-    assert (row.time_ms, row.time_ms_std) == (6.0, 2.0)
-    assert row.theta == FORCED  # the median: inf is the largest
-    assert row.note == "with one seed: highs 1"
-    assert row.answered_by == {"gurobi": 8, "highs": 1}
-    assert row.solving_ms == {"gurobi": pytest.approx(8 / 3), "highs": pytest.approx(1 / 3)}
-    assert row.std["validity"] == 0.0
-    assert row.features_ms is None
-    alone = over_seeds([Measured(rows[0], counts)], Resamples.of([np.arange(3)]))
-    assert alone.time_ms_std == 9.0  # of its runs
-    assert alone.std == {}
+    (row,) = over_seeds([[Measured(each, counts, SCORES)] for each in rows], [test] * 3, 0)
+    assert (row["time_ms"], row["time_ms_std"]) == (6.0, 2.0)
+    assert row["theta"] == FORCED  # the median: inf is the largest
+    assert row["note"] == "with one seed: highs 1"
+    assert row["answered_by"] == {"gurobi": 8, "highs": 1}
+    assert row["solving_ms"] == {"gurobi": pytest.approx(8 / 3), "highs": pytest.approx(1 / 3)}
+    assert row["std"]["validity"] == 0.0
+    assert row["features_ms"] is None
+    (alone,) = over_seeds([[Measured(rows[0], counts, SCORES)]], [test], 0)
+    assert alone["time_ms_std"] == 9.0  # of its runs
+    assert alone["std"] == {}
 
 
 def test_an_interval_is_wide_where_there_is_little_and_holds_the_truth_often():
@@ -88,7 +83,7 @@ def test_an_interval_is_wide_where_there_is_little_and_holds_the_truth_often():
     for n in (30, 300):
         truth = f1_of(some_counts(np.random.default_rng(9), 20_000).sum(axis=0))[0]
         for _ in range(60):
-            low, high = Resamples.of([np.arange(n)], seed=0, n=400).intervals([some_counts(rng, n)])[0]
+            low, high = intervals([np.arange(n)], [some_counts(rng, n)], seed=0, n=400)[0]
             held += low <= truth <= high
             width[n] = high - low
     assert held >= 105  # of 120
@@ -100,19 +95,23 @@ def test_f1_of_nothing_is_one():
 
 
 def test_counts_of_sentences_add_up_to_the_f1_of_all():
-    task = EntityRelationTask()
-    rng = np.random.default_rng(0)
-    batch = task.batch(np.array([2, 3, 1]), rng.normal(size=2 * 4 + 2 * 6 + 3 * 4 + 6 * 6 + 4))
-    ilp = Solutions.of(batch, [make_solver("brute").solve(batch[p]) for p in range(3)])
-    is_entity = np.concatenate([np.arange(n * n) < n for n in (2, 3, 1)])
-    gold, found = (np.where(is_entity, rng.integers(0, 4, 14), rng.integers(0, 6, 14)) for _ in range(2))
-    reference = Reference(gold, ilp, is_entity, 3, 5)
-    counts = reference.counts(found)
-    assert counts.shape == (3, 4, 2)
+    task, sentences = EntityRelationTask(), [each for each in generate(60, 0) if each.relations][:20]
+    model = train_black_box("independent", sentences, task, seed=0, tell=tell_nobody)
+    test_set = SentenceTestSet.of(task, model, sentences, Measuring())
+    found = greedy()(test_set.batch)
+    counts = test_set.counts(found)
+    assert counts.shape == (20, 4, 2)
     scores = f1_of(counts.sum(axis=0))
-    assert tuple(scores[:2]) == reference.f1(found, gold)
-    assert tuple(scores[2:]) == reference.f1(found, ilp.labels)
-    assert counts[2, 1].tolist() == [0.0, 0.0]  # one entity, no pair
+    assert tuple(scores[:2]) == test_set.reference.f1(found.labels, test_set.reference.gold)
+    assert tuple(scores[2:]) == test_set.reference.f1(found.labels, test_set.answers.labels)
+
+
+def test_a_solver_has_a_limit_and_a_row_says_what_it_did_not_solve():
+    task, sentences = EntityRelationTask(), [each for each in generate(60, 0) if each.relations][:5]
+    model = train_black_box("independent", sentences, task, seed=0, tell=tell_nobody)
+    test_set = SentenceTestSet.of(task, model, sentences, Measuring(time_limit=1e-9))
+    assert test_set.ilp.solver.time_limit == test_set.ilp.fresh().solver.time_limit == 1e-9
+    assert test_set.by_ilp("ILP").about["note"] == "5 not solved within the limit"
 
 
 def test_everybody_takes_turns_on_the_same_deal_in_a_fresh_order():
@@ -170,12 +169,12 @@ def test_what_is_too_large_is_answered_by_highs_and_said_so(monkeypatch):
     assert answers.valid.all()
     assert made[0].asked == [4, 9, 4]  # it is asked once for what it refuses
     problems = [batch[p] for p in range(5)]
-    assert ilps.count_answers(ilp, problems) == {"small": 2, "highs": 3}
-    assert ilps.count_answers(ilp, reversed(problems)) == {"small": 2, "highs": 3}
-    assert list(ilps.count_answers(ilp, reversed(problems))) == ["small", "highs"]  # whoever comes first
-    assert ilps.in_words({"highs": 3, "small": 2}, "small") == "small answered 2, highs 3 that are too large for it"
-    assert ilps.in_words({"highs": 3}, "small") == "small answered 0, highs 3 that are too large for it"
-    assert ilps.in_words({"small": 5}, "small") == ""
+    assert ilp.count(problems) == {"small": 2, "highs": 3}
+    assert ilp.count(reversed(problems)) == {"small": 2, "highs": 3}
+    assert list(ilp.count(reversed(problems))) == ["small", "highs"]  # whoever comes first
+    assert who_answered({"highs": 3, "small": 2}, "small") == "small answered 2, highs 3 that are too large for it"
+    assert who_answered({"highs": 3}, "small") == "small answered 0, highs 3 that are too large for it"
+    assert who_answered({"small": 5}, "small") == ""
     passes = Passes(ilp)
     passes.ready(batch)()
     assert {name: len(each) for name, each in passes.solving.items()} == {"small": 1, "highs": 1}
@@ -222,3 +221,20 @@ def test_the_papers_corpus_is_known_and_so_is_its_published_split():
     train, test = Split.read([str(path) for path in lists]).apply(labelled)
     assert (len(train), len(test)) == (910, 288)
     assert not set(train) & set(test)
+
+
+def test_what_was_interpreted_is_compiled_before_it_is_timed(monkeypatch):
+    class Driver:
+        seconds, dispatcher = 0.1, None
+
+        def compile(self):
+            self.dispatcher = "compiled"
+
+    idle = Driver()
+    idle.seconds = 0.0
+    drivers = [Driver(), idle]
+    monkeypatch.setattr("hasten.tasks.evaluation.methods.DRIVERS", drivers)
+    monkeypatch.setattr("hasten.tasks.evaluation.methods.TIER", "auto")
+    assert compile_used()
+    assert [driver.dispatcher for driver in drivers] == ["compiled", None]
+    assert not compile_used()

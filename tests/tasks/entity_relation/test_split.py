@@ -23,7 +23,7 @@ def test_lists_say_who_trains_and_tests(tmp_path):
     train, dev = write(tmp_path / "a", "5", "1"), write(tmp_path / "b", "2")
     test = write(tmp_path / "c", "6", "", "3", end="\r\n")
     split = Split.read([f"train={train}", f"dev={dev}", f"test={test}"])
-    assert split.apply(CORPUS)[:2] == ([0, 4], [2, 5])  # 4 is in no list, 2 set aside
+    assert split.apply(CORPUS) == ([0, 4], [2, 5], [1])  # 4 is in no list, and left out
     assert split.files == ("train: a", "dev: b", "test: c")
     assert parts_of(CORPUS, split, 7)[:2] == ([0, 4], [2, 5])
 

@@ -8,8 +8,7 @@ import json
 import pytest
 
 from hasten.errors import CorpusError
-from hasten.tasks.tagging.corpus import Tagged, tags_of
-from hasten.tasks.tagging.formats import read_all, read_tagged, to_json
+from hasten.tasks.tagging.corpus import Tagged, read_all, read_tagged, tags_of, to_json
 
 CONLLU = """# sent_id = first
 # text = Don't go.
@@ -79,7 +78,7 @@ def test_tags_under_another_key(tmp_path):
     ("name", "text", "said"),
     [
         ("a.jsonl", "{", "line 1: Not JSON"),
-        ("a.jsonl", "[1]", "line 1: Expected a JSON object with tokens"),
+        ("a.jsonl", "[1]", "line 1: Expected a JSON object"),
         ("a.jsonl", '{"tokens": "Ada"}', "'tokens' should be a list of strings"),
         ("a.jsonl", '{"tokens": ["a"], "tags": ["X", "Y"]}', "got 2 tags for 1 words"),
         ("a.jsonl", '{"tokens": ["a", ""]}', "word 1 is empty"),

@@ -14,12 +14,13 @@ from hasten.proof.certifier import Certifier
 from hasten.support.tensors import save_tensors
 from hasten.tasks.tagging import synthetic
 from hasten.tasks.tagging.corpus import Tagged
-from hasten.tasks.tagging.features import Vocabulary
+from hasten.tasks.tagging.features import read
 from hasten.tasks.tagging.model import TagModel
 from hasten.tasks.tagging.rules import Rules
-from hasten.tasks.tagging.spans import entities, is_bio, to_bio
 from hasten.tasks.tagging.tagger import FORMAT, SequenceTagger
-from hasten.tasks.tagging.viterbi import viterbi
+from hasten.tasks.tagging.training import viterbi
+from hasten.tasks.text.iob import entities, is_bio, to_bio
+from hasten.tasks.text.words import Vocabulary
 
 VERBS = "at least 1 VB or VBD or VBN or VBP or VBZ"
 
@@ -252,10 +253,10 @@ def test_the_seed_fixes_the_weights(news):
 
 def test_features_of_a_sentence_do_not_depend_on_its_neighbours():
     vocabulary, one, two = Vocabulary(), ["the", "old", "man"], ["sleeps", "."]
-    together = vocabulary.read([one, [], two], 1024).rows
-    alone = [Vocabulary().read([each], 1024).rows for each in (one, two)]
+    together = read([one, [], two], 1024, vocabulary).rows
+    alone = [read([each], 1024).rows for each in (one, two)]
     assert (together == np.concatenate(alone)).all()
-    assert vocabulary.read([], 1024).rows.shape[0] == 0
+    assert read([], 1024, vocabulary).rows.shape[0] == 0
 
 
 def test_iob1_is_read_as_bio():

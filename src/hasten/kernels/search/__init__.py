@@ -7,7 +7,7 @@ heuristic. Ties go to the earlier candidate. Switches:
 - `enforce`: forbidden tuples, forbidden labels and rows that can no longer hold remove a candidate;
 - `ahead`: adds, for each unassigned variable whose cost is known, the least it can still cost given the
   tables that are one variable short (zero learning; an admissible estimate where no table entry is negative,
-  and elsewhere up to what the tables not yet counted can give back, which is the same for all nodes of a step);
+  and elsewhere up to the negative entries of tables not yet counted, which are the same for all nodes of a step);
 - `spread`: drops nodes whose priority is more than this above the best: a beam that narrows when it is sure;
 - `theta`: where the gap in `h` around the beam's edge exceeds it, candidates are ranked by `h` alone and the
   variable's cost stays *pending*. A later step that ranks by `g + h` first needs the pending costs on which the
@@ -18,7 +18,7 @@ A search that needs costs that are not there returns `BLOCKED` with those variab
 their costs in place and call `advance` again. So the loop is written once: searches with costs of their own, and
 learning, which follows a reference (`Track`), call it too.
 
-Its kernels (`hasten.jit`), each file resting on those before it: `nodes` (what a search works in), `candidates`
+Its kernels (`hasten.jit`), each file resting on those before it: `nodes` (the state of a search), `candidates`
 (expand, look ahead and rank), `loop` (one search), `drivers` (many). `arcs` is another search: greedy, and arc
 consistent.
 
@@ -35,6 +35,7 @@ from hasten.kernels.search.nodes import (
     UNKNOWN,
     WANTED,
     Beam,
+    Found,
     Nodes,
     Options,
     Sizes,
@@ -43,6 +44,7 @@ from hasten.kernels.search.nodes import (
     largest,
     n_floats,
     n_ints,
+    write_answer,
 )
 
 __all__ = [
@@ -58,6 +60,7 @@ __all__ = [
     "UNKNOWN",
     "WANTED",
     "Beam",
+    "Found",
     "Nodes",
     "Options",
     "Paused",
@@ -73,4 +76,5 @@ __all__ = [
     "search_reduced",
     "search_some",
     "search_wave",
+    "write_answer",
 ]

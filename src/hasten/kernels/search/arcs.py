@@ -10,7 +10,8 @@ from hasten.jit import driver, inlined_kernel, keep, kernel, split
 from hasten.kernels.layout import BatchArrays, Graph, costs_of, graph_of, labels_of, tables_of
 from hasten.kernels.rows import rows_hold
 from hasten.kernels.score import entry
-from hasten.support.arrays import BoolArray, FloatArray, IntArray
+from hasten.kernels.search.nodes import Found
+from hasten.support.arrays import FloatArray, IntArray
 
 
 @inlined_kernel
@@ -219,7 +220,7 @@ def search(
 
 @kernel
 def finite_tables(graph: Graph, table: FloatArray, t: int, labels: IntArray) -> float:
-    """Returns what the tables that step `t` completes cost, where they are finite."""
+    """Returns the cost of the tables that step `t` completes, where they are finite."""
     value = 0.0
     for x in range(graph.done_first[t], graph.done_first[t + 1]):
         f = graph.done[x]
@@ -231,10 +232,10 @@ def finite_tables(graph: Graph, table: FloatArray, t: int, labels: IntArray) -> 
 
 
 @driver
-def search_some(batch: BatchArrays, problems: IntArray, labels: IntArray, done: BoolArray) -> None:
+def search_some(batch: BatchArrays, problems: IntArray, found: Found) -> None:
     """Searches some problems."""
     for p in problems:
-        graph, mine = graph_of(batch, p), labels_of(batch, labels, p)
+        graph, mine = graph_of(batch, p), labels_of(batch, found.labels, p)
         n_labels = graph.first[graph.order.size]
         n_factors = graph.table_at.size
         ints = np.zeros(4 * n_labels + 2 * n_factors + 1, dtype=np.int64)
@@ -242,9 +243,9 @@ def search_some(batch: BatchArrays, problems: IntArray, labels: IntArray, done: 
             ints, (n_labels, n_labels, n_labels, n_labels, n_factors + 1, n_factors)
         )
         scratch = Scratch(support, before, queue, queued)
-        found = search(graph, costs_of(batch, p), tables_of(batch, p), alive, trial, scratch, mine)
-        done[p] = found and rows_hold(graph, mine)
-        if not done[p]:
+        done = search(graph, costs_of(batch, p), tables_of(batch, p), alive, trial, scratch, mine)
+        found.done[p] = done and rows_hold(graph, mine)
+        if not found.done[p]:
             for v in range(mine.size):
                 mine[v] = -1
         keep(ints)

@@ -1,10 +1,10 @@
-"""The candidates of a step: each node with each label of the next variable; what they cost, and which are best.
+"""The candidates of a step: each node with each label of the next variable; their costs, and which are best.
 
 Candidates stand node by node and label by label, in arrays of `Scratch`; `best` names them by `BITS`.
 
 Looking ahead adds the least that the variables a node has not assigned can still cost. A table that is one variable
-short says, with the labels so far, what each label of that variable would add. Only the variables that a step *opens*,
-by leaving a table one short, can have a new least: the others keep theirs.
+short says, with the labels so far, how much each label of that variable would add. Only the variables that a step
+*opens*, by leaving a table one short, can have a new least: the others keep theirs.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ def open_candidates(graph: Graph, nodes: Nodes, n_nodes: int, t: int, scratch: S
 def complete(
     instance: Instance, weights: FloatArray, options: Options, beam: Beam, n_nodes: int, t: int, f: int
 ) -> None:
-    """Adds to the candidates of step `t` what factor `f`, which they complete, costs and weighs."""
+    """Adds the cost and the weight of factor `f`, which the candidates of step `t` complete, to them."""
     graph, _, table = instance
     labels, scratch = beam.nodes.labels, beam.scratch
     k = graph.order[t]

@@ -1,4 +1,4 @@
-"""Many searches: of problems whose costs are there, in waves where they are lazy, and of what elimination leaves."""
+"""Many searches: with costs that are there, in waves where they are lazy, and after elimination."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from hasten.kernels.layout import VARIABLE, BatchArrays, Instance, graph_at, ins
 from hasten.kernels.search.loop import DONE, advance, begin
 from hasten.kernels.search.nodes import (
     GIVEN,
-    KNOWN,
     LATER,
     Beam,
+    Found,
     Nodes,
     Options,
     Sizes,
@@ -23,33 +23,23 @@ from hasten.kernels.search.nodes import (
     largest,
     n_floats,
     n_ints,
+    write_answer,
 )
 from hasten.proof.elimination.kernels import eliminate, plan_at, restore
-from hasten.support.arrays import BoolArray, FloatArray, IntArray
+from hasten.support.arrays import FloatArray, IntArray
 
 
 @driver
-def search_some(
-    batch: BatchArrays,
-    weights: FloatArray,
-    options: Options,
-    problems: IntArray,
-    labels: IntArray,
-    outcome: IntArray,
-    n_costs: IntArray,
-) -> None:
+def search_some(batch: BatchArrays, weights: FloatArray, options: Options, problems: IntArray, found: Found) -> None:
     """Searches some problems, whose costs are all there."""
     n = largest(batch, problems, options.width)
     floats, ints = np.zeros(n_floats(n)), np.zeros(n_ints(n), dtype=np.int64)
     beam = beam_in(floats, ints, n)
     for p in problems:
-        instance, mine = instance_of(batch, p), labels_of(batch, labels, p)
+        instance = instance_of(batch, p)
         begin(instance, options, GIVEN, beam)
-        outcome[p], _, _ = advance(instance, weights, options, GIVEN, beam, 1, 0)
-        n_costs[p] = 0
-        for v in range(mine.size):
-            mine[v] = beam.nodes.labels[0, v] if outcome[p] == DONE else -1
-            n_costs[p] += beam.known[v] == KNOWN
+        outcome, _, _ = advance(instance, weights, options, GIVEN, beam, 1, 0)
+        write_answer(batch, p, beam, outcome == DONE, found)
     keep((floats, ints))
 
 
@@ -67,6 +57,16 @@ class Paused(NamedTuple):
     known: IntArray  # (variables,)
     step: IntArray  # (n,) -1 before the start
     n_nodes: IntArray  # (n,)
+
+    @classmethod
+    def of(cls, width: int, n_variables: IntArray, n_rows: IntArray) -> Paused:
+        """Returns the empty beams of problems with so many variables and rows each."""
+        n, row_at = len(n_variables), np.concatenate([[0], np.cumsum(n_rows)])
+        variables, rows = int(n_variables.sum()), int(row_at[-1])
+        labels, known, none = np.zeros(width * variables, np.int64), np.zeros(variables, np.int64), np.full(n, -1)
+        g, h, rest = np.zeros((3, width * n))
+        low, high = np.zeros((2, width * rows))
+        return cls(labels, g, h, rest, np.zeros(width * variables), low, high, row_at, known, none, np.zeros_like(none))
 
 
 @driver
@@ -126,15 +126,13 @@ def observe_gaps(
 
 
 @driver
-def search_reduced(
-    batch: BatchArrays, reduced: IntArray, options: Options, problems: IntArray, labels: IntArray, done: BoolArray
-) -> None:
-    """Searches what elimination leaves of some problems; `reduced` has, for each, the addresses of plan and graph."""
+def search_reduced(batch: BatchArrays, reduced: IntArray, options: Options, problems: IntArray, found: Found) -> None:
+    """Searches what is left of some problems after elimination; `reduced[p]` has the addresses of plan and graph."""
     n, n_work, n_kept, s = Sizes(options.width, 0, 0, 1), 0, 0, 0
-    for x in range(problems.size):
-        if reduced[x, 0] != s:
-            s = reduced[x, 0]
-            plan, n = plan_at(s), at_least(n, reduced[x, 1])
+    for p in problems:
+        if reduced[p, 0] != s:
+            s = reduced[p, 0]
+            plan, n = plan_at(s), at_least(n, reduced[p, 1])
             n_work = max(n_work, plan.out_first[plan.variable.size] + plan.copy_from.size)
             n_kept = max(n_kept, plan.keep_label.size)
     floats, ints = np.zeros(n_floats(n)), np.zeros(n_ints(n), dtype=np.int64)
@@ -142,17 +140,16 @@ def search_reduced(
     kept, values = np.zeros(n.variables, dtype=np.int64), np.zeros(n_work + n_kept)
     kept_labels, no_weights = part(kept, 0, n.variables), np.zeros(0)
     work, kept_cost = split(values, (n_work, n_kept))
-    for x in range(problems.size):
-        p = problems[x]
-        given, mine = instance_of(batch, p), labels_of(batch, labels, p)
-        plan, small = plan_at(reduced[x, 0]), graph_at(reduced[x, 1])
+    for p in problems:
+        given, mine = instance_of(batch, p), labels_of(batch, found.labels, p)
+        plan, small = plan_at(reduced[p, 0]), graph_at(reduced[p, 1])
         possible = eliminate(plan, given.cost, given.table, work, kept_cost) < np.inf
         if possible:
             left = Instance(small, kept_cost, work)
             begin(left, options, GIVEN, beam)
             outcome, _, _ = advance(left, no_weights, options, GIVEN, beam, 1, 0)
             possible = outcome == DONE
-        done[p] = possible
+        found.done[p] = possible
         if possible:
             for v in range(small.order.size):
                 kept_labels[v] = beam.nodes.labels[0, v]

@@ -48,7 +48,7 @@ def advance(
 ) -> tuple[int, int, int]:
     """Searches from step `t` until the search ends or is blocked; returns how it ended, the nodes and the step.
 
-    The costs that a blocked search needs are marked as wanted. `costs` says what becomes of them: `GIVEN` never
+    The costs that a blocked search needs are marked as wanted. `costs` says how they come: `GIVEN` never
     blocks, after `NOW` the scratch space is as it was left, after `LATER` the step is taken anew.
     """
     graph = instance.graph
@@ -67,7 +67,7 @@ def advance(
                 skip = options.theta < np.inf and (options.theta == 0.0 or gap > options.theta)
             if track.gap.size:
                 track.gap[t] = gap
-        if pending and not skip and not settle(instance, costs, beam, n_nodes, t):
+        if pending and not skip and not add_pending(instance, costs, beam, n_nodes, t):
             return BLOCKED, n_nodes, t
         add_costs(instance, options, beam, n_nodes, t)
         if not skip:
@@ -118,7 +118,7 @@ def choose(instance: Instance, options: Options, costs: int, beam: Beam, n_nodes
         else:
             second = min(second, nodes.h[b])
     if options.theta > 0.0 and not second - first > options.theta:
-        if not settle(instance, costs, beam, n_nodes, graph.order.size):
+        if not add_pending(instance, costs, beam, n_nodes, graph.order.size):
             return BLOCKED
         best = 0
         for b in range(1, n_nodes):
@@ -132,13 +132,13 @@ def choose(instance: Instance, options: Options, costs: int, beam: Beam, n_nodes
 
 
 @inlined_kernel
-def settle(instance: Instance, costs: int, beam: Beam, n_nodes: int, t: int) -> bool:
+def add_pending(instance: Instance, costs: int, beam: Beam, n_nodes: int, t: int) -> bool:
     """Brings the costs that ranking step `t` by `g + h` needs into `g`; false if some must be computed first."""
     graph, cost, _ = instance
     nodes, known = beam.nodes, beam.known
     ready = True
     last = min(t + 1, graph.order.size)
-    start = t if n_nodes == 1 else 0  # one node agrees with itself: what it was never asked for stays pending
+    start = t if n_nodes == 1 else 0  # one node agrees with itself: costs that it was never asked for stay pending
     for s in range(start, last):
         v = graph.order[s]
         if known[v] == UNKNOWN and (s == t or disagree(nodes, n_nodes, v)):
@@ -240,7 +240,7 @@ def advance_one(
 
 @inlined_kernel
 def expand_one(instance: Instance, weights: FloatArray, enforce: bool, beam: Beam, t: int, weight: float) -> None:
-    """Writes what each label of step `t` costs in tables, inf if it is forbidden, and its heuristic."""
+    """Writes the cost of each label of step `t` in tables, inf if it is forbidden, and its heuristic."""
     graph, _, table = instance
     nodes, g, h = beam.nodes, beam.scratch.g, beam.scratch.h
     labels, low, high = nodes.labels[0], nodes.row_low[0], nodes.row_high[0]

@@ -1,12 +1,12 @@
-"""What a beam search works in: how to search, the nodes of a beam, and scratch space to expand them."""
+"""The state of a beam search: its options, the nodes of the beam, and scratch space to expand them."""
 
 from __future__ import annotations
 
 from typing import NamedTuple
 
 from hasten.jit import grid, kernel, part, split
-from hasten.kernels.layout import GRAPH, BatchArrays, graph_at
-from hasten.support.arrays import FloatArray, IntArray
+from hasten.kernels.layout import GRAPH, BatchArrays, graph_at, labels_of
+from hasten.support.arrays import BoolArray, FloatArray, IntArray
 
 UNKNOWN, WANTED, KNOWN = 0, 1, 2  # the cost of a variable; one that is known and assigned is part of g
 GIVEN, LATER, NOW = 0, 1, 2  # costs that are not known: are there; in a later call; in the next, scratch untouched
@@ -48,7 +48,7 @@ class Scratch(NamedTuple):
 
 
 class Track(NamedTuple):
-    """What a search reports beside its answer. With both arrays empty it reports nothing, and may take the short way.
+    """Reports of a search beside its answer. With both arrays empty it reports nothing, and may take the short way.
 
     Given a reference, a search ends once the node that agrees with it (the paper's y-good node) is lost.
     """
@@ -66,6 +66,14 @@ class Beam(NamedTuple):
     scratch: Scratch
     known: IntArray  # (V,) of each variable: UNKNOWN, WANTED or KNOWN
     track: Track
+
+
+class Found(NamedTuple):
+    """The answers of searches to the problems of a batch."""
+
+    labels: IntArray  # (variables,) flat; -1 where a search came to a dead end
+    done: BoolArray  # (n,) whether a search came to its end
+    n_costs: IntArray  # (n,) how many variables' costs it computed
 
 
 class Sizes(NamedTuple):
@@ -135,3 +143,13 @@ def nodes_of(labels: IntArray, spans: tuple[FloatArray, ...], n: Sizes) -> Nodes
         grid(low, n.width, n.rows),
         grid(high, n.width, n.rows),
     )
+
+
+@kernel
+def write_answer(batch: BatchArrays, p: int, beam: Beam, done: bool, found: Found) -> None:
+    """Writes the best node of a beam down as the answer to problem `p`, if the search is done."""
+    labels = labels_of(batch, found.labels, p)
+    found.done[p], found.n_costs[p] = done, 0
+    for v in range(labels.size):
+        labels[v] = beam.nodes.labels[0, v] if done else -1
+        found.n_costs[p] += beam.known[v] == KNOWN

@@ -1,4 +1,4 @@
-"""Programs in the objects of modelling libraries: one library a module, imported only when one of its models comes.
+"""Programs in the objects of modelling libraries, each imported only when one of its models comes.
 
 Imports `hasten.programs` and the rooms below it.
 """
@@ -9,11 +9,12 @@ from collections.abc import Iterable
 from typing import Any
 
 from hasten.errors import ProgramError
-from hasten.programs.adopting.arrays import ARRAYS, state_arrays
-from hasten.programs.family import share_kinds
-from hasten.programs.libraries import state
-from hasten.programs.program import Program
+from hasten.programs.adopting.matrices import state_arrays
+from hasten.programs.libraries import front_end
+from hasten.programs.program import Program, share_kinds
 from hasten.support.checks import listed
+
+ARRAYS = ("c", "integrality", "bounds", "constraints", "names")
 
 
 def adopt(model: Any = None, /, *, like: Program | None = None, **arrays: Any) -> Program:
@@ -33,9 +34,9 @@ def adopt(model: Any = None, /, *, like: Program | None = None, **arrays: Any) -
         return Program(state_arrays(**arrays), like)
     if arrays:
         raise ProgramError(f"A model brings everything with it; {', '.join(arrays)} goes with SciPy's arrays alone.")
-    return Program(state(model), like)
+    return Program(front_end(model).state(model), like)
 
 
 def adopt_all(models: Iterable[Any]) -> list[Program]:
     """Returns several models, of any sizes, as programs with one schema: what is learned on some applies to all."""
-    return share_kinds([Program(state(model)) for model in listed(models, "The models", ProgramError)])
+    return share_kinds([Program(front_end(model).state(model)) for model in listed(models, "The models", ProgramError)])

@@ -16,6 +16,34 @@ from hasten.support.arrays import BoolArray, FloatArray
 
 LARGEST = 2**62  # beyond, a limit is none
 Holds = Callable[[list[FloatArray]], BoolArray]  # given the values of some expressions, for all tuples at once
+Switches = list[tuple[int, int]]  # columns, and the values with which a constraint is enforced
+
+
+class CpSat:
+    """Models of CP-SAT."""
+
+    def state(self, model: Any) -> Statement:
+        """Returns the program that a model states."""
+        proto = _proto(model)
+        reader = _Reader(Builder(name=str(proto.name)))
+        for n, variable in enumerate(proto.variables):
+            reader.variable(variable, n)
+        for n, constraint in enumerate(proto.constraints):
+            reader.constraint(constraint, str(constraint.name) or f"constraint {n}")
+        for literal in proto.assumptions:  # they hold, as constraints do
+            reader.count([literal], 1, math.inf, [], "an assumption")
+        reader.objective(proto)
+        return reader.build.statement()
+
+    def names(self, model: Any) -> list[str]:
+        """Returns the names of its variables."""
+        return [str(variable.name) or f"x{n}" for n, variable in enumerate(_proto(model).variables)]
+
+    def write(self, model: Any, x: FloatArray, optimal: bool) -> None:
+        """Gives values to the model as its hint, in place of one that it may have."""
+        model.clear_hints()
+        for n, value in enumerate(x.tolist()):
+            model.add_hint(model.get_int_var_from_proto_index(n), round(value))
 
 
 def _proto(model: Any) -> Any:
@@ -26,19 +54,6 @@ def _proto(model: Any) -> Any:
 def _has(message: Any, name: str) -> bool:
     has = getattr(message, f"has_{name}", None)
     return bool(has()) if callable(has) else bool(message.HasField(name))
-
-
-def state(model: Any) -> Statement:
-    """Returns what a model states."""
-    proto = _proto(model)
-    reader = _Reader(Builder(name=str(proto.name)))
-    for n, variable in enumerate(proto.variables):
-        reader.variable(variable, n)
-    for n, constraint in enumerate(proto.constraints):
-        reader.constraint(constraint, str(constraint.name) or f"constraint {n}")
-    reader.assume(proto.assumptions)
-    reader.objective(proto)
-    return reader.build.statement()
 
 
 class _Reader:
@@ -55,23 +70,21 @@ class _Reader:
         if len(domain) > 2:
             if high - low >= MAX_TABLE:
                 raise ProgramError(f"The domain of {self.build.columns[column]!r} is too large to be adopted.")
-            values = np.arange(low, high + 1)
-            self.build.table((column,), np.where(_within(values, domain), 0.0, np.inf))
+            self.build.table((column,), np.where(_within(np.arange(low, high + 1), domain), 0.0, np.inf))
 
     def constraint(self, constraint: Any, name: str) -> None:
         """Adds a constraint, or refuses it by its name."""
-        switches = [self._literal(each) for each in constraint.enforcement_literal]
+        switches = [_literal(each) for each in constraint.enforcement_literal]
+        counts = {"bool_or": (1, math.inf), "at_most_one": (-math.inf, 1), "exactly_one": (1, 1)}
+        for kind, limits in counts.items():
+            if _has(constraint, kind):
+                self.count(getattr(constraint, kind).literals, *limits, switches, name)
+                return
         if _has(constraint, "linear"):
             self._linear(constraint.linear, switches, name)
-        elif _has(constraint, "bool_or"):
-            self._count(constraint.bool_or.literals, 1, math.inf, switches, name)
         elif _has(constraint, "bool_and"):
             for literal in constraint.bool_and.literals:
-                self._count([literal], 1, math.inf, switches, name)
-        elif _has(constraint, "at_most_one"):
-            self._count(constraint.at_most_one.literals, -math.inf, 1, switches, name)
-        elif _has(constraint, "exactly_one"):
-            self._count(constraint.exactly_one.literals, 1, 1, switches, name)
+                self.count([literal], 1, math.inf, switches, name)
         elif switches:
             raise ProgramError(f"{name} holds under a condition, which cannot be adopted for this kind of constraint.")
         elif _has(constraint, "all_diff"):
@@ -90,72 +103,48 @@ class _Reader:
         elif not _has(constraint, "dummy_constraint"):
             raise ProgramError(f"{name} is of a kind that cannot be adopted. Use a CpSolver.")
 
-    def assume(self, literals: Any) -> None:
-        """Adds what is assumed: it holds, as a constraint does."""
-        for literal in literals:
-            self._count([literal], 1, math.inf, [], "an assumption")
-
     def objective(self, proto: Any) -> None:
         """Adds the objective; where it is scaled by a negative number, it is maximised."""
-        build = self.build
+        build, scale = self.build, 1.0
         if _has(proto, "floating_point_objective"):
-            floating = proto.floating_point_objective
-            build.maximize, build.constant = bool(floating.maximize), float(floating.offset)
-            terms = zip(floating.vars, floating.coeffs, strict=True)
-            scale = 1.0
+            given = proto.floating_point_objective
+            build.maximize, build.constant = bool(given.maximize), float(given.offset)
         elif _has(proto, "objective"):
-            whole = proto.objective
-            if len(whole.domain):
+            given = proto.objective
+            if len(given.domain):
                 raise ProgramError("The objective has a domain, which cannot be adopted. Make it a constraint.")
-            scale = float(whole.scaling_factor) or 1.0
-            build.maximize, build.constant = scale < 0, scale * float(whole.offset)
-            terms = zip(whole.vars, whole.coeffs, strict=True)
+            scale = float(given.scaling_factor) or 1.0
+            build.maximize, build.constant = scale < 0, scale * float(given.offset)
         else:
             return
-        for variable, weight in terms:
+        for variable, weight in zip(given.vars, given.coeffs, strict=True):
             column, sign = _signed(variable)
             build.objective[column] += sign * scale * float(weight)
 
-    def _linear(self, linear: Any, switches: list[tuple[int, int]], name: str) -> None:
-        signed = [_signed(variable) for variable in linear.vars]
-        columns = [column for column, _ in signed]
-        weights = [sign * float(weight) for (_, sign), weight in zip(signed, linear.coeffs, strict=True)]
-        domain = list(linear.domain)
-        if len(domain) > 2:
-            if switches:
-                raise ProgramError(f"{name} has a domain with holes and a condition, which cannot be adopted.")
-            self._table([linear], lambda values: _within(values[0], domain), name)
-            return
-        low = -math.inf if domain[0] < -LARGEST else float(domain[0])
-        high = math.inf if domain[1] > LARGEST else float(domain[1])
-        self._row(columns, weights, low, high, switches, name)
-
-    def _count(
-        self, literals: Sequence[int], low: float, high: float, switches: list[tuple[int, int]], name: str
-    ) -> None:
+    def count(self, literals: Sequence[int], low: float, high: float, switches: Switches, name: str) -> None:
         """Limits how many of some literals are true."""
-        pairs = [self._literal(literal) for literal in literals]
+        pairs = [_literal(literal) for literal in literals]
         negated = sum(1 - value for _, value in pairs)
-        weights = [1.0 if value else -1.0 for _, value in pairs]
-        self._row([column for column, _ in pairs], weights, low - negated, high - negated, switches, name)
+        terms = [(column, 1.0 if value else -1.0) for column, value in pairs]
+        self._row(terms, low - negated, high - negated, switches, name)
 
-    def _row(
-        self,
-        columns: list[int],
-        weights: list[float],
-        low: float,
-        high: float,
-        switches: list[tuple[int, int]],
-        name: str,
-    ) -> None:
+    def _linear(self, linear: Any, switches: Switches, name: str) -> None:
+        terms, domain = _terms(linear), list(linear.domain)
+        if len(domain) == 2:
+            low = -math.inf if domain[0] < -LARGEST else float(domain[0])
+            high = math.inf if domain[1] > LARGEST else float(domain[1])
+            self._row(terms, low, high, switches, name)
+        elif switches:
+            raise ProgramError(f"{name} has a domain with holes and a condition, which cannot be adopted.")
+        else:
+            self._table([linear], lambda values: _within(values[0], domain), name)
+
+    def _row(self, terms: list[tuple[int, float]], low: float, high: float, switches: Switches, name: str) -> None:
+        columns, weights = [column for column, _ in terms], [weight for _, weight in terms]
         if switches:
             self.build.indicator(switches, columns, weights, low, high, name)
         else:
             self.build.row(columns, weights, low, high, name)
-
-    def _literal(self, literal: int) -> tuple[int, int]:
-        """Returns a literal's column, and the value with which it is true."""
-        return (literal, 1) if literal >= 0 else (-literal - 1, 0)
 
     def _listed(self, table: Any, name: str) -> None:
         exprs = list(table.exprs) or [_Plain(variable) for variable in table.vars]
@@ -163,25 +152,24 @@ class _Reader:
         negated = bool(table.negated)
 
         def holds(values: list[FloatArray]) -> BoolArray:
-            rows = np.stack([each.ravel() for each in np.broadcast_arrays(*values)], axis=1).astype(int).tolist()
-            found = np.array([(tuple(row) in allowed) != negated for row in rows], dtype=bool)
-            return found.reshape(np.broadcast_shapes(*(each.shape for each in values)))
+            rows = np.stack([each.ravel() for each in values], axis=1).astype(int).tolist()
+            return np.array([(tuple(row) in allowed) != negated for row in rows], dtype=bool).reshape(values[0].shape)
 
         self._table(exprs, holds, name)
 
     def _xor(self, literals: Sequence[int], name: str) -> None:
-        pairs = [self._literal(literal) for literal in literals]
+        pairs = [_literal(literal) for literal in literals]
 
         def holds(values: list[FloatArray]) -> BoolArray:
             true = [each == value for each, (_, value) in zip(values, pairs, strict=True)]
-            return np.asarray(np.logical_xor.reduce(np.stack(np.broadcast_arrays(*true))))
+            return np.asarray(np.logical_xor.reduce(np.stack(true)))
 
         self._table([_Plain(column) for column, _ in pairs], holds, name)
 
     def _table(self, exprs: Sequence[Any], holds: Holds, name: str) -> None:
         """Adds a constraint on some linear expressions by trying all values of their variables."""
         build = self.build
-        scope = sorted({_signed(variable)[0] for expr in exprs for variable in expr.vars})
+        scope = sorted({column for expr in exprs for column, _ in _terms(expr)})
         shape = [int(build.high[j] - build.low[j]) + 1 for j in scope]
         if math.prod(shape) > MAX_TABLE:
             raise ProgramError(f"{name} has {math.prod(shape):,} combinations of values; at most {MAX_TABLE:,} can be.")
@@ -189,9 +177,8 @@ class _Reader:
         values = []
         for expr in exprs:
             total = np.full(shape, float(getattr(expr, "offset", 0)))
-            for variable, weight in zip(expr.vars, expr.coeffs, strict=True):
-                column, sign = _signed(variable)
-                total = total + sign * float(weight) * grids[scope.index(column)]
+            for column, weight in _terms(expr):
+                total = total + weight * grids[scope.index(column)]
             values.append(total)
         build.table(scope, np.where(holds(values), 0.0, np.inf))
 
@@ -203,9 +190,20 @@ class _Plain:
         self.vars, self.coeffs, self.offset = [variable], [1], 0
 
 
+def _literal(literal: int) -> tuple[int, int]:
+    """Returns a literal's column, and the value with which it is true."""
+    return (literal, 1) if literal >= 0 else (-literal - 1, 0)
+
+
 def _signed(variable: int) -> tuple[int, float]:
     """Returns a variable's column, and -1 where it is meant negated."""
     return (variable, 1.0) if variable >= 0 else (-variable - 1, -1.0)
+
+
+def _terms(linear: Any) -> list[tuple[int, float]]:
+    """Returns the columns and the weights of a linear expression."""
+    signed = zip(map(_signed, linear.vars), linear.coeffs, strict=True)
+    return [(column, sign * float(weight)) for (column, sign), weight in signed]
 
 
 def _within(values: Any, domain: list[int]) -> BoolArray:
@@ -213,15 +211,3 @@ def _within(values: Any, domain: list[int]) -> BoolArray:
     for low, high in zip(domain[::2], domain[1::2], strict=True):
         found |= (values >= low) & (values <= high)
     return found
-
-
-def names(model: Any) -> list[str]:
-    """Returns the names of its variables."""
-    return [str(variable.name) or f"x{n}" for n, variable in enumerate(_proto(model).variables)]
-
-
-def write(model: Any, x: FloatArray, optimal: bool) -> None:
-    """Gives values to the model as its hint, in place of one that it may have."""
-    model.clear_hints()
-    for n, value in enumerate(x.tolist()):
-        model.add_hint(model.get_int_var_from_proto_index(n), round(value))

@@ -12,14 +12,11 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 
 from hasten.errors import ProgramError
-from hasten.programs.family import share_kinds
-from hasten.programs.program import Program
-from hasten.programs.reading.cfn import read_cfn
+from hasten.programs.program import Program, share_kinds
 from hasten.programs.reading.lp import read_lp
 from hasten.programs.reading.mps import read_mps
+from hasten.programs.reading.networks import read_cfn, read_uai, read_wcsp
 from hasten.programs.reading.text import MAX_BYTES, Text
-from hasten.programs.reading.uai import read_uai
-from hasten.programs.reading.wcsp import read_wcsp
 from hasten.programs.statement import Statement
 from hasten.support.checks import check_whole, listed
 from hasten.support.forms import short
@@ -31,7 +28,6 @@ _READERS: dict[str, Callable[[Text], Statement]] = {
     ".cfn": read_cfn,
     ".uai": read_uai,
 }
-FORMATS = tuple(_READERS)
 
 
 def read(path: str | os.PathLike[str], *, like: Program | None = None, max_bytes: int = MAX_BYTES) -> Program:
@@ -46,30 +42,25 @@ def read(path: str | os.PathLike[str], *, like: Program | None = None, max_bytes
 
 
 def state_file(path: str | os.PathLike[str], max_bytes: int = MAX_BYTES) -> Statement:
-    """Returns what a file states."""
+    """Returns the statement in a file, in the format that its ending says."""
     check_whole("max_bytes", max_bytes)
-    kind = format_of(path)
-    text = Text(path, max_bytes)
-    try:
-        return _READERS[kind](text)
-    except (ProgramError, RecursionError) as error:
-        reason = "It is nested too deep." if isinstance(error, RecursionError) else error
-        where = f"{os.fspath(path)}, line {text.number}" if text.number else os.fspath(path)
-        raise ProgramError(f"{where}: {reason}") from None
-
-
-def format_of(path: str | os.PathLike[str]) -> str:
-    """Returns the ending that says which format a file has."""
     if not isinstance(path, str | os.PathLike):
         raise ProgramError(f"Give the path of a file, got {short(path)}.")
-    name = Path(path).name.lower()
-    kind = Path(name.removesuffix(".gz")).suffix
-    if kind not in _READERS:
-        raise ProgramError(
-            f"{os.fspath(path)}: the format is told by the name's ending, one of {', '.join(FORMATS)}, with .gz behind "
-            "it if it is packed. Rename the file."
-        )
-    return kind
+    text = Text(path, max_bytes)
+    try:
+        read = _READERS.get(Path(text.name.lower().removesuffix(".gz")).suffix)
+        if read is None:
+            formats = ", ".join(_READERS)
+            raise ProgramError(
+                f"The format is told by the name's ending: {formats}, with .gz behind it if it is packed."
+            )
+        return read(text)
+    except (ProgramError, RecursionError) as error:
+        reason = "It is nested too deep." if isinstance(error, RecursionError) else error
+        where = f"{text.path!r}" if "\0" in text.path else text.path
+        raise ProgramError(f"{where}, line {text.number}: {reason}" if text.number else f"{where}: {reason}") from None
+    finally:
+        text.close()
 
 
 def read_all(paths: Iterable[str | os.PathLike[str]], max_bytes: int = MAX_BYTES) -> list[Program]:

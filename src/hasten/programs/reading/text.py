@@ -1,18 +1,17 @@
 """The text of a file, streamed: unpacked, of bounded size, with the line number of every error; strict numbers.
 
-A file is read twice, in pieces: once to check its size and encoding, once for its lines. So a small packed file cannot
-fill the memory, and every reader holds a line at a time.
+Every reader holds a line at a time, so a small packed file cannot fill the memory.
 """
 
 from __future__ import annotations
 
+import codecs
 import gzip
 import io
 import os
 import re
 import zlib
-from codecs import getincrementaldecoder
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, cast
@@ -20,72 +19,91 @@ from typing import IO, cast
 from hasten.errors import ProgramError
 
 MAX_BYTES = 1_000_000_000
-MAX_RATIO = 100  # to which a file may be packed, if it has more than `MANY_BYTES`
-MANY_BYTES = 16_000_000
+MAX_RATIO = 50  # to which a file may be packed, if it has more than `MANY_BYTES`
+MANY_BYTES = 2_000_000
 MAX_LINE = 32_000_000  # letters
-_CHUNK = 1 << 20
 _WORD = re.compile(r"[^ \t\n\r\f\v]+")
 _WHOLE = re.compile(r"[+-]?[0-9]+")
 _NUMBER = re.compile(r"[+-]?(?:(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?|inf(?:inity)?)", re.IGNORECASE)
 
 
+def _as_latin_1(error: UnicodeError) -> tuple[str, int]:
+    """Decodes bytes that are not UTF-8, as older programs write them."""
+    if not isinstance(error, UnicodeDecodeError):
+        raise error
+    return error.object[error.start : error.end].decode("latin-1"), error.end
+
+
+codecs.register_error("hasten.latin-1", _as_latin_1)
+
+
 class Text:
-    """Lines and words of a file; `number` is the line last read from, from 1."""
+    """A file, read line by line or word by word; `number` is the line last read from, from 1."""
 
     def __init__(self, path: str | os.PathLike[str], max_bytes: int = MAX_BYTES) -> None:
-        self.path = os.fspath(path)
-        if "\0" in self.path:
-            raise ProgramError(f"{self.path!r}: a name holds no null character. Check the path.")
-        self.name = Path(self.path).name
-        self.number = 0
-        self._encoding = _check(self.path, max_bytes)
+        self.path, self.max_bytes = os.fspath(path), max_bytes
+        self.name, self.number = Path(self.path).name, 0
+        self._reading: Generator[str] | None = None
+        self._words = self._all_words()
 
     def lines(self) -> Iterator[str]:
         """Yields one line after the other."""
-        with _opened(self.path) as (stream, _), io.TextIOWrapper(cast(IO[bytes], stream), self._encoding) as lines:
+        self._reading = self._read()
+        return self._reading
+
+    def close(self) -> None:
+        """Closes the file, wherever its lines were left."""
+        if self._reading is not None:
+            self._reading.close()
+
+    def _read(self) -> Generator[str]:
+        with (
+            _opened(self.path) as (stream, packed),
+            io.TextIOWrapper(cast(IO[bytes], stream), "utf-8-sig", "hasten.latin-1") as lines,
+        ):
             number = 0
             while line := lines.readline(MAX_LINE):
                 number += 1
                 self.number = number
+                self._check_size(stream.tell(), packed)
                 if len(line) == MAX_LINE:
                     raise ProgramError(f"It is longer than {MAX_LINE:,} letters. Break the line.")
+                if "\0" in line:
+                    raise ProgramError("This is not text. Name a file in one of the formats.")
                 yield line
 
-    def words(self) -> Iterator[str]:
-        """Yields one word after the other, whatever the line."""
+    def _check_size(self, size: int, packed: int) -> None:
+        """Refuses a file that is too large, or that was packed to next to nothing, after some bytes of it."""
+        if size > self.max_bytes:
+            unpacked = ", unpacked" if packed else ""
+            raise ProgramError(
+                f"It holds more than {self.max_bytes:,} bytes{unpacked}. If it should, allow more: max_bytes."
+            )
+        if packed and size > max(MANY_BYTES, MAX_RATIO * packed):
+            raise ProgramError(f"It unpacks to more than {MAX_RATIO} times its size. If it should, unpack it first.")
+
+    def _all_words(self) -> Iterator[str]:
         for line in self.lines():
             for found in _WORD.finditer(line):
                 yield found.group()
 
-    def whole_text(self) -> str:
-        """Returns everything at once."""
-        with _opened(self.path) as (stream, _):
-            return stream.read().decode(self._encoding)
-
-
-class Words:
-    """Words that are taken one by one, each of a kind."""
-
-    def __init__(self, text: Text) -> None:
-        self._words = text.words()
-
     def word(self, what: str) -> str:
-        """Returns the next word."""
-        try:
-            return next(self._words)
-        except StopIteration:
-            raise ProgramError(f"The file ends where {what} should be. Is it whole?") from None
+        """Returns the next word, whatever the line."""
+        word = next(self._words, None)
+        if word is None:
+            raise ProgramError(f"The file ends where {what} should be. Is it whole?")
+        return word
 
     def whole(self, what: str, least: int = 0, most: int = 2**62) -> int:
         """Returns the next word as a whole number within limits."""
         return as_whole(self.word(what), what, least, most)
 
-    def number(self, what: str) -> float:
+    def real(self, what: str) -> float:
         """Returns the next word as a number."""
         return as_number(self.word(what), what)
 
     def end(self) -> None:
-        """Refuses what is left."""
+        """Refuses words that are left."""
         for word in self._words:
             raise ProgramError(f"Nothing should come after the end, but there is {shown(word)}.")
 
@@ -128,37 +146,10 @@ def _opened(path: str) -> Iterator[tuple[IO[bytes] | gzip.GzipFile, int]]:
             with gzip.GzipFile(fileobj=raw) as stream:
                 yield stream, os.fstat(raw.fileno()).st_size
     except IsADirectoryError:
-        raise ProgramError(f"{path}: this is a directory. Name a file in it.") from None
+        raise ProgramError("This is a directory. Name a file in it.") from None
     except (gzip.BadGzipFile, EOFError, zlib.error) as error:
-        raise ProgramError(f"{path}: the file is damaged ({error}). Fetch it again, or pack it again.") from None
-    except OSError as error:
-        raise ProgramError(f"{path}: cannot be read ({error.strerror or error}). Check the path.") from None
-
-
-def _check(path: str, max_bytes: int) -> str:
-    """Returns the encoding of a file; refuses one that is too large, or not text."""
-    decoder, encoding, size = getincrementaldecoder("utf-8")(), "utf-8-sig", 0
-    with _opened(path) as (stream, packed):
-        while chunk := stream.read(_CHUNK):
-            if not size and b"\0" in chunk[:4096]:
-                raise ProgramError(f"{path}: this is not text. Name a file in one of the formats.")
-            size += len(chunk)
-            if size > max_bytes:
-                raise ProgramError(
-                    f"{path}: it holds more than {max_bytes:,} bytes{', unpacked' if packed else ''}. "
-                    "If it should, allow more: max_bytes."
-                )
-            if packed and size > max(MANY_BYTES, MAX_RATIO * packed):
-                raise ProgramError(
-                    f"{path}: it unpacks to more than {MAX_RATIO} times its size. If it should, unpack it first."
-                )
-            if encoding != "latin-1":
-                try:
-                    decoder.decode(chunk)
-                except UnicodeDecodeError:
-                    encoding = "latin-1"
-    try:
-        decoder.decode(b"", final=True)
-    except UnicodeDecodeError:
-        encoding = "latin-1"
-    return encoding
+        raise ProgramError(f"The file is damaged ({error}). Fetch it again, or pack it again.") from None
+    except (OSError, ValueError) as error:  # a name with a null character is a ValueError
+        raise ProgramError(
+            f"It cannot be read ({getattr(error, 'strerror', None) or error}). Check the path."
+        ) from None

@@ -7,11 +7,11 @@ these together.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
 
-from hasten.kernels.watching import Driver
 from hasten.proof.branch.certify import Effort, certify_ruled, certify_some
 from hasten.proof.buckets import FULL_ELIMINATION
 from hasten.proof.cut import CUTTING
@@ -42,7 +42,7 @@ class BranchPlan(NamedTuple):
     """How to sweep and branch on what elimination leaves of a structure."""
 
     addresses: IntArray  # (1, 2) those of the reduction
-    driver: Driver  # `certify_some` or `certify_ruled`
+    driver: Callable[..., None]  # `certify_some` or `certify_ruled`
     effort: tuple[int, ...]  # an `Effort`
     seconds: float
     is_next: bool  # whether no other step follows looking once there is a bound, and it is short

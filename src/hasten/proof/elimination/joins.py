@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from hasten.model.moulds import Table
+from hasten.model.templates import Table
 from hasten.support.arrays import BoolArray, IntArray, strides
 from hasten.support.cache import Cache
 

@@ -20,8 +20,8 @@ from hasten.kernels.cells import Rows, with_rows
 from hasten.kernels.layout import Graph
 from hasten.kernels.scopes import with_scopes
 from hasten.model.compiled import Compiled
-from hasten.model.moulds import NO_INTS, Fields, Form, TableLayout, cast
 from hasten.model.structure import Structure
+from hasten.model.templates import NO_INTS, Fields, Form, TableLayout, cast
 from hasten.proof.elimination.cliques import with_cliques
 from hasten.proof.elimination.joins import (
     DERIVED,

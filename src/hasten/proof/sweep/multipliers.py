@@ -13,6 +13,7 @@ import numpy as np
 
 from hasten.jit import inlined_kernel, kernel
 from hasten.kernels.layout import Graph
+from hasten.kernels.tolerance import EPS
 from hasten.support.arrays import FloatArray
 
 MAX_COUNT = 32  # a row that counts further walks like any other
@@ -181,11 +182,14 @@ def walk(graph: Graph, r: int, belief: FloatArray, multiplier: FloatArray, turns
         inside, outside, c = sides(graph, r, c, belief, turns)
         if c < 0 or n == MAX_TURNS or (inside == np.inf and outside == np.inf):
             return False, 0.0
-        if inside < outside or (inside == outside and weight < 0.0):
+        more = inside - outside
+        if abs(more) < EPS * (abs(inside) + abs(outside) + 2.0 * abs(u * weight)):
+            more = 0.0  # it turns just here, where rounding may have put it on either side
+        if more < 0.0 or (more == 0.0 and weight < 0.0):
             up += weight
-        if inside < outside or (inside == outside and weight > 0.0):
+        if more < 0.0 or (more == 0.0 and weight > 0.0):
             down += weight
-        turns[n], turns[MAX_TURNS + n] = inside - outside, weight
+        turns[n], turns[MAX_TURNS + n] = more, weight
         n += 1
     low, high = graph.row_least[r], graph.row_most[r]
     rising, falling = up - (high if u >= 0.0 else low), down - (high if u > 0.0 else low)

@@ -13,6 +13,7 @@ from itertools import tee
 
 from hasten.errors import CorpusError
 from hasten.model.solution import Source
+from hasten.support.words import first_few
 from hasten.tasks.entity_relation.data.corpus import Sentence
 from hasten.tasks.entity_relation.labelling import Labelled
 from hasten.tasks.entity_relation.scoring.gold import Unreachable
@@ -37,6 +38,11 @@ def evaluate(tagger: Tagger, sentences: Iterable[Sentence], *, seed: int = 0) ->
         failed += bool(answer.reason)
     if not tally.n:
         raise CorpusError("There is no sentence to evaluate on. Give sentences with types and relations.")
+    if 0 < unreachable.n_types == unreachable.types.total():
+        raise CorpusError(
+            f"The model knows none of the types of these sentences: {first_few(list(unreachable.types), 8)}. "
+            f"Its own are {first_few(tagger.task.entity_labels, 8)}. Was it trained on another corpus?"
+        )
     kinds = tally.result()
     kinds[STRICT] = replace(kinds[STRICT], confused=Counter())  # its places have types in them: nothing shares one
     return Evaluation(kinds, tally.n, tally.n_exact, valid, proved, by_solver, failed, unreachable)

@@ -15,16 +15,15 @@ import numpy as np
 from hasten.errors import CorpusError
 from hasten.model.solution import Solution
 from hasten.proof.certifier import Certifier
-from hasten.proof.trace import ProofTrace
-from hasten.search.beam import BeamSearch, greedy
-from hasten.search.trace import SearchTrace
-from hasten.support.pictures import on_a_page, paragraphs
+from hasten.search.beam import greedy
 from hasten.tasks.entity_relation.data.corpus import Sentence
 from hasten.tasks.entity_relation.data.formats.jsonl import from_json
 from hasten.tasks.entity_relation.labelling import in_words
-from hasten.tasks.entity_relation.scoring.text import Vocabulary
+from hasten.tasks.entity_relation.scoring.text import intern
 from hasten.tasks.entity_relation.tagger import Tagger
 from hasten.tasks.entity_relation.task import ordered_pairs
+from hasten.trace.events import ProofStep, SearchStep, Trace
+from hasten.trace.pictures import on_a_page, paragraphs
 
 HOW = 'Write the entities in brackets: "[Colin] went home to [Ordon Village]."'
 MOST_ENTITIES = 12  # more, and the pictures are not readable
@@ -45,8 +44,8 @@ class Explanation:
     sentence: Sentence
     types: tuple[str, ...]  # the answer
     relations: tuple[tuple[int, int, str], ...]
-    searches: tuple[SearchTrace, ...]
-    proof: ProofTrace
+    searches: tuple[Trace[SearchStep], ...]
+    proof: Trace[ProofStep]
 
     def __str__(self) -> str:
         told = [str(trace) for trace in (*self.searches, self.proof)]
@@ -54,7 +53,7 @@ class Explanation:
 
     def summary(self) -> list[str]:
         """Returns the answer, and how the searches and the proof ended, in five lines."""
-        searches = [f"{trace.search}: {' '.join(trace.summary()[1:]) or trace.status}" for trace in self.searches]
+        searches = [f"{trace.title}: {' '.join(trace.summary()[1:]) or trace.status}" for trace in self.searches]
         return [self._marked(), " ".join(self._relations()) or "No relation.", *searches, f"Proof: {self.proof.status}"]
 
     def to_html(self) -> str:
@@ -115,16 +114,11 @@ def explain(tagger: Tagger, sentence: Sentence, *, width: int | None = None, the
             f"Sentence {sentence.id!r} has {len(sentence.spans)} entities; of more than {MOST_ENTITIES} a picture "
             "shows too little. Choose a shorter sentence."
         )
-    text = Vocabulary().intern([sentence])
-    task = tagger.task.lean
+    text, task = intern([sentence]), tagger.task
     problem = task.batch(text.n_entities, tagger.scorer.costs(text)[0])[0]
     names = variable_names([" ".join(sentence.tokens[first:last]) for first, last in sentence.spans])
     proof = Certifier().trace(problem, names=names)
-    search = BeamSearch(
-        tagger.width if width is None else width,
-        tagger.task.folded(tagger.heuristic.weights),
-        theta=tagger.theta if theta is None else theta,
-    )
+    search = tagger.beam(width, theta)
     best = proof.solution
     reference: Solution | None = best if best is not None and best.values is not None else None
     searches = tuple(each.trace(problem, reference, names=names) for each in (greedy(), search))

@@ -1,24 +1,34 @@
-"""Labels in words, of many sentences at a time: as records for files, or as sentences for people."""
+"""Labels sentences block by block: lines in, columns of words and spans, one batch of problems, labelled lines out."""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, TypeVar
+from functools import cached_property
+from itertools import islice
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from hasten.model.solution import SOURCES, STATUSES, Solutions, Source
-from hasten.support.arrays import BoolArray, IntArray
-from hasten.tasks.entity_relation.data.corpus import JOINT, Relation, Sentence, Spanned, offsets
-from hasten.tasks.entity_relation.data.formats.jsonl import Row, to_json
+from hasten.errors import ProblemError
+from hasten.model.solution import SOURCES, STATUSES, WITHOUT_ANSWER, Solutions, Source, Status, numbered
+from hasten.speedup.predictor import Speedup
+from hasten.support.arrays import BoolArray, IntArray, offsets
+from hasten.tasks.entity_relation.data.columns import Columns, Entries, Row
+from hasten.tasks.entity_relation.data.corpus import JOINT, Relation, Sentence
+from hasten.tasks.entity_relation.data.formats.jsonl import Line, encode_lines
+from hasten.tasks.entity_relation.data.synthetic import generate
+from hasten.tasks.entity_relation.scoring.text import intern
 from hasten.tasks.entity_relation.task import EntityRelationTask
+from hasten.tasks.text.words import Vocabulary
 
-CHUNK_WORDS = 100_000  # of the sentences labelled together, at most,
-CHUNK_VARIABLES = 50_000  # and their variables
+if TYPE_CHECKING:
+    from hasten.tasks.entity_relation.tagger import Tagger
 
-S = TypeVar("S", bound=Spanned)
+AT_ONCE = 512  # sentences of a stream of objects that are labelled together, at most
+
+Labels = tuple[tuple[str, ...], tuple[Relation, ...]]  # types of spans, and the relations that there are
 
 
 @dataclass(frozen=True)
@@ -37,24 +47,16 @@ class Labelled:
     optimal: bool = True
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Answers:
-    """The answers to some sentences, a list for each property; `labels` is None where the solver failed without any."""
+class Answers(NamedTuple):
+    """The answers to some sentences; `labels` is None where there are none, because the solver failed."""
 
-    rows: Sequence[Row | Sentence]
-    labels: Sequence[tuple[tuple[str, ...], tuple[Relation, ...]] | None]
+    rows: Sequence[Row]
+    labels: Sequence[Labels | None]
     found: Solutions
-    certified: bool  # whether optima were asked for
-
-    @property
-    def late(self) -> BoolArray:
-        """Which answers may be improved, because time was up."""
-        late = ~self.found.optimal if self.certified else np.zeros(len(self.found), dtype=bool)
-        late[list(self.found.reasons)] = False
-        return late
+    late: BoolArray  # which may be improved, because time was up
 
     def counts(self) -> Counter[str]:
-        """Returns what was done, by name."""
+        """Counts what was done, by name."""
         found = self.found
         by = np.bincount(found.source, minlength=len(SOURCES)).tolist()
         counts = Counter({f"by_{source.name.lower()}": n for source, n in zip(SOURCES, by, strict=True) if n})
@@ -62,26 +64,22 @@ class Answers:
         counts.update(failed=len(found.reasons))
         return counts
 
-    def records(self) -> list[dict[str, Any]]:
-        """Returns the labelled sentences as objects of a file (`docs/corpora.md`)."""
-        proved, reasons, records = self.found.proved.tolist(), self.found.reasons, []
-        for row, labels, sure in zip(self.rows, self.labels, proved, strict=True):
-            record = to_json(row, *(labels or ()))
-            if labels is None:
-                record.pop("types", None), record.pop("relations", None)
-            record["proved"] = sure
-            records.append(record)
+    def lines(self) -> list[Line]:
+        """Returns the labelled sentences as lines of a file (`docs/corpora.md`)."""
+        lines = [
+            Line(row.id, row.tokens, row.spans, row.pos, labels and labels[0], labels and labels[1], proved)
+            for row, labels, proved in zip(self.rows, self.labels, self.found.proved.tolist(), strict=True)
+        ]
         for p in np.flatnonzero(self.late).tolist():
-            records[p]["optimal"] = False
-        for p, reason in reasons.items():
-            records[p]["failed"] = reason
-        return records
+            lines[p].optimal = False
+        for p, reason in self.found.reasons.items():
+            lines[p].failed = reason
+        return lines
 
-    def labelled(self) -> Iterator[Labelled]:
+    def labelled(self, sentences: Sequence[Sentence]) -> Iterator[Labelled]:
         """Yields the labelled sentences, for people."""
         found = self.found
-        for p, (sentence, labels) in enumerate(zip(self.rows, self.labels, strict=True)):
-            assert isinstance(sentence, Sentence)
+        for p, (sentence, labels) in enumerate(zip(sentences, self.labels, strict=True)):
             types, relations = labels or (None, None)
             yield Labelled(
                 replace(sentence, types=types, relations=relations),
@@ -93,31 +91,88 @@ class Answers:
             )
 
 
-def chunks(sentences: Iterable[S]) -> Iterator[list[S]]:
-    """Yields sentences in groups that fit into memory, however many words and spans they have."""
-    chunk, n_words, n_variables = list[S](), 0, 0
-    for sentence in sentences:
-        chunk.append(sentence)
-        n_words += len(sentence.tokens)
-        n_variables += len(sentence.spans) ** 2
-        if n_words + len(chunk) >= CHUNK_WORDS or n_variables >= CHUNK_VARIABLES:
-            yield chunk
-            chunk, n_words, n_variables = [], 0, 0
-    if chunk:
-        yield chunk
+class Labeller:
+    """Reads, labels and writes blocks of sentences: the work of `hasten.scale` on text.
+
+    The words that it remembers from one block to the next, and its speedup's counters, stay in its process.
+    """
+
+    kind = "text"
+
+    def __init__(self, tagger: Tagger) -> None:
+        self.tagger = tagger
+        self.vocabulary = Vocabulary()
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Labeller, (self.tagger,)
+
+    @cached_property
+    def _speedup(self) -> Speedup:
+        return self.tagger.speedup.for_shard(0)
+
+    @property
+    def digest(self) -> str:
+        """Changes with whatever can change an answer."""
+        return self.tagger.digest
+
+    def warm(self) -> None:
+        """Labels some made-up sentences, which takes the kernels that others take."""
+        self.answer(Columns.of(list(generate(8, seed=0, labelled=False))))
+
+    def begin(self, shard: int) -> None:
+        """Begins a shard; nothing is drawn here."""
+
+    def read(self, piece: Entries) -> Columns:
+        """Reads sentences; one thread may read while another answers."""
+        return Columns.read(piece, self.vocabulary)
+
+    def answer(self, items: Columns) -> tuple[list[Line], Counter[str]]:
+        """Returns the labelled sentences as lines, and counts."""
+        lines, counts = list[Line](), Counter[str]()
+        for chunk in items.chunks():
+            answers = self.label(chunk)
+            lines += answers.lines()
+            counts.update(answers.counts())
+        return lines, counts
+
+    def encode(self, records: Sequence[Line]) -> bytes:
+        """Returns answers as lines of JSON."""
+        return encode_lines(records)
+
+    def label(self, sentences: Columns) -> Answers:
+        """Labels sentences that fit into memory together."""
+        task, scorer, searches = self.tagger.task, self.tagger.scorer, self.tagger.searches
+        text = intern(sentences)
+        found = self._speedup.predict(
+            task.batch(text.n_entities, scorer.lazy(text) if searches else scorer.costs(text)[0])
+        )
+        labels = list[Any](all_in_words(task, found.labels, text.n_entities))
+        without = np.isin(found.status, numbered(*WITHOUT_ANSWER)) & ~found.valid
+        for p in np.flatnonzero(without).tolist():
+            if STATUSES[found.status[p]] is not Status.FAILED:
+                raise ProblemError(
+                    f"Sentence {sentences.rows[p].id!r} has no valid labels: {STATUSES[found.status[p]]}"
+                )
+            labels[p] = None
+        late = np.zeros(len(found), dtype=bool) if searches else ~found.optimal
+        late[list(found.reasons)] = False
+        return Answers(sentences.rows, labels, found, late)
+
+    def each(self, sentences: Iterable[Sentence]) -> Iterator[Labelled]:
+        """Labels a stream of sentences of any length."""
+        stream = iter(sentences)
+        while some := list(islice(stream, AT_ONCE)):
+            for chunk in Columns.of(some, self.vocabulary).chunks():
+                yield from self.label(chunk).labelled([some[n] for n in chunk.numbers])
 
 
-def in_words(
-    task: EntityRelationTask, labels: IntArray, n_entities: int
-) -> tuple[tuple[str, ...], tuple[Relation, ...]]:
+def in_words(task: EntityRelationTask, labels: IntArray, n_entities: int) -> Labels:
     """Returns a labelling's entity types, and the relations that there are as (source, target, name)."""
     return next(all_in_words(task, labels, np.array([n_entities])))
 
 
-def all_in_words(
-    task: EntityRelationTask, labels: IntArray, n_entities: IntArray
-) -> Iterator[tuple[tuple[str, ...], tuple[Relation, ...]]]:
-    """Yields the same of many sentences; `labels` are flat, those of one sentence after those of the other."""
+def all_in_words(task: EntityRelationTask, labels: IntArray, n_entities: IntArray) -> Iterator[Labels]:
+    """Yields types and relations of many sentences; `labels` are flat, those of one sentence after those of another."""
     span_at, variable_at = offsets(n_entities), offsets(n_entities**2)
     of_spans = np.arange(span_at[-1]) + np.repeat(variable_at[:-1] - span_at[:-1], n_entities)
     types = [task.entity_labels[i] for i in labels[of_spans].tolist()]

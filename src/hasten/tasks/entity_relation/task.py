@@ -11,14 +11,16 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from itertools import combinations, count
+from typing import Any
 
 import numpy as np
 
 from hasten.errors import CorpusError, SchemaError
 from hasten.model.batch import Batch
-from hasten.model.problem import Scorer
+from hasten.model.costs import Scorer
 from hasten.model.schema import Schema
 from hasten.model.structure import Structure
+from hasten.support import forms
 from hasten.support.arrays import FloatArray, IntArray
 from hasten.support.cache import Cache
 from hasten.support.words import first_few
@@ -37,7 +39,7 @@ PAPER_ARGUMENTS: dict[str, set[tuple[str, str]]] = {
 NO_RELATION = "NoRel"
 MAX_VARIABLES = 50_000  # of all structures that a task keeps: about 2 kB each
 FEW = 8  # names that are printed
-FEATURES = ("triples", "paper", "both", "more")
+FEATURES = ("triples", "paper", "both")
 
 
 def entity_relation_schema(
@@ -65,16 +67,13 @@ def entity_relation_schema(
     for name, pairs in arguments.items():
         for source, target in pairs:
             args.allow(relation=name, source=source, target=target)
-    both = schema.factor("both", learned=features in ("both", "more"), forward=relation, backward=relation)
+    both = schema.factor("both", learned=features == "both", forward=relation, backward=relation)
     both.allow(forward=no_relation).allow(backward=no_relation)
     for there, back in sorted(both_ways):
         both.allow(forward=there, backward=back)
     if features != "triples":
         schema.factor("source_relation", source=entity, relation=relation)
         schema.factor("relation_target", relation=relation, target=entity)
-    if features == "more":
-        schema.factor("types", left=entity, right=entity)
-        schema.factor("neighbours", left=entity, right=entity)
     return schema
 
 
@@ -89,8 +88,7 @@ class EntityRelationTask:
     `arguments` says, for each relation, which (source, target) types it may join; `both_ways`, which two relations a
     pair may have at once, one each way: (forward, backward) and (backward, forward). `features` are those of the
     speedup classifier: "paper" counts (source, relation) and (relation, target) pairs and triples; "both" adds the
-    two relations of a pair; "more" adds to these the types of all pairs, and of neighbours in the text; "triples" has
-    triples alone (pairs can be folded into them: see `folded`).
+    two relations of a pair; "triples" has triples alone (pairs can be folded into them: see `folded`).
     """
 
     def __init__(
@@ -146,6 +144,28 @@ class EntityRelationTask:
                 "corpus: --induce on the command line, induce=True in Python."
             )
         return cls() if no_relation is None else cls(no_relation=no_relation)
+
+    def settings(self) -> dict[str, object]:
+        """Returns what a file says of it."""
+        return {
+            "entity_labels": list(self.entity_labels),
+            "arguments": {name: sorted(map(list, pairs)) for name, pairs in self.arguments.items()},
+            "no_relation": self.no_relation,
+            "features": self.features,
+            "both_ways": sorted(map(list, self.both_ways)),
+        }
+
+    @classmethod
+    def of_settings(cls, settings: Any) -> EntityRelationTask:
+        """Makes a task of what `settings` returned; what cannot be one is a `Misfit`."""
+        _SETTINGS(settings, "its task")
+        return cls(
+            settings["entity_labels"],
+            {name: set(map(tuple, pairs)) for name, pairs in settings["arguments"].items()},
+            no_relation=settings["no_relation"],
+            features=settings["features"],
+            both_ways=set(map(tuple, settings["both_ways"])),
+        )
 
     @property
     def is_papers(self) -> bool:
@@ -224,10 +244,6 @@ class EntityRelationTask:
                     shape.connect(factors["source_relation"], source=source, relation=there)
                     shape.connect(factors["relation_target"], relation=there, target=target)
             shape.connect(factors["both"], forward=forward, backward=backward)
-            if self.features == "more":
-                shape.connect(factors["types"], left=left, right=right)
-                if right == left + 1:
-                    shape.connect(factors["neighbours"], left=left, right=right)
         return shape
 
 
@@ -238,5 +254,14 @@ def _names_for_none() -> Iterator[str]:
         yield f"{NO_RELATION} {n}"
 
 
+_SETTINGS = forms.record(
+    {
+        "entity_labels": forms.many(forms.text),
+        "arguments": forms.table_of(forms.many(forms.row(forms.text, forms.text))),
+        "no_relation": forms.text,
+        "features": forms.text,
+        "both_ways": forms.many(forms.row(forms.text, forms.text)),
+    }
+)
 PAPERS = EntityRelationTask()
 """The paper's own task."""

@@ -10,7 +10,8 @@ from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache, partial
-from itertools import islice
+from itertools import islice, zip_longest
+from operator import itemgetter
 from typing import Any, NamedTuple, Protocol, TypeVar
 
 import numpy as np
@@ -24,14 +25,16 @@ from hasten.support.arrays import FloatArray
 from hasten.support.environment import package_version
 from hasten.support.progress import Tell, tell_nobody
 from hasten.tasks.evaluation.comparison import in_words
-from hasten.tasks.evaluation.statistics import CONFIDENCE, N_RESAMPLES
+from hasten.tasks.evaluation.study import N_RESAMPLES, tails
 from hasten.tasks.task import Model
 
 Item = tuple[Hashable, str]  # a place, and its label
 Items = Mapping[str, set[Item]]  # by kind of place, such as "type" and "relation"
+Text = TypeVar("Text")
+Answer = Callable[[Batch], Solutions]
 
-CHUNK = 256  # sentences whose draws are made together
-RIGHT, FOUND, GOLD = range(3)  # what is counted of a label
+CHUNK = 256  # texts answered together
+MOST = 8  # labels that are named
 
 
 class Score(NamedTuple):
@@ -69,107 +72,68 @@ class Kind:
 
 @dataclass(slots=True)
 class Tally:
-    """What answers have in common with gold labels, sentence by sentence."""
+    """Counts of what answers have in common with gold labels, added sentence by sentence."""
 
     kinds: tuple[str, ...]
     seed: int = 0
     n: int = 0  # sentences
     n_exact: int = 0  # all of whose labels are right
     _rng: np.random.Generator = field(init=False)
-    _numbers: dict[str, dict[str, int]] = field(init=False)  # of each label, by kind
-    _totals: dict[str, FloatArray] = field(init=False)  # (labels, 3)
-    _drawn: dict[str, FloatArray] = field(init=False)  # (labels, 3, resamples)
+    _counts: dict[str, dict[str, FloatArray]] = field(init=False)  # by kind and label: (3, 1 + resamples)
     _confused: dict[str, Counter[tuple[str | None, str | None]]] = field(init=False)
-    _waiting: list[tuple[Items, Items]] = field(init=False, default_factory=list)
 
     def __post_init__(self) -> None:
         self._rng = np.random.default_rng(self.seed)
-        self._numbers = {kind: {} for kind in self.kinds}
-        self._totals = {kind: np.zeros((0, 3)) for kind in self.kinds}
-        self._drawn = {kind: np.zeros((0, 3, N_RESAMPLES)) for kind in self.kinds}
+        self._counts = {kind: {} for kind in self.kinds}
         self._confused = {kind: Counter() for kind in self.kinds}
 
     def add(self, gold: Items, found: Items) -> None:
         """Adds a sentence: its gold items and those of the answer, for each kind."""
         self.n += 1
         self.n_exact += all(gold[kind] == found[kind] for kind in self.kinds)
+        drawn = np.append(1, self._rng.poisson(1.0, N_RESAMPLES))  # as it is, and how often each resample draws it
         for kind in self.kinds:
             self._confused[kind].update(confusions(gold[kind], found[kind]))
-        self._waiting.append((gold, found))
-        if len(self._waiting) == CHUNK:
-            self._draw()
+            for what, items in enumerate((gold[kind] & found[kind], found[kind], gold[kind])):
+                for _, label in items:
+                    self._counts[kind].setdefault(label, np.zeros((3, 1 + N_RESAMPLES)))[what] += drawn
 
     def result(self) -> dict[str, Kind]:
         """Returns the scores of each kind."""
-        self._draw()
         return {kind: self._kind(kind) for kind in self.kinds}
 
-    def _draw(self) -> None:
-        """Adds the sentences that wait to the totals, and to each resample as often as it draws them."""
-        draws = self._rng.poisson(1.0, (len(self._waiting), N_RESAMPLES)).astype(float)
-        for kind in self.kinds:
-            numbers = self._numbers[kind]
-            cells: Counter[tuple[int, int, int]] = Counter()  # (sentence, label, what)
-            for n, (gold, found) in enumerate(self._waiting):
-                for items, what in ((gold[kind] & found[kind], RIGHT), (found[kind], FOUND), (gold[kind], GOLD)):
-                    for _, label in items:
-                        cells[n, numbers.setdefault(label, len(numbers)), what] += 1
-            counts = np.zeros((len(self._waiting), len(numbers), 3))
-            for place, times in cells.items():
-                counts[place] = times
-            self._totals[kind] = _grown(self._totals[kind], len(numbers)) + counts.sum(axis=0)
-            drawn = np.tensordot(counts, draws, axes=(0, 0))
-            self._drawn[kind] = _grown(self._drawn[kind], len(numbers)) + drawn
-        self._waiting.clear()
-
     def _kind(self, kind: str) -> Kind:
-        totals, drawn, numbers = self._totals[kind], self._drawn[kind], self._numbers[kind]
-        labels = [_score(label, totals[numbers[label]], drawn[numbers[label]]) for label in sorted(numbers)]
+        counts = self._counts[kind]
+        labels = [_score(label, counts[label]) for label in sorted(counts)]
         known = [score.f1 for score in labels if score.f1 is not None and score.n_gold]
-        macro = float(np.mean(known)) if known else None
-        return Kind(labels, _score("all", totals.sum(axis=0), drawn.sum(axis=0)), macro, self._confused[kind])
+        micro = _score("all", sum(counts.values(), np.zeros((3, 1 + N_RESAMPLES))))
+        return Kind(labels, micro, float(np.mean(known)) if known else None, self._confused[kind])
 
 
 def confusions(gold: set[Item], found: set[Item]) -> Counter[tuple[str | None, str | None]]:
     """Counts, place by place, which gold label was taken for which other; None where there is no label."""
     counts: Counter[tuple[str | None, str | None]] = Counter((label, label) for _, label in gold & found)
-    missed, wrong = by_place(gold - found), by_place(found - gold)
-    for place in missed.keys() | wrong.keys():
-        ours, theirs = sorted(missed.get(place, ())), sorted(wrong.get(place, ()))
-        for n in range(max(len(ours), len(theirs))):
-            counts[ours[n] if n < len(ours) else None, theirs[n] if n < len(theirs) else None] += 1
+    places: dict[Hashable, tuple[list[str], list[str]]] = {}
+    for side, items in enumerate((gold - found, found - gold)):
+        for place, label in sorted(items, key=itemgetter(1)):
+            places.setdefault(place, ([], []))[side].append(label)
+    for missed, wrong in places.values():
+        counts.update(zip_longest(missed, wrong))
     return counts
 
 
-def by_place(items: set[Item]) -> dict[Hashable, list[str]]:
-    """Returns the labels of each place."""
-    places: dict[Hashable, list[str]] = {}
-    for place, label in items:
-        places.setdefault(place, []).append(label)
-    return places
-
-
-def _grown(array: FloatArray, n: int) -> FloatArray:
-    """Returns an array with as many rows as there are labels by now."""
-    return np.concatenate([array, np.zeros((n - len(array), *array.shape[1:]))])
-
-
-def _score(label: str, total: FloatArray, drawn: FloatArray) -> Score:
-    right, found, gold = (int(count) for count in total)
-    shares = {
-        "precision": (right, found, drawn[RIGHT], drawn[FOUND]),
-        "recall": (right, gold, drawn[RIGHT], drawn[GOLD]),
-        "f1": (2 * right, found + gold, 2 * drawn[RIGHT], drawn[FOUND] + drawn[GOLD]),
-    }
-    values, intervals = {}, {}
-    tail = 50.0 * (1.0 - CONFIDENCE)
-    for name, (some, of, drawn_some, drawn_of) in shares.items():
-        values[name] = some / of if of else None
-        told = drawn_of > 0
-        if of and told.any():
-            limits = np.percentile(drawn_some[told] / drawn_of[told], [tail, 100.0 - tail])
-            intervals[name] = float(limits[0]), float(limits[1])
-    return Score(label, gold, found, right, values["precision"], values["recall"], values["f1"], intervals)
+def _score(label: str, counts: FloatArray) -> Score:
+    """Returns the scores of a label, from its counts as they are and as each resample has them."""
+    right, found, gold = counts
+    shares = {"precision": (right, found), "recall": (right, gold), "f1": (2 * right, found + gold)}
+    values, limits = {}, {}
+    for name, (some, of) in shares.items():
+        values[name] = float(some[0] / of[0]) if of[0] else None
+        drawn = of[1:] > 0
+        if of[0] and drawn.any():
+            low, high = np.percentile(some[1:][drawn] / of[1:][drawn], tails())
+            limits[name] = float(low), float(high)
+    return Score(label, int(gold[0]), int(found[0]), int(right[0]), **values, intervals=limits)
 
 
 class Unreachable(Protocol):
@@ -207,13 +171,6 @@ class Evaluation:
             "unreachable": self.unreachable.as_dict() | {"in_words": str(self.unreachable)},
             "kinds": {name: kind.as_dict() for name, kind in self.kinds.items()},
         }
-
-
-Text = TypeVar("Text")
-Answer = Callable[[Batch], Solutions]
-
-CHUNK = 256  # texts answered together
-MOST = 8  # labels that are named
 
 
 @dataclass(slots=True)
@@ -255,35 +212,20 @@ def evaluate(
 
     `answer` is how: by default certified, that is, proved, or solved by HiGHS.
     """
-    answer = answer or partial(_certified, cache(partial(make_solver, "highs")))
-    tally, reach = Tally(tuple(model.items(())), seed), OutOfReach()
-    counts: Counter[str] = Counter()
+    solver = cache(partial(make_solver, "highs"))
+    tally, reach, counts = Tally(tuple(model.items(())), seed), OutOfReach(), Counter[str]()
     stream = iter(texts)
     while chunk := list(islice(stream, CHUNK)):
-        found = answer(model.batch(chunk))
+        batch = model.batch(chunk)
+        found = prove_or_solve(batch, solver)[0] if answer is None else answer(batch)
         for p, text in enumerate(chunk):
-            gold = list(model.gold(text))
+            gold, one = list(model.gold(text)), found[p]
             tally.add(model.items(gold), model.items(in_words(found, p)))
             reach.add(found.batch, p, gold)
-            one = found[p]
-            counts.update(
-                valid=one.valid, proved=one.proved, solver=one.source is Source.SOLVER, failed=one.values is None
-            )
+            is_solvers, failed = one.source is Source.SOLVER, one.values is None
+            counts.update(n_valid=one.valid, n_proved=one.proved, n_by_solver=is_solvers, n_failed=failed)
         tell("Answering", None, f"{tally.n:,}")
     if not tally.n:
         raise CorpusError("There is nothing to evaluate on. Give texts with gold labels.")
     tell("Comparing", None)
-    return Evaluation(
-        tally.result(),
-        tally.n,
-        tally.n_exact,
-        n_valid=counts["valid"],
-        n_proved=counts["proved"],
-        n_by_solver=counts["solver"],
-        n_failed=counts["failed"],
-        unreachable=reach,
-    )
-
-
-def _certified(solver: Callable[[], Any], batch: Batch) -> Solutions:
-    return prove_or_solve(batch, solver)[0]
+    return Evaluation(tally.result(), tally.n, tally.n_exact, unreachable=reach, **counts)

@@ -1,12 +1,32 @@
-"""Sentences whose words have tags; `formats` reads them from files, `synthetic` makes them up."""
+"""Sentences whose words have tags, and the files they come in: CoNLL-U, columns, JSON lines.
+
+- *conllu*: CoNLL-U. The tag is the column `upos` unless another is chosen, by its name or number; words of several
+  tokens (1-2) and empty nodes (1.1) are passed over.
+- *conll*: a word a line, its columns between spaces or tabs, a blank line between sentences. The word is the first
+  column, the tag the last, or the one chosen; a line of one column is a word without a tag. Lines -DOCSTART- are passed
+  over.
+- *jsonl*: an object a line: `{"tokens": ["Ada", "laughs"], "tags": ["NOUN", "VERB"]}`. `id` and `rules`, rules for this
+  sentence alone, may be there too.
+
+Each reader holds one sentence at a time; `synthetic` makes sentences up.
+"""
 
 from __future__ import annotations
 
+import os
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
+from typing import Any
 
 from hasten.errors import CorpusError
+from hasten.tasks.text.lines import MAX_LINE, AnyPath, called, open_lines, peek_line
+from hasten.tasks.text.objects import parse_object, short
+from hasten.tasks.text.tables import Cells, read_tables
+
+COLUMNS = ("id", "form", "lemma", "upos", "xpos", "feats", "head", "deprel", "deps", "misc")  # of CoNLL-U
+FORMATS = ("conllu", "conll", "jsonl")
+NO_TAG = "_"  # what CoNLL-U writes where there is none
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,3 +61,152 @@ def tags_of(sentences: Iterable[Tagged]) -> tuple[str, ...]:
     if not found:
         raise CorpusError("No sentence has a tag. Give sentences with tags to learn from.")
     return tuple(sorted(found))
+
+
+def read_tagged(
+    path: AnyPath,
+    format: str = "auto",
+    column: str | int | None = None,
+    *,
+    tags: bool = True,
+    max_line: int = MAX_LINE,
+) -> Iterator[Tagged]:
+    """Reads tagged sentences; `"-"` is standard input, and gzipped files are unpacked.
+
+    `column` is where the tags are: a name or a number from 1, counted from the end if negative; a key of JSON. With
+    `tags` off, the words are all that is read.
+    """
+    if format == "auto":
+        format = _recognise(path)
+    if format not in FORMATS:
+        raise CorpusError(f"There is no format {format!r} of tagged text. Choose one of {', '.join(FORMATS)}, or auto.")
+    if format == "jsonl":
+        return _read_jsonl(path, ("tags" if column is None else str(column)) if tags else None, max_line)
+    number = _column(column, format) if tags else None
+    return _read_columns(path, number, max_line, conllu=format == "conllu")
+
+
+def _recognise(path: AnyPath) -> str:
+    """Tells the format of a file by its name, or else by its first line that says something."""
+    name = "" if path == "-" else os.path.basename(os.fspath(path)).lower()
+    for ending in ("conllu", "jsonl"):
+        if f".{ending}" in name:
+            return ending
+    if path == "-":
+        line = peek_line() or ""
+    elif os.path.exists(path) and not os.path.isfile(path) and not os.path.isdir(path):  # a pipe is read only once
+        return "conll"
+    else:
+        with open_lines(path) as lines:
+            line = next((line for line in lines if not line.isspace()), "")
+    if line.startswith("{"):
+        return "jsonl"
+    return "conllu" if line.startswith(("# newdoc", "# sent_id", "# text")) or line.count("\t") == 9 else "conll"
+
+
+def _column(column: str | int | None, format: str) -> int:
+    """Returns the place of a column, from 0; from the end if negative."""
+    if column is None:
+        return COLUMNS.index("upos") if format == "conllu" else -1
+    named = str(column).strip().lower()
+    if format == "conllu" and named in COLUMNS:
+        return COLUMNS.index(named)
+    try:
+        number = int(named)
+    except ValueError:
+        number = 0
+    if number == 0:
+        names = f"{', '.join(COLUMNS)}, or " if format == "conllu" else ""
+        raise CorpusError(f"There is no column {column!r}. Give {names}a number from 1, or from the end: -1.")
+    return number - 1 if number > 0 else number
+
+
+def _read_columns(path: AnyPath, column: int | None, max_line: int, *, conllu: bool) -> Iterator[Tagged]:
+    split = _numbered if conllu else _plain
+    for lines, id, rows in read_tables(path, split, max_line, comments=conllu):
+        with lines.entry():
+            words = [cells[1] if conllu and len(cells) > 1 else cells[0] for cells in rows]
+            yield _sentence(id, words, [_cell(cells, column, conllu) for cells in rows])
+
+
+def _plain(line: str) -> Cells:
+    return line.split("\t") if "\t" in line else line.split()
+
+
+def _numbered(line: str) -> Cells | None:
+    """Returns the cells of a word; passes over several (1-2) and empty nodes (1.1), and refuses what is no number."""
+    cells = line.split("\t")
+    if cells[0].isdigit():
+        return cells
+    if not cells[0].replace("-", ".", 1).replace(".", "", 1).isdigit():
+        raise CorpusError(
+            f"A line of CoNLL-U begins with the number of its word, not {cells[0][:40]!r}. If the file has other "
+            "columns, say so: --format conll on the command line, format= in Python."
+        )
+    return None
+
+
+def _cell(cells: list[str], column: int | None, conllu: bool) -> str | None:
+    """Returns the tag on a line, None if it has none."""
+    if column is None or (len(cells) == 1 and not conllu):
+        return None
+    if not -len(cells) <= column < len(cells):
+        raise CorpusError(f"The line has {len(cells)} columns, so none with the number {column + 1}. Choose another.")
+    tag = cells[column].strip()
+    return None if conllu and tag == NO_TAG else tag
+
+
+def _sentence(id: str, words: list[str], tags: list[str | None]) -> Tagged:
+    """Returns a sentence; one without any tag is untagged, and one with some is an error."""
+    known = tuple(tag for tag in tags if tag is not None)
+    if known and len(known) < len(words):
+        missing = words[tags.index(None)]
+        raise CorpusError(f"Sentence {id!r}: the word {missing!r} has no tag, though others have. Give all, or none.")
+    return Tagged(id, tuple(words), known if known else None)
+
+
+def _read_jsonl(path: AnyPath, key: str | None, max_line: int) -> Iterator[Tagged]:
+    with open_lines(path, max_line) as lines:
+        for line in lines:
+            if not line.isspace():
+                yield _from_object(parse_object(line), key, str(lines.number))
+
+
+def _from_object(found: Mapping[str, Any], key: str | None, default_id: str) -> Tagged:
+    for name in ("tokens", "rules") if key is None else ("tokens", key, "rules"):
+        value = found.get(name)
+        if value is not None and not (isinstance(value, list) and all(isinstance(each, str) for each in value)):
+            raise CorpusError(f"{name!r} should be a list of strings, not {short(value)}.")
+    if not isinstance(found.get("id", ""), str):
+        raise CorpusError(f"'id' should be a string, not {short(found['id'])}. Put it in quotes.")
+    if "tokens" not in found:
+        raise CorpusError('There are no tokens. Write {"tokens": ["…"], "tags": ["…"]} on each line.')
+    tags = None if key is None else found.get(key)
+    return Tagged(
+        found.get("id", default_id),
+        tuple(found["tokens"] or ()),
+        None if tags is None else tuple(tags),
+        tuple(found.get("rules") or ()),
+    )
+
+
+def to_json(sentence: Tagged) -> dict[str, object]:
+    """Returns a sentence as the object that stands for it in a file."""
+    found: dict[str, object] = {"id": sentence.id, "tokens": sentence.words}
+    if sentence.tags is not None:
+        found["tags"] = sentence.tags
+    return found | ({"rules": sentence.rules} if sentence.rules else {})
+
+
+def read_all(path: AnyPath, format: str = "auto", column: str | int | None = None) -> list[Tagged]:
+    """Reads a file of sentences that all have tags; others are refused, by their id."""
+    found = list(read_tagged(path, format, column))
+    check_tagged(found, called(path))
+    return found
+
+
+def check_tagged(sentences: Iterable[Tagged], where: str) -> None:
+    """Refuses sentences without tags."""
+    for sentence in sentences:
+        if sentence.tags is None and sentence.words:
+            raise CorpusError(f"{where}: sentence {sentence.id!r} has no tags. Give tagged sentences.")

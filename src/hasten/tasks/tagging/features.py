@@ -7,7 +7,6 @@ bits are a row of the weights; words are hashed by `tasks.text.words`, as in `ta
 from __future__ import annotations
 
 from collections.abc import Sequence
-from itertools import chain
 from typing import NamedTuple
 
 import numpy as np
@@ -16,7 +15,6 @@ import numpy.typing as npt
 from hasten.support.arrays import IntArray, offsets
 from hasten.tasks.text.words import (
     FLAGS,
-    POS,
     PREFIX2,
     PREFIX3,
     PREFIX4,
@@ -25,12 +23,12 @@ from hasten.tasks.text.words import (
     SUFFIX3,
     SUFFIX4,
     WORD,
-    attributes_of,
+    Vocabulary,
+    as_json,
 )
 
 VERSION = 1  # raise it with any change of a feature: weights are worth nothing to other features
 EDGE = 1  # stands for any column of a word outside the sentence
-MAX_WORDS = 200_000  # words that a vocabulary remembers
 
 Rows = npt.NDArray[np.int32]
 
@@ -42,23 +40,11 @@ class Text(NamedTuple):
     first: IntArray  # (n_sentences + 1,)
 
 
-class Vocabulary:
-    """Words already hashed. A stream of short texts that shares one is spared hashing them again."""
-
-    def __init__(self) -> None:
-        self._known: dict[str, tuple[int, ...]] = {}
-
-    def read(self, sentences: Sequence[Sequence[str]], n_buckets: int) -> Text:
-        """Turns the words of sentences into rows of `n_buckets` rows of weights."""
-        if len(self._known) > MAX_WORDS:
-            self._known = {}
-        first = offsets([len(words) for words in sentences])
-        words = list(chain.from_iterable(sentences))
-        for word in set(words).difference(self._known):
-            self._known[word] = attributes_of(word)
-        hashes = chain.from_iterable(map(self._known.__getitem__, words))
-        columns = np.fromiter(hashes, np.int64, POS * len(words)).reshape(-1, POS)
-        return Text(_rows(columns, first, n_buckets - 1), first)
+def read(sentences: Sequence[Sequence[str]], n_buckets: int, vocabulary: Vocabulary | None = None) -> Text:
+    """Turns the words of sentences into rows of `n_buckets` rows of weights."""
+    first = offsets([len(words) for words in sentences])
+    found = (vocabulary or Vocabulary()).read([as_json(words) for words in sentences])
+    return Text(_rows(found.columns.astype(np.int64), first, n_buckets - 1), first)
 
 
 def _mix(state: IntArray | int, value: IntArray | int) -> IntArray:

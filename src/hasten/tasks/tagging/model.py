@@ -6,7 +6,7 @@ The problem of a sentence is a chain, a variable for each word; the rules that c
 from __future__ import annotations
 
 import os
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import pairwise
@@ -17,22 +17,22 @@ import numpy.typing as npt
 
 from hasten.errors import CorpusError, ModelError, SchemaError
 from hasten.model.batch import Batch
-from hasten.model.hidden import completed
 from hasten.model.schema import Schema
 from hasten.model.solution import Solutions
 from hasten.model.structure import Structure
 from hasten.support import forms
-from hasten.support.arrays import FloatArray, ranges
+from hasten.support.arrays import FloatArray
 from hasten.support.cache import Cache
 from hasten.support.progress import Tell, tell_nobody
 from hasten.support.tensors import Tensors
-from hasten.tasks.tagging import features, spans
-from hasten.tasks.tagging.corpus import Tagged, tags_of
-from hasten.tasks.tagging.features import Text, Vocabulary
+from hasten.tasks.tagging import features
+from hasten.tasks.tagging.corpus import Tagged, read_tagged, tags_of
+from hasten.tasks.tagging.features import read
 from hasten.tasks.tagging.rules import Count, Rules, read_rule
-from hasten.tasks.tagging.training import train_weights, word_costs
-from hasten.tasks.tagging.viterbi import viterbi
-from hasten.tasks.task import Baseline, Counts, Model
+from hasten.tasks.tagging.training import train_weights, viterbi, word_costs
+from hasten.tasks.task import Baseline, Counts, Model, Task
+from hasten.tasks.text import iob
+from hasten.tasks.text.words import Vocabulary
 
 N_BUCKETS = 2**16
 KEPT = 200_000  # words of all structures that are kept
@@ -77,13 +77,13 @@ class TagModel(Model[Tagged]):
         if bio:
             sentences = [in_bio(sentence) for sentence in sentences]
         tags = tags_of(sentences)
-        read = Rules.of(tags, rules, bio=bio)  # bad ones are refused now
+        found = Rules.of(tags, rules, bio=bio)  # bad ones are refused now
         known = [sentence for sentence in sentences if sentence.tags is not None]
         place = {tag: i for i, tag in enumerate(tags)}
-        text = Vocabulary().read([sentence.words for sentence in known], n_buckets)
+        text = read([sentence.words for sentence in known], n_buckets)
         gold = np.array([place[tag] for sentence in known for tag in sentence.tags or ()], dtype=np.int64)
-        found = train_weights(text, gold, read.forbidden, n_buckets, epochs=epochs, seed=seed, tell=tell)
-        return cls(tags, found.of_words.astype(np.float32), found.of_pairs.astype(np.float32), read)
+        learned = train_weights(text, gold, found.forbidden, n_buckets, epochs=epochs, seed=seed, tell=tell)
+        return cls(tags, learned.of_words.astype(np.float32), learned.of_pairs.astype(np.float32), found)
 
     def with_rules(self, rules: Sequence[str], *, bio: bool = False) -> TagModel:
         """Returns the same model under other rules."""
@@ -148,8 +148,8 @@ class TagModel(Model[Tagged]):
 
     def impossible(self, sentence: Tagged) -> bool:
         """Whether a sentence has no words, and rules of its own that ask for some."""
-        read = [read_rule(text, self.tags) for text in sentence.rules] if not sentence.words else []
-        return any(isinstance(rule, Count) and rule.low > 0 and rule.price is None for rule in read)
+        rules = [read_rule(text, self.tags) for text in sentence.rules] if not sentence.words else []
+        return any(isinstance(rule, Count) and rule.low > 0 and rule.price is None for rule in rules)
 
     def batch(self, texts: Sequence[Tagged]) -> Batch:
         """Returns sentences as problems with all their costs."""
@@ -168,7 +168,7 @@ class TagModel(Model[Tagged]):
 
     def costs(self, texts: Sequence[Tagged]) -> FloatArray:
         """Returns what each tag costs at each word of all sentences, (n_words, n_tags)."""
-        text: Text = self._vocabulary.read([sentence.words for sentence in texts], len(self.weights))
+        text = read([sentence.words for sentence in texts], len(self.weights), self._vocabulary)
         costs = word_costs(text.rows, self.weights)
         if self.rules.bio:
             costs[text.first[:-1][np.diff(text.first) > 0]] += self.rules.first
@@ -190,7 +190,7 @@ class TagModel(Model[Tagged]):
     @cached_property
     def is_bio(self) -> bool:
         """Whether the tags are those of entities: then entities are scored, not words alone."""
-        return spans.is_bio(self.tags)
+        return iob.is_bio(self.tags)
 
     @property
     def scores(self) -> Sequence[str]:
@@ -201,7 +201,7 @@ class TagModel(Model[Tagged]):
         """Counts words with the same tag, and entities that are the same."""
         found = list(super().count(labels, against))
         if self.is_bio:
-            mine, theirs = spans.entities(labels), spans.entities(against)
+            mine, theirs = iob.entities(labels), iob.entities(against)
             found.append((len(mine & theirs), len(mine) + len(theirs)))
         return found
 
@@ -209,7 +209,7 @@ class TagModel(Model[Tagged]):
         """Returns words with their tags, and where tags are BIO, entities with their types."""
         found: dict[str, set[tuple[Hashable, str]]] = {"tag": set(super().items(labels)["label"])}
         if self.is_bio:
-            found["entity"] = {((start, end), name) for start, end, name in spans.entities(labels)}
+            found["entity"] = {((start, end), name) for start, end, name in iob.entities(labels)}
         return found
 
     def baselines(self) -> Mapping[str, Baseline]:
@@ -218,10 +218,8 @@ class TagModel(Model[Tagged]):
 
     def viterbi(self, batch: Batch) -> Solutions:
         """Returns the cheapest tags of all sentences, rules that count left aside."""
-        costs, first, n = batch.cost, batch.seen_at, len(self.tags)
-        if batch.priced:  # behind the costs of a sentence's tags are its prices
-            costs = costs[ranges(batch.cost_at[:-1], np.diff(first) * n)]
-        return Solutions.scored(batch, completed(batch, viterbi(costs.reshape(-1, n), first, self.follow)))
+        found = viterbi(batch.label_costs.reshape(-1, len(self.tags)), batch.labels_at, self.follow)
+        return Solutions.scored(batch, batch.values(found))
 
     def facts(self) -> Mapping[str, object]:
         """Returns its tags and rules."""
@@ -262,9 +260,29 @@ class TagModel(Model[Tagged]):
         return cls(tags, tensors["weights"], tensors["pairs"], rules)
 
 
+@dataclass(frozen=True)
+class Tagging(Task[Tagged]):
+    """Tags for words, under rules; as `rules.read_rule` reads them."""
+
+    rules: tuple[str, ...] = ()
+    bio: bool = False  # an entity's I-x must follow its B-x or I-x
+    epochs: int = 8
+    format: str = "auto"
+    column: str | int | None = None
+    title: str = "Sequence labelling"
+
+    def read(self, path: str) -> Iterator[Tagged]:
+        """Reads tagged sentences."""
+        return read_tagged(path, self.format, self.column)
+
+    def train(self, texts: Sequence[Tagged], *, seed: int, tell: Tell) -> TagModel:
+        """Trains an averaged perceptron."""
+        return TagModel.train(texts, self.rules, bio=self.bio, epochs=self.epochs, seed=seed, tell=tell)
+
+
 def in_bio(sentence: Tagged) -> Tagged:
     """Returns a sentence whose entities all begin with B-x, also where its tags are IOB1."""
-    return replace(sentence, tags=None if sentence.tags is None else spans.to_bio(sentence.tags))
+    return replace(sentence, tags=None if sentence.tags is None else iob.to_bio(sentence.tags))
 
 
 ABOUT = forms.record(

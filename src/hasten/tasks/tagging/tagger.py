@@ -6,7 +6,6 @@ import json
 import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cache, partial
 from itertools import islice
 from pathlib import Path
 
@@ -14,10 +13,9 @@ from hasten.errors import ModelError, ProblemError
 from hasten.model.batch import Batch
 from hasten.model.solution import Solutions, Source, Status
 from hasten.search.beam import BeamSearch
-from hasten.solvers import make_solver
-from hasten.solvers.failures import warn_of_failures
-from hasten.speedup.black_box import prove_or_solve
 from hasten.speedup.mode import TextMode
+from hasten.speedup.parts import Limits
+from hasten.speedup.predictor import Speedup
 from hasten.support import forms
 from hasten.support.checks import check_limit, check_width
 from hasten.support.files import output_directory
@@ -106,14 +104,7 @@ class SequenceTagger:
         """Returns what answers batches in this mode; it makes the solver once, where it needs one."""
         if self.mode == TextMode.SEARCH:
             return BeamSearch(self.width)
-        solver = cache(partial(make_solver, self.solver))
-
-        def certified(batch: Batch) -> Solutions:
-            found, _ = prove_or_solve(batch, solver, time_limit=self.time_limit)
-            warn_of_failures(found)
-            return found
-
-        return certified
+        return Speedup(self.model.schema, solver=self.solver, limits=Limits(self.time_limit)).predict
 
     def _predictions(self, chunk: Sequence[Tagged], found: Solutions) -> Iterator[Prediction]:
         for sentence, answer in zip(chunk, found, strict=True):

@@ -1,4 +1,4 @@
 """What all tasks on text share: lines of files, blocks of them, objects of JSON, words as numbers.
 
-Imports `support` and the errors; knows no task.
+Imports `support`, `jit` and the errors; knows no task.
 """

@@ -31,7 +31,7 @@ AnyPath = str | os.PathLike[str]
 
 MAX_LINE = 64_000_000  # characters
 FAULTS_SHOWN = 5
-BLOCK = 1 << 20  # bytes read at a time
+BLOCK = 1 << 18  # bytes read at a time
 BYTES = 4  # of a character, at most
 
 _DAMAGE = (EOFError, zlib.error, lzma.LZMAError, zipfile.BadZipFile, gzip.BadGzipFile, csv.Error, UnicodeDecodeError)

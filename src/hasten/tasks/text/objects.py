@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import gzip
-import io
 import json
 from collections.abc import Iterable, Mapping
 from contextlib import ExitStack
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
 from hasten.errors import CorpusError
 from hasten.support.files import whole
@@ -55,28 +54,20 @@ def short(value: object) -> str:
 
 
 def write_objects(path: AnyPath, objects: Iterable[Mapping[str, object]]) -> int:
-    """Writes one JSON object a line, and returns how many.
+    """Writes one JSON object a line, and returns how many."""
+    return write_blocks(path, ((json.dumps(each) + "\n").encode() for each in objects))
+
+
+def write_blocks(path: AnyPath, blocks: Iterable[bytes]) -> int:
+    """Writes bytes one after the other, and returns how many times.
 
     The file appears whole or not at all. A name that ends in `.gz` is compressed; `"-"` is standard output.
     """
-    return write_lines(path, (json.dumps(each) + "\n" for each in objects))
-
-
-def write_lines(path: AnyPath, lines: Iterable[str]) -> int:
-    """Writes strings of whole lines, in the same way, and returns how many strings."""
-    if path == "-":
-        with standard_output() as stream:
-            return _write(stream, lines)
-    path = Path(path)
-    with whole(path) as part, ExitStack() as stack:
-        raw: Any = stack.enter_context(open(part, "wb"))
-        if path.suffix == ".gz":  # the same sentences give the same bytes
-            raw = stack.enter_context(gzip.GzipFile(filename="", mode="wb", fileobj=raw, mtime=0))
-        return _write(stack.enter_context(io.TextIOWrapper(raw, encoding="utf-8", newline="\n")), lines)
-
-
-def _write(stream: IO[str], lines: Iterable[str]) -> int:
-    count = 0
-    for count, each in enumerate(lines, start=1):  # noqa: B007
-        stream.write(each)
-    return count
+    with ExitStack() as stack:
+        if path == "-":
+            out = stack.enter_context(standard_output())
+            return sum(out.write(block.decode()) >= 0 for block in blocks)
+        stream: Any = stack.enter_context(open(stack.enter_context(whole(Path(path))), "wb"))
+        if Path(path).suffix == ".gz":  # the same sentences give the same bytes
+            stream = stack.enter_context(gzip.GzipFile(filename="", mode="wb", fileobj=stream, mtime=0))
+        return sum(stream.write(block) >= 0 for block in blocks)

@@ -98,15 +98,19 @@ class Corpora:
         source = _names((*parts.values(), *unlabeled))
         return cls(labelled, rest, source, unrelated=[each for each in unrelated if each.spans], files=files)
 
-    def to_train(self, lists: Split | None = None) -> tuple[list[Sentence], list[Sentence]]:
-        """Returns the sentences to train on, and those to try the result on, if files or lists name any."""
+    def to_train(self, lists: Split | None = None) -> tuple[list[Sentence], list[Sentence], str]:
+        """Returns the sentences to train on, those to try the result on, if files or lists name any, and their part.
+
+        That is dev, or else test.
+        """
         every = [*self.labelled, *self.unrelated]
         if lists is not None and self.files is not None:
             raise CorpusError("The dev sentences come in a file of their own. Leave out --split, or that file.")
         if lists is None and self.files is None:
-            return every, []
+            return every, [], ""
         parts = parts_of(self.labelled if lists is None else every, lists or self.files, 0)
-        return [every[n] for n in parts.train], [every[n] for n in parts.dev or parts.test]
+        part = "test" if lists is not None and not parts.dev else "dev"
+        return [every[n] for n in parts.train], [every[n] for n in parts.dev or parts.test], part
 
     @classmethod
     def made_up(cls, n: int, seed: int = 0) -> Corpora:

@@ -13,13 +13,10 @@ from __future__ import annotations
 import random
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
-from itertools import chain, pairwise
-from typing import Protocol, TypeVar
-
-import numpy as np
+from itertools import pairwise
+from typing import TypeVar
 
 from hasten.errors import CorpusError
-from hasten.support.arrays import IntArray
 
 T = TypeVar("T")
 Span = tuple[int, int]
@@ -93,41 +90,6 @@ class Sentence:
                 return f"{name} goes from span {source} to span {target} twice. Keep one of them."
             seen.add(relation)
         return None
-
-
-class Spanned(Protocol):
-    """A sentence to be labelled: a `Sentence`, or a row of a file."""
-
-    @property
-    def tokens(self) -> Sequence[str]:
-        """Its words."""
-        ...
-
-    @property
-    def spans(self) -> Sequence[tuple[int, int]]:
-        """The token ranges of its entities."""
-        ...
-
-    @property
-    def pos(self) -> Sequence[str] | None:
-        """A part of speech for each token, if known."""
-        ...
-
-
-def layout(sentences: Sequence[Spanned]) -> tuple[IntArray, IntArray, IntArray]:
-    """Returns where each sentence's tokens start, where its spans start, and the (start, end) of every span."""
-    token_at = offsets([len(each.tokens) for each in sentences])
-    span_at = offsets([len(each.spans) for each in sentences])
-    spans = chain.from_iterable(each.spans for each in sentences)
-    bounds = np.fromiter(chain.from_iterable(spans), np.int64, 2 * span_at[-1]).reshape(-1, 2)
-    return token_at, span_at, bounds
-
-
-def offsets(lengths: Sequence[int] | IntArray) -> IntArray:
-    """Returns where each of some consecutive groups starts, and where the last one ends."""
-    at = np.zeros(len(lengths) + 1, np.int64)
-    np.cumsum(lengths, out=at[1:])
-    return at
 
 
 def in_order(

@@ -2,13 +2,13 @@
 
 A list is a text file with an id a line, that of a sentence in the corpus. Sentences of `dev` are set aside: they
 neither train nor test. Without a list for training, everything that no other list names trains; without one for
-testing, it tests.
+testing, it tests; with both, it is left out.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
 from pathlib import Path
@@ -50,8 +50,11 @@ class Split:
     files: tuple[str, ...]  # what they are called in reports
 
     @classmethod
-    def read(cls, options: Sequence[str]) -> Split:
-        """Reads lists given as `PART=FILE`, or as `FILE` where its name says the part: train, dev or test."""
+    def read(cls, options: Sequence[str], *, training: bool = True) -> Split:
+        """Reads lists given as `PART=FILE`, or as `FILE` where its name says the part: train, dev or test.
+
+        For training there must be one for training or for testing.
+        """
         places: dict[str, Place] = {}
         named = [named_part(option) for option in options]
         for part, path in named:
@@ -66,7 +69,7 @@ class Split:
                     places[id] = Place(path, lines.number, part)
             if len(places) == n_before:
                 raise CorpusError(f"{path} lists no id. Give a text file with the id of a sentence on each line.")
-        if not {"train", "test"} & {part for part, _ in named}:
+        if training and not {"train", "test"} & {part for part, _ in named}:
             raise CorpusError("A split needs a list for training or for testing: --split train=FILE, test=FILE.")
         return cls(places, tuple(f"{part}: {Path(path).name}" for part, path in named))
 
@@ -88,15 +91,26 @@ class Split:
                     "corpus only sentences with a relation count."
                 )
         listed = {place.part for place in self.places.values()}
-        rest = "train" if "train" not in listed else "test" if "test" not in listed else "dev"
-        parts: dict[str, list[int]] = {part: [] for part in PARTS}
+        rest = "train" if "train" not in listed else "test" if "test" not in listed else ""
+        parts: dict[str, list[int]] = {part: [] for part in (*PARTS, "")}
         for n, sentence in enumerate(sentences):
             said = self.places.get(sentence.id)
             parts[rest if said is None else said.part].append(n)
+        del parts[""]
         for part, purpose in (("train", "to train on"), ("test", "to test on")):
             if not parts[part]:
                 raise CorpusError(f"The split leaves no sentence {purpose}. List fewer in the other parts.")
         return Parts(**parts)
+
+    def only(self, sentences: Iterable[Sentence]) -> Iterator[Sentence]:
+        """Yields the sentences that are listed, of any part; an id that no sentence has is an error."""
+        missing = dict(self.places)
+        for sentence in sentences:
+            if sentence.id in self.places:
+                missing.pop(sentence.id, None)
+                yield sentence
+        for id, place in missing.items():
+            raise CorpusError(f"{place}: No sentence has the id {id!r}. Check that the list belongs to the corpus.")
 
 
 @dataclass(frozen=True, slots=True)

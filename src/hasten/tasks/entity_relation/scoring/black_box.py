@@ -19,7 +19,7 @@ import numpy.typing as npt
 
 from hasten.errors import ModelError
 from hasten.jit import driver, kernel
-from hasten.model.problem import Scorer
+from hasten.model.costs import Scorer
 from hasten.support import forms
 from hasten.support.arrays import FloatArray, IntArray, plain
 from hasten.support.tensors import Tensors, load_tensors, reading, save_tensors

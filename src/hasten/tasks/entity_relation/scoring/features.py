@@ -11,7 +11,8 @@ import numpy as np
 
 from hasten.jit import kernel
 from hasten.support.arrays import IntArray
-from hasten.tasks.entity_relation.scoring.text import HashArray, Text
+from hasten.tasks.entity_relation.scoring.text import Text
+from hasten.tasks.text.spelling import HashArray
 from hasten.tasks.text.words import FLAGS, POS, PREFIX3, PREFIX4, SHAPE, SUFFIX2, SUFFIX3, SUFFIX4, WORD
 
 VERSION = 1  # raise it with any change of a feature: weights are worth nothing to other features

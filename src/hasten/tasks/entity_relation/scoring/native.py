@@ -13,11 +13,11 @@ import numpy as np
 
 from hasten.jit import driver, keep, kernel
 from hasten.kernels import search as beam
-from hasten.kernels.layout import BatchArrays, Instance, instance_of, labels_of
+from hasten.kernels.layout import BatchArrays, Instance, instance_of
 from hasten.model.batch import Batch
 from hasten.model.solution import Solutions
 from hasten.search.beam import BeamSearch
-from hasten.support.arrays import BoolArray, FloatArray, IntArray
+from hasten.support.arrays import FloatArray, IntArray
 from hasten.support.parallel import in_parallel
 from hasten.tasks.entity_relation.names import Training
 from hasten.tasks.entity_relation.scoring.black_box import LinearScorer, WeightArray, score_variable
@@ -68,21 +68,15 @@ def search_text(
     weights: FloatArray,
     options: beam.Options,
     sentences: IntArray,
-    labels: IntArray,
-    done: BoolArray,
-    n_costs: IntArray,
+    found: beam.Found,
 ) -> None:
     """Searches some sentences."""
     n = beam.largest(batch, sentences, options.width)
     floats, ints = np.zeros(beam.n_floats(n)), np.zeros(beam.n_ints(n), dtype=np.int64)
     space = beam.beam_in(floats, ints, n)
     for p in sentences:
-        instance, mine = instance_of(batch, p), labels_of(batch, labels, p)
-        done[p] = search_sentence(text, model, p, instance, weights, options, space)
-        n_costs[p] = 0
-        for v in range(mine.size):
-            mine[v] = space.nodes.labels[0, v] if done[p] else -1
-            n_costs[p] += space.known[v] == beam.KNOWN
+        done = search_sentence(text, model, p, instance_of(batch, p), weights, options, space)
+        beam.write_answer(batch, p, space, done, found)
     keep((floats, ints))
 
 
@@ -93,7 +87,7 @@ def search(model: LinearScorer, text: Text, batch: Batch, how: BeamSearch, *, n_
     """
     n = len(batch)
     labels = np.empty(batch.variable_at[-1], dtype=np.int64)
-    done, n_costs = np.empty(n, dtype=bool), np.empty(n, dtype=np.int64)
+    found = beam.Found(labels, np.empty(n, dtype=bool), np.empty(n, dtype=np.int64))
     cost = np.zeros(batch.cost_at[-1])
     arrays = batch.arrays._replace(cost=cost)
     weights, options = how.prepared(batch)
@@ -101,7 +95,7 @@ def search(model: LinearScorer, text: Text, batch: Batch, how: BeamSearch, *, n_
     def run(start: int, stop: int) -> None:
         rows = np.empty(MAX_FEATURES, np.int64)
         ours = Model(model.entity_weights, model.relation_weights, model.training == Training.INDEPENDENT, rows)
-        search_text(text, ours, arrays, weights, options, batch.order[start:stop], labels, done, n_costs)
+        search_text(text, ours, arrays, weights, options, batch.order[start:stop], found)
 
     in_parallel(run, n, n_jobs)
-    return Solutions.scored(batch, labels, done, n_costs, cost)
+    return Solutions.scored(batch, *found, cost)

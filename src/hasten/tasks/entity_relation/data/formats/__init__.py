@@ -1,30 +1,30 @@
 """The files that sentences come in, one format a module; `read_corpus` reads them all.
 
 Every reader is a generator and holds one sentence at a time. `tasks.text.lines` opens files, packed or not, and adds to
-every error the file and the line it is about.
+every error the file and the line it is about. Which format a file has is told by what is in it; its name only helps
+where that says too little. JSON is told apart by its keys. Standard input is looked at without taking anything from it.
 
 Imports the sentences of the room around it, `tasks.text`, `hasten.support` and `hasten.errors`.
 """
 
 from __future__ import annotations
 
+import json
 import os
+import re
 from collections import deque
 from collections.abc import Callable, Iterator
+from typing import Any
 
 from hasten.errors import CorpusError
 from hasten.tasks.entity_relation.data.corpus import Sentence
-from hasten.tasks.entity_relation.data.formats.brat import read_brat
+from hasten.tasks.entity_relation.data.formats.brat import annotations_in, read_brat
 from hasten.tasks.entity_relation.data.formats.conll04 import read_conll04
-from hasten.tasks.entity_relation.data.formats.conll2003 import read_conll2003
-from hasten.tasks.entity_relation.data.formats.conllu import read_conllu
-from hasten.tasks.entity_relation.data.formats.dygie import read_dygie
-from hasten.tasks.entity_relation.data.formats.gmb import read_gmb
 from hasten.tasks.entity_relation.data.formats.jsonl import read_jsonl, write_jsonl
-from hasten.tasks.entity_relation.data.formats.recognise import recognise
-from hasten.tasks.entity_relation.data.formats.records import read_records
-from hasten.tasks.entity_relation.data.formats.spacy_docs import read_spacy
-from hasten.tasks.text.lines import MAX_LINE, AnyPath, Faults, called
+from hasten.tasks.entity_relation.data.formats.records import PARQUET, first_bytes, read_dygie, read_records
+from hasten.tasks.entity_relation.data.formats.spacy_docs import PACKED, read_spacy
+from hasten.tasks.entity_relation.data.formats.tables import GMB_HEADER, read_conll2003, read_conllu, read_gmb
+from hasten.tasks.text.lines import MAX_LINE, AnyPath, Faults, called, open_lines, peek_line
 
 __all__ = [
     "FORMATS",
@@ -54,6 +54,8 @@ FORMATS: dict[str, Callable[[AnyPath, int, Faults | None], Iterator[Sentence]]] 
     "records": read_records,
     "spacy": read_spacy,
 }
+LOOKED_AT = 200  # lines of a JSON document
+KEYS = re.compile(r'"(\w+)"\s*:\s*(\[\s*\{|.)')
 
 
 def read_corpus(
@@ -104,3 +106,80 @@ def _telling_of_others(
         raise CorpusError(
             f"{error}{others} To pass over what cannot be used: --skip-bad on the command line, faults= in Python."
         ) from None
+
+
+def recognise(path: AnyPath) -> str | None:
+    """Tells the format of a corpus; None if nothing says."""
+    if path == "-":
+        first = peek_line()
+        if first is None:
+            return None
+        return _of_lines([first]) if first else "jsonl"
+    if os.path.isdir(path):
+        if not annotations_in(path):
+            raise CorpusError(
+                f"{path} is a directory. Name a file in it. Of directories, those with .ann files are read."
+            )
+        return "brat"
+    name = os.path.basename(os.fspath(path)).lower()
+    if name.endswith(".ann"):
+        return "brat"
+    if not os.path.isfile(path) and ".jsonl" in name:
+        return "jsonl"
+    if os.path.exists(path) and not os.path.isfile(path):  # a pipe can be read only once; a missing file says so
+        return None
+    begins = first_bytes(path)
+    if begins.startswith(PARQUET):
+        return "records"
+    if begins.startswith(PACKED) and not begins.isascii():
+        return "spacy"
+    with open_lines(path, encoding="latin-1") as lines:
+        some = [line for _, line in zip(range(LOOKED_AT), lines, strict=False) if not line.isspace()]
+    found = _of_lines(some)
+    if found is None and (".jsonl" in name or ".corp" in name):
+        return "jsonl" if ".jsonl" in name else "conll04"
+    return found
+
+
+def _of_lines(lines: list[str]) -> str | None:
+    """Tells the format by the first lines that are not blank, read as latin-1."""
+    first = lines[0].rstrip("\r\n").removeprefix("\xef\xbb\xbf") if lines else ""  # a byte order mark
+    if first.startswith(("{", "[")):
+        return _of_json(first, "".join(lines))
+    if first == ",".join(GMB_HEADER):
+        return "gmb"
+    if re.match(r"T\d+\t\S+ \d+ \d+", first):
+        return "brat"
+    rows = [line.rstrip("\r\n") for line in lines if not line.startswith("#")]
+    if rows and len(rows[0].split("\t")) == 10:
+        return "conllu"
+    if len(first.split("\t")) == 9:
+        return "conll04"
+    return "conll2003" if len(first.split()) == 4 else None
+
+
+def _of_json(first: str, text: str) -> str:
+    """Tells whose JSON it is by the keys of its first object, which may be cut short."""
+    try:
+        found: Any = json.loads(first)
+        found = found[0] if isinstance(found, list) and found else found
+        values = found if isinstance(found, dict) else {}
+    except (ValueError, RecursionError):
+        values = {}
+    if not values:
+        values = {
+            key: [{}] if begin.startswith("[") and begin.endswith("{") else None for key, begin in KEYS.findall(text)
+        }
+    if "paragraphs" in values or "ents" in values or _is_list_of(values.get("tokens"), dict):
+        return "spacy"
+    if "sentences" in values or ("sentence" in values and "ner" in values):
+        return "dygie"
+    if "spans" in values and first.startswith("{"):
+        return "jsonl"
+    if {"entities", "ner_tags", "tags", "ner", "labels", "words", "spans", "data"} & values.keys():
+        return "records"
+    return "jsonl"
+
+
+def _is_list_of(value: object, kind: type) -> bool:
+    return isinstance(value, list) and bool(value) and isinstance(value[0], kind)

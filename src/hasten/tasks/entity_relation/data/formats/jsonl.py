@@ -1,112 +1,25 @@
 """hasten's own format, read and written: one JSON object a line (`docs/corpora.md`).
 
-People get `Sentence` objects, one by one (`read_jsonl`). A stream gets `Row` objects, many at a time (`read_rows`):
-msgspec decodes each line and checks the types of its fields; the rest is checked on arrays, all rows at once. A row
-that fails is read again as a `Sentence`, which says in words what is wrong, or puts its spans in order.
+This reads `Sentence` objects, one by one. Streams read many lines at a time (`tasks.entity_relation.data.columns`).
 """
 
 from __future__ import annotations
 
+import codecs
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from json.encoder import encode_basestring_ascii as quote
-from typing import Annotated, Any, NamedTuple
+from itertools import islice
+from json.encoder import encode_basestring_ascii
+from typing import Any
 
 import msgspec
-import numpy as np
 
 from hasten.errors import CorpusError
-from hasten.support.arrays import BoolArray
-from hasten.tasks.entity_relation.data.corpus import Relation, Sentence, in_order, layout
+from hasten.tasks.entity_relation.data.corpus import Relation, Sentence, Span, in_order
 from hasten.tasks.text.lines import MAX_LINE, AnyPath, Faults, open_lines
-from hasten.tasks.text.objects import parse_line, parse_object, short, write_lines
+from hasten.tasks.text.objects import parse_object, short, write_blocks
 
-MAX_QUOTED = 200_000  # words whose JSON is remembered
-
-Place = Annotated[int, msgspec.Meta(ge=0, le=2**40)]  # fits an array of 64-bit numbers
-
-
-class Row(msgspec.Struct, gc=False):
-    """A sentence as a line of a file has it. A field that is not there is None; null is refused."""
-
-    tokens: list[str]
-    spans: list[tuple[Place, Place]]
-    id: str = None  # type: ignore[assignment]
-    pos: list[str] = None  # type: ignore[assignment]
-    types: list[str] = None  # type: ignore[assignment]
-    relations: list[tuple[Place, Place, str]] = None  # type: ignore[assignment]
-
-
-class Rows(NamedTuple):
-    """The sentences of some lines, the number of each line, and the lines that were refused, with the reason."""
-
-    numbers: list[int]
-    rows: list[Row | Sentence]
-    refused: list[tuple[int, CorpusError]]
-
-
-def read_rows(entries: Iterable[tuple[int, Any]]) -> Rows:
-    """Reads entries of a file: lines of JSON, the objects that they stand for, or sentences, each with its number."""
-    decode = msgspec.json.Decoder(Row).decode
-    found = Rows([], [], [])
-    for number, entry in entries:
-        try:
-            row: Row | Sentence
-            if isinstance(entry, str | bytes):
-                row = decode(entry)
-            elif isinstance(entry, Sentence):
-                row = entry
-            else:
-                row = msgspec.convert(entry, Row)
-            if row.id is None:
-                row.id = str(number)
-        except (ValueError, RecursionError):  # msgspec's errors, and text that is not UTF-8
-            try:
-                row = from_object(parse_line(entry) if isinstance(entry, str | bytes) else entry, str(number))
-            except CorpusError as error:
-                found.refused.append((number, error))
-                continue
-        found.numbers.append(number)
-        found.rows.append(row)
-    doubts = np.flatnonzero(doubtful(found.rows))
-    return _resolve(found, doubts.tolist()) if doubts.size else found
-
-
-def doubtful(rows: Sequence[Row | Sentence]) -> BoolArray:
-    """Tells which rows a `Sentence` would not take as they are, or has relations to check."""
-    token_at, span_at, bounds = layout(rows)
-    found = np.array(
-        [
-            bool(row.relations)
-            or "" in row.tokens
-            or (row.pos is not None and len(row.pos) != len(row.tokens))
-            or (row.types is not None and len(row.types) != len(row.spans))
-            for row in rows
-        ],
-        dtype=bool,
-    )
-    owner, (start, end) = np.repeat(np.arange(len(rows)), np.diff(span_at)), bounds.T
-    found[owner[(start >= end) | (end > np.diff(token_at)[owner])]] = True
-    ordered = (start[1:] > start[:-1]) | ((start[1:] == start[:-1]) & (end[1:] > end[:-1]))
-    found[owner[1:][~ordered & (owner[1:] == owner[:-1])]] = True
-    return found
-
-
-def _resolve(found: Rows, doubts: Iterable[int]) -> Rows:
-    """Makes sentences of the doubtful rows, and refuses those that are none."""
-    refused = list(found.refused)
-    for n in doubts:
-        row = found.rows[n]
-        try:
-            found.rows[n] = in_order(
-                row.id, row.tokens, row.spans, pos=row.pos, types=row.types, relations=row.relations
-            )
-        except CorpusError as error:
-            refused.append((found.numbers[n], error))
-    gone = {number for number, _ in refused}
-    kept = [n for n, number in enumerate(found.numbers) if number not in gone]
-    refused.sort(key=lambda each: each[0])
-    return Rows([found.numbers[n] for n in kept], [found.rows[n] for n in kept], refused)
+WRITTEN = 256  # sentences that are written together
 
 
 def read_jsonl(path: AnyPath, max_line: int = MAX_LINE, faults: Faults | None = None) -> Iterator[Sentence]:
@@ -120,70 +33,6 @@ def read_jsonl(path: AnyPath, max_line: int = MAX_LINE, faults: Faults | None = 
             if not line.isspace():
                 with lines.entry():
                     yield from_json(line, str(lines.number))
-
-
-def write_jsonl(path: AnyPath, sentences: Iterable[Sentence]) -> int:
-    """Writes what `read_jsonl` reads, and returns how many sentences it wrote.
-
-    The file appears whole or not at all. A name that ends in `.gz` is compressed; `"-"` is standard output.
-    """
-    encode = Encoder()
-    return write_lines(path, (encode(to_json(sentence)) for sentence in sentences))
-
-
-def to_json(
-    sentence: Row | Sentence, types: Sequence[str] | None = None, relations: Sequence[Relation] | None = None
-) -> dict[str, Any]:
-    """Returns a sentence as the object that stands for it in a file, with its own labels or, if given, others."""
-    found: dict[str, Any] = {"id": sentence.id, "tokens": sentence.tokens, "spans": sentence.spans}
-    if sentence.pos is not None:
-        found["pos"] = sentence.pos
-    if types is None and relations is None:
-        types, relations = sentence.types, sentence.relations
-    if types is not None:
-        found["types"] = types
-    if relations is not None:
-        found["relations"] = relations
-    return found
-
-
-class Encoder:
-    """Writes objects of sentences as lines, to the byte as `json.dumps` does; remembers the words that it quoted."""
-
-    def __init__(self) -> None:
-        self._quoted = _Quoted()
-
-    def __call__(self, found: dict[str, Any]) -> str:
-        """Returns an object as a line."""
-        quoted, join = self._quoted.__getitem__, ", ".join
-        fields = []
-        for key, value in found.items():
-            if key in _STRINGS:
-                said = f"[{join(map(quoted, value))}]"
-            elif key == "spans":
-                said = str(list(value)).replace("(", "[").replace(")", "]")
-            elif key == "id":
-                said = quote(value)
-            elif value is True:
-                said = "true"
-            else:
-                said = json.dumps(value) if value else _NOTHING.get(key) or json.dumps(value)
-            fields.append(f'"{key}": {said}')
-        return f"{{{join(fields)}}}\n"
-
-
-_STRINGS = frozenset({"tokens", "pos", "types"})
-_NOTHING = {"relations": "[]", "proved": "false"}
-
-
-class _Quoted(dict[str, str]):
-    """Words as JSON strings."""
-
-    def __missing__(self, word: str) -> str:
-        if len(self) >= MAX_QUOTED:
-            self.clear()
-        self[word] = quoted = quote(word)
-        return quoted
 
 
 def from_json(line: str, default_id: str) -> Sentence:
@@ -227,3 +76,76 @@ _JSON_KEYS: dict[str, tuple[str, Callable[[object], bool]]] = {
     "types": ("a list of strings", _is_text),
     "relations": ('a list of [source span, target span, "name"]', _is(int, int, str)),
 }
+
+
+class Line(msgspec.Struct, gc=False, omit_defaults=True):
+    """A line to be written: a sentence, its labels, and how these came about; fields that say nothing are left out."""
+
+    id: str
+    tokens: Sequence[str] | msgspec.Raw
+    spans: Sequence[Span]
+    pos: Sequence[str] | msgspec.Raw | None = None
+    types: Sequence[str] | None = None
+    relations: Sequence[Relation] | None = None
+    proved: bool | None = None
+    optimal: bool = True
+    failed: str = ""
+
+    @classmethod
+    def of(cls, sentence: Sentence) -> Line:
+        """Returns the line of a sentence with its own labels."""
+        given = sentence.id, sentence.tokens, sentence.spans, sentence.pos, sentence.types, sentence.relations
+        return cls(*given)
+
+
+def to_json(sentence: Sentence) -> dict[str, Any]:
+    """Returns a sentence as the object that stands for it in a file."""
+    found: dict[str, Any] = msgspec.to_builtins(Line.of(sentence))
+    return found
+
+
+def write_jsonl(path: AnyPath, sentences: Iterable[Sentence]) -> int:
+    """Writes what `read_jsonl` reads, and returns how many sentences it wrote.
+
+    The file appears whole or not at all. A name that ends in `.gz` is compressed; `"-"` is standard output.
+    """
+    stream, count = map(Line.of, sentences), 0
+
+    def blocks() -> Iterator[bytes]:
+        nonlocal count
+        while some := list(islice(stream, WRITTEN)):
+            count += len(some)
+            yield encode_lines(some)
+
+    write_blocks(path, blocks())
+    return count
+
+
+def encode_lines(lines: Sequence[Line]) -> bytes:
+    """Returns lines of JSON, to the byte as `json.dumps` writes them."""
+    if not lines:
+        return b""
+    try:
+        data = msgspec.json.format(msgspec.json.encode(lines), indent=0)
+    except UnicodeEncodeError:  # half of a surrogate pair, which only Python's own JSON writes
+        return "".join(json.dumps(_builtins(line)) + "\n" for line in lines).encode()
+    # A quote within a string has a backslash before it, so this stands between two lines and nowhere else.
+    data = data[1:-1].replace(b'}, {"id": ', b'}\n{"id": ') + b"\n"
+    if data.isascii() and b"\x7f" not in data:
+        return data
+    return data.decode().replace("\x7f", "\\u007f").encode("ascii", "hasten.json")
+
+
+def _builtins(line: Line) -> Any:
+    spelled = {key: getattr(line, key) for key in ("tokens", "pos")}
+    known = {key: json.loads(bytes(value)) for key, value in spelled.items() if isinstance(value, msgspec.Raw)}
+    return msgspec.to_builtins(msgspec.structs.replace(line, **known))
+
+
+def _escape(error: UnicodeError) -> tuple[str, int]:
+    """Writes letters beyond ASCII as JSON does."""
+    assert isinstance(error, UnicodeEncodeError)
+    return encode_basestring_ascii(error.object[error.start : error.end])[1:-1], error.end
+
+
+codecs.register_error("hasten.json", _escape)

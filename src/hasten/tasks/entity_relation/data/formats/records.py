@@ -1,24 +1,37 @@
-"""Sentences as records: SpERT's JSON and its many cousins, Hugging Face `datasets` dumps, CrossRE.
+"""Sentences and documents as objects of JSON, in lines, in one JSON document, or in a Parquet table.
 
-`tokens` (or `words`) are a list of strings. Entities are `entities`, each with `start`, `end` (one past the last token)
-and `type` or `label`; or tags, in `ner_tags`, `tags`, `ner` or `labels`, one a token. Relations are `relations`, each
-with `head`, `tail` (numbers of entities, or entities themselves) and `type` or `label`. What a record does not have is
-unknown; one with entities and no word of relations is labelled in its types alone.
+*Records*: SpERT's JSON and its many cousins, Hugging Face `datasets` dumps. `tokens` (or `words`) are a list of
+strings. Entities are `entities`, each with `start`, `end` (one past the last token) and `type` or `label`; or tags, in
+`ner_tags`, `tags`, `ner` or `labels`, one a token. Relations are `relations`, each with `head`, `tail` (numbers of
+entities, or entities themselves) and `type` or `label`. What a record does not have is unknown; one with entities and
+no word of relations is labelled in its types alone.
+
+*DyGIE++ and SciERC*: a document has `sentences`, lists of tokens; `ner` has for each sentence `[first, last, type]`,
+and `relations` `[first, last, first, last, name]`, in tokens of the whole document, the last one included. CrossRE has
+one `sentence` in place of several, and everything for that one.
+
+A JSON document may be a list of objects, an object that holds one list under `data`, or a single object. Parquet needs
+pyarrow; the names of its numbered classes are taken from what Hugging Face `datasets` notes in such files.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import io
+import json
+import os
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from hasten.errors import CorpusError
 from hasten.tasks.entity_relation.data.corpus import Relation, Sentence, Span, in_order
-from hasten.tasks.entity_relation.data.formats.iob import spans_of
 from hasten.tasks.entity_relation.data.formats.jsonl import from_object
-from hasten.tasks.entity_relation.data.formats.objects import Object, read_objects
-from hasten.tasks.text.lines import MAX_LINE, AnyPath, Faults
-from hasten.tasks.text.objects import short
+from hasten.tasks.text.iob import spans_of
+from hasten.tasks.text.lines import MAX_LINE, AnyPath, Faults, Lines, called, open_lines
+from hasten.tasks.text.objects import load_json, short
 
+Object = dict[str, Any]
+PARQUET = b"PAR1"  # how such a file begins
+ROWS = 1000  # of a table that are held at a time
 TOKENS = ("tokens", "words")
 TAGS = ("ner_tags", "tags", "ner", "labels")
 POS = ("pos", "pos_tags", "upos")
@@ -109,3 +122,165 @@ def name_of(each: Object) -> str | None:
     """Returns the type, or label, of an entity or a relation."""
     name = each.get("type", each.get("label"))
     return name if isinstance(name, str) and name else None
+
+
+def read_dygie(path: AnyPath, max_line: int = MAX_LINE, faults: Faults | None = None) -> Iterator[Sentence]:
+    """Reads documents, sentence by sentence; ids are the document's key and the number of the sentence, from 0."""
+    for lines, number, each in read_objects(path, max_line, faults):
+        with lines.entry():
+            document = each if "sentences" in each else in_one(each)
+            sentences = document["sentences"]
+            if not _is_text(sentences):
+                raise CorpusError("'sentences' should be a list of lists of tokens.")
+            key = str(each.get("doc_key", number))
+            start = 0
+            for n, tokens in enumerate(sentences):
+                with lines.entry():
+                    yield build(key if "sentence" in each else f"{key}-{n}", document, n, start)
+                start += len(tokens)
+
+
+def in_one(each: Object) -> Object:
+    """Returns one sentence as a document."""
+    fields: Object = {key: [each[key]] for key in ("ner", "predicted_ner", "relations") if key in each}
+    if "sentence" not in each:
+        raise CorpusError("There are no 'sentences', lists of tokens, and no 'sentence' either. Give them.")
+    return {"sentences": [each["sentence"]], **fields}
+
+
+def build(id: str, document: Object, n: int, start: int) -> Sentence:
+    """Returns a sentence of a document, whose tokens begin at `start`."""
+    tokens = document["sentences"][n]
+    entities = field(document, "ner", n, 3)
+    guessed = field(document, "predicted_ner", n, 3) if entities is None else None
+    joined = field(document, "relations", n, 5)
+    given = entities if entities is not None else guessed or []
+    spans = [(first - start, last - start + 1) for first, last, *_ in given]
+    relations = None
+    if joined is not None:
+        places = {span: number for number, span in enumerate(spans)}
+        relations = []
+        for one, one_last, other, other_last, name, *_ in joined:
+            ends = (one - start, one_last - start + 1), (other - start, other_last - start + 1)
+            for first, last in ends:
+                if (first, last) not in places:
+                    raise CorpusError(
+                        f"Sentence {id!r}: {name} joins tokens {first + start} to {last + start - 1}, which are not an "
+                        "entity. List it in 'ner'."
+                    )
+            relations.append((places[ends[0]], places[ends[1]], str(name)))
+    types = None if entities is None else [str(entity[2]) for entity in entities]
+    return in_order(id, tokens, spans, types=types, relations=relations)
+
+
+def field(document: Object, key: str, n: int, length: int) -> list[Sequence[Any]] | None:
+    """Returns a document's rows of token numbers and a name for its sentence `n`; None if it has none at all."""
+    if key not in document:
+        return None
+    every = document[key]
+    if not isinstance(every, list) or len(every) != len(document["sentences"]) or not isinstance(every[n], list):
+        raise CorpusError(f"{key!r} should have a list for each of {len(document['sentences'])} sentences.")
+    for row in every[n]:
+        numbers = row[: length - 1] if isinstance(row, list) else []
+        if len(numbers) != length - 1 or any(type(each) is not int for each in numbers) or len(row) < length:
+            raise CorpusError(f"{key!r} should hold rows of {length - 1} token numbers and a name, not {short(row)}.")
+    return list(every[n])
+
+
+def _is_text(sentences: Any) -> bool:
+    return isinstance(sentences, list) and all(
+        isinstance(tokens, list) and all(isinstance(token, str) for token in tokens) for tokens in sentences
+    )
+
+
+def read_objects(path: AnyPath, max_line: int, faults: Faults | None) -> Iterator[tuple[Lines, str, Object]]:
+    """Yields the objects of a file, each with the lines that it is read from and the number of its line or entry."""
+    if first_bytes(path).startswith(PARQUET):
+        yield from _of_table(path, faults)
+        return
+    with open_lines(path, max_line, faults=faults) as lines:
+        first = next((line for line in lines if not line.isspace()), "")
+        if is_object(first):
+            yield from _of_lines(first, lines)
+            return
+        document = load_json(first + "".join(lines))
+        found = document.get("data", document) if isinstance(document, dict) else document
+        for number, each in enumerate(found if isinstance(found, list) else [found], start=1):
+            lines.entry_number = number
+            with lines.entry():
+                if not isinstance(each, dict):
+                    raise CorpusError("Expected a JSON object. Write a list of objects, or one object a line.")
+                yield lines, str(number), each
+
+
+def _of_lines(first: str, lines: Lines) -> Iterator[tuple[Lines, str, Object]]:
+    number = lines.number
+    yield lines, str(number), load_json(first)
+    for line in lines:
+        if not line.isspace():
+            with lines.entry():
+                each = load_json(line)
+                if not isinstance(each, dict):
+                    raise CorpusError("Expected a JSON object. Write one object a line.")
+                yield lines, str(lines.number), each
+
+
+def is_object(line: str) -> bool:
+    """Whether a line is a whole JSON object."""
+    try:
+        return isinstance(json.loads(line), dict)
+    except (ValueError, RecursionError):
+        return False
+
+
+def first_bytes(path: AnyPath) -> bytes:
+    """Returns how a file begins; nothing of what cannot be looked at twice."""
+    if path == "-" or not os.path.isfile(path):
+        return b""
+    with open(path, "rb") as file:
+        return file.read(8)
+
+
+def _of_table(path: AnyPath, faults: Faults | None) -> Iterator[tuple[Lines, str, Object]]:
+    try:
+        import pyarrow
+        import pyarrow.parquet as parquet
+    except ImportError:
+        raise CorpusError(
+            f"{called(path)} is a Parquet file, which needs pyarrow: pip install hasten[parquet]. "
+            "Or write it as JSON lines."
+        ) from None
+    lines = Lines(io.StringIO(), 1, faults, called(path))
+    try:
+        with parquet.ParquetFile(os.fspath(path)) as table:
+            names = class_names(table.schema_arrow.metadata or {})
+            number = 0
+            for batch in table.iter_batches(ROWS):
+                for row in batch.to_pylist():
+                    number += 1
+                    lines.entry_number = number
+                    with lines.entry():
+                        yield lines, str(number), named(row, names)
+    except CorpusError:
+        raise
+    except (pyarrow.ArrowException, OSError, ValueError) as error:
+        raise CorpusError(f"{called(path)}: The table cannot be read ({error}). Write it again.") from error
+
+
+def class_names(metadata: Mapping[bytes, bytes]) -> dict[str, list[str]]:
+    """Returns the names of the classes of each column that Hugging Face `datasets` stores as numbers."""
+    try:
+        features = json.loads(metadata.get(b"huggingface", b"{}"))["info"]["features"]
+        columns = {name: feature.get("feature", feature) for name, feature in features.items()}
+        return {name: inner["names"] for name, inner in columns.items() if isinstance(inner.get("names"), list)}
+    except (ValueError, KeyError, TypeError, AttributeError):
+        return {}
+
+
+def named(row: Object, names: Mapping[str, list[str]]) -> Object:
+    """Returns a row with the names of its numbered classes."""
+    for column, known in names.items():
+        values = row.get(column)
+        if isinstance(values, list) and all(type(each) is int and 0 <= each < len(known) for each in values):
+            row[column] = [known[each] for each in values]
+    return row

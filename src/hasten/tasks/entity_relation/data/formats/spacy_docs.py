@@ -16,8 +16,8 @@ from typing import Any
 
 from hasten.errors import CorpusError
 from hasten.tasks.entity_relation.data.corpus import Relation, Sentence, Span, in_order
-from hasten.tasks.entity_relation.data.formats.iob import spans_of
-from hasten.tasks.entity_relation.data.formats.objects import Object, first_bytes, read_objects
+from hasten.tasks.entity_relation.data.formats.records import Object, first_bytes, read_objects
+from hasten.tasks.text.iob import spans_of
 from hasten.tasks.text.lines import MAX_LINE, AnyPath, Faults, Lines, called
 from hasten.tasks.text.objects import short
 

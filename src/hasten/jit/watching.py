@@ -1,0 +1,75 @@
+"""Watching kernels: they run as the Python functions that they are, and watchers see each call.
+
+Compiled code does not show what goes on inside. Interpreted, the same functions take the same steps, number by number,
+and each call of one kernel by another can be watched. So a trace shows what the search or the proof does, not a second
+version of it. It takes about a thousand times as long.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from contextvars import ContextVar
+from functools import partial
+from threading import Lock
+from types import FunctionType
+from typing import Any
+
+from hasten.jit.namespaces import Namespaces, function_of
+from hasten.jit.tiers import DRIVERS, Driver, interpreted
+
+
+class Call:
+    """A call of a kernel: its arguments, by their names, and `run` to carry it out."""
+
+    def __init__(self, kernel: FunctionType, args: tuple[Any, ...]) -> None:
+        names = kernel.__code__.co_varnames[: kernel.__code__.co_argcount]
+        self.arguments = dict(zip(names, args, strict=False))  # the last ones may be left to their defaults
+        self._kernel = kernel
+
+    def __getattr__(self, name: str) -> Any:
+        return self.arguments[name]
+
+    def run(self, **changed: Any) -> Any:
+        """Runs the kernel, with some arguments changed, and returns its result."""
+        return self._kernel(**self.arguments | changed)
+
+
+Watcher = Callable[[Call], Any]  # is called in place of a kernel, and returns what the kernel should return
+
+_WATCHED: ContextVar[Namespaces | None] = ContextVar("watched", default=None)
+_ONE_AT_A_TIME = Lock()
+
+
+@contextmanager
+def watching(watchers: Mapping[Any, Watcher]) -> Iterator[None]:
+    """Interprets the drivers that are called within, in this thread and those that work for it.
+
+    Each watcher is called in place of its kernel. Other threads notice nothing, unless they watch as well: then they
+    wait.
+    """
+    of = {function_of(kernel): watcher for kernel, watcher in watchers.items()}
+
+    def make(copy: FunctionType, function: FunctionType) -> Callable[..., Any]:
+        return (lambda *args: of[function](Call(copy, args))) if function in of else copy
+
+    with _ONE_AT_A_TIME:
+        before = {driver: driver.func for driver in DRIVERS}
+        token = _WATCHED.set(Namespaces(make))
+        try:
+            for driver, run in before.items():
+                driver.point_to(partial(_run, driver, run))
+            yield
+        finally:
+            _WATCHED.reset(token)
+            for driver, run in before.items():
+                driver.point_to(driver.dispatcher or run)  # another thread may have compiled it
+
+
+def _run(driver: Driver, run: Callable[..., Any], *args: Any) -> Any:
+    """Runs a driver: interpreted and watched, or as ever."""
+    kernels = _WATCHED.get()
+    if kernels is None:
+        return run(*args)
+    with interpreted():
+        return kernels.kernel(driver)(*args)

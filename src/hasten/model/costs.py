@@ -1,0 +1,196 @@
+"""The costs of problems, however they are given: arrays, lists, scores to maximise, or a scorer asked on demand."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
+
+import numpy as np
+
+from hasten.errors import ProblemError
+from hasten.model.soft import with_prices
+from hasten.model.structure import Structure
+from hasten.support.arrays import FloatArray, IntArray, all_finite, floats, offsets, ranges, sizes_of
+from hasten.support.checks import whole_numbers
+from hasten.support.words import count
+
+if TYPE_CHECKING:
+    from hasten.model.batch import Batch
+
+
+class Scorer(Protocol):
+    """Answers requests for costs: those of variable `variables[r]` of problem `problems[r]`, one after the other."""
+
+    def __call__(self, problems: IntArray, variables: IntArray, /) -> FloatArray:
+        """Returns the costs of the requested variables, all labels of the first, then of the second, …"""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Negated:
+    """A scorer whose scores are maximised."""
+
+    scorer: Scorer
+
+    def __call__(self, problems: IntArray, variables: IntArray, /) -> FloatArray:
+        """Returns minus the scores."""
+        return -floats(self.scorer(problems, variables))
+
+
+Given: TypeAlias = FloatArray | Sequence[float] | Sequence[Sequence[float] | FloatArray]
+Costs: TypeAlias = Given | Scorer
+
+
+def read_costs(structure: Structure, costs: Given, maximize: bool) -> FloatArray:
+    """Returns given costs, or scores, as one flat array of costs, with the prices of soft rules behind them."""
+    try:
+        if isinstance(costs, np.ndarray) and costs.ndim == 1 and costs.dtype.kind in "biuf":
+            flat = floats(costs, copy=True)
+        else:
+            flat = _joined(structure, [floats(part) for part in (floats(costs) if hasattr(costs, "detach") else costs)])
+    except (TypeError, ValueError):
+        raise ProblemError(
+            "Costs are numbers. Give a list or array for each variable, one flat list or array, or a scorer."
+        ) from None
+    if flat.size != structure.n_labels and flat.size == structure.graph.first[-1]:
+        flat = flat[: structure.n_labels]  # the costs of another problem, with the prices of soft rules
+    if flat.size != structure.n_labels:
+        raise ProblemError(
+            f"Got {count(flat.size, 'cost')} for {count(structure.n_labels, 'label')}. "
+            "Give one cost per label, in the order of the structure's variables."
+        )
+    if maximize:
+        np.negative(flat, out=flat)
+    check_costs(structure, flat, maximize)
+    return with_prices(structure, flat)
+
+
+def _joined(structure: Structure, parts: Sequence[FloatArray]) -> FloatArray:
+    """Returns the costs of each variable, or a flat list, as one array."""
+    if parts and all(part.ndim == 0 for part in parts):
+        return np.array(parts)
+    if len(parts) != structure.n_variables:
+        raise ProblemError(
+            f"Got costs for {count(len(parts), 'variable')}; the structure has {structure.n_variables:,}. "
+            "Give a list or array of costs for each variable, or one flat list or array."
+        )
+    for v, (kind, part) in enumerate(zip(structure.kinds, parts, strict=True)):
+        if part.shape != (len(kind),):
+            raise ProblemError(
+                f"Variable {v} ({kind.name}) got costs of shape {part.shape}; "
+                f"it needs one for each of {', '.join(kind.labels)}."
+            )
+    return np.concatenate(parts) if parts else np.zeros(0)
+
+
+def check_costs(structure: Structure, flat: FloatArray, scores: bool = False, where: str = "The") -> None:
+    """Refuses costs that are neither finite nor inf, and names the first; `scores` says that minus these were given."""
+    if all_finite(flat):
+        return
+    wrong = np.isnan(flat) | np.isneginf(flat)
+    if wrong.any():
+        at = int(np.flatnonzero(wrong)[0])
+        v = int(np.searchsorted(structure.graph.first, at, side="right")) - 1
+        label = structure.kinds[v].labels[at - structure.graph.first[v]]
+        what, value, forbids = ("score", -flat[at], "-inf") if scores else ("cost", flat[at], "inf")
+        raise ProblemError(
+            f"{where} {what} of variable {v} ({structure.kinds[v].name}) for label {label} is {value}. "
+            f"{what.title()}s are finite, or {forbids} to forbid a label."
+        )
+
+
+def as_costs(costs: object) -> FloatArray:
+    """Returns costs as an array of our own, or says that they are not numbers."""
+    try:
+        return floats(costs, copy=True)
+    except (TypeError, ValueError) as error:
+        raise ProblemError(f"Costs are numbers, one for each label of each problem ({error}).") from None
+
+
+def rows_of_costs(structure: Structure, costs: object, maximize: bool) -> tuple[FloatArray, IntArray]:
+    """Returns a matrix with a row of costs, or scores, for each problem as flat costs, and zeros for each problem."""
+    matrix = as_costs(costs)
+    if matrix.ndim != 2 or matrix.shape[1] != structure.n_labels:
+        raise ProblemError(
+            f"Got costs of shape {matrix.shape}; this structure needs (problems, {structure.n_labels}): "
+            "a row per problem with one cost per label, in the order of the variables."
+        )
+    if maximize:
+        np.negative(matrix, out=matrix)
+    return matrix.ravel(), np.zeros(len(matrix), dtype=np.int64)
+
+
+def ask(batch: Batch, problems: IntArray, variables: IntArray) -> FloatArray:
+    """Asks the scorer of a batch for the costs of some variables of some problems; prices of soft rules are known."""
+    if batch.scorer is None:
+        raise ProblemError("This batch has its costs given; there is no scorer to ask.")
+    starts, sizes = batch.label_ranges(problems, variables)
+    asked = np.flatnonzero(variables < sizes_of(batch.labels_at)[problems])
+    if not len(problems) or len(asked) == len(problems):
+        return _scored(batch.scorer, batch.ids, problems, variables, sizes) if len(problems) else np.zeros(0)
+    cost, at = batch.cost[ranges(batch.cost_at[problems] + starts, sizes)], offsets(sizes)
+    if asked.size:
+        given = _scored(batch.scorer, batch.ids, problems[asked], variables[asked], sizes[asked])
+        cost[ranges(at[asked], sizes[asked])] = given
+    return cost
+
+
+def _scored(
+    scorer: Scorer, ids: IntArray | None, problems: IntArray, variables: IntArray, sizes: IntArray
+) -> FloatArray:
+    """Asks a scorer for the costs of variables with so many labels, and checks its answer."""
+    ids = problems if ids is None else ids[problems]
+    costs = as_costs(scorer(ids, variables))
+    if costs.shape != (sizes.sum(),):
+        raise ProblemError(
+            f"The scorer returned costs of shape {costs.shape} for {len(problems)} requests that need "
+            f"{sizes.sum()}. Return all labels of the first requested variable, then of the second, and so on."
+        )
+    wrong = np.isnan(costs) | np.isneginf(costs)
+    if wrong.any():
+        r = int(np.searchsorted(np.cumsum(sizes), np.flatnonzero(wrong)[0], side="right"))
+        raise ProblemError(
+            f"The scorer returned {costs[wrong][0]} for variable {variables[r]} of problem "
+            f"{ids[r]}. Costs are finite, or inf to forbid a label."
+        )
+    return costs
+
+
+def add_loss(batch: Batch, labels: Any, weight: float | FloatArray) -> FloatArray:
+    """Returns the costs of problems in which every label but the given one is cheaper by `weight`."""
+    at, given = batch.labels_at, whole_numbers(labels, "Labels", n_axes=None)
+    if given.ndim == 2 and given.shape[0] == len(batch) and (sizes_of(at) == given.shape[1]).all():
+        given = given.ravel()
+    if given.shape != (at[-1],):
+        raise ProblemError(f"Got labels of shape {given.shape} for {at[-1]} variables. Give numbers, flat.")
+    problems = np.arange(len(batch)).repeat(sizes_of(at))
+    starts, sizes = batch.label_ranges(problems, np.arange(len(given)) - at[problems])
+    wrong = np.flatnonzero((given < 0) | (given >= sizes))
+    if wrong.size:
+        raise ProblemError(f"Problem {problems[wrong[0]]}: there is no label number {given[wrong[0]]}.")
+    return with_loss(batch.cost, batch.cost_at[problems] + starts, sizes, given, weight)
+
+
+def with_loss(
+    cost: FloatArray, starts: IntArray, sizes: IntArray, labels: IntArray, weight: float | FloatArray
+) -> FloatArray:
+    """Returns costs in which every label but a variable's own is cheaper, given where the labels of variables start."""
+    found, loss = cost.copy(), loss_weights(weight, len(labels))
+    with np.errstate(over="ignore"):
+        found[ranges(starts, sizes)] -= loss.repeat(sizes)
+    found[starts + labels] = cost[starts + labels]
+    if np.isneginf(found).any():
+        raise ProblemError("With this loss, a cost is no longer finite. Scale the weight or the costs down.")
+    return found
+
+
+def loss_weights(weight: float | FloatArray, n: int) -> FloatArray:
+    """Returns the weight of a loss for each of `n` variables, or says why it is not one."""
+    try:
+        weights = np.broadcast_to(floats(weight), (n,))
+    except (TypeError, ValueError):
+        raise ProblemError(f"The weight of a loss is a number, or one for each of {n} variables.") from None
+    if not (np.isfinite(weights).all() and (weights >= 0).all()):
+        raise ProblemError("The weight of a loss must be finite, and 0 or more.")
+    return weights

@@ -1,0 +1,223 @@
+"""Models that are objects, read one variable and one row at a time: gurobipy, PuLP and Pyomo."""
+
+from __future__ import annotations
+
+import math
+import re
+from typing import Any
+
+from hasten.errors import ProgramError
+from hasten.programs.statement import Builder, Statement, limits_of
+from hasten.support.arrays import FloatArray
+
+
+class Gurobi:
+    """Models of gurobipy: linear and quadratic objectives, linear rows, indicators, and, or."""
+
+    def state(self, model: Any) -> Statement:
+        """Returns the program that a model states."""
+        model.update()
+        for count, what in (("NumSOS", "special ordered sets"), ("NumQConstrs", "quadratic constraints")):
+            if getattr(model, count):
+                raise ProgramError(f"The model has {what}, which cannot be adopted. Use model.optimize().")
+        if model.NumObj > 1 or model.NumPWLObjVars:
+            raise ProgramError("The model has several objectives, or a piecewise linear one. Use model.optimize().")
+        columns, rows = model.getVars(), model.getConstrs()
+        build = Builder(name=model.ModelName, maximize=model.ModelSense < 0, constant=model.ObjCon)
+        attributes = (model.getAttr(name, columns) for name in ("VarName", "LB", "UB", "VType", "Obj"))
+        for name, low, high, kind, cost in zip(*attributes, strict=True):
+            if kind not in "BIC":
+                raise ProgramError(
+                    f"The variable {name!r} is semicontinuous, which cannot be adopted. Use model.optimize()."
+                )
+            if kind == "B":
+                low, high = max(0.0, low), min(1.0, high)
+            build.column(name, low, high, kind != "C", cost)
+        if model.IsQP:
+            objective = model.getObjective()
+            for k in range(objective.size()):
+                build.product(objective.getVar1(k).index, objective.getVar2(k).index, objective.getCoeff(k))
+        attributes = (model.getAttr(name, rows) for name in ("ConstrName", "Sense", "RHS"))
+        for row, name, sense, limit in zip(rows, *attributes, strict=True):
+            build.row(*_terms(model.getRow(row)), *limits_of(sense, limit), name)
+        for general in model.getGenConstrs():
+            self._add_general(build, model, general)
+        return build.statement()
+
+    def _add_general(self, build: Builder, model: Any, general: Any) -> None:
+        """Adds an indicator, an and, or an or."""
+        from gurobipy import GRB
+
+        name, kind = general.GenConstrName, general.GenConstrType
+        if kind == GRB.GENCONSTR_INDICATOR:
+            switch, value, terms, sense, limit = model.getGenConstrIndicator(general)
+            limits = limits_of(sense, limit - terms.getConstant())
+            build.indicator([(switch.index, int(value))], *_terms(terms), *limits, name)
+        elif kind in (GRB.GENCONSTR_AND, GRB.GENCONSTR_OR):
+            both = kind == GRB.GENCONSTR_AND
+            result, parts = (model.getGenConstrAnd if both else model.getGenConstrOr)(general)
+            add = build.conjunction if both else build.disjunction
+            add(result.index, sorted({part.index for part in parts}), name)
+        else:
+            raise ProgramError(
+                f"The general constraint {name!r} is of a kind that cannot be adopted. Use model.optimize()."
+            )
+
+    def names(self, model: Any) -> list[str]:
+        """Returns the names of its variables."""
+        model.update()
+        return list(model.getAttr("VarName", model.getVars()))
+
+    def write(self, model: Any, x: FloatArray, optimal: bool) -> None:
+        """Gives values to the model's variables as their start, which `optimize` takes up: X cannot be set."""
+        for column, value in zip(model.getVars(), x.tolist(), strict=True):
+            column.Start = value
+        model.update()
+
+
+def _terms(row: Any) -> tuple[list[int], list[float]]:
+    """Returns the columns and the weights of one of Gurobi's sums."""
+    size = range(row.size())
+    return [row.getVar(k).index for k in size], [row.getCoeff(k) for k in size]
+
+
+class PuLP:
+    """Models of PuLP, from version 2.8 on; features of version 4 are detected.
+
+    PuLP sorts variables by name: `x_10` comes before `x_2`. The statement says so where that matters.
+    """
+
+    def state(self, model: Any) -> Statement:
+        """Returns the program that a model states."""
+        import pulp
+
+        if model.has_sos() if hasattr(model, "has_sos") else model.sos1 or model.sos2:
+            raise ProgramError("The model has special ordered sets, which cannot be adopted. Use model.solve().")
+        objective = {} if model.objective is None else model.objective
+        constant = float(getattr(objective, "constant", 0.0))
+        build = Builder(name=model.name, maximize=model.sense == pulp.LpMaximize, constant=constant)
+        place = {}
+        for variable in model.variables():
+            low, high = _bounds(variable.lowBound, variable.upBound)
+            whole = variable.cat == pulp.LpInteger
+            place[variable] = build.column(variable.name, low, high, whole, float(objective.get(variable, 0.0)))
+        senses = {pulp.LpConstraintLE: "<", pulp.LpConstraintGE: ">", pulp.LpConstraintEQ: "="}
+        for row in model.constraints() if callable(model.constraints) else model.constraints.values():
+            terms = row.items()
+            columns, weights = [place[variable] for variable, _ in terms], [float(weight) for _, weight in terms]
+            build.row(columns, weights, *limits_of(senses[row.sense], -float(row.constant)), row.name)
+        if sorted(build.columns, key=_numbers_by_value) != build.columns:
+            build.sorted_by = "PuLP"
+        return build.statement()
+
+    def names(self, model: Any) -> list[str]:
+        """Returns the names of its variables."""
+        return [variable.name for variable in model.variables()]
+
+    def write(self, model: Any, x: FloatArray, optimal: bool) -> None:
+        """Sets the variables' values and, where it has one, the model's status, as if PuLP had solved it."""
+        import pulp
+
+        for variable, value in zip(model.variables(), x.tolist(), strict=True):
+            variable.varValue = value
+        if hasattr(model, "assignStatus"):
+            status = pulp.LpSolutionOptimal if optimal else pulp.LpSolutionIntegerFeasible
+            model.assignStatus(pulp.LpStatusOptimal, status)
+
+
+def _numbers_by_value(name: str) -> list[tuple[int, int, str]]:
+    """Returns a key by which `x_2` comes before `x_10`, as they were most likely created."""
+    return [(0, int(part), "") if part.isdecimal() else (1, 0, part) for part in re.split(r"(\d+)", name)]
+
+
+def _bounds(low: float | None, high: float | None) -> tuple[float, float]:
+    """Returns bounds, of which None is none."""
+    return -math.inf if low is None else low, math.inf if high is None else high
+
+
+class Pyomo:
+    """Models of Pyomo, linear in rows, linear or quadratic in the objective."""
+
+    def state(self, model: Any) -> Statement:
+        """Returns the program that a model states."""
+        from pyomo.environ import Constraint, Objective, maximize, value
+        from pyomo.repn import generate_standard_repn
+
+        self._check_kinds(model)
+        objectives = list(model.component_data_objects(Objective, active=True))
+        if len(objectives) > 1:
+            raise ProgramError("The model has several active objectives. Deactivate all but one.")
+        build, places = Builder(name=str(model.name)), dict[int, int]()
+
+        def place(variable: Any, what: str) -> int:
+            if id(variable) not in places:
+                raise ProgramError(
+                    f"{what} has the variable {variable.name!r}, which is in no active block of the model. Activate "
+                    "its block, or declare it in one that is active."
+                )
+            return places[id(variable)]
+
+        def parts(expression: Any, quadratic: bool, what: str) -> Any:
+            found = generate_standard_repn(expression, compute_values=True, quadratic=quadratic)
+            if found.nonlinear_expr is not None:
+                raise ProgramError(f"{what} is not linear, so that the model cannot be adopted. Use a solver of Pyomo.")
+            return found
+
+        for variable in self._variables(model):
+            low, high = _bounds(variable.lb, variable.ub)
+            whole = variable.is_integer() or variable.is_binary()
+            if variable.fixed:
+                if variable.value is None:
+                    raise ProgramError(f"The variable {variable.name!r} is fixed, but has no value. Fix it to one.")
+                low = high = value(variable)
+            elif not (whole or variable.is_continuous()):
+                raise ProgramError(
+                    f"The variable {variable.name!r} has a domain that cannot be adopted. Make it real or whole."
+                )
+            places[id(variable)] = build.column(variable.name, low, high, whole)
+        for objective in objectives:
+            part, what = parts(objective.expr, True, "The objective"), "The objective"
+            build.maximize, build.constant = objective.sense == maximize, float(part.constant)
+            for variable, weight in zip(part.linear_vars, part.linear_coefs, strict=True):
+                build.objective[place(variable, what)] += float(weight)
+            for (left, right), weight in zip(part.quadratic_vars, part.quadratic_coefs, strict=True):
+                build.product(place(left, what), place(right, what), float(weight))
+        for row in model.component_data_objects(Constraint, active=True, descend_into=True):
+            what = f"The constraint {row.name!r}"
+            part = parts(row.body, False, what)
+            limits = (
+                None if limit is None else value(limit) - float(part.constant) for limit in (row.lower, row.upper)
+            )
+            columns = [place(variable, what) for variable in part.linear_vars]
+            build.row(columns, [float(weight) for weight in part.linear_coefs], *_bounds(*limits), row.name)
+        return build.statement()
+
+    def _check_kinds(self, model: Any) -> None:
+        """Refuses a model without data, and components other than constraints and objectives, such as disjunctions."""
+        from pyomo.core.base.component import ActiveComponent
+        from pyomo.environ import Block, Constraint, Objective, Suffix
+
+        if not model.is_constructed():
+            raise ProgramError("The model is abstract. Adopt an instance of it: model.create_instance(data).")
+        for kind in sorted(model.collect_ctypes(active=True), key=lambda kind: kind.__name__):
+            if issubclass(kind, ActiveComponent) and kind not in (Block, Constraint, Objective, Suffix):
+                raise ProgramError(
+                    f"The model has a {kind.__name__}, which cannot be adopted. Transform it into constraints, "
+                    "deactivate it, or use a solver of Pyomo."
+                )
+
+    def _variables(self, model: Any) -> list[Any]:
+        """Returns the variables, in the order of their declaration."""
+        from pyomo.environ import Var
+
+        return list(model.component_data_objects(Var, active=True, descend_into=True))
+
+    def names(self, model: Any) -> list[str]:
+        """Returns the names of its variables."""
+        return [variable.name for variable in self._variables(model)]
+
+    def write(self, model: Any, x: FloatArray, optimal: bool) -> None:
+        """Sets the values of the model's variables."""
+        for variable, value in zip(self._variables(model), x.tolist(), strict=True):
+            if not variable.fixed:
+                variable.set_value(round(value) if variable.is_integer() else value)

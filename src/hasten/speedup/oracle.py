@@ -1,0 +1,266 @@
+"""The black box of a speedup: its solver, and the proofs that count as the solver's answers.
+
+We prove optima of the problem that the schema states. A solver that knows more, a constraint or a preference that no
+table states, has other optima, and no proof of ours can tell. So the first proofs are all compared with a solver of the
+user's own, and later ones at the rate of audits. It agrees where its answer costs as much as the proved one; it
+disagrees where its answer costs more, or where it finds none. A solver that ran out of time says nothing.
+"""
+
+from __future__ import annotations
+
+import logging
+import math
+import threading
+import time
+from typing import TYPE_CHECKING
+
+import numpy as np
+from rich.console import Console
+
+from hasten.errors import SolverDisagrees
+from hasten.kernels.tolerance import TOLERANCE
+from hasten.learning.targets import Answers
+from hasten.model.batch import Batch
+from hasten.model.problem import Problem
+from hasten.model.solution import Solution, Solutions, Status
+from hasten.proof.certifier import Certifier
+from hasten.proof.loading import deadline_after
+from hasten.solvers import Progress, Solver, is_ours, make_solver, solve_all
+from hasten.solvers.auto import AutoSolver
+from hasten.solvers.failures import OnError, warn_of_failures
+from hasten.speedup.black_box import REMEDIES, prove_or_solve, prove_or_solve_one, solve_one
+from hasten.speedup.effort import EFFORTS, Schedule
+from hasten.speedup.history import Counters
+from hasten.speedup.parts import Certified, OnDisagreement, as_answer
+from hasten.speedup.pool import AnswerPool
+from hasten.support.arrays import BoolArray, IntArray
+from hasten.support.locks import renew_after_fork
+from hasten.support.progress import show_progress
+
+if TYPE_CHECKING:
+    from hasten.speedup.predictor import Speedup
+
+log = logging.getLogger(__name__)
+
+
+class Oracle:
+    """Answers as the black box of a speedup would: by its settings as they are, counting in its state."""
+
+    def __init__(self, speedup: Speedup) -> None:
+        self._speedup = speedup
+        self._made: tuple[object, object, Solver] | None = None  # with the settings that it was made of
+        self._certifier = Certifier()
+        self._pool: AnswerPool | None = None
+        self._renew_locks()
+        renew_after_fork(self)
+
+    def __reduce__(self) -> tuple[type[Oracle], tuple[Speedup]]:
+        return Oracle, (self._speedup,)  # a solver at work stays in its process
+
+    def _renew_locks(self) -> None:
+        """Makes a new lock, in a forked child."""
+        self._lock = threading.RLock()
+
+    @property
+    def proves(self) -> bool:
+        """Whether proofs count as the black box's answers: unless it is not exact, or turned out to know more."""
+        return self._speedup.trust.prove and not self._speedup._state.follows
+
+    @property
+    def compares(self) -> bool:
+        """Whether proofs are compared with the solver: it is the user's own."""
+        return not is_ours(self._speedup.solver)
+
+    @property
+    def pool(self) -> AnswerPool | None:
+        """The past answers, if they are to be kept."""
+        answer = as_answer(self._speedup.answer)
+        if not isinstance(answer, Certified) or not answer.past:
+            return None
+        with self._lock:
+            if self._pool is None or self._pool.max_answers != answer.past:
+                self._pool = AnswerPool(answer.past)
+            return self._pool
+
+    def solver(self) -> Solver:
+        """Returns the solver, made when it is first needed."""
+        speedup = self._speedup
+        with self._lock:
+            made, options = self._made, speedup.solver_options
+            if made is None or made[0] is not speedup.solver or made[1] is not options:
+                if made is not None and made[0] is not speedup.solver:  # another one, of which nothing is known
+                    speedup._state.n_compared, speedup._state.follows = 0, False
+                made = self._made = speedup.solver, options, make_solver(speedup.solver, **(options or {}))
+            return made[2]
+
+    @property
+    def _solver_made(self) -> Solver | None:
+        """The solver, if it was made already."""
+        made = self._made
+        return None if made is None or made[0] is not self._speedup.solver else made[2]
+
+    # -- answers ----------------------------------------------------------------------------------------
+
+    def ask(self, batch: Batch, progress: Progress | None = None) -> tuple[Solutions, int]:
+        """Returns the answers of the black box, and the number of calls of the solver; says where it failed."""
+        limits, trust, state = self._speedup.limits, self._speedup.trust, self._speedup._state
+        deadline = deadline_after(limits.call_limit)
+        try:
+            exact, calls = self.answers(batch, progress)
+            if self.compares and self.proves and time.monotonic() < deadline:
+                calls += self._compare(exact, None if deadline == math.inf else deadline - time.monotonic())
+        except SolverDisagrees as dispute:
+            if trust.on_disagreement == OnDisagreement.RAISE or not self.compares:
+                raise
+            log.warning("From now on the solver is asked about every problem: %s", dispute)
+            with state.lock:
+                state.follows = True
+            exact, calls = self.answers(batch, progress)
+        warn_of_failures(exact)
+        self._count_asked()
+        pool = self.pool
+        if pool is not None:
+            pool.learn(exact)
+        return exact, calls
+
+    def answers(self, batch: Batch, progress: Progress | None = None) -> tuple[Solutions, int]:
+        """Returns the answers of the black box, without comparing it with our proofs, and leaves no trace."""
+        speedup, on_error = self._speedup, OnError(self._speedup.trust.on_error)
+        limits = speedup.limits
+        if not self.proves:
+            timed = {"time_limit": limits.time_limit, "call_limit": limits.call_limit}
+            return solve_all(self.solver(), batch, progress, on_error, **timed), len(batch)
+        pool = self.pool
+        found = None if pool is None else pool.best(batch)
+        return prove_or_solve(
+            batch,
+            self.solver,
+            found=found,
+            limits=limits,
+            n_jobs=speedup.n_jobs,
+            progress=progress,
+            on_error=on_error,
+            schedule=self._schedule(batch) if found is None else None,
+        )
+
+    def answer_one(self, problem: Problem) -> Solution:
+        """Answers one problem by the shortest path, where neither learning, comparing nor limits are asked for."""
+        speedup, solver = self._speedup, self._solver_made
+        certifier, max_nodes = self._certifier, speedup.limits.max_nodes
+        if certifier.max_nodes != max_nodes:
+            certifier = self._certifier = Certifier(max_nodes=max_nodes)
+        if solver is not None and max_nodes is None and is_ours(solver):
+            effort = EFFORTS.of(problem.structure.compiled, solver.name)
+            answer = prove_or_solve_one(problem, certifier, self._solve_one, effort)
+        else:
+            answer = certifier(problem)
+            if not answer.status.optimal:
+                answer = self._solve_one(answer, math.inf, False)
+        if answer.status is Status.FAILED:
+            warn_of_failures(Solutions.of(problem.batch, [answer]))
+        state = speedup._state
+        with state.lock:
+            state.count_one(answer)
+            if not answer.proved:
+                state.note()
+        return answer
+
+    def label(self, batch: Batch, answers: Answers | None) -> tuple[Answers, int]:
+        """Returns the black box's answers, unless they are given, and the number of calls of the solver."""
+        if answers is not None:
+            return answers, 0
+        if not self._speedup.progress:
+            return self.ask(batch)
+        with show_progress(Console(stderr=True)) as tell:
+            return self.ask(batch, lambda done, of: tell("Labelling", done / of))
+
+    def judges(self, exact: Solutions) -> BoolArray:
+        """Tells which answers of the black box others can be held against: optima, or all, if its word is enough."""
+        return exact.optimal if self.proves else ~(exact.has(Status.NO_TIME) | exact.has(Status.FAILED))
+
+    def outdone(self, exact: Solutions, mine: Solutions) -> BoolArray:
+        """Tells where the black box, out of time or failing, has none, or (if only its optima count) none as good."""
+        left = ~exact.optimal & (mine.cost < exact.cost) if self.proves else ~self.judges(exact)
+        return np.asarray(mine.valid & left)
+
+    # -- the solver -------------------------------------------------------------------------------------
+
+    def _solve_one(self, found: Solution, seconds: float, alone: bool) -> Solution:
+        """Asks the solver about one problem, for so many seconds, and counts that; `alone`: nothing else was tried."""
+        speedup, state = self._speedup, self._speedup._state
+        on_error = OnError.KEEP if alone else OnError(speedup.trust.on_error)
+        harder = not alone and speedup.limits.max_nodes is None
+        answer, called = solve_one(found, self.solver, on_error, (seconds, math.inf), harder)
+        self._count_asked()
+        with state.lock:
+            state.count(Counters(solver_calls=int(called)))
+        return answer
+
+    def _schedule(self, batch: Batch) -> Schedule | None:
+        """Returns the schedule of a batch of one structure, where max_nodes is not set, with a solver of ours."""
+        solver, limits = self._solver_made, self._speedup.limits
+        if limits.max_nodes is not None or len(batch.structures) != 1 or not (solver is None or is_ours(solver)):
+            return None
+        return Schedule(batch.structures[0], solver, limits.time_limit is not None)
+
+    def _count_asked(self) -> None:
+        """Counts whom `solver="auto"` asked."""
+        solver, state = self._solver_made, self._speedup._state
+        if isinstance(solver, AutoSolver) and solver.calls:
+            with state.lock:
+                state.count(Counters(asked=dict(solver.calls)))
+                solver.calls.clear()
+
+    def _compare(self, exact: Solutions, seconds: float | None) -> int:
+        """Compares some proofs with a solver of the user's own; returns how many. One dispute is an error.
+
+        Once `seconds` are over, it is asked no more.
+        """
+        speedup, state = self._speedup, self._speedup._state
+        proved = np.flatnonzero(exact.proved)
+        with state.lock:
+            drawn = proved[state.draw_proofs(proved.size, speedup.trust.audit, speedup.seed)]
+        if not drawn.size:
+            return 0
+        agreed, disputed = compare(exact, drawn, self.solver(), OnError(speedup.trust.on_error), seconds)
+        with state.lock:
+            calls = 0 if disputed is None else drawn.size  # which nobody else counts
+            state.count(Counters(audits=agreed.size, disagreements=int((~agreed).sum()), solver_calls=calls))
+        if disputed is not None:
+            raise disputed
+        return int(drawn.size)
+
+
+def compare(
+    answers: Solutions, proved: IntArray, solver: Solver, on_error: OnError, call_limit: float | None = None
+) -> tuple[BoolArray, SolverDisagrees | None]:
+    """Asks the solver about some proved answers; returns where it can tell whether it agreed, and the first dispute."""
+    said = solve_all(solver, answers.batch.select(proved), on_error=on_error, call_limit=call_limit)
+    warn_of_failures(said)
+    agreed, first = [], None
+    for p in np.flatnonzero(said.optimal).tolist():
+        why = dispute(answers[int(proved[p])], said[p], solver.name)
+        agreed.append(why is None)
+        if why is not None and first is None:
+            first = SolverDisagrees(f"Problem {proved[p]}: {why}")
+    return np.array(agreed, dtype=bool), first
+
+
+def dispute(proved: Solution, said: Solution, name: str) -> str | None:
+    """Says in words how a solver's optimum contradicts a proved answer; None if they agree."""
+    slack = TOLERANCE * max(1.0, abs(proved.cost))
+    if proved.values is None:
+        if said.values is None:
+            return None
+        return f"We proved that no labelling is valid, but {name} found one, {said.names}. Please report this as a bug."
+    if said.values is None:
+        differs = f"{name} says that no labelling is valid, but {proved.names} is"
+    elif said.cost > proved.cost + slack:
+        v = int(np.flatnonzero(said.labels != proved.labels)[0])
+        differs = (
+            f"{name} answers with a labelling that costs {said.cost:g}, but one of {proved.cost:g} is valid; the first "
+            f"variable that differs is {v}: {said.names[v]!r} there, {proved.names[v]!r} here"
+        )
+    else:
+        return None
+    return f"{differs}. {REMEDIES}"

@@ -1,0 +1,120 @@
+"""Settings by name, as scikit-learn reads and changes them, down into the parts: `answer__learner__epochs`.
+
+Nothing here needs scikit-learn: it is imported only by what scikit-learn alone calls.
+"""
+
+from __future__ import annotations
+
+import inspect
+import sys
+from collections.abc import Iterable, Mapping
+from dataclasses import fields, is_dataclass, replace
+from functools import cache
+from typing import Any, Self
+
+from hasten.errors import NotFittedError
+from hasten.speedup.parts import SHORTHANDS
+
+
+class Estimator:
+    """Has the arguments of its `__init__` as its settings, each an attribute."""
+
+    def get_params(self, deep: bool = True) -> dict[str, Any]:
+        """Returns the settings, by name; `deep` adds the settings of the parts: `answer__width`."""
+        params = {name: getattr(self, name) for name in self._defaults()}
+        return with_parts(params) if deep else params
+
+    def set_params(self, **params: Any) -> Self:
+        """Changes settings, by name; `trust__audit=0.1` replaces the part by one that differs in that alone."""
+        for name, value in changed(type(self).__name__, self.get_params(deep=False), params).items():
+            setattr(self, name, value)
+        return self
+
+    def __sklearn_clone__(self) -> Self:
+        return type(self)(**self.get_params(deep=False))
+
+    def __repr__(self) -> str:
+        settings = [f"{name}={value!r}" for name, value in self._changed().items()]
+        return f"{type(self).__name__}({', '.join(settings)})"
+
+    def _changed(self) -> dict[str, Any]:
+        """Returns the settings that differ from their defaults."""
+        defaults = {name: repr(default) for name, default in self._defaults().items()}
+        return {name: value for name, value in self.get_params(deep=False).items() if repr(value) != defaults[name]}
+
+    @classmethod
+    def _defaults(cls) -> dict[str, Any]:
+        return {name: parameter.default for name, parameter in inspect.signature(cls).parameters.items()}
+
+
+def settings_of(value: Any) -> dict[str, Any]:
+    """Returns the settings of a part: the fields that a dataclass is made with; a shorthand stands for its part."""
+    if isinstance(value, str) and value in SHORTHANDS:
+        value = SHORTHANDS[value]
+    if not is_dataclass(value) or isinstance(value, type):
+        return {}
+    return {field.name: getattr(value, field.name) for field in fields(value) if field.init}
+
+
+def with_parts(params: Mapping[str, Any]) -> dict[str, Any]:
+    """Returns settings with those of their parts, by names with two underscores."""
+    found = dict(params)
+    for name, value in params.items():
+        found |= {f"{name}__{inner}": each for inner, each in with_parts(settings_of(value)).items()}
+    return found
+
+
+def changed(owner: str, known: Mapping[str, Any], params: Mapping[str, Any]) -> dict[str, Any]:
+    """Returns the settings that change; where a name leads into a part, a copy of that part differs in it alone."""
+    own = {name: value for name, value in params.items() if "__" not in name}
+    nested: dict[str, dict[str, Any]] = {}
+    for name in params.keys() - own.keys():
+        outer, _, inner = name.partition("__")
+        nested.setdefault(outer, {})[inner] = params[name]
+    _check_names(owner, own.keys() | nested.keys(), known)
+    for name, settings in nested.items():
+        own[name] = _changed_part(name, own.get(name, known[name]), settings)
+    return own
+
+
+def _changed_part(name: str, value: Any, params: Mapping[str, Any]) -> Any:
+    """Returns a part with other settings; the one that was given, which others may share, stays as it is."""
+    known = settings_of(value)
+    if not known:
+        raise ValueError(f"{name} is {value!r}, which has no settings of its own. Set {name} before its settings.")
+    part = SHORTHANDS[value] if isinstance(value, str) else value
+    new = changed(type(part).__name__, known, params)
+    return value if all(known[inner] is each for inner, each in new.items()) else replace(part, **new)
+
+
+def _check_names(owner: str, given: Iterable[str], known: Iterable[str]) -> None:
+    unknown = sorted(set(given) - set(known))
+    if unknown:
+        raise ValueError(  # scikit-learn's own choice
+            f"{owner} has no setting {', '.join(unknown)}. It has {', '.join(known)}."
+        )
+
+
+def tags(requires_fit: bool) -> Any:
+    """Returns what scikit-learn wants to know of an estimator whose samples are problems, not rows of features."""
+    from sklearn.utils import InputTags, Tags, TargetTags
+
+    return Tags(
+        estimator_type=None,
+        target_tags=TargetTags(required=False),
+        input_tags=InputTags(one_d_array=True, two_d_array=False),
+        requires_fit=requires_fit,
+    )
+
+
+def not_fitted(message: str) -> NotFittedError:
+    """Returns the error for what has not learned yet; where scikit-learn is loaded, it is also scikit-learn's own."""
+    theirs = getattr(sys.modules.get("sklearn.exceptions"), "NotFittedError", None)
+    return NotFittedError(message) if theirs is None else _both(theirs)(message)
+
+
+@cache
+def _both(theirs: type[Exception]) -> type[NotFittedError]:
+    """Returns the error that is ours and theirs; it can be pickled, for other processes."""
+    body = {"__doc__": NotFittedError.__doc__, "__reduce__": lambda error: (not_fitted, error.args)}
+    return type("NotFittedError", (NotFittedError, theirs), body)

@@ -1,0 +1,243 @@
+"""How the answers of a speedup come about: one strategy for each part that `answer` may be.
+
+Each has the same methods. A certified speedup lets the black box answer everything. The others have answers of their
+own, which are audited: a share of them is compared with the black box's. While agreement is surely too low, the black
+box answers everything and their own answers are only compared, until they have recovered (`hasten.speedup.audit`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from hasten.errors import ProblemError
+from hasten.learning.learner import Learner
+from hasten.learning.targets import Answers, read_answers
+from hasten.model.batch import Batch
+from hasten.model.solution import Solutions
+from hasten.search.searcher import Searcher
+from hasten.speedup.calibration import Calibration, Calibrator, disagreeing
+from hasten.speedup.gated import GatedSearch
+from hasten.speedup.history import Counters
+from hasten.speedup.parameters import not_fitted
+from hasten.speedup.parts import as_answer, search_of
+from hasten.speedup.state import State
+from hasten.support.arrays import BoolArray, FloatArray
+
+if TYPE_CHECKING:
+    from hasten.speedup.predictor import Speedup
+
+ENOUGH = 100  # problems from which on a tenth can be held out
+
+
+class CertifiedStrategy:
+    """The black box answers everything; with `learn`, it teaches a heuristic that a search can use later."""
+
+    what = "search"  # whose trust is told of
+    has_answers = False  # of its own
+
+    def __init__(self, speedup: Speedup) -> None:
+        self.speedup, self.state, self.oracle = speedup, speedup._state, speedup._oracle
+        self.part = search_of(as_answer(speedup.answer))
+
+    @property
+    def fitted(self) -> bool:
+        """Whether it has learned what it needs to answer."""
+        return True
+
+    @property
+    def ready(self) -> bool:
+        """Whether it can answer by itself, as far as it can at all."""
+        return True
+
+    @property
+    def trusted(self) -> bool:
+        """Whether its own answers are trusted."""
+        with self.state.lock:
+            return self.state.audit.trusted and self.ready
+
+    def answer(self, batch: Batch) -> Solutions:
+        """Answers problems, audits the answers, and learns."""
+        return self.answer_trusted(batch) if self.has_answers and self.trusted else self.ask(batch)
+
+    def find(self, batch: Batch) -> Solutions:
+        """Answers by itself, trusted or not, and leaves no trace."""
+        return self.oracle.answers(batch)[0]
+
+    def doubts(self, found: Solutions) -> BoolArray:
+        """Tells which of its own answers to compare because the black box would teach most there."""
+        return np.zeros(len(found), dtype=bool)
+
+    def agrees(self, found: Solutions, exact: Solutions) -> BoolArray:
+        """Tells which answers are the black box's: they cost the same."""
+        return ~disagreeing(found, exact)
+
+    def answer_trusted(self, batch: Batch) -> Solutions:
+        """Gives its own answers; asks the black box where these are invalid, doubted or audited."""
+        speedup, state, trust = self.speedup, self.state, self.speedup.trust
+        found = self.find(batch)
+        given = (found.valid | (not trust.repair)) & ~self.doubts(found)
+        audited = np.zeros(len(batch), dtype=bool)
+        with state.lock:
+            audited[given] = state.draw(int(given.sum()), trust.audit, speedup.seed)
+        asked = np.flatnonzero(audited | ~given)
+        if not asked.size:
+            with state.lock:
+                state.count_all(found, 0)
+                state.note()
+            return found
+        mine = found.select(asked).resolved()
+        exact, calls = self.oracle.ask(mine.batch)
+        judged = audited[asked] & self.oracle.judges(exact)
+        kept = self.oracle.outdone(exact, mine)
+        answers = found.replace(asked, exact.replace(kept, mine.select(kept)) if kept.any() else exact)
+        self.remember(answers, calls, self.agrees(mine, exact)[judged], exact)
+        return answers
+
+    def ask(self, batch: Batch) -> Solutions:
+        """Lets the black box answer everything; compares its own answers, if it has some."""
+        batch = batch.resolved()
+        exact, calls = self.oracle.ask(batch)
+        agreed = np.zeros(0, dtype=bool)
+        if self.has_answers and self.ready:
+            found = self.find(batch)
+            agreed = self.agrees(found, exact)[self.oracle.judges(exact) & ~self.doubts(found)]
+        self.remember(exact, calls, agreed, exact)
+        return exact
+
+    def remember(self, answers: Solutions, calls: int, agreed: BoolArray, exact: Solutions) -> None:
+        """Counts answers, records audits, and learns from the black box's answers."""
+        with self.state.lock:
+            self.state.count_all(answers, calls)
+            self.state.observe(agreed, self.speedup.trust.min_agreement, self.what)
+            self.state.note()
+        if self.speedup.learn:
+            self.learn(exact.batch, exact)
+
+    def learn(self, batch: Batch, answers: Answers, now: bool = False) -> None:
+        """Goes on learning from the black box's answers."""
+        with self.state.lock:
+            self.state.teach(batch, answers, self.new_learner)
+
+    @property
+    def search(self) -> Searcher:
+        """The search that answers."""
+        raise ProblemError(f"answer={self.speedup.answer!r} does not answer by one search. Use answer='search'.")
+
+    def calibrate(
+        self, batch: Batch, calibrator: Calibrator, widths: Iterable[int] | None, against: str | None
+    ) -> Calibration:
+        """Chooses how many costs to skip."""
+        raise ProblemError(
+            f"answer={self.speedup.answer!r} computes every cost, so there is no theta to choose. Calibrate with "
+            "answer='search'."
+        )
+
+    def new_learner(self, progress: bool | None = None) -> Learner:
+        """Returns a learner that has learned nothing yet."""
+        speedup = self.speedup
+        learner = self.part.new_learner(speedup.seed, speedup.progress)
+        return learner if progress is None else replace(learner, progress=progress)
+
+    def fit(self, batch: Batch, answers: Answers, calls: int) -> State:
+        """Returns a state that has learned from scratch."""
+        learner, guided = self.new_learner(), None
+        if self.part.guided is None and len(batch) >= ENOUGH:
+            guided = self._learn_and_try(learner, batch, answers)
+        else:
+            learner.fit(batch, answers)
+        counters = Counters(solver_calls=calls, labelled=len(batch), updates=learner.n_mistakes)
+        return State(guided=guided, learner=learner, counted=counters)
+
+    def _learn_and_try(self, learner: Learner, batch: Batch, answers: Answers) -> bool:
+        """Learns from all but a tenth of the problems; says if the weights get more of that tenth right."""
+        labels, usable = read_answers(batch, answers)
+        labels[np.repeat(np.isin(np.arange(len(batch)), usable, invert=True), batch.n_variables)] = -1
+        held = np.sort(np.random.default_rng(self.speedup.seed).permutation(usable)[: len(usable) // 10])
+        kept = np.setdiff1d(np.arange(len(batch)), held)
+        learner.fit(batch.select(kept), labels[batch.places(kept)])
+        truth = Solutions.scored(batch.select(held), labels[batch.places(held)])
+        return self.n_wrong(learner.weights, truth) < self.n_wrong(None, truth)
+
+    def n_wrong(self, weights: FloatArray | None, truth: Solutions) -> int:
+        """Returns how many problems the search with some weights, or with none, gets wrong."""
+        found = self.part.with_weights(weights)(truth.batch, n_jobs=self.speedup.n_jobs)
+        return int(disagreeing(found, truth).sum())
+
+
+class SearchStrategy(CertifiedStrategy):
+    """The search answers: the beam, or the gate once it has learned."""
+
+    has_answers = True
+
+    def __init__(self, speedup: Speedup) -> None:
+        super().__init__(speedup)
+        self.part = self.state.calibrated or self.part
+
+    @property
+    def fitted(self) -> bool:
+        """Whether it has learned, or learns as it works."""
+        return self.speedup.learn or self.state.learner is not None
+
+    def find(self, batch: Batch) -> Solutions:
+        """Searches."""
+        return self.search(batch, n_jobs=self.speedup.n_jobs)
+
+    @property
+    def search(self) -> Searcher:
+        """The search that answers, with the weights as they are now; by the gate, if it has learned."""
+        gated = self.gated
+        return self.part.with_weights(self.weights) if gated is None else gated
+
+    @property
+    def gated(self) -> GatedSearch | None:
+        """The search by the gate, if there is one that has learned."""
+        gated, limits = None if self.part.gate is None else self.state.gated, self.speedup.limits
+        return None if gated is None else replace(gated, certifier=limits.certifier())
+
+    def calibrate(
+        self, batch: Batch, calibrator: Calibrator, widths: Iterable[int] | None, against: str | None
+    ) -> Calibration:
+        """Chooses theta, and one of the widths; with a gate, how much doubt that allows. The settings stay."""
+        if self.part.gate is not None:
+            return self._calibrate_gate(batch, calibrator, widths, against)
+        black_box = (lambda some: self.oracle.answers(some)[0]) if against == "solver" else None
+        beam, run_as = self.part.beam(self.weights), self.part.reduced
+        chosen = calibrator.theta(beam, batch, widths=widths, black_box=black_box, run_as=run_as)
+        with self.state.lock:
+            self.state.calibrated = replace(self.part, theta=chosen.theta, width=chosen.width)
+        return chosen
+
+    def _calibrate_gate(
+        self, batch: Batch, calibrator: Calibrator, widths: Iterable[int] | None, against: str | None
+    ) -> Calibration:
+        gated = self.gated
+        if gated is None:
+            raise not_fitted("This speedup's gate has not learned to guess yet. Call fit before calibrate.")
+        if widths is not None or against == "search":
+            raise ProblemError("A gate has no widths to choose from, and is compared with the solver. Leave both out.")
+        batch = batch.resolved()
+        chosen = calibrator.max_doubt(gated, batch, self.oracle.answers(batch)[0])
+        with self.state.lock:
+            self.state.gated = replace(gated, max_doubt=chosen.max_doubt)
+        return chosen
+
+    @property
+    def weights(self) -> FloatArray | None:
+        """The weights that guide the search, if they should."""
+        with self.state.lock:
+            guided = self.state.guided if self.part.guided is None else self.part.guided
+            if guided is None:  # nobody tried: weights pay where constraints are not enforced
+                guided = not self.part.enforce
+            return self.state.weights if guided else None
+
+    def fit(self, batch: Batch, answers: Answers, calls: int) -> State:
+        """Returns a state that has learned from scratch: the weights, and the gate."""
+        self.part = search_of(as_answer(self.speedup.answer))  # a theta chosen before was for other weights
+        state = super().fit(batch, answers, calls)
+        if self.part.gate is not None:
+            state.gated = GatedSearch(replace(self.part.gate).fit(batch, answers))
+        return state

@@ -1,0 +1,112 @@
+"""Formats of a token a line: CoNLL-2003, CoNLL-U, and the Groningen Meaning Bank as a spreadsheet saved it.
+
+CoNLL-2003 (Tjong Kim Sang & De Meulder 2003) and `ner_dataset.csv` are read as unlabeled text: the spans of entities
+are kept, their types are not. In CoNLL-U entities stand in the last column, MISC: `NER=B-x` and the like are entity
+tags; `Entity=(e1-person-…` and `Entity=e1)`, as in CorefUD and GUM, are brackets. Ranges such as `3-4` and empty nodes
+such as `5.1` are passed over. None of these formats knows relations.
+"""
+
+from __future__ import annotations
+
+import csv
+import re
+from collections.abc import Iterator
+from itertools import chain
+
+from hasten.errors import CorpusError
+from hasten.tasks.entity_relation.data.corpus import Sentence, Span, in_order
+from hasten.tasks.text.iob import spans_of
+from hasten.tasks.text.lines import MAX_LINE, AnyPath, Faults, open_lines
+from hasten.tasks.text.tables import Cells, read_tables
+
+ID, FORM, UPOS, XPOS, MISC = 0, 1, 3, 4, 9  # columns of CoNLL-U
+BRACKETS = re.compile(r"\(([^()]*)\)|\(([^()]*)|([^()]*)\)")  # one that opens and closes; opens; closes
+GMB_HEADER = ["Sentence #", "Word", "POS", "Tag"]
+GMB_ENTITIES = frozenset({"per", "org", "geo", "gpe"})
+SPREADSHEET_ROWS = 1_048_576  # the program that saved the published file cuts a table here
+
+
+def read_conll2003(path: AnyPath, max_line: int = MAX_LINE, faults: Faults | None = None) -> Iterator[Sentence]:
+    """Reads word, POS, chunk and IOB entity; ids count the sentences from 1."""
+    for lines, id, rows in read_tables(path, _four, max_line, faults):
+        with lines.entry():
+            words, pos, _, tags = zip(*rows, strict=True)
+            yield Sentence(id, words, tuple(spans_of(tags)[0]), pos=pos)
+
+
+def _four(line: str) -> Cells:
+    cells = line.split()
+    if len(cells) != 4:
+        raise CorpusError(f"Expected word, POS, chunk and entity, not {len(cells)} columns. Add a blank?")
+    return cells
+
+
+def read_gmb(path: AnyPath, max_line: int = MAX_LINE, faults: Faults | None = None) -> Iterator[Sentence]:
+    """Reads `ner_dataset.csv`; spans are the persons, organisations, places and nations (per, org, geo, gpe).
+
+    The published file was cut by a spreadsheet at 1,048,576 rows, in the middle of a sentence: in a file of that length
+    the last sentence is left out too.
+    """
+    # cp1252 is a superset of latin-1's letters; the file has its quotes
+    with open_lines(path, max_line, encoding="cp1252", faults=faults) as lines:
+        table = csv.reader(lines)
+        if (header := next(table, None)) != GMB_HEADER:
+            raise CorpusError(f"Expected the header {','.join(GMB_HEADER)!r}, not {header}. Is this the file?")
+        rows, n_rows = list[Cells](), 1
+        for row in chain(table, (["end", "", "", ""],)):
+            n_rows += 1
+            if len(row) != len(GMB_HEADER):
+                raise CorpusError(f"Expected {len(GMB_HEADER)} columns, not {len(row)}. Quote words with commas.")
+            if row[0] and rows and not (row[0] == "end" and n_rows == SPREADSHEET_ROWS + 1):
+                with lines.entry():
+                    numbers, words, pos, tags = zip(*rows, strict=True)
+                    spans = tuple(spans_of(tags, GMB_ENTITIES)[0])
+                    yield Sentence(numbers[0].removeprefix("Sentence: "), words, spans, pos=pos)
+            rows = [row] if row[0] else [*rows, row]
+
+
+def read_conllu(path: AnyPath, max_line: int = MAX_LINE, faults: Faults | None = None) -> Iterator[Sentence]:
+    """Reads sentences with the universal parts of speech; ids are those of `# sent_id`, or count from 1."""
+    for lines, id, rows in read_tables(path, _ten, max_line, faults, comments=True):
+        with lines.entry():
+            yield build(id, rows)
+
+
+def _ten(line: str) -> Cells | None:
+    cells = line.split("\t")
+    if len(cells) != 10:
+        raise CorpusError(f"Expected 10 columns, not {len(cells)}. Separate them by tabs.")
+    return cells if cells[ID].isdecimal() else None
+
+
+def build(id: str, rows: list[Cells]) -> Sentence:
+    """Returns the sentence of some rows."""
+    pos = [row[UPOS] if row[UPOS] != "_" else row[XPOS] for row in rows]
+    notes = [dict(note.partition("=")[::2] for note in row[MISC].split("|")) for row in rows]
+    tagged = any("NER" in each for each in notes)
+    spans, types = spans_of([each.get("NER", "O") for each in notes]) if tagged else bracketed(notes)
+    known = types if tagged or any("Entity" in each for each in notes) else None
+    return in_order(id, [row[FORM] for row in rows], spans, pos=pos, types=known)
+
+
+def bracketed(notes: list[dict[str, str]]) -> tuple[list[Span], list[str]]:
+    """Returns the spans that brackets enclose, and their types: what follows the first hyphen."""
+    spans, types, open_ = list[Span](), list[str](), list[tuple[str, str, int]]()
+    for n, note in enumerate(notes):
+        for whole, opens, closes in BRACKETS.findall(note.get("Entity", "")):
+            name, _, rest = (whole or opens).partition("-")
+            if whole or opens:
+                open_.append((name, rest.partition("-")[0], n))
+            if whole or closes:
+                key = (whole or closes).partition("-")[0]
+                match = next((each for each in reversed(open_) if each[0] == key), None)
+                if match is None:
+                    raise CorpusError(f"Entity {key!r} ends at token {n + 1} and never begins. Check the brackets.")
+                open_.remove(match)
+                spans.append((match[2], n + 1))
+                types.append(match[1])
+    if open_:
+        raise CorpusError(
+            f"Entity {open_[0][0]!r} begins at token {open_[0][2] + 1} and never ends. Check the brackets."
+        )
+    return spans, types
