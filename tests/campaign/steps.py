@@ -149,7 +149,7 @@ SETTINGS: dict[str, Choices] = {
 CONSTANTS: dict[str, Choices] = {
     "cuts": {FEW_SUMS: (0, 0, 8), SWEEPS: (0,), SHARED: (1, 1, 2, 8)},
     "roofs": {FEW_SUMS: (0,), SWEEPS: (0,), SHARED: (1, 8), MOST_UNFIXED: (600, 600, 0)},
-    "thin": {FEW_SUMS: (0, 0, 0, 8), SWEEPS: (0,), WIDEST: (0.75, 1.0)},
+    "thin": {FEW_SUMS: (0, 0, 0, 8), SWEEPS: (0,), WIDEST: (0.75, 1.0, 1.0)},
 }
 
 
