@@ -51,7 +51,7 @@ CORRECT, LOST, WRONG, FORBIDDEN = 0, 1, 2, 3
 
 
 class Weights(NamedTuple):
-    """What is learned, and what is observed while learning; each an array, to be changed in place."""
+    """The weights, and observations made while learning; each an array, to be changed in place."""
 
     w: FloatArray  # (n_weights,)
     drift: FloatArray  # (n_weights,) what the lazy average takes off, times the number of examples

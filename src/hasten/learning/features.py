@@ -1,4 +1,4 @@
-"""What a gate sees of a variable, how it learns from that, and what it guesses (`hasten.learning.gate`).
+"""The features that a gate sees of a variable, how it learns from them, and its guesses (`hasten.learning.gate`).
 
 Features are rows of a table of weights with a column for each label. Some describe what the variables that are settled
 say of a label: its *regret*, the least that they must pay above their own cheapest labels so that tables allow it.

@@ -45,7 +45,7 @@ request and a feature in each column, -1 for none; or a pair of such an array an
 
 
 class Guesses(NamedTuple):
-    """What a gate makes of a batch; flat, as labellings are."""
+    """The guesses of a gate about a batch; flat, as labellings are."""
 
     expensive: BoolArray  # (variables,) whether it was guessed at all
     label: IntArray  # (variables,) -1 where it was not
@@ -54,7 +54,7 @@ class Guesses(NamedTuple):
 
 @dataclass(eq=False)
 class GateState:
-    """What a gate has learned so far; `Gate.fit` begins it anew."""
+    """The weights that a gate has learned so far; `Gate.fit` begins them anew."""
 
     schema: Schema | None = None
     scale: float = 1.0  # of regrets: the median of what a settled variable's second-best label costs above the best

@@ -45,7 +45,7 @@ TOGETHER = 1000  # single problems that share an entry of the trace
 
 @dataclass(frozen=True, slots=True)
 class Epoch:
-    """What one pass over some problems did; what it says of weights and radii is as of its end."""
+    """Counts of one pass over some problems; weights and radii are as of its end."""
 
     n_examples: int
     n_lost: int  # updates because no node of the beam led to the answer any more
@@ -63,7 +63,7 @@ class Epoch:
         return self.n_lost + self.n_wrong
 
     def then(self, next: Epoch) -> Epoch:
-        """Returns this pass and the next as one; what it says of weights and radii is the next one's."""
+        """Returns this pass and the next as one; weights and radii are the next one's."""
         counts = {name: getattr(self, name) + getattr(next, name) for name in ("n_examples", "n_lost", "n_wrong")}
         return replace(next, **counts, n_blind=self.n_blind + next.n_blind, seconds=self.seconds + next.seconds)
 
@@ -75,7 +75,7 @@ class Epoch:
 
 @dataclass(eq=False)
 class State:
-    """What a learner has learned so far; `Learner.fit` replaces it."""
+    """All that a learner has learned so far; `Learner.fit` replaces it."""
 
     schema: Schema | None = None
     step: float | None = None
@@ -108,7 +108,7 @@ class Learner:
     How much one mistake counts:
 
     step
-        What a mistake adds to the weights, times features; positive. None takes a hundredth of the typical gap
+        The factor of features that a mistake adds to the weights; positive. None takes a hundredth of the typical gap
         between the two cheapest labels of the first problems, so that weights have the scale of the costs.
     averaged
         Whether the result is the average of the weights after each example, or the last ones. On by default:
@@ -220,14 +220,14 @@ class Learner:
 
     @property
     def heuristic(self) -> Heuristic:
-        """What was learned so far, as a value."""
+        """The heuristic learned so far, as a value."""
         weights = self.weights
         assert self.state.schema is not None
         return Heuristic(self.state.schema, weights)
 
     @property
     def trace(self) -> tuple[Epoch, ...]:
-        """What each epoch did: a pass of `fit`, a call of `partial_fit`, or up to 1,000 problems that came alone."""
+        """An entry for each pass of `fit`, each call of `partial_fit`, or up to 1,000 problems that came alone."""
         return tuple(self.state.trace)
 
     @property

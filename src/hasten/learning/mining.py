@@ -33,7 +33,7 @@ LARGEST_RATE = 0.99  # so that one refusal alone never makes sure
 
 @dataclass(frozen=True, eq=False)
 class Evidence:
-    """What some answers say of each label tuple."""
+    """Counts of what some answers say of each label tuple."""
 
     shown: IntArray  # (n_weights,) how often answers have it
     refused: FloatArray  # (n_weights,) how often the costs wanted it, and nothing else was to blame

@@ -48,25 +48,25 @@ Source = Labelled | Callable[[], Labelled]  # or a function that reads them, whe
 
 
 class Turn(NamedTuple):
-    """What a shard starts a pass with."""
+    """The start of a shard's pass."""
 
     weights: Weights
     rng: np.random.Generator  # of the order of its problems
     forbidden: IntArray  # problems whose answers the enforced constraints forbid, as far as is known
-    found: IntArray  # those found in this epoch, which are left out from the next on
+    found: IntArray  # problems found so in this epoch, which are left out from the next on
     round: int  # which part of the epoch's order this pass is over
     rounds: int
 
 
 class Passed(NamedTuple):
-    """What a shard ends a pass with: weights, the dice after this epoch, and problems that turned out forbidden."""
+    """The end of a shard's pass: weights, the dice after this epoch, and problems that turned out forbidden."""
 
     turn: Turn
     epoch: Epoch
 
 
 class About(NamedTuple):
-    """What there is to know of a shard before the first pass."""
+    """A shard before the first pass."""
 
     schema: Schema | None  # None if it is empty
     step: float
@@ -158,7 +158,7 @@ class LocalShards:
 
 @dataclass(frozen=True)
 class Mixture:
-    """What was learned from shards: a learner that goes on like any other, and what the theorem bounds."""
+    """The result of learning from shards: a learner that goes on like any other, and its mistakes."""
 
     learner: Learner
     n_shards: int

@@ -96,7 +96,7 @@ class Perceptron:
 
     @property
     def tables(self) -> LearnedTables:
-        """What was learned so far."""
+        """The tables learned so far."""
         forbidden, n, average = self.changing.forbidden, self.changing.n_tuples, self.learned.average
         cost, schema = np.where(forbidden, 0.0, -average[:n]), self.batch.structures[0].schema
         return LearnedTables(schema, forbidden, cost, -average[n:])

@@ -1,4 +1,4 @@
-"""What the declared factors cost, as learned from a black box's answers: a value that problems can be proved with.
+"""The costs of the declared factors, as learned from a black box's answers: a value that problems can be proved with.
 
 A factor of a schema names a scope. What its label tuples cost may be known (its table), or only to the black box.
 Learned tables say for each tuple of each learned factor kind whether it is forbidden, and what it costs on top of what
@@ -152,17 +152,17 @@ class Changing:
 
         The weights of labels follow those of tuples. `cost` is in place of all costs that the problems have.
         """
-        whole = self.batch
-        used, numbers = np.unique(whole.structure[problems], return_inverse=True)
-        table = whole.table.copy()
+        every = self.batch
+        used, numbers = np.unique(every.structure[problems], return_inverse=True)
+        table = every.table.copy()
         table[self.there] = self.known - weights[self.weight_of]
-        cost_at = offsets(np.diff(whole.cost_at)[problems])
-        source = ranges(whole.cost_at[problems], sizes_of(cost_at))
-        structures = tuple([whole.structures[s] for s in used.tolist()])
-        chosen = (whole.cost if cost is None else cost)[source]
+        cost_at = offsets(np.diff(every.cost_at)[problems])
+        source = ranges(every.cost_at[problems], sizes_of(cost_at))
+        structures = tuple([every.structures[s] for s in used.tolist()])
+        chosen = (every.cost if cost is None else cost)[source]
         if len(weights) > self.n_tuples:
             chosen = chosen - weights[self.n_tuples + self.labels.of_cost[source]]
-        return Batch(structures, numbers, chosen, cost_at, table, whole.table_at[problems])
+        return Batch(structures, numbers, chosen, cost_at, table, every.table_at[problems])
 
 
 class Labels(NamedTuple):

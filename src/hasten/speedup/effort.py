@@ -43,7 +43,7 @@ GROWTH = 8  # how many times as many as have been proved before, or at a time
 
 @dataclass(slots=True)
 class Effort:
-    """What pays on the problems of one structure with one solver."""
+    """Statistics that tell which effort pays on the problems of one structure, with one solver."""
 
     proving: Race = field(default_factory=lambda: Race((ALONE, AIDED), TRIES))  # on all problems
     branching: Race = field(default_factory=lambda: Race((ALONE, AIDED), TRIES))  # on those that a proof leaves open

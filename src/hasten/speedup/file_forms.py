@@ -1,4 +1,4 @@
-"""What the file of a speedup may hold."""
+"""Forms of all that the file of a speedup may hold."""
 
 from __future__ import annotations
 

@@ -29,12 +29,12 @@ class GatedSearch(Searcher):
     """Answers that leave out the costs of variables whose labels a gate guesses with little doubt.
 
     gate
-        What guesses: a `Gate` that has learned.
+        The `Gate` that guesses; it has learned.
     max_doubt
         Guesses that are doubted less are taken; between 0, the default, which takes none, and 1. `Calibrator`
         chooses it.
     certifier
-        What answers the rest.
+        The `Certifier` that answers the rest.
 
     A cost of inf forbids a label only if it is computed: a guess may be such a label, which goes unnoticed where
     costs are lazy.
@@ -74,8 +74,8 @@ class GatedSearch(Searcher):
             again[batch.places(lost)] = True
             compute(batch, cost, again & guessed)
             guessed &= ~again
-            whole = self.certifier(with_costs(batch, cost).select(lost), n_jobs=n_jobs)
-            labels[batch.places(lost)], done[lost] = whole.values, whole.valid
+            again_found = self.certifier(with_costs(batch, cost).select(lost), n_jobs=n_jobs)
+            labels[batch.places(lost)], done[lost] = again_found.values, again_found.valid
         owner = np.repeat(np.arange(len(batch)), batch.n_variables)
         n_costs = np.bincount(owner[~guessed], minlength=len(batch))
         return Solutions.scored(batch, labels, done, n_costs, cost if batch.lazy else None)

@@ -1,4 +1,4 @@
-"""What became of a speedup over its lifetime: calls of the black box, agreement, what was proved and learned."""
+"""The record of a speedup over its lifetime: calls of the black box, agreement, proofs and learning."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ ASKED = "asked "  # begins the names of counters that tell whom `solver="auto"` 
 
 @dataclass(frozen=True, slots=True)
 class Counters:
-    """What a speedup did so far."""
+    """Counts of all that a speedup did so far."""
 
     problems: int = 0  # answered: the sum of the next five
     by_search: int = 0
@@ -131,7 +131,7 @@ class History:
 
     @property
     def notes(self) -> list[str]:
-        """What changed, and after how many problems, in sentences."""
+        """The changes, and after how many problems each came, in sentences."""
         return [f"After {count(each.problems, 'problem')}: {each.note}" for each in self.moments if each.note]
 
     def __len__(self) -> int:

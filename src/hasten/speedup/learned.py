@@ -32,7 +32,7 @@ PART, TRUSTED_PART = 64, 1024  # problems that are taken at a time while it lear
 
 
 class LearnedStrategy(CertifiedStrategy):
-    """What was learned answers; with `learn`, the black box is also asked where it would teach most."""
+    """Learned tables, or a search, answer; with `learn`, the black box is also asked where it would teach most."""
 
     what = "learned method"
     has_answers = True

@@ -26,7 +26,7 @@ MAX_PAST = 2**16
 
 
 class OnDisagreement(Choices):
-    """What to do when a solver of your own disagrees with a proof."""
+    """The reaction to a solver of your own that disagrees with a proof."""
 
     RAISE = "raise"
     FOLLOW = "follow"  # its answers from then on, as with prove=False
@@ -83,11 +83,11 @@ class Trust:
         always the cheapest valid labelling (it stops early, or prefers what no table states): then it is asked for
         everything.
     on_disagreement
-        What to do where a solver of your own disagrees with a proof: it may know more than the schema, so the first 16
-        proofs are compared with it, then a share `audit`. "raise", the default, or "follow" it, as without `prove`.
+        The reaction to a solver of your own that disagrees with a proof: it may know more than the schema, so the first
+        16 proofs are compared with it, then a share `audit`. "raise", the default, or "follow" it, as without `prove`.
     on_error
-        What to do where the solver fails on a problem: "keep" the other answers and say in this one's `reason` why, the
-        default, or "raise".
+        The reaction to a solver that fails on a problem: "keep" the other answers and say why in this one's `reason`,
+        the default, or "raise".
     """
 
     audit: float = 0.02
@@ -116,8 +116,8 @@ class Search:
     """Trusts a learned beam search (the paper's speedup), which may leave costs uncomputed.
 
     width, enforce, look_ahead, theta, spread
-        Those of the beam (`BeamSearch`). The defaults (2, on, on, inf, inf) compute every cost; `Speedup.calibrate`
-        chooses another theta.
+        The settings of the beam (`BeamSearch`). The defaults (2, on, on, inf, inf) compute every cost;
+        `Speedup.calibrate` chooses another theta.
     reduce
         Whether a search with neither weights nor skipped costs is over what elimination leaves (`ReducedSearch`). On
         by default: each of its nodes sees what eliminated variables will cost.

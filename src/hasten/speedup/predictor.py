@@ -246,7 +246,7 @@ class Speedup(parameters.Estimator):
 
     @property
     def counters(self) -> Counters:
-        """What it did since it was made, or fitted."""
+        """Counts of all that it did since it was made, or fitted."""
         with self._state.lock:
             return self._state.counters
 
@@ -269,7 +269,7 @@ class Speedup(parameters.Estimator):
 
     @property
     def history(self) -> History:
-        """What became of it so far: calls of the black box, agreement, shares proved and learned; `plot` draws it."""
+        """The record so far: calls of the black box, agreement, shares proved and learned; `plot` draws it."""
         with self._state.lock:
             return self._state.history
 

@@ -33,7 +33,7 @@ FIRST = 16  # proofs, all of which are compared with a solver of the user's own
 
 @dataclass(slots=True, eq=False, weakref_slot=True)
 class State:
-    """What was learned, counted and audited, and the dice that choose what to audit."""
+    """All that was learned, counted and audited, and the dice that draw audits."""
 
     rng: np.random.Generator | None = None  # made with the seed at first use
     guided: bool | None = None  # whether the weights are better than none; None as long as nobody tried

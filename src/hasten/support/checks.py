@@ -175,7 +175,8 @@ def check_limit(name: str, value: object) -> None:
     """Refuses what is neither a number of seconds, nor None for no limit."""
     if value is None:
         return
-    if isinstance(value, bool) or not isinstance(value, int | float | np.integer | np.floating) or not value >= 0:
+    is_number = isinstance(value, int | float | np.integer | np.floating) and not isinstance(value, bool)
+    if not is_number or not (0 <= value <= sys.float_info.max or value == math.inf):  # type: ignore[operator]
         raise ProblemError(f"{name} must be a number of seconds, or None for no limit; got {brief(value)}.")
 
 

@@ -95,6 +95,8 @@ def test_a_damaged_or_foreign_tagger_is_refused(tagger, tmp_path):
     assert (other / "precious.txt").exists()
     with pytest.raises(ProblemError, match="'certified' or 'search'"):
         tagger.asking(mode="learned")
+    with pytest.raises(ProblemError, match="time_limit must be a number of seconds"):  # which no float can hold
+        tagger.asking(limits__time_limit=10**400)
 
 
 @pytest.mark.parametrize(
