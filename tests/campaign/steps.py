@@ -143,13 +143,13 @@ FAMILIES: dict[str, Callable[[Random], Described]] = {
 SETTINGS: dict[str, Choices] = {
     "cuts": {"max_join": (None,)},
     "roofs": {"max_join": (None,)},
-    "thin": {"max_join": (None,), "max_nodes": (0, 0, 0, 1, None), "max_sweeps": (1,)},
+    "thin": {"max_join": (None,), "max_nodes": (0, 0, 0, 0, 0, 1, None), "max_sweeps": (1,)},
     "tallies": {"max_join": (None,)},
 }
 CONSTANTS: dict[str, Choices] = {
     "cuts": {FEW_SUMS: (0, 0, 8), SWEEPS: (0,), SHARED: (1, 1, 2, 8)},
     "roofs": {FEW_SUMS: (0,), SWEEPS: (0,), SHARED: (1, 8), MOST_UNFIXED: (600, 600, 0)},
-    "thin": {FEW_SUMS: (0, 0, 0, 8), SWEEPS: (0,), WIDEST: (0.75, 1.0)},
+    "thin": {FEW_SUMS: (0, 0, 0, 8), SWEEPS: (0,), WIDEST: (0.75, 1.0, 1.0)},
 }
 
 

@@ -13,7 +13,7 @@ from hasten.jit import driver, keep, part
 from hasten.kernels.layout import Arrays, BatchArrays, costs_of, graph_of, tables_of
 from hasten.kernels.score import total_cost
 from hasten.proof.cut.kernels import cut_one
-from hasten.proof.cut.network import is_worth_cutting, network_at, plan_network
+from hasten.proof.cut.network import is_binary, is_small, network_at, plan_network
 from hasten.proof.cut.relabel import find_relabelling, make_scratch, n_numbers, read_variables, space_for
 from hasten.proof.eliminate import ELIMINATING
 from hasten.proof.outcome import (
@@ -46,8 +46,10 @@ class Cutting:
 
     def plan(self, plan: ProofPlan) -> RecordPlan | None:
         """Returns the network of a structure, if cutting it can do better than eliminating."""
-        worth = is_worth_cutting(plan.shape.graph) if plan.max_join is None else False
-        if worth is False or (worth is None and plan.part(ELIMINATING) is not None):
+        graph = plan.shape.graph
+        if plan.max_join is not None or not is_binary(graph):
+            return None
+        if is_small(graph) and plan.part(ELIMINATING) is not None:  # which is then faster
             return None
         return plan.shape.made(plan_network)
 

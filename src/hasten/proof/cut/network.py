@@ -69,13 +69,10 @@ class _Parts(NamedTuple):
         return _Parts(*map(np.concatenate, zip(self, other, strict=True)))
 
 
-def is_worth_cutting(graph: Graph) -> bool | None:
-    """Whether a graph is cut: None says only if elimination leaves something, which is faster on few variables."""
-    if not is_binary(graph):
-        return False
+def is_small(graph: Graph) -> bool:
+    """Whether a graph has few variables, or so few tables that it is a forest, most likely."""
     n_joined = int((sizes_of(graph.scope_first)[graph.table_at >= 0] == 2).sum())
-    few = len(graph.order) <= FEW or n_joined < len(graph.order)  # so few tables are a forest, most likely
-    return None if few else True
+    return len(graph.order) <= FEW or n_joined < len(graph.order)
 
 
 def plan_network(compiled: Compiled) -> RecordPlan | None:
