@@ -1,11 +1,10 @@
 """Checks a certificate: that no labelling costs less than L, and that one costs at most U (docs/certificates.md).
 
 Run it as `python -m hasten.certificate FILE`. It imports the standard library alone, and may be copied anywhere.
-Arithmetic is exact: numbers are doubles, so multiples of 2**-1074, and a product of two is a multiple of 1 / UNIT.
-
-Each line is a step. The first ones state the problem, an answer and a claim. The *state* is a set of functions (costs
-of each variable's labels, tables over several variables) whose sum, with a constant, is at most what any valid
-labelling costs that is still considered. Steps that prove keep that true, so the least entries sum up to a bound.
+Arithmetic is exact: doubles are multiples of 2**-1074, and so a product of two is one of 1 / UNIT. Each line is a step.
+The first ones state the problem, an answer and a claim. The *state* is a set of functions (costs of each variable's
+labels, tables over several variables) whose sum, with a constant, is at most what any valid labelling costs that is
+still considered. Steps that prove keep that true, so the least entries sum up to a bound.
 """
 
 from __future__ import annotations
@@ -20,16 +19,16 @@ from typing import Any
 
 UNIT = 1 << 2148  # exact numbers are integers that count 1 / UNIT
 INFINITE = 1 << 6000  # no sum of finite numbers comes near it
-MOST_ENTRIES = 2_000_000  # of a table
-LONGEST_LINE = 1 << 27
-STATING = ("variable", "table", "row", "claim")
-PROVING = ("move", "price", "eliminate", "violated")
-Entries = dict[Any, int]  # by labels, where they are finite
+MOST_ENTRIES, LONGEST_LINE = 2_000_000, 1 << 27  # of a table, times its variables; characters
+STATING, PROVING = ("variable", "table", "row", "claim"), ("move", "price", "eliminate", "violated")
 Row = tuple[dict[int, dict[int, int]], int, int]  # weights by variable and label, the others 0; low and high limit
 
 
 class RefusedError(Exception):
     """The certificate is wrong, or is none."""
+
+
+WRONG = (RefusedError, ArithmeticError, LookupError, TypeError, ValueError, MemoryError, RecursionError)
 
 
 def need(condition: object, reason: str) -> None:
@@ -38,19 +37,18 @@ def need(condition: object, reason: str) -> None:
         raise RefusedError(reason)
 
 
-def exact(x: Any, otherwise: int | None = None) -> int:
-    """Returns a number of the file exactly; for null or "inf" what stands for that, if it may be there."""
-    if otherwise is not None and x in (None, "inf"):
-        return otherwise
-    whole = type(x) is int and abs(x) < 1 << 1100
-    need(whole or (type(x) is float and math.isfinite(x)), f"{str(x)[:40]!r} is not a finite number")
-    top, bottom = x.as_integer_ratio()
-    return int(top * (UNIT // bottom))
+def exact(x: Any, null: int | None = None) -> int:
+    """Returns a number of the file exactly, and for null what stands for that, if it may be there."""
+    if x is None and null is not None:
+        return null
+    finite = (type(x) is int and abs(x) < 1 << 1100) or (type(x) is float and math.isfinite(x))
+    need(finite, f"{ascii(x)[:40]} is not a finite number")
+    return int(x.as_integer_ratio()[0] * (UNIT // x.as_integer_ratio()[1]))
 
 
 def number(x: Any, size: int, name: str) -> int:
     """Returns a number below `size`: things are counted from 0."""
-    need(type(x) is int and 0 <= x < size, f"there is no {name} {str(x)[:40]}")
+    need(type(x) is int and 0 <= x < size, f"there is no {name} {ascii(x)[:40]}")
     return int(x)
 
 
@@ -67,14 +65,14 @@ class State:
     """Functions whose sum is at most what a labelling costs, by number; the costs of variable v are function ~v."""
 
     def __init__(self) -> None:
-        self.functions: dict[int, tuple[tuple[int, ...], Entries]] = {}  # variables, and a cost for their labels
+        self.functions: dict[int, tuple[tuple[int, ...], dict[Any, int]]] = {}  # scope; costs by labels, if finite
         self.least: dict[int, int] = {}  # by function: its least entry
         self.touching: list[frozenset[int]] = []  # by variable: its functions; none once it is gone
         self.sizes: list[int] = []  # by variable: how many labels it had at first
         self.rows: list[Row] = []
         self.prices: dict[int, int] = {}  # by row: its multiplier
         self.bound = self.n_tables = self.unit = 0  # bound: the sum of least entries and constants
-        self.claimed: tuple[int, int] | None = None  # the lower and the upper limit
+        self.claimed: list[Any] = []  # the lower and the upper limit, as the file says them
 
     def at(self, x: Any) -> int:
         """Returns a variable that is there."""
@@ -91,7 +89,7 @@ class State:
         """Returns the labels of a variable that are left."""
         return [label for (label,) in self.functions[~v][1]]
 
-    def put(self, key: int, scope: tuple[int, ...], entries: Entries) -> None:
+    def put(self, key: int, scope: tuple[int, ...], entries: dict[Any, int]) -> None:
         """Adds a function, or gives it other entries."""
         for v in scope if key not in self.functions else ():
             self.touching[v] |= {key}
@@ -104,7 +102,7 @@ class State:
         (scope, old), i = self.functions[key], self.functions[key][0].index(v)
         self.put(key, scope, {labels: x + message.get(labels[i], 0) for labels, x in old.items()})
 
-    def add(self, scope: tuple[int, ...], entries: Entries) -> None:
+    def add(self, scope: tuple[int, ...], entries: dict[Any, int]) -> None:
         """Adds a table; one of a single variable joins its costs, one of none is a constant."""
         if len(scope) == 1:
             costs = self.functions[~scope[0]][1]
@@ -124,7 +122,8 @@ class State:
     def table(self, scope: Any, costs: Any) -> None:
         """Adds a table: a cost for each combination of labels, those of the last variable fastest."""
         need(len({*map(self.at, scope)}) == len(scope) > 0, "a scope must name different variables")
-        need(math.prod(self.sizes[v] for v in scope) == len(costs), "there is not one cost for each combination")
+        fits = math.prod(self.sizes[v] for v in scope) == len(costs) <= MOST_ENTRIES // len(scope)
+        need(fits, "there is not one cost for each combination, or the table is too large")
         labels = product(*(range(self.sizes[v]) for v in scope))
         self.add(tuple(scope), {each: exact(x) for each, x in zip(labels, costs, strict=True) if x != "inf"})
 
@@ -138,16 +137,17 @@ class State:
 
     def claim(self, lower: Any, upper: Any, answer: Any, unit: Any = 0) -> None:
         """Claims that nothing costs less than `lower`, the answer at most `upper`, all of them multiples of a unit."""
-        self.claimed, self.unit = (exact(lower, INFINITE), exact(upper, INFINITE)), exact(unit)
+        self.claimed, self.unit = [lower, upper], exact(unit)
         entries = [x for _, each in self.functions.values() for x in each.values()] if unit else []
         need(self.unit >= 0 and not any(x % self.unit for x in entries), "not all costs are multiples of the unit")
         if answer is None:
             return need(upper == "inf", "there is no answer, so nothing shows the upper limit")
         need(len(answer) == len(self.sizes), f"{len(answer)} labels for {len(self.sizes)} variables")
-        costs = [each.get(tuple(answer[v] for v in scope), INFINITE) for scope, each in self.functions.values()]
-        broken = [i for i, row in enumerate(self.rows) if excludes(row, {v: [answer[v]] for v in row[0]})]
+        labels = [number(x, size, "label") for x, size in zip(answer, self.sizes, strict=True)]
+        costs = [each.get(tuple(labels[v] for v in scope), INFINITE) for scope, each in self.functions.values()]
+        broken = [i for i, row in enumerate(self.rows) if excludes(row, {v: [labels[v]] for v in row[0]})]
         need(not broken, f"the answer breaks row {broken[:1]}")
-        return need(sum(costs) <= self.claimed[1], "the answer is forbidden, or costs more than is claimed")
+        return need(sum(costs) <= exact(upper), "the answer is forbidden, or costs more than is claimed")
 
     def move(self, table: Any, variable: Any, message: Any) -> None:
         """Moves a message, a number for each label, from a table to one of its variables."""
@@ -174,32 +174,33 @@ class State:
         joined = [self.functions[key] for key in self.touching[v]]
         around = tuple(sorted({u for scope, _ in joined for u in scope} - {v}))
         labels = [self.left(u) for u in (*around, v)]
-        need(math.prod(map(len, labels)) <= MOST_ENTRIES, "a table is too large")
+        need(math.prod(map(len, labels)) * len(labels) <= MOST_ENTRIES, "a table is too large")
         choices, total = list(product(*labels)), [0] * math.prod(map(len, labels))
         for scope, entries in joined:
             at = [(*around, v).index(u) for u in scope]
             keys = map(itemgetter(*at) if len(at) > 1 else itemgetter(slice(at[0], at[0] + 1)), choices)
             total = [x + entries.get(key, INFINITE) for x, key in zip(total, keys, strict=True)]
-        n, least = len(labels[-1]), Entries()
-        for i in range(0, len(total), n or 1):
-            if (x := min(total[i : i + n])) < INFINITE >> 1:
-                least[choices[i][:-1]] = x
+        n = len(labels[-1])
+        found = ((choices[i][:-1], min(total[i : i + n])) for i in range(0, len(total), n or 1))
         for key in self.touching[v]:
             self.bound -= self.least.pop(key)
             for u in self.functions.pop(key)[0]:
                 self.touching[u] -= {key}
-        self.add(around, least)
+        self.add(around, {labels: x for labels, x in found if x < INFINITE >> 1})
 
     def violated(self, row: Any) -> None:
         """Says that a row cannot hold any more."""
-        given = self.row_at(row)
-        need(excludes(given, {v: self.left(v) or [0] for v in given[0]}), f"row {row} can hold")
+        labels = {v: self.left(v) or [0] for v in self.row_at(row)[0]}
+        need(excludes(self.rows[row], labels), f"row {row} can hold")
         self.bound += INFINITE
 
     def split(self, variable: Any, parts: Any) -> list[State]:
-        """Returns a state for each part of a variable's labels; the parts must cover all that are left."""
-        v, states = self.at(variable), []
-        need(set(self.left(v)) <= {label for part in parts for label in part}, "the parts do not cover all labels")
+        """Returns a state for each part of a variable's labels; the parts cover all that are left, each once."""
+        v, states = self.at(variable), list[State]()
+        labels = [number(x, self.sizes[v], "label") for part in parts for x in part]
+        once = parts and all(parts) and len(set(labels)) == len(labels)
+        need(once and set(self.left(v)) <= set(labels), "the parts do not cover all labels, each once")
+        need(len(parts) * (len(self.functions) + len(self.rows)) <= MOST_ENTRIES, "the parts are too many")
         for part in map(frozenset, parts):
             states.append(State())  # entries are shared with this one: they are never changed in place
             vars(states[-1]).update((k, x.copy() if type(x) in (list, dict) else x) for k, x in vars(self).items())
@@ -209,41 +210,41 @@ class State:
         return states
 
 
-def check(lines: Iterable[str]) -> tuple[int, int]:
-    """Returns the limits that a certificate shows of the optimum, in units of 1 / UNIT. Raises `RefusedError`."""
-    states, lowest, claimed = [State()], INFINITE, (0, 0)  # parts that are still to be proved, the next one last
+def check(lines: Iterable[str]) -> tuple[int, Any, Any]:
+    """Returns the lower limit that a certificate shows, in units of 1 / UNIT, and both that it claims, as written."""
+    states, lowest, claimed = [State()], INFINITE, []  # parts that are still to be proved, the next one last
     for n, line in enumerate(lines, 1):
         try:
             need(states and len(line) <= LONGEST_LINE, "the proof is over, or the line too long")
-            name, *given = json.loads(line)
-            state = states[-1]
+            step, state = json.loads(line), states[-1]
+            name, *given = step if type(step) is list else [None]
             if name in (PROVING if state.claimed else STATING):
                 getattr(state, name)(*given)
             elif state.claimed and name == "split":
                 states[-1:] = reversed(state.split(*given))
-                need(len(states) * len(state.functions) < MOST_ENTRIES * 10, "the splits are too deep, or too many")
+                need(len(states) * len(state.functions) <= 10 * MOST_ENTRIES, "the splits are too deep")
             else:
-                need(state.claimed and [name, *given] == ["sum"], f"there is no such step here: {line[:40]!r}")
-                bound, unit, claimed = states.pop().bound, state.unit or 1, state.claimed or claimed
+                need(state.claimed and step == ["sum"], f"there is no such step here: {ascii(line)[:40]}")
+                bound, unit, claimed = states.pop().bound, state.unit or 1, state.claimed
                 lowest = min(lowest, -(-bound // unit) * unit if bound < INFINITE >> 1 else INFINITE)
-        except (RefusedError, ArithmeticError, LookupError, TypeError, ValueError, RecursionError) as error:
+        except WRONG as error:
             raise RefusedError(f"line {n}: {error}") from None
     need(not states, "the file ends before the proof does")
-    need(lowest >= claimed[0], "the steps do not show as much as is claimed")
-    return lowest, claimed[1]
+    need(lowest >= (INFINITE if claimed[0] == "inf" else exact(claimed[0])), "the steps show less than is claimed")
+    return lowest, *claimed
 
 
-def main(path: str) -> str:
+def main(*paths: str) -> str:
     """Checks a file; returns what it shows. Raises `RefusedError`, or what opening it raises."""
-    with open(path, encoding="utf-8") as file:
-        limits = check(iter(lambda: file.readline(LONGEST_LINE + 1), ""))
-    low, high = ("inf" if limit >= INFINITE >> 1 else repr(limit / UNIT) for limit in limits)
+    need(len(paths) == 1 and not paths[0].startswith("-"), "Give one file: python -m hasten.certificate FILE")
+    with open(paths[0], encoding="utf-8") as file:
+        _, low, high = check(iter(lambda: file.readline(LONGEST_LINE + 1), ""))
     return "verified: no labelling is valid" if low == "inf" else f"verified: {low} ≤ optimum ≤ {high}"
 
 
 if __name__ == "__main__":
     try:
-        alone = len(sys.argv) == 2 and not sys.argv[1].startswith("-")
-        print(main(sys.argv[1]) if alone else sys.exit("Give one file: python -m hasten.certificate FILE"))
+        sys.stdout.reconfigure(encoding="utf-8")  # type: ignore[union-attr]
+        print(main(*sys.argv[1:]))
     except (RefusedError, OSError, UnicodeError) as error:
         sys.exit(f"refused: {error}")

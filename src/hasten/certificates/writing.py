@@ -28,7 +28,7 @@ from hasten.support.words import count
 
 MOST_NODES = 200_000
 MOST_SUMS = 5_000  # of one elimination
-UNPROVED = -1.7e308  # a lower limit that holds of everything
+UNPROVED = -(1 << 1099)  # a lower limit that holds of everything
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,12 +75,17 @@ class Certificate:
 
 
 class Rows:
-    """The rows of a graph, as the proof takes them: weights and limits, by variable and label."""
+    """The rows of a graph, as the proof takes them: weights and limits, by variable and label.
+
+    Ranges of rows are exact: of whole weights as floats, of others as the integers that the checker uses.
+    """
 
     def __init__(self, graph: Graph) -> None:
         self.low, self.high = graph.row_least, graph.row_most
         self.weights: list[dict[int, FloatArray]] = []  # by row and variable: a weight for each label
         self.of: list[list[int]] = [[] for _ in graph.order]  # by variable
+        self.exact: list[dict[int, Any]] = []  # the weights again, as numbers whose sums are exact; and the limits
+        self.least, self.most = np.empty(len(self.low), dtype=object), np.empty(len(self.low), dtype=object)
         for r in range(len(graph.row_low)):
             cells = slice(graph.row_first[r], graph.row_first[r + 1])
             weights: dict[int, FloatArray] = {}
@@ -92,24 +97,33 @@ class Rows:
                     self.of[v].append(r)
                 weights[int(v)][at - graph.first[v]] += weight
             self.weights.append(weights)
+            every = np.concatenate([np.zeros(0), *weights.values()])
+            if np.array_equal(every, np.floor(every)) and np.abs(every).sum() < EXACT:
+                self.exact.append(dict(weights))
+                self.least[r], self.most[r] = float(self.low[r]), float(self.high[r])
+                continue
+            as_read = {v: [checker.exact(weight) for weight in each.tolist()] for v, each in weights.items()}
+            self.exact.append({v: np.array(each, dtype=object) for v, each in as_read.items()})
+            self.least[r], self.most[r] = (_limit(float(limit)) for limit in (self.low[r], self.high[r]))
 
     def __len__(self) -> int:
         return len(self.weights)
 
-    def ranges(self, state: Derivation) -> tuple[FloatArray, FloatArray]:
+    def ranges(self, state: Derivation) -> tuple[Any, Any]:
         """Returns the least and the most that each row can come to."""
-        least, most = np.zeros(len(self)), np.zeros(len(self))
-        for r, weights in enumerate(self.weights):
+        least, most = np.zeros(len(self), dtype=object), np.zeros(len(self), dtype=object)
+        for r, weights in enumerate(self.exact):
             for v, each in weights.items():
-                least[r] += each[state.left[v]].min(initial=math.inf)
-                most[r] += each[state.left[v]].max(initial=-math.inf)
+                if state.left[v].size:  # without labels nothing is valid, whatever rows say
+                    least[r] += each[state.left[v]].min()
+                    most[r] += each[state.left[v]].max()
         return least, most
 
 
 class Node:
     """A part of the labellings: a state, and the ranges of rows within it."""
 
-    def __init__(self, state: Derivation, rows: Rows, least: FloatArray, most: FloatArray) -> None:
+    def __init__(self, state: Derivation, rows: Rows, least: Any, most: Any) -> None:
         self.state, self.rows, self.least, self.most = state, rows, least, most
 
     def restricted(self, v: int, labels: IntArray) -> Node:
@@ -118,14 +132,14 @@ class Node:
         before = state.left[v]
         state.restrict(v, labels)
         for r in self.rows.of[v]:
-            each = self.rows.weights[r][v]
+            each = self.rows.exact[r][v]
             least[r] += each[labels].min() - each[before].min()
             most[r] += each[labels].max() - each[before].max()
         return Node(state, self.rows, least, most)
 
     def broken(self) -> int | None:
         """Returns a row that cannot hold any more."""
-        found = np.flatnonzero((self.least > self.rows.high) | (self.most < self.rows.low))
+        found = np.flatnonzero((self.least > self.rows.most) | (self.most < self.rows.least))
         return int(found[0]) if found.size else None
 
     def excluded(self, v: int) -> dict[int, int]:
@@ -133,10 +147,10 @@ class Node:
         found: dict[int, int] = {}
         left = self.state.left[v]
         for r in self.rows.of[v]:
-            each = self.rows.weights[r][v]
+            each = self.rows.exact[r][v]
             low = self.least[r] - each[left].min() + each[left]
             high = self.most[r] - each[left].max() + each[left]
-            out = left[(low > self.rows.high[r]) | (high < self.rows.low[r])]
+            out = left[((low > self.rows.most[r]) | (high < self.rows.least[r])).astype(bool)]
             found |= {int(label): r for label in out}
         return found
 
@@ -267,6 +281,11 @@ def _numbers(values: FloatArray) -> list[float | str]:
     return ["inf" if value == math.inf else value for value in values.tolist()]
 
 
+def _limit(limit: float) -> int:
+    """Returns a limit of a row as the checker takes it."""
+    return checker.exact(limit) if math.isfinite(limit) else int(math.copysign(1, limit)) * checker.INFINITE
+
+
 def _entries(problem: Problem) -> FloatArray:
     """Returns all finite costs and entries of tables."""
     every = np.concatenate([problem.cost, problem.table])
@@ -276,7 +295,7 @@ def _entries(problem: Problem) -> FloatArray:
 def _unit(problem: Problem) -> int:
     """Returns the largest whole number that all costs are multiples of; 0 if they are not all whole."""
     entries = _entries(problem)
-    if not np.array_equal(entries, np.floor(entries)) or np.abs(entries).sum() >= EXACT:
+    if not np.array_equal(entries, np.floor(entries)) or (np.abs(entries) >= EXACT / (1 + entries.size)).any():
         return 0
     return int(np.gcd.reduce(entries.astype(np.int64), initial=0))
 
@@ -289,12 +308,15 @@ def _upper(problem: Problem, values: IntArray) -> float:
         slots = slice(graph.scope_first[f], graph.scope_first[f + 1])
         if at >= 0:
             terms.append(problem.table[at + int(graph.stride[slots] @ values[graph.scope[slots]])])
-    return -_below(-sum(checker.exact(float(term)) for term in terms))
+    return 0.0 - _below(-sum(checker.exact(float(term)) for term in terms))
 
 
 def _below(exact: int) -> float:
     """Returns the largest double that is not above an exact number."""
     if exact >= checker.INFINITE >> 1:
         return math.inf
-    nearest = exact / checker.UNIT
+    try:
+        nearest = exact / checker.UNIT
+    except OverflowError:
+        raise ProblemError("The costs are too large to certify: their sums are beyond what a float holds.") from None
     return nearest if checker.exact(nearest) <= exact else math.nextafter(nearest, -math.inf)
