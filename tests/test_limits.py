@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import pathlib
 import subprocess
 import sys
 import time
@@ -85,7 +86,7 @@ def test_time_runs_out_while_rows_are_tightened():
     """It was taken for short work, which nobody stops."""
     problem = conflicts(700, 60_000)
     Certifier(max_nodes=1)(problem)
-    found = Certifier(max_nodes=200, time_limit=0.04)(problem)
+    found = Certifier(max_nodes=200, time_limit=0.06)(problem)
     assert found.status is Status.TIME_LIMIT
     assert_late(found)
 
@@ -115,6 +116,27 @@ def test_min_marginals_within_their_limit_are_those_without_one():
     assert free.proved.all()
     assert limited.proved.all()
     assert limited.cost.tolist() == free.cost.tolist()
+
+
+LOADED = """
+from hard import conflicts, packing, spin_glass
+from hasten.proof.certifier import Certifier
+from hasten.proof.loading import load_drivers, n_loaded
+load_drivers()
+before = n_loaded()
+for problem in (spin_glass(4), spin_glass(9), packing(20), conflicts(60, 300)):
+    Certifier(time_limit=9.0)(problem)
+    Certifier(time_limit=9.0)([problem] * 9)
+print(n_loaded() - before)
+"""
+
+
+def test_nothing_is_loaded_once_the_clock_runs():
+    """Drivers were loaded for other types of arguments than they are called with, and again within the limit."""
+    command = [sys.executable, "-c", LOADED]
+    folder = pathlib.Path(hard.__file__).parent
+    said = subprocess.run(command, capture_output=True, text=True, timeout=300, cwd=folder)
+    assert said.stdout.split() == ["0"], said.stderr
 
 
 def test_limits_that_are_not_reached_change_nothing():
