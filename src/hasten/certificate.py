@@ -243,6 +243,7 @@ def main(path: str) -> str:
 
 if __name__ == "__main__":
     try:
-        print(main(sys.argv[1] if len(sys.argv) == 2 else sys.exit("Give one file: python -m hasten.certificate FILE")))
+        alone = len(sys.argv) == 2 and not sys.argv[1].startswith("-")
+        print(main(sys.argv[1]) if alone else sys.exit("Give one file: python -m hasten.certificate FILE"))
     except (RefusedError, OSError, UnicodeError) as error:
         sys.exit(f"refused: {error}")

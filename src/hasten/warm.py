@@ -50,7 +50,7 @@ CLIQUE = 12  # variables of a clique that is neither eliminated nor thin
 
 
 class Compiled(NamedTuple):
-    """What compiling everything did."""
+    """The outcome of compiling everything."""
 
     n_drivers: int
     n_new: int  # those that were not compiled before

@@ -16,6 +16,7 @@ import random_programs
 from front_ends import LIBRARIES, as_arrays, as_gurobi, as_pulp, value_of
 
 import hasten
+from hasten.errors import ProgramError
 from hasten.programs.program import Program
 
 TESTS = Path(__file__).parents[1]
@@ -353,3 +354,8 @@ def test_a_matrix_in_pulps_order_of_names_is_warned_of_once(caplog: pytest.LogCa
             program.solve_all(np.eye(n))
             program.solve(objective=np.ones(n))
         assert caplog.text.count("PuLP sorts variables by name: x_0, x_1, x_10, x_11, …") == often
+
+
+def test_a_path_is_read_not_adopted() -> None:
+    with pytest.raises(ProgramError, match=r"Read files with hasten\.read"):
+        hasten.adopt("model.lp")

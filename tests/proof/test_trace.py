@@ -135,3 +135,16 @@ def test_what_cannot_be_traced_is_refused_in_words() -> None:
         with pytest.raises(ProblemError, match="names of variables must be a list"):
             Certifier().trace(problem, names=names)
     assert Certifier().trace(problem, names=4 * ["same"]).names == ("same", "same (2)", "same (3)", "same (4)")
+
+
+def test_rounding_is_not_drawn_as_a_gap() -> None:
+    """A proof whose bound misses the cost by rounding alone shows both at one height, and nothing open."""
+    shape = entity_relation(2)
+    for seed in range(20):
+        problem = shape.problem(np.random.default_rng(seed).normal(size=shape.n_labels) * 100)
+        trace = Certifier().trace(problem)
+        last = trace.steps[-1]
+        if len({step.step for step in trace.steps}) == 1 and 0 < last.cost - last.bound < 1e-9:
+            assert trace._repr_svg_().count('class="space"') == 1  # of the legend
+            return
+    raise AssertionError("no such proof was drawn")

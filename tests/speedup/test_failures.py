@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from strategies import random_problem
 
-from hasten.errors import NoAnswerError, ProblemError, SolverMissing, SolverTooSmall
+from hasten.errors import NoAnswerError, ProblemError, SolverError, SolverMissing, SolverTooSmall
 from hasten.model.batch import Batch
 from hasten.model.problem import Problem
 from hasten.model.schema import Schema
@@ -179,3 +179,15 @@ def test_what_a_status_says_fits_whoever_found_it():
     assert Source.SEARCH not in by
     assert by
     assert "search" not in Status.FOUND
+
+
+@pytest.mark.parametrize("answer", ["search", "learned"])
+def test_a_black_box_that_always_fails_teaches_nothing(answer):
+    def broken(problem: Problem) -> list[int]:
+        raise RuntimeError("out of order")
+
+    speedup = Speedup(SHAPE.schema, solver=broken, answer=answer, trust=Trust(prove=False))
+    with pytest.raises(SolverError, match=r"failed on all 12 problems.*out of order"):
+        speedup.fit(hard(12))
+    with pytest.raises(ProblemError, match="no problems to learn from"):
+        speedup.fit(Batch.of([]))

@@ -12,10 +12,10 @@ from rich.console import Console
 from hasten.bench.families import FAMILIES
 from hasten.bench.peers import OWN
 from hasten.support.environment import package_version
-from hasten.support.html import Html, tag
+from hasten.support.html import Html, join, tag
 from hasten.tasks.evaluation.charts import Axis, Point, Series, figure
 from hasten.tasks.evaluation.page import page
-from hasten.tasks.evaluation.tables import Column, Entry, column, markdown_table, terminal_table
+from hasten.tasks.evaluation.tables import Column, Entry, column, html_table, markdown_table, terminal_table
 
 
 class Shown(NamedTuple):
@@ -95,11 +95,16 @@ def times(ratio: float) -> str:
 
 
 def render(results: Entry) -> str:
-    """Returns a page that draws time against size, log-log, for each family measured at two sizes or more."""
+    """Returns a page with all tables, and time against size, log-log, of each family measured at two sizes or more."""
     families = dict.fromkeys(row["family"] for row in results["measurements"])
     drawn = [draw_family(results, family) for family in families if family in FAMILIES]
     lead = "Processor time a problem, of one thread. Hollow marks: some were not solved in time."
-    sections = {"Families": tag("div", drawn, class_="figures")}
+    sections = {"Families": tag("div", drawn, class_="figures")} if any(drawn) else {}
+    tables = [
+        (tag("p", shown.title), html_table(shown.columns, [(row, "") for row in shown.rows]))
+        for shown in tables_of(results)
+    ]
+    sections["Time a problem, × hasten's, × hasten's in batches"] = join(*tables)
     return page("Time against size", lead, (), sections, {"hasten": package_version("hasten")}, "peers.json")
 
 

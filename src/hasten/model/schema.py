@@ -88,7 +88,10 @@ class Schema:
             raise SchemaError(f"{name} has no roles. Name at least one, such as {name!r}, source=entity.")
         for role, kind in roles.items():
             if not isinstance(kind, VariableKind) or self.variables.get(kind.name) is not kind:
-                raise SchemaError(f"{name}: role {role!r} is not a variable kind of this schema, got {brief(kind)}.")
+                raise SchemaError(
+                    f"{name}: role {role!r} is not a variable kind of this schema, got {brief(kind)}. Give the object "
+                    "that schema.variable returned, or schema.variables[name]."
+                )
         size = math.prod(len(kind) for kind in roles.values())
         if len(roles) > MAX_ROLES:
             raise SchemaError(f"{name} has {len(roles)} roles; the limit is {MAX_ROLES}. Say it with smaller factors.")

@@ -87,7 +87,10 @@ class Structure(RuleBuilder):
         """Adds a variable and returns its number."""
         self._check_open()
         if not isinstance(kind, VariableKind) or self.schema.variables.get(kind.name) is not kind:
-            raise SchemaError(f"{brief(kind)} is not a variable kind of this schema.")
+            raise SchemaError(
+                f"{brief(kind)} is not a variable kind of this schema. Give the object that schema.variable returned, "
+                "or schema.variables[name]."
+            )
         self.kinds.append(kind)
         scopes, v = self._scopes, len(self.kinds) - 1
         scopes.kind.append(kind.index)

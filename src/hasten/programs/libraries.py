@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from importlib import import_module
 from typing import Any, Protocol
@@ -47,6 +48,8 @@ def front_end(model: Any) -> FrontEnd:
         if found is not None:
             end: FrontEnd = getattr(import_module(f"hasten.programs.adopting.{found[0]}"), found[1])()
             return end
+    if isinstance(model, str | os.PathLike):
+        raise ProgramError(f"{short(model)} is not a model that can be adopted. Read files with hasten.read.")
     raise ProgramError(
         f"{type(model).__module__}.{type(model).__qualname__} is not a model that can be adopted. Give one of "
         "gurobipy, highspy, PuLP, Pyomo, OR-Tools or linopy, or SciPy's arrays: adopt(c=..., constraints=..., ...)."

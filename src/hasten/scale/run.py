@@ -45,7 +45,7 @@ NAMED = 5  # bad records that an error names
 
 
 class Receipt(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """What became of a shard."""
+    """The record of a finished shard."""
 
     shard: int
     job: str  # digest of what was done
@@ -87,7 +87,7 @@ def _digest(said: bytes) -> str:
 
 @dataclass(frozen=True)
 class Job:
-    """What is done with each shard; sent to each worker once."""
+    """The work of a run, sent to each worker once: it answers shards."""
 
     work: Work
     out: str
@@ -152,12 +152,12 @@ def here(jobs: int = 1) -> Engine:
 
 
 def do_nothing() -> None:
-    """What an engine that needs no connection does to begin."""
+    """Begins an engine that needs no connection."""
 
 
 @dataclass(frozen=True)
 class Run:
-    """What a run did: where its answers are, what was counted, merged over all shards, and what was bad."""
+    """A finished run: where its answers are, counters over all shards, and the records that were set aside."""
 
     out: str
     files: tuple[str, ...]  # the answers, in the order of the input
@@ -169,7 +169,7 @@ class Run:
 
     @property
     def counters(self) -> Counters:
-        """What was counted, as a speedup counts it."""
+        """The counters, as a speedup has them."""
         return Counters.from_dict(self.counts)
 
     @property
@@ -282,7 +282,7 @@ def _too_bad(bad: Sequence[Bad], max_bad: int) -> str:
 
 
 class Manifest(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
-    """What a run is to do, and what it did once it is finished."""
+    """The plan of a run and, once it is finished, its outcome."""
 
     format: str
     model: str

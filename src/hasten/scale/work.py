@@ -32,7 +32,7 @@ Counts = Counter[str]  # what was done, by name; sums over records, so those of 
 
 
 class Items(NamedTuple):
-    """What was read from a piece; the `Columns` of sentences have the same names."""
+    """The items of a piece; the `Columns` of sentences have the same names."""
 
     values: Sequence[Any]
     numbers: Sequence[int]  # of the record that each was read from

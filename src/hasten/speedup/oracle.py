@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from rich.console import Console
 
-from hasten.errors import SolverDisagrees
+from hasten.errors import ProblemError, SolverDisagrees, SolverError
 from hasten.kernels.tolerance import TOLERANCE
 from hasten.learning.targets import Answers
 from hasten.model.batch import Batch
@@ -36,6 +36,7 @@ from hasten.speedup.pool import AnswerPool
 from hasten.support.arrays import BoolArray, IntArray
 from hasten.support.progress import show_progress
 from hasten.support.threads import renew_after_fork
+from hasten.support.words import count
 
 if TYPE_CHECKING:
     from hasten.speedup.predictor import Speedup
@@ -167,12 +168,22 @@ class Oracle:
 
     def label(self, batch: Batch, answers: Answers | None) -> tuple[Answers, int]:
         """Returns the black box's answers, unless they are given, and the number of calls of the solver."""
+        if not len(batch):
+            raise ProblemError("There are no problems to learn from. Give at least one.")
         if answers is not None:
             return answers, 0
-        if not self._speedup.progress:
-            return self.ask(batch)
-        with show_progress(Console(stderr=True)) as tell:
-            return self.ask(batch, lambda done, of: tell("Labelling", done / of))
+        if self._speedup.progress:
+            with show_progress(Console(stderr=True)) as tell:
+                found, calls = self.ask(batch, lambda done, of: tell("Labelling", done / of))
+        else:
+            found, calls = self.ask(batch)
+        failed = found.has(Status.FAILED)
+        if failed.all():
+            raise SolverError(
+                f"The solver failed on all {count(len(batch), 'problem')}: there is nothing to learn from. The first "
+                f"time it said: {found[0].reason}"
+            )
+        return found, calls
 
     def judges(self, exact: Solutions) -> BoolArray:
         """Tells which answers of the black box others can be held against: optima, or all, if its word is enough."""

@@ -52,7 +52,7 @@ class Work(Generic[Result]):
 
     @property
     def result(self) -> Result:
-        """What the call returned; what it raised is raised again."""
+        """The value that the call returned; an error that it raised is raised again."""
         if self._raised is not None:
             raise self._raised
         return self._returned  # type: ignore[return-value]

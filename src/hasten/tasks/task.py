@@ -37,7 +37,7 @@ class Model(ABC, Generic[Text]):
 
     @property
     def scores(self) -> Sequence[str]:
-        """What `count` counts for, by name."""
+        """The scores that `count` counts for, by name."""
         return ("accuracy",)
 
     @property

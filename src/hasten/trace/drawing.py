@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from itertools import groupby
 from typing import Any
 
+from hasten.kernels.tolerance import TOLERANCE
 from hasten.support.words import amount, count
 from hasten.trace.events import Belief, Candidate, Message, ProofStep, SearchStep, Trace
 from hasten.trace.pictures import (
@@ -188,7 +189,9 @@ def _way(each: Candidate, answer: Sequence[Candidate]) -> str:
 def draw_bounds(steps: Sequence[ProofStep]) -> Picture:
     """Returns the bound and the best labelling over the steps of a proof, until they meet."""
     known = [value for each in steps for value in (each.cost, each.bound) if math.isfinite(value)] or [0.0, 1.0]
-    air = 0.08 * (max(known) - min(known)) or max(abs(known[0]), 1.0) * 0.1
+    size = max(abs(known[0]), 1.0)
+    apart = max(known) - min(known)
+    air = 0.08 * apart if apart > TOLERANCE * size else 0.1 * size  # less is rounding: it would fill the picture
     low, high = min(known) - air, max(known) + air
     width = min(WIDE, max(340.0, LEFT + RIGHT + 52 * len(steps)))
     right, bottom, across = width - RIGHT, HIGH - BOTTOM, (width - RIGHT - LEFT) / len(steps)
@@ -204,7 +207,7 @@ def draw_bounds(steps: Sequence[ProofStep]) -> Picture:
         parts.append(path("rule", f"M{LEFT} {y(value):.1f}H{right}"))
         parts.append(text(LEFT - 8, y(value) + 4, amount(value), "t-small t-soft end"))
     for n, each in enumerate(steps):
-        if math.isfinite(each.cost - each.bound) and each.cost > each.bound:
+        if math.isfinite(each.cost - each.bound) and each.cost - each.bound > TOLERANCE * size:
             parts.append(rect("space", x(n - 0.5), y(each.cost), across, y(each.bound) - y(each.cost)))
     for style, values in (("best", [each.cost for each in steps]), ("bound", [each.bound for each in steps])):
         places = [(n, x(n), y(value)) for n, value in enumerate(values) if math.isfinite(value)]

@@ -41,7 +41,7 @@ class Model(StrEnum):
 
 
 class BySize(StrEnum):
-    """What is timed by the size of sentences."""
+    """The methods that are timed by the size of sentences."""
 
     ILP = "ilp"
     GREEDY = "search"

@@ -91,7 +91,7 @@ class TagModel(Model[Tagged]):
 
     @cached_property
     def follow(self) -> FloatArray:
-        """What each pair of neighbouring tags costs, inf where it is forbidden."""
+        """The cost of each pair of neighbouring tags, inf where it is forbidden."""
         return self.rules.forbidden + self.rules.prices - self.pairs.astype(np.float64)
 
     @cached_property

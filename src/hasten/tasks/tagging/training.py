@@ -24,7 +24,7 @@ BLOCK = 1 << 14  # words scored together
 
 
 class Weights(NamedTuple):
-    """What is learned: the score of each tag for each row of features, and of each pair of neighbouring tags."""
+    """Learned weights: the score of each tag for each row of features, and of each pair of neighbouring tags."""
 
     of_words: FloatArray  # (n_buckets, n_tags)
     of_pairs: FloatArray  # (n_tags, n_tags)
@@ -125,7 +125,7 @@ def viterbi(costs: FloatArray, first: IntArray, follow: FloatArray) -> IntArray:
 
 
 def _one(costs: FloatArray, follow: FloatArray) -> IntArray:
-    """Does the same for one sentence, where few calls matter most: the labels that were best are kept going forward."""
+    """Finds the best tags of one sentence in few calls: the best labels are kept going forward."""
     best, back, columns = costs[0], [], np.arange(len(follow))
     for cost in costs[1:]:
         sums = best[:, None] + follow

@@ -76,7 +76,7 @@ class Lines:
 
     @property
     def place(self) -> str:
-        """What was read last, in words."""
+        """The place that was read last, in words."""
         if self.entry_number:
             return f"{self._name}, entry {self.entry_number}"
         return f"{self._name}, line {self.number}" if self.number else self._name

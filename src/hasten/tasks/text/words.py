@@ -33,7 +33,7 @@ def hash_string(string: str) -> int:
 
 
 class _Kinds(dict[int, str]):
-    """What a character looks like: X, x or d for capitals, other letters and digits; itself otherwise."""
+    """The shape of a character: X, x or d for capitals, other letters and digits; itself otherwise."""
 
     def __missing__(self, code: int) -> str:
         c = chr(code)

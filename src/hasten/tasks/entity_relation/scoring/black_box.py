@@ -12,7 +12,7 @@ import os
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from math import exp, log
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -34,21 +34,20 @@ FORMAT = "hasten-entity-relation-black-box"
 FORMAT_VERSION = 1
 
 
+class Model(NamedTuple):
+    """The weights of a trained black box, and scratch space for one variable's features."""
+
+    entity_weights: WeightArray | FloatArray
+    relation_weights: WeightArray | FloatArray
+    normalised: bool  # whether costs are minus log probabilities
+    rows: IntArray
+
+
 @kernel
-def score_variable(
-    text: Text,
-    entity_weights: WeightArray | FloatArray,
-    relation_weights: WeightArray | FloatArray,
-    normalised: bool,
-    sentence: int,
-    variable: int,
-    rows: IntArray,
-    costs: FloatArray,
-    at: int,
-) -> int:
-    """Writes the costs of one variable's labels at `costs[at:]`; returns where they end. `rows` is scratch space."""
-    n_entities = text.span_at[sentence + 1] - text.span_at[sentence]
-    weights = entity_weights if variable < n_entities else relation_weights
+def score_variable(text: Text, model: Model, sentence: int, variable: int, costs: FloatArray, at: int) -> int:
+    """Writes the costs of one variable's labels at `costs[at:]`; returns where they end."""
+    n_entities, rows = text.span_at[sentence + 1] - text.span_at[sentence], model.rows
+    weights = model.entity_weights if variable < n_entities else model.relation_weights
     n_buckets, n_labels = weights.shape
     n = variable_features(text, sentence, variable, n_buckets - 1, rows)
     for label in range(n_labels):
@@ -56,7 +55,7 @@ def score_variable(
     for k in range(n):
         for label in range(n_labels):
             costs[at + label] -= weights[rows[k], label]
-    if normalised:
+    if model.normalised:
         smallest = np.inf
         for label in range(n_labels):
             smallest = min(smallest, costs[at + label])
@@ -84,20 +83,10 @@ def score_variables(
         n_entities = text.span_at[problem_ids[request] + 1] - text.span_at[problem_ids[request]]
         size += (entity_weights if variable_ids[request] < n_entities else relation_weights).shape[1]
     costs = np.empty(size)
-    rows = np.empty(MAX_FEATURES, np.int64)
+    model = Model(entity_weights, relation_weights, normalised, np.empty(MAX_FEATURES, np.int64))
     at = 0
     for request in range(len(problem_ids)):
-        at = score_variable(
-            text,
-            entity_weights,
-            relation_weights,
-            normalised,
-            problem_ids[request],
-            variable_ids[request],
-            rows,
-            costs,
-            at,
-        )
+        at = score_variable(text, model, problem_ids[request], variable_ids[request], costs, at)
     return costs
 
 

@@ -118,21 +118,15 @@ def entity_features(columns: HashArray, first: int, end: int, span: IntArray, ma
 
 @kernel
 def relation_features(
-    columns: HashArray,
-    first: int,
-    end: int,
-    span1: IntArray,
-    span2: IntArray,
-    n_between: int,
-    backward: int,
-    mask: int,
-    rows: IntArray,
+    text: Text, sentence: int, left: int, right: int, backward: int, mask: int, rows: IntArray
 ) -> int:
-    """Writes the rows of a relation between two spans in text order; returns how many there are.
+    """Writes the rows of a relation between two spans of a sentence, in text order; returns how many there are.
 
-    `n_between` spans lie between them; `backward` says that the second is the source.
+    `backward` says that the second is the source.
     """
-    start1, stop1, start2, stop2 = span1[0], span1[1], span2[0], span2[1]
+    columns, first, end = text.columns, text.token_at[sentence], text.token_at[sentence + 1]
+    spans = text.spans[text.span_at[sentence] : text.span_at[sentence + 1]]
+    start1, stop1, start2, stop2 = spans[left, 0], spans[left, 1], spans[right, 0], spans[right, 1]
     head1, head2 = stop1 - 1, stop2 - 1
     gap = start2 - stop1
     distance = bucket(gap)
@@ -144,7 +138,7 @@ def relation_features(
     if gap <= SHORT_GAP:
         words_between = mix_run(columns, stop1, start2, WORD)
         pos_between = mix_run(columns, stop1, start2, POS)
-    neighbours = min(n_between, 3)
+    neighbours = min(right - left - 1, 3)
     n = 0
     for value in (
         distance,
@@ -208,5 +202,4 @@ def variable_features(text: Text, sentence: int, variable: int, mask: int, rows:
         return int(entity_features(text.columns, first, end, spans[variable], mask, rows))
     relation = variable - len(spans)
     left, right = pair_of(len(spans), relation)
-    between, backward = right - left - 1, relation % 2
-    return int(relation_features(text.columns, first, end, spans[left], spans[right], between, backward, mask, rows))
+    return int(relation_features(text, sentence, left, right, relation % 2, mask, rows))

@@ -7,8 +7,6 @@ the costs that its search wants are computed on the spot.
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 import numpy as np
 
 from hasten.jit import driver, keep, kernel
@@ -20,18 +18,9 @@ from hasten.search.beam import BeamSearch
 from hasten.support.arrays import FloatArray, IntArray
 from hasten.support.parallel import in_parallel
 from hasten.tasks.entity_relation.names import Training
-from hasten.tasks.entity_relation.scoring.black_box import LinearScorer, WeightArray, score_variable
+from hasten.tasks.entity_relation.scoring.black_box import LinearScorer, Model, score_variable
 from hasten.tasks.entity_relation.scoring.features import MAX_FEATURES
 from hasten.tasks.entity_relation.scoring.text import Text
-
-
-class Model(NamedTuple):
-    """A trained black box, and scratch space for one variable's features."""
-
-    entity_weights: WeightArray
-    relation_weights: WeightArray
-    normalised: bool
-    rows: IntArray
 
 
 @kernel
@@ -52,10 +41,7 @@ def search_sentence(
         for s in range(t if n_nodes == 1 else 0, min(t + 1, graph.order.size)):
             v = graph.order[s]
             if space.known[v] == nodes.WANTED:
-                score_variable(
-                    text, model.entity_weights, model.relation_weights, model.normalised,
-                    sentence, v, model.rows, cost, graph.first[v],
-                )  # fmt: skip
+                score_variable(text, model, sentence, v, cost, graph.first[v])
         outcome, n_nodes, t = loop.advance(instance, weights, options, nodes.NOW, space, n_nodes, t)
     return bool(outcome == loop.DONE)
 

@@ -51,8 +51,6 @@ def learn_alone(
     variable_ids: IntArray,
     labels: IntArray,
     importance: FloatArray,
-    rate: float,
-    decay: float,
     step: int,
     table: Averaged,
 ) -> None:
@@ -78,9 +76,9 @@ def learn_alone(
         for k in range(n):
             for label in range(n_labels):
                 row = rows[k]
-                gradient = slope[label] + decay * weights[row, label]
+                gradient = slope[label] + DECAY * weights[row, label]
                 squares[row, label] += gradient * gradient
-                change = -rate * gradient / sqrt(squares[row, label])
+                change = -RATE * gradient / sqrt(squares[row, label])
                 weights[row, label] += change
                 lag[row, label] += (step + example) * change
 
@@ -184,8 +182,6 @@ def train_independent(
                 variable_ids[order],
                 labels[order],
                 counts,
-                RATE,
-                DECAY,
                 epoch * len(order),
                 table,
             )
