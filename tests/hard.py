@@ -48,6 +48,18 @@ def packing(n: int) -> Problem:
     return shape.problem(np.stack([np.zeros(n), -worth / 100.0], axis=1).ravel())
 
 
+def conflicts(n: int, n_rules: int) -> Problem:
+    """Returns items of which pairs exclude each other, by a rule for each pair."""
+    rng = np.random.default_rng(0)
+    schema = Schema()
+    item = schema.variable("item", ["out", "in"])
+    shape = schema.structure([item] * n)
+    pairs = np.stack(np.triu_indices(n, 1), axis=1)
+    for a, b in rng.permutation(pairs)[:n_rules].tolist():
+        shape.rule(f"{a} or {b}", [(a, "in", 1.0), (b, "in", 1.0)], at_most=1)
+    return shape.problem(np.stack([np.zeros(n), -rng.random(n)], axis=1).ravel())
+
+
 def interrupted(way: str) -> float:
     """Sends this process SIGINT while it answers; returns how many seconds later that was an error."""
     problem = packing(200) if way == "gurobi" else spin_glass(20)  # its licence is for small models

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import pathlib
 import subprocess
 import sys
 import time
@@ -11,7 +12,7 @@ import hard
 import naive
 import numpy as np
 import pytest
-from hard import FOREVER, spin_glass
+from hard import FOREVER, conflicts, spin_glass
 from strategies import entity_relation
 
 from hasten.errors import ProblemError, SolverError
@@ -28,7 +29,7 @@ SOON = 2.0  # seconds: limits are kept much better, but machines may be busy
 @pytest.fixture(scope="module", autouse=True)
 def _loaded() -> None:
     """Loads the kernels first, which takes its time."""
-    Certifier()(spin_glass(4))
+    Certifier(time_limit=60)(spin_glass(4))
 
 
 def assert_late(found: Solution) -> None:
@@ -79,6 +80,63 @@ def test_what_is_stopped_at_any_moment_is_never_wrong():
             assert answer.bound <= best + 1e-9
             assert answer.cost >= best - 1e-9
             assert answer.status in (Status.PROVED, Status.TIME_LIMIT, Status.NO_TIME)
+
+
+def test_time_runs_out_while_rows_are_tightened():
+    """It was taken for short work, which nobody stops."""
+    problem = conflicts(700, 60_000)
+    Certifier(max_nodes=1)(problem)
+    found = Certifier(max_nodes=200, time_limit=0.06)(problem)
+    assert found.status is Status.TIME_LIMIT
+    assert_late(found)
+
+
+@pytest.mark.parametrize("max_nodes", [0, 1, 2, 7, 30, 150])
+def test_no_more_nodes_are_taken_than_allowed(max_nodes):
+    for problem in (conflicts(100, 1_000), spin_glass(20), hard.packing(30)):
+        report = Certifier(max_nodes=max_nodes, max_join=0).report(problem)
+        assert report.n_nodes[0] <= max_nodes
+        assert report.solutions.bound[0] <= report.solutions.cost[0]
+
+
+@pytest.mark.parametrize("limits", [{"time_limit": 0.2}, {"call_limit": 0.2}, {"time_limit": 0.2, "call_limit": 9.0}])
+def test_min_marginals_have_one_limit_for_all_labels(limits):
+    problem = spin_glass(20)
+    began = time.monotonic()
+    found = Certifier(max_nodes=FOREVER, **limits).min_marginals(problem)  # of 400 labels, each of which takes forever
+    assert time.monotonic() - began < 0.2 + SOON
+    assert not found.proved.any()
+    assert found.best.status is Status.TIME_LIMIT
+    assert (found.cost >= found.best.bound).all()
+
+
+def test_min_marginals_within_their_limit_are_those_without_one():
+    problem = spin_glass(4)
+    free, limited = Certifier().min_marginals(problem), Certifier(time_limit=600).min_marginals(problem)
+    assert free.proved.all()
+    assert limited.proved.all()
+    assert limited.cost.tolist() == free.cost.tolist()
+
+
+LOADED = """
+from hard import conflicts, packing, spin_glass
+from hasten.proof.certifier import Certifier
+from hasten.proof.loading import load_drivers, n_loaded
+load_drivers()
+before = n_loaded()
+for problem in (spin_glass(4), spin_glass(9), packing(20), conflicts(60, 300)):
+    Certifier(time_limit=9.0)(problem)
+    Certifier(time_limit=9.0)([problem] * 9)
+print(n_loaded() - before)
+"""
+
+
+def test_nothing_is_loaded_once_the_clock_runs():
+    """Drivers were loaded for other types of arguments than they are called with, and again within the limit."""
+    command = [sys.executable, "-c", LOADED]
+    folder = pathlib.Path(hard.__file__).parent
+    said = subprocess.run(command, capture_output=True, text=True, timeout=300, cwd=folder)
+    assert said.stdout.split() == ["0"], said.stderr
 
 
 def test_limits_that_are_not_reached_change_nothing():

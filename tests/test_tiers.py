@@ -111,18 +111,27 @@ def wait(rows: Any, watch: Any) -> None:
         rows[0] += count(1)
 
 
+@driver
+def go_on(rows: Any, watch: Any) -> None:
+    """Looks whether to stop before it begins, and never again."""
+    rows[0] = -1.0
+    if watch[ALL] == 0:
+        for _ in range(10_000_000):
+            rows[0] += count(1)
+
+
 @pytest.fixture(autouse=True)
 def both_tiers(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Interprets first, in a process that has compiled before; forgets what a test compiled."""
     monkeypatch.setattr(tiers, "TIER", tiers.AUTO)
     monkeypatch.setattr(tiers.Driver, "_is_kept", False)
     monkeypatch.setattr(tiers, "seconds_to_compile", lambda function: 0.2)
-    for each in (fill, wait):
+    for each in (fill, wait, go_on):
         each.seconds = each.rate = 0.0
         each.point_to(each._choose)
         each.dispatcher = None
     yield
-    for each in (fill, wait):
+    for each in (fill, wait, go_on):
         if each in DRIVERS:
             DRIVERS.remove(each)
 
@@ -167,6 +176,13 @@ def test_a_stop_is_heard_by_a_call_that_is_interpreted_and_by_the_one_that_is_co
     slow.run(lambda: wait(rows, slow.watch()), np.inf)
     assert wait.overloads
     assert slow.stopped
+
+
+def test_a_call_that_is_interpreted_and_takes_no_notice_of_a_stop_is_given_up() -> None:
+    clock, rows = Clock(together=0.1), np.zeros(1)
+    clock.run(lambda: go_on(rows, clock.watch()), np.inf)
+    assert go_on.dispatcher is None
+    assert rows[0] == -1.0  # it was begun anew, and stopped at once
 
 
 def test_a_limit_of_another_thread_does_not_keep_a_call_from_being_compiled() -> None:

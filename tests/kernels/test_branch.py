@@ -52,9 +52,8 @@ def run_branch(
             return b.FINISHED, INF, 0, labels
     known = Known(labels, size, opened(terms.rounding)(graph, size), 0.0)
     instance = Instance(graph, problem.cost, problem.table)
-    outcome, cost, n_nodes = b.branch(
-        instance, dual, tree_for(graph), node_sweeps, dive_nodes, max_nodes, given_cost, known
-    )
+    effort = split.Effort(0, 0, 0, max_nodes, 0, 0, 0, node_sweeps, dive_nodes)
+    outcome, cost, n_nodes = b.branch(instance, dual, tree_for(graph), effort, max_nodes, given_cost, known)
     return outcome, cost, n_nodes, labels
 
 

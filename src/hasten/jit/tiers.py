@@ -133,7 +133,7 @@ class Driver(partial[Any]):
         if not seconds:
             return self.compile()(*args)
         start = time.perf_counter()
-        found = self._interpret(args) if seconds == np.inf else self._try(args, seconds)
+        found = self._interpret(args) if TIER == INTERPRETED else self._try(args, seconds)
         took = time.perf_counter() - start
         self.seconds, Driver.all_seconds = self.seconds + took, Driver.all_seconds + took
         self.rate = max(self.rate, took / max(1, sum(each.size for each in _arrays(args))))
@@ -159,6 +159,7 @@ class Driver(partial[Any]):
     def _try(self, args: tuple[Any, ...], seconds: float) -> Any:
         """Interprets a driver for so long, on copies of its arrays; if that is not enough, drops them and compiles.
 
+        A driver that takes no notice of its watch in time is begun anew, with a watch that ends it at once.
         Other threads may write to other entries of the same arrays meanwhile, so only changed entries are copied back.
         A watch is not copied: its clock writes to it.
         """
@@ -170,13 +171,16 @@ class Driver(partial[Any]):
         until = time.perf_counter() + seconds
 
         def stop_when_late(*_: Any) -> None:
-            if time.perf_counter() > until:
+            if time.perf_counter() > until or (watch is not None and clock.seconds_left(watch) < -clock.PATIENCE):
                 raise _TooLong
 
         try:
             found = self._interpret(args, {key: after for key, (_, _, after) in copies.items()}, stop_when_late)
         except _TooLong:
-            return self.compile()(*args)
+            if watch is None or clock.seconds_left(watch) > 0.0:
+                return self.compile()(*args)
+            watch[clock.ALL] = 1
+            return self._interpret(args)
         for array, before, after in copies.values():
             if before.tobytes() != after.tobytes():
                 bits = f"V{array.itemsize}"

@@ -139,9 +139,19 @@ class Certifier:
         return best_labellings(problem, k, self._plan(problem.structure.compiled), self._clock(1) or Clock())
 
     def min_marginals(self, problem: Problem) -> MinMarginals:
-        """Returns what the best labelling with each label costs, each proved as far as the effort goes."""
+        """Returns what the best labelling with each label costs, each proved as far as the effort goes.
+
+        The limits of time are those of the whole call.
+        """
         check_one(problem)
-        return min_marginals(problem, self(problem), self)
+        clock = self._clock(1)
+        if clock is None:
+            return min_marginals(problem, self(problem), lambda batch, _: self(batch), math.inf)
+
+        def certify(batch: Batch, seconds: float) -> Solutions:
+            return replace(self, time_limit=None, call_limit=seconds)(batch)
+
+        return min_marginals(problem, self(problem), certify, clock.deadline)
 
     def certificate(self, problem: Problem) -> Certificate:
         """Certifies a problem and writes the proof down, in steps that `python -m hasten.certificate` checks.

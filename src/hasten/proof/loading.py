@@ -32,7 +32,7 @@ def load_drivers() -> None:
     graph = with_scopes(Graph.start(scope_first=zero, table_at=NOBODY), zero, NOBODY, NOBODY)
     with_rows(graph, Rows(np.zeros(2, dtype=np.int64), NOBODY, np.zeros(0), row, row))
     for driver, *own in DRIVERS:
-        driver(arrays, NOBODY, nothing_known(0, 0), *own)
+        driver((*arrays,), NOBODY, (*nothing_known(0, 0),), *own)  # plain tuples, as `Work.run` hands them over
 
 
 def deadline_after(seconds: float | None) -> float:

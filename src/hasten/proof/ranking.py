@@ -6,6 +6,8 @@ is proved by the certifier, on a problem in which that variable has no other lab
 
 from __future__ import annotations
 
+import math
+import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
@@ -28,6 +30,7 @@ from hasten.support.clock import Clock
 RANKED_NODES, RANKED_SWEEPS = 1_000_000, 32  # for the best labellings
 MOST_RANKED = 50_000_000  # labels that are held
 MARGINALS = 4_000_000  # costs of one batch
+MOMENTS = 0.05  # of the time that there is, which a batch should take
 
 
 @dataclass(frozen=True, eq=False)
@@ -159,8 +162,14 @@ def statuses(n: int, proved: bool) -> list[Status]:
     return [Status.PROVED if proved and at == 0 else Status.FOUND for at in range(n)]
 
 
-def min_marginals(problem: Problem, best: Solution, certify: Callable[[Batch], Solutions]) -> MinMarginals:
-    """Returns what the best labelling with each label costs, given the best of all, proved as far as `certify` goes."""
+def min_marginals(
+    problem: Problem, best: Solution, certify: Callable[[Batch, float], Solutions], deadline: float
+) -> MinMarginals:
+    """Returns what the best labelling with each label costs, given the best of all, proved as far as `certify` goes.
+
+    `certify` is told how many seconds are left until the deadline (of `time.monotonic`). Some steps take no notice of
+    that, so that few problems at a time are certified if there is one.
+    """
     first = problem.graph.first[: problem.n_variables + 1]
     cost = problem.cost[: first[-1]]
     least, proved = np.full(cost.size, np.inf), np.full(cost.size, best.proved)
@@ -172,10 +181,16 @@ def min_marginals(problem: Problem, best: Solution, certify: Callable[[Batch], S
     elif best.proved:
         asked[:] = False
     (numbers,) = np.nonzero(asked)
-    for some in np.array_split(numbers, max(1, -(-numbers.size * cost.size // MARGINALS))):
+    proved[numbers] = False
+    most, began, begin = max(1, MARGINALS // max(1, cost.size)), time.monotonic(), 0
+    size, moment = (most, math.inf) if deadline == math.inf else (1, MOMENTS * (deadline - began))
+    while begin < numbers.size and began < deadline:
+        some = numbers[begin : begin + size]
         costs = np.where((variable == variable[some][:, None]) & (np.arange(cost.size) != some[:, None]), np.inf, cost)
-        found = certify(problem.alike(costs))
+        found = certify(problem.alike(costs), deadline - began)
         least[some], proved[some] = np.where(found.valid, found.cost, np.inf), found.proved
+        before, began, begin = began, time.monotonic(), begin + size
+        size = max(1, min(most, int(size * min(2.0, moment / max(began - before, 1e-9)))))
     if best.values is not None:
         least = np.maximum(least, best.cost) if best.proved else least
     proved[~np.isfinite(cost)] = True

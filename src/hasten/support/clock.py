@@ -151,6 +151,6 @@ class Clock:
                 watch[ONE] = seen[0]
 
     def _stop(self) -> None:
-        self.stopped = True
+        self.stopped, now = True, int(1e9 * time.monotonic())
         for watch, _ in list(self._seen):
-            watch[ALL] = 1
+            watch[ALL], watch[UNTIL] = 1, min(watch[UNTIL], now)

@@ -12,7 +12,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from hasten.proof.branch.certify import Effort, certify_ruled, certify_some
+from hasten.proof.branch.certify import certify_ruled, certify_some
+from hasten.proof.branch.split import Effort
 from hasten.proof.buckets import FULL_ELIMINATION
 from hasten.proof.cut import CUTTING
 from hasten.proof.cut.persistency import only_fixed
@@ -35,6 +36,7 @@ ROW_NODES = 500  # where rows are left at least
 ROW_WORK = 2_000_000  # labels and cells that nodes may go through where rows are left: a few milliseconds
 SMALL, SMALL_NODES = 128, 100_000  # labels left of which nodes are quick, and how many of these are allowed then
 SWEEP_WORTH = 16  # nodes that a sweep is worth
+PLUNGE_WORTH = 2  # nodes that giving a variable its label is worth, where rules are all that is left
 SPEED = 1e-9  # seconds that a node, or a sweep, takes at most for each label, tuple and cell: measured, rounded up
 
 
@@ -112,13 +114,18 @@ def effort_for(plan: ProofPlan, reduction: Reduction) -> Effort:
         max_sweeps, max_nodes = min(max_sweeps, max(first, nodes // SWEEP_WORTH)), min(max_nodes, nodes)
     elif reduction.n_labels > SMALL and reduction.leaves_triples:
         first, at_split = TRIPLE_SWEEPS
-    return Effort(first, ROW_SWEEPS, max_sweeps, max_nodes, row_nodes, row_work, at_split, DIVE_NODES)
+    strict = int(plan.max_nodes is not None)
+    return Effort(first, ROW_SWEEPS, max_sweeps, max_nodes, strict, row_nodes, row_work, at_split, DIVE_NODES)
 
 
 def seconds_for(effort: Effort, reduction: Reduction) -> float:
     """Returns how long a problem may take at most; where rows are left, nodes are limited by what they go through."""
-    nodes, graph = effort.max_nodes, reduction.graph
+    nodes, graph, n_variables = effort.max_nodes, reduction.graph, len(reduction.graph.order)
     if graph.row_low.size:  # as `nodes_with_rows` counts them
         work = 1 + reduction.n_labels + graph.cell_row.size
         nodes = min(nodes, max(effort.row_nodes, effort.row_work // work))
+    if nodes and not effort.strict:
+        nodes = max(nodes, n_variables + 1)
+    if nodes and reduction.leaves_rules:
+        nodes += PLUNGE_WORTH * n_variables
     return SPEED * reduction.size * (effort.max_sweeps + nodes)

@@ -25,7 +25,7 @@ from hasten.proof.branch.space import (
     together,
     tree_ints,
 )
-from hasten.proof.branch.split import branch
+from hasten.proof.branch.split import Effort, branch
 from hasten.proof.branch.tighten import DIVED, SLOWER, Search, Tight, search_nothing, search_rows
 from hasten.proof.elimination.kernels import Plan, eliminate, plan_at, restore
 from hasten.proof.outcome import (
@@ -56,19 +56,6 @@ from hasten.proof.sweep.sweeping import FEW_OPEN, Known, prove
 from hasten.proof.terms import integral_gap, rounding
 from hasten.support.arrays import FloatArray, IntArray
 from hasten.support.clock import ALL, AT
-
-
-class Effort(NamedTuple):
-    """How hard to try."""
-
-    first_sweeps: int  # before the first dive
-    row_sweeps: int  # the same, where rows are left
-    max_sweeps: int
-    max_nodes: int  # 0: do not branch
-    row_nodes: int  # the least of them to allow where rows are left
-    row_work: int  # and as many as this makes, each going through all labels and cells that are left
-    node_sweeps: int  # sweeps at each split
-    dive_nodes: int  # nodes of each dive
 
 
 class Reduced(NamedTuple):
@@ -109,7 +96,7 @@ def certify(
     """
     if size == np.inf:  # sums may overflow
         return OPEN, best_cost, -np.inf, ELIMINATE, 0, 0
-    left, small = reduced.left, reduced.left.graph
+    left, small, watch = reduced.left, reduced.left.graph, scratch.dual.watch
     slip = rounding(instance.graph, size)
     constant = eliminate(reduced.plan, instance.cost, instance.table, scratch.work, scratch.cost)
     if constant == np.inf:
@@ -126,18 +113,23 @@ def certify(
     stop_at = FEW_OPEN if max_nodes else -1
     outcome, least, bound, n_sweeps = prove(left, few, scratch.dual, best_cost, known, scratch.trial, stop_at)
     step, ended, n_nodes = SWEEP, LIMIT, 0
-    if outcome == OPEN and max_nodes > 0:
+    if outcome == OPEN and max_nodes > 0 and not stopped(watch):
         step, nodes = BRANCH, min(effort.dive_nodes, max_nodes)
         if by_rows:
             nodes = min(nodes, DIVED // max(small.order.size, 1))
         nodes = max(nodes, small.order.size + 1)
-        ended, least, n_nodes = dive(left, scratch.dual, scratch.tree, nodes, least, known)
+        if effort.strict and nodes > max_nodes:  # it would hardly reach a labelling
+            nodes = 0 if by_rows else max_nodes
+        if nodes:
+            ended, least, n_nodes = dive(left, scratch.dual, scratch.tree, nodes, least, known)
     if outcome == OPEN and ended == LIMIT and by_rows:
         bound = max(bound, safe_bound(small, scratch.cost, scratch.work, scratch.dual))
-        nodes = max_nodes - n_nodes // SLOWER
-        ended, least, more = search(left, scratch.dual, scratch.tight, nodes, least, known)
-        n_nodes += more
-    if outcome == OPEN and ended == LIMIT and effort.max_sweeps > n_sweeps and not by_rows:
+        nodes = max_nodes - (n_nodes if effort.strict else n_nodes // SLOWER)
+        if (nodes > 0 or not effort.strict) and not stopped(watch):
+            ended, least, more = search(left, scratch.dual, scratch.tight, nodes, least, known)
+            n_nodes += more
+    more_sweeps = effort.max_sweeps > n_sweeps and not stopped(watch)
+    if outcome == OPEN and ended == LIMIT and more_sweeps and not by_rows:
         few = effort.max_sweeps - n_sweeps
         outcome, least, higher, more = prove(left, few, scratch.dual, least, known, scratch.trial, -1)
         bound, n_sweeps = max(bound, higher), n_sweeps + more
@@ -145,11 +137,9 @@ def certify(
         bound = max(bound, safe_bound(small, scratch.cost, scratch.work, scratch.dual))
     if outcome == INFEASIBLE:
         return INFEASIBLE, np.inf, np.inf, step, n_sweeps, n_nodes
-    if outcome == OPEN and ended == LIMIT and max_nodes > n_nodes and not by_rows:
+    if outcome == OPEN and ended == LIMIT and max_nodes > n_nodes and not by_rows and not stopped(watch):
         nodes = max_nodes - n_nodes
-        ended, least, more = branch(
-            left, scratch.dual, scratch.tree, effort.node_sweeps, effort.dive_nodes, nodes, least, known
-        )
+        ended, least, more = branch(left, scratch.dual, scratch.tree, effort, nodes, least, known)
         n_nodes += more
     bound -= slip
     if gap > 0.0:
@@ -206,7 +196,7 @@ def certify_each(
     """Certifies some problems in scratch space for the largest of them."""
     n = space_for(batch, problems, reduced)
     levels = effort.max_nodes // max(effort.dive_nodes, 1) + 3  # each takes a dive that ran out
-    levels = min(levels, n.variables + 1) if effort.max_nodes > 0 else 0
+    levels = min(levels, n.variables + 1) if effort.max_nodes > 0 and not by_rows else 0
     n_floats = n.work, n.labels, together(dual_floats(n)), n_tree_floats(n, levels), n.labels + n.rows
     n_ints = n.variables, n.variables, n.given, together(tree_ints(n, levels)), together(tight_ints(n))
     floats, ints = np.zeros(together(n_floats)), np.zeros(together(n_ints), dtype=np.int64)

@@ -7,6 +7,8 @@ costs at least the best labelling less `margin`, rounding included, so that a se
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 
 from hasten.jit import kernel
@@ -18,6 +20,20 @@ from hasten.proof.outcome import copy_labels, stopped
 from hasten.proof.sweep.dual import Dual, n_messages, safe_bound, sweep
 from hasten.proof.sweep.multipliers import two_least
 from hasten.proof.sweep.sweeping import Known, decode
+
+
+class Effort(NamedTuple):
+    """How hard to try."""
+
+    first_sweeps: int  # before the first dive
+    row_sweeps: int  # the same, where rows are left
+    max_sweeps: int
+    max_nodes: int  # 0: do not branch
+    strict: int  # whether these are all; else a dive may take a node for each variable, even if that makes more
+    row_nodes: int  # the least of them to allow where rows are left
+    row_work: int  # and as many as this makes, each going through all labels and cells that are left
+    node_sweeps: int  # sweeps at each split
+    dive_nodes: int  # nodes of each dive
 
 
 @kernel
@@ -44,17 +60,13 @@ def least_decided(graph: Graph, dual: Dual) -> int:
 
 @kernel
 def branch(
-    instance: Instance,
-    dual: Dual,
-    tree: Tree,
-    n_sweeps: int,
-    dive_nodes: int,
-    max_nodes: int,
-    best_cost: float,
-    known: Known,
+    instance: Instance, dual: Dual, tree: Tree, effort: Effort, max_nodes: int, best_cost: float, known: Known
 ) -> tuple[int, float, int]:
-    """Splits, bounds and dives until nothing is left; returns whether it finished, the least cost and the nodes."""
-    graph, cost, table = instance
+    """Splits, bounds and dives until nothing is left; returns whether it finished, the least cost and the nodes.
+
+    `max_nodes` are those that are left of the effort.
+    """
+    (graph, cost, table), dive_nodes = instance, effort.dive_nodes
     enough = graph.order.size + 1  # for a dive where all is decided: what it leaves open has a choice to split on
     outcome, best_cost, n_nodes = dive(instance, dual, tree, min(max(dive_nodes, enough), max_nodes), best_cost, known)
     if outcome == FINISHED or n_nodes >= max_nodes or stopped(dual.watch):  # there may be nothing to split on
@@ -76,7 +88,7 @@ def branch(
                 dual.belief[graph.first[v] + j] = np.inf
         n_nodes += 1
         possible = True
-        for s in range(n_sweeps):
+        for s in range(effort.node_sweeps):
             possible = possible and sweep(graph, table, s % 2 == 0, dual)
         if not possible or safe_bound(graph, cost, table, dual) >= prune_from(best_cost, known, 0.0):
             continue
@@ -86,11 +98,15 @@ def branch(
                 best_cost = value
                 copy_labels(tree.labels, known.best)
         left = max(min(dive_nodes, max_nodes - n_nodes), enough)
+        if effort.strict:
+            left = min(left, max_nodes - n_nodes)
+            if left == 0:
+                return LIMIT, best_cost, n_nodes
         outcome, best_cost, n = dive(instance, dual, tree, left, best_cost, known)
         n_nodes += n
         if outcome == FINISHED:
             continue
-        if stopped(dual.watch):
+        if n_nodes >= max_nodes or stopped(dual.watch):  # there may be nothing to split on
             return LIMIT, best_cost, n_nodes
         level += 1
         open_level(graph, dual, tree, level)

@@ -125,10 +125,13 @@ def tighten_row(graph: Graph, r: int, tight: Tight) -> bool:
 
 
 @kernel
-def tighten_rows(graph: Graph, tight: Tight) -> bool:
-    """Rules out what rows leave no room for, until there is nothing more to rule out; false if a row cannot hold."""
+def tighten_rows(graph: Graph, tight: Tight, watch: IntArray) -> bool:
+    """Rules out what rows leave no room for, until there is nothing more to rule out; false if a row cannot hold.
+
+    Where it is stopped, labels may be left that rows have no room for.
+    """
     again = True
-    while again:
+    while again and not stopped(watch):
         again = False
         for r in range(graph.row_low.size):
             if tight.due[r]:
@@ -157,13 +160,18 @@ def rule_out_expensive(graph: Graph, tight: Tight, room: float) -> int:
 
 @kernel
 def tighten(graph: Graph, cost: FloatArray, dual: Dual, tight: Tight, enough: float, max_sweeps: int) -> float:
-    """Tightens a node; returns its bound, inf if it has no labelling. What reaches `enough` is not needed."""
+    """Tightens a node; returns its bound, inf if it has no labelling. What reaches `enough` is not needed.
+
+    Where it is stopped, the node is not as tight as it could be, and a node without a choice may break a row.
+    """
     bound, before = -np.inf, -np.inf
     low, high, watch = dual.row_low, dual.row_high, dual.watch
     node = Dual(dual.message, tight.multiplier, tight.belief, dual.marginal, low, high, dual.smallest, watch)
     for _ in range(max_sweeps):
-        if not tighten_rows(graph, tight):
+        if not tighten_rows(graph, tight, watch):
             return np.inf
+        if stopped(watch):
+            return bound
         update_rows(graph, tight.belief, tight.multiplier, dual.smallest)
         bound, off = sum_anew(graph, cost, cost, node, True)  # there are no tables
         if bound >= enough:
@@ -172,7 +180,7 @@ def tighten(graph: Graph, cost: FloatArray, dual: Dual, tight: Tight, enough: fl
         if n_out == 0 and not bound - before >= ENOUGH * (enough - bound):
             break
         before = bound
-    return bound if tighten_rows(graph, tight) else np.inf
+    return bound if tighten_rows(graph, tight, watch) else np.inf
 
 
 @kernel
@@ -216,7 +224,10 @@ def most_priced(graph: Graph, tight: Tight) -> tuple[int, int]:
 
 @kernel
 def plunge(graph: Graph, tight: Tight, dual: Dual) -> bool:
-    """Gives variables their best labels, some at a time, those most decided first; whether that gives a labelling."""
+    """Gives variables their best labels, some at a time, those most decided first; whether that gives a labelling.
+
+    Where it is stopped, it gives none.
+    """
     n_free = 1
     while n_free:
         n_free = 0
@@ -227,7 +238,7 @@ def plunge(graph: Graph, tight: Tight, dual: Dual) -> bool:
             if v < 0:
                 break
             choose(graph, tight, v, at)
-            if not tighten_rows(graph, tight):
+            if not tighten_rows(graph, tight, dual.watch) or stopped(dual.watch):
                 return False
         update_rows(graph, tight.belief, tight.multiplier, dual.smallest)
     read_labels(graph, tight)
@@ -313,6 +324,8 @@ def search_rows(
     while True:
         enough = prune_from(best_cost, known, 0.0)
         bound, v, at = tighten(graph, cost, dual, tight, enough, SWEEPS), -1, -1
+        if stopped(dual.watch):  # what was left of the node may not have been looked at
+            return LIMIT, best_cost, n_nodes
         if bound < enough:
             v, at = most_priced(graph, tight)
             if v < 0:
@@ -320,7 +333,7 @@ def search_rows(
                 best_cost = take_better(instance, tight, best_cost, known)
         if v < 0 and level == 0:
             return FINISHED, best_cost, n_nodes
-        if n_nodes >= max_nodes or stopped(dual.watch) or (v >= 0 and level >= levels):
+        if n_nodes >= max_nodes or (v >= 0 and level >= levels):
             return LIMIT, best_cost, n_nodes
         n_nodes += 1
         if v >= 0:
