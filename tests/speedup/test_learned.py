@@ -338,7 +338,7 @@ def test_learned_tables_that_rule_out_everything_ask_the_black_box() -> None:
     assert alone.values is None
 
 
-def test_a_schema_without_factors_and_a_batch_without_problems_teach_nothing() -> None:
+def test_a_schema_without_factors_teaches_nothing_and_a_batch_without_problems_is_refused() -> None:
     schema = hasten.Schema()
     a = schema.variable("a", ["x", "y"])
     shape = schema.structure()
@@ -348,7 +348,9 @@ def test_a_schema_without_factors_and_a_batch_without_problems_teach_nothing() -
     speedup = hasten.Speedup(schema, answer="learned").fit(batch, other)
     assert speedup.choice.method is Method.NONE
     assert not speedup.choice.tables.n_forbidden
-    assert hasten.Speedup(OPEN, answer="learned").fit([]).choice.n_answers == 0
+    with pytest.raises(hasten.ProblemError, match="no problems to learn from"):
+        hasten.Speedup(OPEN, answer="learned").fit([])
+    assert speedup.partial_fit(batch.select([])).choice.method is Method.NONE
 
 
 def test_problems_with_tables_of_their_own_are_learned_from_and_remembered() -> None:

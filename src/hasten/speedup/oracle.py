@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from rich.console import Console
 
-from hasten.errors import ProblemError, SolverDisagrees, SolverError
+from hasten.errors import SolverDisagrees, SolverError
 from hasten.kernels.tolerance import TOLERANCE
 from hasten.learning.targets import Answers
 from hasten.model.batch import Batch
@@ -168,8 +168,6 @@ class Oracle:
 
     def label(self, batch: Batch, answers: Answers | None) -> tuple[Answers, int]:
         """Returns the black box's answers, unless they are given, and the number of calls of the solver."""
-        if not len(batch):
-            raise ProblemError("There are no problems to learn from. Give at least one.")
         if answers is not None:
             return answers, 0
         if self._speedup.progress:
@@ -177,8 +175,7 @@ class Oracle:
                 found, calls = self.ask(batch, lambda done, of: tell("Labelling", done / of))
         else:
             found, calls = self.ask(batch)
-        failed = found.has(Status.FAILED)
-        if failed.all():
+        if len(batch) and found.has(Status.FAILED).all():
             raise SolverError(
                 f"The solver failed on all {count(len(batch), 'problem')}: there is nothing to learn from. The first "
                 f"time it said: {found[0].reason}"

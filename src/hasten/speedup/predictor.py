@@ -172,6 +172,8 @@ class Speedup(parameters.Estimator):
         a `Solution`, its labels by number or name, or None; or one flat array of numbers (`Learner.fit`).
         """
         batch = self._checked(problems, learning=True).resolved()
+        if not len(batch):
+            raise ProblemError("There are no problems to learn from. Give at least one.")
         answers, calls = self._oracle.label(batch, answers)
         self._begin(self._strategy().fit(batch, answers, calls))
         return self
