@@ -40,7 +40,7 @@ def bench(
     induce: Induce = None,
     no_relation: NoRelation = None,
     skip_bad: SkipBad = False,
-    quick: Annotated[bool, typer.Option("--quick", help="Under a minute.")] = False,
+    quick: Annotated[bool, typer.Option("--quick", help="Few problems of one size a family: about a minute.")] = False,
     seed: Seed = 0,
 ) -> None:
     """Measures hasten and other solvers side by side, on the same problems."""
