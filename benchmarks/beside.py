@@ -122,6 +122,8 @@ def main() -> None:
         return
     if settings.other is None:
         parser.error("say where the other checkout is")
+    if not (settings.other / "src" / "hasten").is_dir():  # or this one would be measured twice
+        parser.error(f"{settings.other} is no checkout: it has no src/hasten")
     here: dict[str, Any] = {}
     there: dict[str, Any] = {}
     for _ in range(settings.rounds):
