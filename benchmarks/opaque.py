@@ -3,8 +3,8 @@
     python benchmarks/opaque.py --corpus en_ewt-ud-dev.conllu.gz --out results/opaque.json
 
 Every task declares factors without tables; what these cost, only the black box knows. The rows are greedy search, the
-default search mode, a simple rival, and `Speedup(schema, solver=box, prove=False, mode="learned").fit(problems)` with
-nothing else set. The rival forbids every label tuple that no answer shows, and proves with that; for tags it is a
+default search, a simple rival, and `Speedup(schema, solver=box, answer="learned", trust=Trust(prove=False))`, fitted
+with nothing else set. The rival forbids every label tuple that no answer shows, and proves with that; for tags it is a
 structured perceptron with exact decoding.
 
 - *transitivity*: relations between 6, 8 and 10 events; the black box knows which three can hold at once.

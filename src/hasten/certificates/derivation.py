@@ -38,16 +38,8 @@ class Derivation:
     def copy(self) -> Derivation:
         """Returns a derivation that may change without this one; arrays are shared, and never changed in place."""
         other = object.__new__(Derivation)
-        other.scopes, other.entries = dict(self.scopes), dict(self.entries)
-        other.marginals, other.least = dict(self.marginals), dict(self.least)
-        other.touching, other.left, other.gone, other.sizes = (
-            list(self.touching),
-            list(self.left),
-            set(self.gone),
-            self.sizes,
-        )
-        other.prices = dict(self.prices)
-        other.constant, other.n_tables = self.constant, self.n_tables
+        parts = vars(self).items()
+        vars(other).update((name, part.copy() if isinstance(part, list | dict | set) else part) for name, part in parts)
         return other
 
     @property
