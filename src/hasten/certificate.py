@@ -20,7 +20,7 @@ from typing import Any
 UNIT = 1 << 2148  # exact numbers are integers that count 1 / UNIT
 INFINITE = 1 << 6000  # no sum of finite numbers comes near it
 MOST_ENTRIES, LONGEST_LINE = 2_000_000, 1 << 27  # of a table, times its variables; characters
-STATING, PROVING = ("variable", "table", "row", "claim"), ("move", "price", "eliminate", "violated")
+STATING, PROVING = ("variable", "table", "row", "claim"), ("move", "price", "count", "eliminate", "violated")
 Row = tuple[dict[int, dict[int, int]], int, int]  # weights by variable and label, the others 0; low and high limit
 
 
@@ -52,13 +52,10 @@ def number(x: Any, size: int, name: str) -> int:
     return int(x)
 
 
-def excludes(row: Row, left: Mapping[int, Iterable[int]]) -> bool:
-    """Tells whether no choice among the labels that are left of each variable keeps a row."""
-    least = most = 0
-    for v, weights in row[0].items():
-        added = [weights.get(label, 0) for label in left[v]]
-        least, most = least + min(added), most + max(added)
-    return least > row[2] or most < row[1]
+def reach(terms: Mapping[int, Mapping[int, int]], left: Mapping[int, Iterable[int]]) -> tuple[int, int]:
+    """Returns the least and the most that the labels which are left of each variable can add up to."""
+    added = [[weights.get(label, 0) for label in left[v]] or [0] for v, weights in terms.items()]
+    return sum(map(min, added)), sum(map(max, added))
 
 
 class State:
@@ -102,16 +99,23 @@ class State:
         (scope, old), i = self.functions[key], self.functions[key][0].index(v)
         self.put(key, scope, {labels: x + message.get(labels[i], 0) for labels, x in old.items()})
 
-    def add(self, scope: tuple[int, ...], entries: dict[Any, int]) -> None:
-        """Adds a table; one of a single variable joins its costs, one of none is a constant."""
+    def drop(self, keys: Iterable[int]) -> None:
+        """Takes functions away."""
+        for key in keys:
+            self.bound -= self.least.pop(key)
+            for v in self.functions.pop(key)[0]:
+                self.touching[v] -= {key}
+
+    def add(self, key: int, scope: tuple[int, ...], entries: dict[Any, int]) -> None:
+        """Adds a table, by its number; one of a single variable joins its costs, one of none is a constant."""
         if len(scope) == 1:
             costs = self.functions[~scope[0]][1]
             self.put(~scope[0], scope, {labels: x + costs[labels] for labels, x in entries.items() if labels in costs})
         elif scope:
-            self.put(self.n_tables, scope, entries)
+            self.put(key, scope, entries)
         else:
             self.bound += entries.get((), INFINITE)
-        self.n_tables += 1
+        self.n_tables = max(self.n_tables, key + 1)
 
     def variable(self, *costs: Any) -> None:
         """Adds a variable, by the costs of its labels."""
@@ -125,7 +129,7 @@ class State:
         fits = math.prod(self.sizes[v] for v in scope) == len(costs) <= MOST_ENTRIES // len(scope)
         need(fits, "there is not one cost for each combination, or the table is too large")
         labels = product(*(range(self.sizes[v]) for v in scope))
-        self.add(tuple(scope), {each: exact(x) for each, x in zip(labels, costs, strict=True) if x != "inf"})
+        self.add(self.n_tables, tuple(scope), {each: exact(x) for each, x in zip(labels, costs, strict=True) if x != "inf"})
 
     def row(self, terms: Any, low: Any, high: Any) -> None:
         """Adds a row: the weights of labels sum up to a number between limits; null is no limit."""
@@ -145,7 +149,8 @@ class State:
         need(len(answer) == len(self.sizes), f"{len(answer)} labels for {len(self.sizes)} variables")
         labels = [number(x, size, "label") for x, size in zip(answer, self.sizes, strict=True)]
         costs = [each.get(tuple(labels[v] for v in scope), INFINITE) for scope, each in self.functions.values()]
-        broken = [i for i, row in enumerate(self.rows) if excludes(row, {v: [labels[v]] for v in row[0]})]
+        sums = [reach(terms, {v: [labels[v]] for v in terms})[0] for terms, _, _ in self.rows]
+        broken = [i for i, (_, low, high) in enumerate(self.rows) if not low <= sums[i] <= high]
         need(not broken, f"the answer breaks row {broken[:1]}")
         return need(sum(costs) <= exact(upper), "the answer is forbidden, or costs more than is claimed")
 
@@ -182,17 +187,36 @@ class State:
             total = [x + entries.get(key, INFINITE) for x, key in zip(total, keys, strict=True)]
         n = len(labels[-1])
         found = ((choices[i][:-1], min(total[i : i + n])) for i in range(0, len(total), n or 1))
-        for key in self.touching[v]:
-            self.bound -= self.least.pop(key)
-            for u in self.functions.pop(key)[0]:
-                self.touching[u] -= {key}
-        self.add(around, {labels: x for labels, x in found if x < INFINITE >> 1})
+        self.drop(self.touching[v])
+        self.add(self.n_tables, around, {labels: x for labels, x in found if x < INFINITE >> 1})
 
     def violated(self, row: Any) -> None:
         """Says that a row cannot hold any more."""
-        labels = {v: self.left(v) or [0] for v in self.row_at(row)[0]}
-        need(excludes(self.rows[row], labels), f"row {row} can hold")
+        terms, low, high = self.row_at(row)
+        least, most = reach(terms, {v: self.left(v) for v in terms})
+        need(least > high or most < low, f"row {row} can hold")
         self.bound += INFINITE
+
+    def count(self, row: Any, variables: Any) -> None:
+        """Adds a variable that stands for what some variables add to a row, whose place it takes there.
+
+        Its labels are the sums with which the row can hold, in order of appearance; those with which it must are one.
+        """
+        (terms, low, high), chosen = self.row_at(row), [*map(self.at, variables)]
+        need(len({*chosen}) == len(chosen) > 0 and not self.prices.get(row), "they are not different, or row has a price")
+        rest, labels = {v: terms[v] for v in terms if v not in chosen}, [self.left(v) for v in chosen]
+        least, most = reach(rest, {v: self.left(v) for v in rest})
+        need(math.prod(map(len, labels)) * (len(labels) + 1) <= MOST_ENTRIES, "a table is too large")
+        entries, found = dict[Any, int](), dict[Any, tuple[int, int]]()
+        for each in product(*labels):
+            x = sum(terms[v].get(i, 0) for v, i in zip(chosen, each, strict=True) if v in terms)
+            if x + least <= high and x + most >= low:
+                holds = low <= x + least and x + most <= high
+                entries[*each, found.setdefault(None if holds else x, (len(found), x))[0]] = 0
+        self.variable(*[0] * len(found))
+        rest[len(self.sizes) - 1] = dict(found.values())
+        self.rows[row] = rest, low, high
+        self.add(self.n_tables, (*chosen, len(self.sizes) - 1), entries)
 
     def split(self, variable: Any, parts: Any) -> list[State]:
         """Returns a state for each part of a variable's labels; the parts cover all that are left, each once."""
@@ -202,11 +226,14 @@ class State:
         need(once and set(self.left(v)) <= set(labels), "the parts do not cover all labels, each once")
         need(len(parts) * (len(self.functions) + len(self.rows)) <= MOST_ENTRIES, "the parts are too many")
         for part in map(frozenset, parts):
-            states.append(State())  # entries are shared with this one: they are never changed in place
-            vars(states[-1]).update((k, x.copy() if type(x) in (list, dict) else x) for k, x in vars(self).items())
+            states.append(one := State())  # entries are shared with this one: they are never changed in place
+            vars(one).update((k, x.copy() if type(x) in (list, dict) else x) for k, x in vars(self).items())
             for key in self.touching[v]:
                 (scope, old), i = self.functions[key], self.functions[key][0].index(v)
-                states[-1].put(key, scope, {labels: x for labels, x in old.items() if labels[i] in part})
+                one.put(key, scope, kept := {labels: x for labels, x in old.items() if labels[i] in part})
+                if len(part) == 1 and key >= 0:  # a label is fixed: the table is one over the others
+                    one.drop([key])
+                    one.add(key, scope[:i] + scope[i + 1 :], {k[:i] + k[i + 1 :]: x for k, x in kept.items()})
         return states
 
 

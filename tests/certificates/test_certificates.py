@@ -21,6 +21,7 @@ import hasten
 from hasten import Certifier, Problem, ProblemError, Schema
 from hasten import certificate as checker
 from hasten.certificates import Certificate
+from hasten.proof.outline import outline
 
 CHECKER = Path(checker.__file__)
 
@@ -121,7 +122,7 @@ def test_an_answer_that_is_not_proved_has_the_bound_that_holds() -> None:
     answer = hasten.BeamSearch(4)(problem)
     assert answer.valid
     assert not answer.proved
-    found = Certificate.of(answer)
+    found = Certificate.of(answer, outline)
     assert found.lower <= Certifier(max_nodes=10**6)(problem).cost <= found.upper
 
 

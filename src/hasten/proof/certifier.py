@@ -159,9 +159,10 @@ class Certifier:
         That takes longer than the proof. Of a problem that stays open it says what every labelling costs at least.
         """
         from hasten.certificates.writing import Certificate
+        from hasten.proof.outline import outline
 
         check_one(problem)
-        return Certificate.of(self(problem))
+        return Certificate.of(self(problem), outline)
 
     def trace(self, problem: Problem, *, names: Sequence[str] | None = None) -> Trace[ProofStep]:
         """Certifies slowly and returns what it did, step by step: a value that prints, draws itself, and is plain data.
