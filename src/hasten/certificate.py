@@ -178,17 +178,17 @@ class State:
         v = self.at(variable)
         joined = [self.functions[key] for key in self.touching[v]]
         around = tuple(sorted({u for scope, _ in joined for u in scope} - {v}))
-        labels = [self.left(u) for u in (*around, v)]
+        labels, least = [self.left(u) for u in (v, *around)], dict[Any, int]()
         need(math.prod(map(len, labels)) * len(labels) <= MOST_ENTRIES, "a table is too large")
-        choices, total = list(product(*labels)), [0] * math.prod(map(len, labels))
+        sums = [(each, 0) for each in product(*labels)]
         for scope, entries in joined:
-            at = [(*around, v).index(u) for u in scope]
-            keys = map(itemgetter(*at) if len(at) > 1 else itemgetter(slice(at[0], at[0] + 1)), choices)
-            total = [x + entries.get(key, INFINITE) for x, key in zip(total, keys, strict=True)]
-        n = len(labels[-1])
-        found = ((choices[i][:-1], min(total[i : i + n])) for i in range(0, len(total), n or 1))
+            at = [(v, *around).index(u) for u in scope]
+            pick = itemgetter(*at) if len(at) > 1 else itemgetter(slice(at[0], at[0] + 1))
+            sums = [(each, x + y) for each, x in sums if (y := entries.get(pick(each))) is not None]
+        for each, x in sums:
+            least[each[1:]] = min(x, least.get(each[1:], x))
         self.drop(self.touching[v])
-        self.add(self.n_tables, around, {labels: x for labels, x in found if x < INFINITE >> 1})
+        self.add(self.n_tables, around, least)
 
     def violated(self, row: Any) -> None:
         """Says that a row cannot hold any more."""
