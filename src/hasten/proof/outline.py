@@ -120,8 +120,9 @@ class Counting:
 
     def run(self, tally: Tally) -> Iterator[Step]:
         """Yields all steps."""
+        top = len(tally.order)
         for v in tally.order.tolist():
-            above = int(tally.above[v])
+            above = -1 if tally.above[v] == top else int(tally.above[v])
             for r, terms in enumerate(self.terms):
                 if v in terms:
                     yield from self.count(r, [v], v)
