@@ -131,7 +131,9 @@ class State:
         fits = math.prod(self.sizes[v] for v in scope) == len(costs) <= MOST_ENTRIES // len(scope)
         need(fits, "there is not one cost for each combination, or the table is too large")
         labels = product(*(range(self.sizes[v]) for v in scope))
-        self.add(self.n_tables, tuple(scope), {each: exact(x) for each, x in zip(labels, costs, strict=True) if x != "inf"})
+        self.add(
+            self.n_tables, tuple(scope), {each: exact(x) for each, x in zip(labels, costs, strict=True) if x != "inf"}
+        )
 
     def row(self, terms: Any, low: Any, high: Any) -> None:
         """Adds a row: the weights of labels sum up to a number between limits; null is no limit."""
@@ -205,7 +207,9 @@ class State:
         Its labels are the sums with which the row can hold, in order of appearance; those with which it must are one.
         """
         (terms, low, high), chosen = self.row_at(row), [*map(self.at, variables)]
-        need(len({*chosen}) == len(chosen) > 0 and not self.prices.get(row), "they are not different, or row has a price")
+        need(
+            len({*chosen}) == len(chosen) > 0 and not self.prices.get(row), "they are not different, or row has a price"
+        )
         rest, labels = {v: terms[v] for v in terms if v not in chosen}, [self.left(v) for v in chosen]
         least, most = reach(rest, {v: self.left(v) for v in rest})
         need(math.prod(map(len, labels)) * (len(labels) + 1) <= MOST_ENTRIES, "a table is too large")
