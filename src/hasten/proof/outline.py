@@ -143,7 +143,7 @@ class Replay:
             else:
                 waiting.pop()
                 if word == VIOLATED:
-                    yield "violated", next(words)
+                    yield "count", [next(words)], []
                 elif word == LEAF:
                     yield from self._broken(fixed)
                 yield ("sum",)
