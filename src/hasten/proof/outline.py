@@ -9,7 +9,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from typing import Any
+from fractions import Fraction
+from itertools import product
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -21,29 +23,38 @@ from hasten.model.problem import Problem
 from hasten.proof.branch.logged import DONE, LEAF, MOVE, NUMBERS, PRICE, SPLIT, SUM, VIOLATED, WORDS, log_proof
 from hasten.proof.elimination.plan import plan_reduction
 from hasten.proof.elimination.reduction import Reduction
-from hasten.support.arrays import IntArray
+from hasten.proof.tally.kernels import Tally
+from hasten.proof.tally.plan import plan_tally
 from hasten.support.clock import Clock
 
 Step = tuple[Any, ...]  # a name, then what it needs: a line of a certificate
-MOST_SUMS = 2_000_000  # that checking an elimination of everything may take
+FEW_SUMS, MOST_SUMS = 50_000, 2_000_000  # that eliminating everything may take: at once, or if all else takes longer
 LARGE_JOIN = 50_000  # the most sums of one variable
 SWEEPS = 100, 4  # at the root, and at other nodes
 DIVE_NODES = 400
-MOST_WORDS, MOST_NUMBERS = 1 << 24, 1 << 23  # of a log: untouched memory costs nothing
+FEW_WORDS, MOST_WORDS = 20_000, 1 << 23  # of a log: untouched memory costs nothing
 MOST_KEPT = 1 << 24  # numbers that levels keep
 MOST_LEVELS = 256
 
 
 def outline(problem: Problem, enough: float, target: float) -> list[Step]:
     """Returns steps that show a bound of `enough`, as far as floating point can tell; sweeps aim at `target`."""
-    shape, graph = problem.structure.compiled, problem.graph
-    whole = shape.made(_whole)
-    if whole is not None:
-        return [*whole, ("sum",)]
-    reduction = shape.made(_without_cliques)
-    scopes = Scopes(graph)
-    steps = [step for v in _order(reduction) for step in scopes.eliminate(v)]
-    return steps + _logged(problem, reduction, scopes, (enough, target))
+    shape, goal = problem.structure.compiled, (enough, target)
+    whole: Whole | None = shape.made(_whole)
+    found = None if whole is not None and whole.n_sums <= FEW_SUMS else _logged(problem, goal, FEW_WORDS)
+    if found is None and whole is not None:
+        found = [*whole.steps, ("sum",)]
+    found = found or _logged(problem, goal, MOST_WORDS)
+    if found is None:
+        raise ProblemError("The proof of this problem takes too many steps to write down.")
+    return found
+
+
+class Whole(NamedTuple):
+    """Steps that eliminate all of a structure, and how many sums they take."""
+
+    steps: tuple[Step, ...]
+    n_sums: int
 
 
 class Scopes:
@@ -79,33 +90,87 @@ def _without_cliques(compiled: Compiled) -> Reduction:
     return plan_reduction(compiled.graph, None, cliques=False)
 
 
-def _whole(compiled: Compiled) -> tuple[Step, ...] | None:
-    """Returns the steps that eliminate all of a structure, if that takes few sums."""
+def _whole(compiled: Compiled) -> Whole | None:
+    """Returns the steps that eliminate all of a structure, if that is affordable."""
     graph = compiled.graph
+    scopes, steps = Scopes(graph), list[Step]()
     if graph.row_low.size:
-        return None
-    for most in (None, LARGE_JOIN):
-        reduction = plan_reduction(graph, most)
-        if reduction.complete:
-            scopes = Scopes(graph)
-            steps = tuple(step for v in _order(reduction) for step in scopes.eliminate(v))
-            return steps if scopes.n_sums <= MOST_SUMS else None
-    return None
+        tally = plan_tally(compiled)
+        steps += () if tally is None else Counting(graph, scopes).run(tally.record)
+    else:
+        reductions = (plan_reduction(graph, most) for most in (None, LARGE_JOIN))
+        for reduction in [next((each for each in reductions if each.complete), None)]:
+            steps += () if reduction is None else (step for v in _order(reduction) for step in scopes.eliminate(v))
+    return Whole(tuple(steps), scopes.n_sums) if steps and scopes.n_sums <= MOST_SUMS else None
 
 
-def _logged(problem: Problem, reduction: Reduction, scopes: Scopes, goal: tuple[float, float]) -> list[Step]:
-    """Returns the steps that kernels log for what an elimination leaves."""
+class Counting:
+    """Eliminates a forest, each variable before the one above it, while counters go along for each row."""
+
+    def __init__(self, graph: Graph, scopes: Scopes) -> None:
+        self.scopes, n = scopes, len(graph.row_low)
+        self.limits = list(zip(graph.row_least.tolist(), graph.row_most.tolist(), strict=True))
+        self.terms: list[dict[int, list[float]]] = [{} for _ in range(n)]  # by row and variable: a weight for each label
+        row = np.arange(n).repeat(np.diff(graph.row_first)).tolist()
+        cells = row, graph.row_variable.tolist(), graph.row_label.tolist(), graph.row_weight.tolist()
+        for r, v, at, weight in zip(*cells, strict=True):
+            weights = self.terms[r].setdefault(v, [0.0] * scopes.sizes[v])
+            weights[at - int(graph.first[v])] += weight
+        self.counters: list[dict[int, int]] = [{} for _ in range(n)]  # by row, and by the variable that each goes with
+
+    def run(self, tally: Tally) -> Iterator[Step]:
+        """Yields all steps."""
+        for v in tally.order.tolist():
+            above = int(tally.above[v])
+            for r, terms in enumerate(self.terms):
+                if v in terms:
+                    yield from self.count(r, [v], v)
+            yield from self.scopes.eliminate(v)
+            for r, counters in enumerate(self.counters):
+                if v in counters:
+                    mine = [counters.pop(v), *([counters[above]] if above in counters else [])]
+                    if len(mine) > 1 or above in self.terms[r]:
+                        yield from self.count(r, mine + [above] * (above in self.terms[r]), above)
+                        for counter in mine:
+                            yield from self.scopes.eliminate(counter)
+                    else:
+                        counters[above] = mine[0]
+        for counters in self.counters:
+            for counter in counters.values():
+                yield from self.scopes.eliminate(counter)
+
+    def count(self, r: int, variables: list[int], v: int) -> Iterator[Step]:
+        """Yields the step that counts, as the checker does it; the counter goes with a variable."""
+        terms, (low, high), scopes = self.terms[r], self.limits[r], self.scopes
+        weights = [terms.pop(u) for u in variables]
+        least, most = (sum(map(pick, terms.values())) for pick in (min, max))
+        sums = {sum(each) for each in product(*map(set, weights))}
+        loose = [x for x in sums if low <= x + least and x + most <= high]
+        tight = [x for x in sums if x + least <= high and x + most >= low and x not in loose]
+        counter = len(scopes.sizes)
+        terms[counter], self.counters[r][v] = [*loose[:1], *tight], counter
+        scopes.sizes.append(len(terms[counter]))
+        scopes.of[scopes.n_tables] = {*variables, counter}
+        scopes.n_tables += 1
+        yield "count", [r], variables
+
+
+def _logged(problem: Problem, goal: tuple[float, float], most_words: int) -> list[Step] | None:
+    """Returns the steps that kernels log for what an elimination leaves; None if they take too many words."""
+    reduction = problem.structure.compiled.made(_without_cliques)
     small, effort = reduction.graph, (*goal, *SWEEPS, DIVE_NODES)
     n_kept = small.first[-1] + small.row_low.size + 2 * small.scope.size * max(np.diff(small.first), default=0)
     n_levels = max(2, min(len(small.order) + 2, MOST_LEVELS, MOST_KEPT // max(int(n_kept), 1)))
-    log = np.empty(MOST_WORDS, dtype=np.int64), np.empty(MOST_NUMBERS), np.zeros(3, dtype=np.int64)
+    log = np.empty(most_words, dtype=np.int64), np.empty(most_words), np.zeros(3, dtype=np.int64)
     clock, arrays = Clock(), (*arrays_of(problem),)
     clock.run(lambda: log_proof(arrays, ONLY, reduction.addresses, effort, n_levels, log, clock.watch()), 1e9)
     words, numbers, used = log
-    if not used[DONE]:
-        raise ProblemError("The proof of this problem takes too many steps to write down.")
+    if not used[DONE] or used[WORDS] > most_words or used[NUMBERS] > most_words:
+        return None
+    scopes = Scopes(problem.graph)
+    steps = [step for v in _order(reduction) for step in scopes.eliminate(v)]
     said = Replay(problem.graph, reduction, scopes)
-    return list(said.steps(iter(words[: used[WORDS]].tolist()), iter(numbers[: used[NUMBERS]].tolist())))
+    return steps + list(said.steps(iter(words[: used[WORDS]].tolist()), iter(numbers[: used[NUMBERS]].tolist())))
 
 
 class Replay:
@@ -149,5 +214,11 @@ class Replay:
                 yield ("sum",)
 
     def _broken(self, fixed: dict[int, int]) -> Iterator[Step]:
-        """Yields a row that a labelling breaks by less than floating point can tell."""
-        return iter(())
+        """Yields a row that a labelling breaks by less than floating point can tell, if there is one."""
+        graph, labels = self.graph, {int(self.graph.first[self.variable[v]]) + i for v, i in fixed.items()}
+        for r in range(len(graph.row_low)):
+            cells = range(graph.row_first[r], graph.row_first[r + 1])
+            total = sum(Fraction(graph.row_weight[c]) for c in cells if int(graph.row_label[c]) in labels)
+            if total < graph.row_least[r] or total > graph.row_most[r]:
+                yield "count", [r], []
+                return

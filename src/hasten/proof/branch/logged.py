@@ -113,17 +113,21 @@ def let_go(graph: Graph, dual: Dual, v: int, m: int, log: Log) -> int:
 
 
 @kernel
-def keep_allowed(graph: Graph, dual: Dual, log: Log) -> None:
-    """Logs splits that take labels of infinite costs out of tables."""
+def keep_allowed(graph: Graph, dual: Dual, log: Log) -> bool:
+    """Logs splits that take labels of infinite costs out of tables; false if a variable has no other."""
     marks = dual.marginal
     for v in range(graph.order.size):
         n_left, n = 0, graph.first[v + 1] - graph.first[v]
         for i in range(n):
             marks[i] = STAYS if dual.belief[graph.first[v] + i] < np.inf else GONE
             n_left += marks[i] == STAYS
-        if 0 < n_left < n:
+        if n_left == 0:
+            say(log, SUM)
+            return False
+        if n_left < n:
             say_split(log, v, 1)
             say_labels(graph, dual, v, 0, STAYS, log)
+    return True
 
 
 @kernel
@@ -429,9 +433,8 @@ def keep_messages(graph: Graph, dual: Dual, tree: Tree, level: int) -> None:
 def search(instance: Instance, dual: Dual, tree: Tree, goal: Goal, log: Log) -> bool:
     """Logs the whole proof; whether it is complete."""
     graph = instance.graph
-    keep_allowed(graph, dual, log)
     keep_messages(graph, dual, tree, 0)
-    if finish(instance, dual, tree, 0, goal, goal.first_sweeps, log):
+    if not keep_allowed(graph, dual, log) or finish(instance, dual, tree, 0, goal, goal.first_sweeps, log):
         return True
     level, n_levels = 0, tree.split.size - 1
     split_level(graph, dual, tree, 0, log)
