@@ -21,7 +21,6 @@ UNIT = 1 << 2148  # exact numbers are integers that count 1 / UNIT
 INFINITE = 1 << 6000  # no sum of finite numbers comes near it
 MOST_ENTRIES, LONGEST_LINE = 2_000_000, 1 << 27  # of a table, times its variables; characters
 STATING, PROVING = ("variable", "table", "row", "claim"), ("move", "price", "count", "eliminate")
-Function = tuple[tuple[int, ...], dict[Any, int], int]  # a scope; costs by labels, if finite; the least of them
 Row = tuple[dict[int, dict[int, int]], int, int]  # weights by variable and label, the others 0; low and high limit
 
 
@@ -53,7 +52,7 @@ class State:
     """Functions whose sum is at most what a labelling costs, by number; the costs of variable v are function ~v."""
 
     def __init__(self) -> None:
-        self.functions: dict[int, Function] = {}
+        self.functions: dict[int, tuple[tuple[int, ...], dict[Any, int], int]] = {}  # scope; finite costs; the least
         self.sizes: list[int] = []  # by variable: how many labels it had at first
         self.rows: list[Row] = []
         self.prices: dict[int, int] = {}  # by row: its multiplier
@@ -107,8 +106,8 @@ class State:
     def table(self, scope: Any, costs: Any) -> None:
         """Adds a table: a cost for each combination of labels, those of the last variable fastest."""
         need(len({*map(self.at, scope)}) == len(scope) > 0, "a scope must name different variables")
-        size = math.prod(self.sizes[v] for v in scope)
-        need(size == len(costs) <= MOST_ENTRIES // len(scope), "there is not one cost for each choice, or too many")
+        fits = math.prod(self.sizes[v] for v in scope) == len(costs) <= MOST_ENTRIES // len(scope)
+        need(fits, "there is not one cost for each combination, or the table is too large")
         labels = zip(product(*(range(self.sizes[v]) for v in scope)), costs, strict=True)
         self.add(self.n_tables, tuple(scope), {each: exact(x) for each, x in labels if x != "inf"})
 
@@ -145,10 +144,9 @@ class State:
     def price(self, row: Any, multiplier: Any) -> None:
         """Sets what is added of a row: multiplier * (limit - activity), the low limit if positive: at most 0."""
         (terms, low, high), u, old = self.row_at(row), exact(multiplier), self.prices.get(row, 0)
-        for change, side in ((u, u), (-old, old)):
-            limit = (low if side > 0 else high) if side else 0
-            need(abs(limit) < INFINITE >> 1, f"row {row} has no limit on that side")
-            self.constant += change * limit // UNIT
+        limits = {side: (low if side > 0 else high) if side else 0 for side in (u, old)}
+        need(abs(limits[u]) < INFINITE >> 1, f"row {row} has no limit on that side")
+        self.constant += (u * limits[u] - old * limits[old]) // UNIT
         self.prices[row] = u
         for v, weights in terms.items():
             self.shift(~v, v, {i: (old - u) * weight // UNIT for i, weight in weights.items()})
@@ -156,8 +154,7 @@ class State:
     def eliminate(self, variable: Any) -> None:
         """Replaces all functions of a variable by a table over the other variables: the least of their sum."""
         v, scope, total, least = self.at(variable), tuple[int, ...](), {(): 0}, dict[Any, int]()
-        joined = [self.functions.pop(key) for key in self.near(v)]
-        for own, entries, _ in sorted(joined, key=lambda each: -len(each[0])):
+        for own, entries, _ in sorted(map(self.functions.pop, self.near(v)), key=lambda each: -len(each[0])):
             new, fitting = [i for i, u in enumerate(own) if u not in scope], dict[Any, list[Any]]()
             known = [(i, scope.index(u)) for i, u in enumerate(own) if u in scope]
             for labels, x in entries.items():
@@ -168,24 +165,22 @@ class State:
             total = {(*a, *b): x + y for a, x, each in pairs for b, y in each}
         i = scope.index(v)
         for labels, x in total.items():
-            least[key] = min(x, least.get(key := labels[:i] + labels[i + 1 :], INFINITE))
+            others = labels[:i] + labels[i + 1 :]
+            least[others] = min(x, least.get(others, x))
         self.add(self.n_tables, scope[:i] + scope[i + 1 :], least)
 
     def count(self, rows: Any, variables: Any) -> None:
         """Adds a variable for what some variables add to rows that can hold, in their place there; one if they must."""
-        chosen, looks, rooms, spreads = [*map(self.at, variables)], dict[Any, list[Any]](), list[int](), list[int]()
+        chosen, looks = [*map(self.at, variables)], dict[Any, list[Any]]()
         need(len({*chosen}) == len(chosen) and len({*rows}) == len(rows), "a variable or a row is named twice")
-        uses = {v: {i: list[int]() for i in self.weights(v, {})} for v in chosen}  # by label: of the room at each limit
-        need(len(rows) * sum(map(len, uses.values())) <= MOST_ENTRIES, "a table is too large")
-        for terms, low, high in map(self.row_at, rows):
-            for sign, limit in ((1, high), (-1, -low)):
-                added = {v: self.weights(v, terms, sign) for v in {*terms, *chosen}}
-                least = {v: min(x.values(), default=0) for v, x in added.items()}
-                spreads.append(sum(max(added[v].values(), default=0) - least[v] for v in terms.keys() - uses))
-                rooms.append(limit - sum(least.values()))
-                for v in chosen:
-                    for i, used in uses[v].items():
-                        used.append(added[v][i] - least[v])
+        need(not chosen or not any(map(self.prices.get, rows)), "a row has a price")
+        sides = [side for terms, low, high in map(self.row_at, rows) for side in ((terms, 1, high), (terms, -1, -low))]
+        need(len(sides) * sum(self.sizes[v] for v in chosen) <= MOST_ENTRIES, "a table is too large")
+        added = [{v: self.weights(v, terms, sign) for v in {*terms, *chosen}} for terms, sign, _ in sides]
+        pairs = [(x, {v: min(weights.values(), default=0) for v, weights in x.items()}) for x in added]
+        rooms = [limit - sum(low.values()) for (_, _, limit), (_, low) in zip(sides, pairs, strict=True)]
+        uses = {v: {i: [x[v][i] - low[v] for x, low in pairs] for i in self.weights(v, {})} for v in chosen}
+        spreads = [sum(max(x[v].values(), default=0) - low[v] for v in x.keys() - uses) for x, low in pairs]
         found: list[Any] = [((), rooms)] if min(rooms, default=0) >= 0 else []
         for v in chosen:
             need(len(found) * len(uses[v]) * len(chosen + rooms) <= 2 * MOST_ENTRIES, "a table is too large")
@@ -197,10 +192,9 @@ class State:
         self.variable(*[0] * len(looks))
         for r, (terms, low, high) in [(r, self.rows[r]) for r in rows]:
             inside = [(n, terms[v]) for n, v in enumerate(chosen) if v in terms]
-            sums = [sum(weights.get(each[0][n], 0) for n, weights in inside) for each in looks.values()]
-            others = {v: weights for v, weights in terms.items() if v not in uses}
-            self.rows[r] = {**others, len(self.sizes) - 1: dict(enumerate(sums))}, low, high
-            need(not chosen or not self.prices.get(r), f"row {r} has a price")
+            sums = (sum(weights.get(each[0][n], 0) for n, weights in inside) for each in looks.values())
+            replaced = {v: weights for v, weights in terms.items() if v not in uses}
+            self.rows[r] = replaced | {len(self.sizes) - 1: dict(enumerate(sums))}, low, high
         entries = {(*labels, n): 0 for n, each in enumerate(looks.values()) for labels in each}
         self.add(self.n_tables, (*chosen, len(self.sizes) - 1), entries)
 
@@ -208,8 +202,8 @@ class State:
         """Returns a state for each part of a variable's labels; the parts cover all that are left, each once."""
         v, states = self.at(variable), list[State]()
         labels = [number(x, self.sizes[v], "label") for part in parts for x in part]
-        once = parts and all(parts) and len({*labels}) == len(labels)
-        need(once and self.weights(v, {}).keys() <= {*labels}, "the parts do not cover all labels, each once")
+        once = all([parts, *parts]) and len({*labels}) == len(labels) and self.weights(v, {}).keys() <= {*labels}
+        need(once, "the parts do not cover all labels, each once")
         need(len(parts) * (len(self.functions) + len(self.rows)) <= MOST_ENTRIES, "the parts are too many")
         for part in map(frozenset, parts):
             states.append(one := State())  # entries are shared with this one: they are never changed in place
