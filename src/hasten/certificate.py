@@ -36,16 +36,19 @@ def need(condition: object, reason: str) -> None:
 
 def exact(x: Any, null: int | None = None) -> int:
     """Returns a number of the file exactly, and for null what stands for that, if it may be there."""
+    if (type(x) is float and math.isfinite(x)) or (type(x) is int and abs(x) < 1 << 1100):
+        above, below = x.as_integer_ratio()  # the latter is a power of two
+        return int(above << UNIT.bit_length() - below.bit_length())
     if x is None and null is not None:
         return null
-    need(type(x) in (int, float) and abs(x) < 1 << 1100, f"{ascii(x)[:40]} is not a finite number")
-    return int(x.as_integer_ratio()[0] * (UNIT // x.as_integer_ratio()[1]))
+    raise RefusedError(f"{ascii(x)[:40]} is not a finite number")
 
 
 def number(x: Any, size: int, name: str) -> int:
     """Returns a number below `size`: things are counted from 0."""
-    need(type(x) is int and 0 <= x < size, f"there is no {name} {ascii(x)[:40]}")
-    return int(x)
+    if type(x) is int and 0 <= x < size:
+        return x
+    raise RefusedError(f"there is no {name} {ascii(x)[:40]}")
 
 
 class State:

@@ -8,6 +8,7 @@ those of the problem: its variables, its tables and rows in their order; what st
 from __future__ import annotations
 
 import math
+from collections import defaultdict
 from collections.abc import Iterator
 from fractions import Fraction
 from itertools import product
@@ -63,18 +64,30 @@ class Scopes:
     def __init__(self, graph: Graph) -> None:
         scope, first = graph.scope.tolist(), graph.scope_first.tolist()
         given = [scope[first[f] : first[f + 1]] for f, at in enumerate(graph.table_at.tolist()) if at >= 0]
-        self.of = {n: set(each) for n, each in enumerate(given) if len(each) > 1}
-        self.n_tables, self.sizes = len(given), np.diff(graph.first).tolist()
+        self.of: dict[int, set[int]] = {}
+        self.touching = defaultdict[int, set[int]](set)  # by variable
+        self.n_tables, self.sizes = 0, np.diff(graph.first).tolist()
         self.n_sums = 0  # that all eliminations so far take
+        for each in given:
+            self.add(set(each))
+
+    def add(self, scope: set[int]) -> None:
+        """Adds a table; one over a single variable has a number, too, but is part of its costs."""
+        if len(scope) > 1:
+            self.of[self.n_tables] = scope
+            for v in scope:
+                self.touching[v].add(self.n_tables)
+        self.n_tables += 1
 
     def eliminate(self, v: int) -> Iterator[Step]:
         """Yields the step that eliminates a variable."""
-        near = [n for n, scope in self.of.items() if v in scope]
-        around = set[int]().union({v}, *(self.of.pop(n) for n in near))
+        near = self.touching.pop(v, ())
+        around = set[int]().union({v}, *(self.of[n] for n in near))
+        for n in near:
+            for u in self.of.pop(n) - {v}:
+                self.touching[u].discard(n)
         self.n_sums += math.prod(self.sizes[u] for u in around)
-        if len(around) > 2:
-            self.of[self.n_tables] = around - {v}
-        self.n_tables += 1
+        self.add(around - {v})
         yield "eliminate", v
 
 
@@ -120,8 +133,9 @@ class Counting:
 
     def run(self, tally: Tally) -> Iterator[Step]:
         """Yields all steps."""
+        top = len(tally.order)
         for v in tally.order.tolist():
-            above = int(tally.above[v])
+            above = -1 if tally.above[v] == top else int(tally.above[v])
             for r, terms in enumerate(self.terms):
                 if v in terms:
                     yield from self.count(r, [v], v)
@@ -150,8 +164,7 @@ class Counting:
         counter = len(scopes.sizes)
         terms[counter], self.counters[r][v] = [*loose[:1], *tight], counter
         scopes.sizes.append(len(terms[counter]))
-        scopes.of[scopes.n_tables] = {*variables, counter}
-        scopes.n_tables += 1
+        scopes.add({*variables, counter})
         yield "count", [r], variables
 
 
