@@ -79,7 +79,7 @@ class State:
 
     def weights(self, v: int, terms: Mapping[int, Mapping[int, int]], sign: int = 1) -> dict[int, int]:
         """Returns what the labels of a variable that are left add to a row."""
-        return {label: sign * terms.get(v, {}).get(label, 0) for (label,) in self.functions[~v][1]}
+        return {label: sign * terms.get(v, {}).get(label, 0) for (label,) in sorted(self.functions[~v][1])}
 
     def put(self, key: int, scope: tuple[int, ...], entries: dict[Any, int]) -> None:
         """Adds a function, or gives it other entries."""
