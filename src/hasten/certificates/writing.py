@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -16,7 +16,7 @@ from hasten.errors import ProblemError
 from hasten.kernels.tolerance import EXACT, FINE, TOLERANCE
 from hasten.model.problem import Problem
 from hasten.model.solution import Solution
-from hasten.support.arrays import FloatArray, IntArray
+from hasten.support.arrays import FloatArray
 from hasten.support.files import write_whole
 from hasten.support.words import count
 
@@ -42,19 +42,29 @@ class Certificate:
 
         `outline` returns the steps: given the problem, what they have to show and, if that is too much, to aim at.
         """
-        problem, values, unit = answer.problem, answer.values, _unit(answer.problem)
-        cost, upper = (math.inf, "inf") if values is None else (answer.cost, _upper(problem, values))
-        labels, target = None if values is None else values.tolist(), cost
-        if math.isfinite(cost):
-            slack = FINE * TOLERANCE * max(abs(cost), min(1.0, _size(problem)))
-            target = cost - (unit - slack if unit else slack)
-        lines = [_line(step) for step in stated(problem)]
-        at = len(lines)
-        lines.append(_line(("claim", UNPROVED, upper, labels, unit)))
-        lines += map(_line, outline(problem, target if answer.proved else -math.inf, target))
+        problem, unit = answer.problem, unit_of(np.concatenate([answer.problem.cost, answer.problem.table]))
+        labels = None if answer.values is None else answer.values.tolist()
+        target = goal(problem, math.inf if labels is None else answer.cost, unit)
+        steps = outline(problem, target if answer.proved else -math.inf, target)
+        return cls.written(list(stated(problem)), labels, unit, steps)
+
+    @classmethod
+    def written(
+        cls, statement: Sequence[Step], labels: list[int] | None, unit: int, steps: Iterable[Step]
+    ) -> Certificate:
+        """Writes down a statement, an answer to it, and steps that prove; claims what these show."""
+        lines, at, state = [_line(step) for step in statement], len(statement), checker.State()
+        for name, *given in statement:
+            getattr(state, name)(*given)
+        upper = math.inf
+        if labels is not None:
+            chosen = (each.get(tuple(labels[v] for v in scope), math.inf) for scope, each, _ in state.functions.values())
+            upper = 0.0 - _below(-sum(chosen))
+        claim = "inf" if labels is None else upper, labels, unit
+        lines += map(_line, [("claim", UNPROVED, *claim), *steps])
         lower = _below(checker.check(lines)[0])
-        lines[at] = _line(("claim", "inf" if lower == math.inf else lower, upper, labels, unit))
-        return cls(lower, math.inf if values is None else float(upper), tuple(lines))
+        lines[at] = _line(("claim", "inf" if lower == math.inf else lower, *claim))
+        return cls(lower, upper, tuple(lines))
 
     def save(self, path: str | Path) -> None:
         """Writes the file that `python -m hasten.certificate` checks."""
@@ -71,12 +81,12 @@ def stated(problem: Problem) -> Iterator[Step]:
     graph = problem.graph
     first = graph.first.tolist()
     for v in range(len(first) - 1):
-        yield "variable", *_numbers(problem.cost[first[v] : first[v + 1]])
+        yield "variable", *numbers(problem.cost[first[v] : first[v + 1]])
     for f, at in enumerate(graph.table_at.tolist()):
         if at >= 0:
             scope = graph.scope[graph.scope_first[f] : graph.scope_first[f + 1]].tolist()
             size = math.prod(first[v + 1] - first[v] for v in scope)
-            yield "table", scope, _numbers(problem.table[at : at + size])
+            yield "table", scope, numbers(problem.table[at : at + size])
     for r, limits in enumerate(zip(graph.row_least.tolist(), graph.row_most.tolist(), strict=True)):
         cells = slice(graph.row_first[r], graph.row_first[r + 1])
         names = graph.row_variable[cells].tolist(), graph.row_label[cells].tolist(), graph.row_weight[cells].tolist()
@@ -88,36 +98,27 @@ def _line(step: Step) -> str:
     return json.dumps(step, separators=(",", ":"))
 
 
-def _numbers(values: FloatArray) -> list[float | str]:
+def numbers(values: FloatArray) -> list[float | str]:
     """Returns numbers as a certificate has them."""
     return ["inf" if value == math.inf else value for value in values.tolist()]
 
 
-def _size(problem: Problem) -> float:
-    """Returns the size of the terms of a problem, as proofs take it."""
-    graph = problem.graph
+def goal(problem: Problem, cost: float, unit: int) -> float:
+    """Returns the bound that proves a cost, where all costs are multiples of a unit, or of nothing: 0."""
+    if not math.isfinite(cost):
+        return cost
     largest = np.abs(np.where(np.isfinite(problem.cost), problem.cost, 0.0))
-    return float(np.maximum.reduceat(largest, graph.first[:-1]).sum()) if len(largest) else 0.0
+    size = float(np.maximum.reduceat(largest, problem.graph.first[:-1]).sum()) if len(largest) else 0.0
+    slack = FINE * TOLERANCE * max(abs(cost), min(1.0, size))
+    return cost - (unit - slack if unit else slack)
 
 
-def _unit(problem: Problem) -> int:
+def unit_of(costs: FloatArray) -> int:
     """Returns the largest whole number that all costs are multiples of; 0 if they are not all whole."""
-    every = np.concatenate([problem.cost, problem.table])
-    entries = every[np.isfinite(every)]
+    entries = costs[np.isfinite(costs)]
     if not np.array_equal(entries, np.floor(entries)) or (np.abs(entries) >= EXACT / (1 + entries.size)).any():
         return 0
     return int(np.gcd.reduce(entries.astype(np.int64), initial=0))
-
-
-def _upper(problem: Problem, values: IntArray) -> float:
-    """Returns what a labelling costs, rounded up."""
-    graph = problem.graph
-    terms = [problem.cost[graph.first[v] + label] for v, label in enumerate(values.tolist())]
-    for f, at in enumerate(graph.table_at.tolist()):
-        slots = slice(graph.scope_first[f], graph.scope_first[f + 1])
-        if at >= 0:
-            terms.append(problem.table[at + int(graph.stride[slots] @ values[graph.scope[slots]])])
-    return 0.0 - _below(-sum(checker.exact(float(term)) for term in terms))
 
 
 def _below(exact: int) -> float:

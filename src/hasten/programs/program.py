@@ -5,7 +5,9 @@ from __future__ import annotations
 import logging
 import math
 from collections.abc import Sequence
-from typing import Any
+from copy import copy
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -30,6 +32,9 @@ from hasten.support.arrays import FloatArray
 from hasten.support.checks import check_limit
 from hasten.support.forms import short
 from hasten.support.words import count
+
+if TYPE_CHECKING:
+    from hasten.certificates import Certificate
 
 log = logging.getLogger(__name__)
 PROVED = Status.PROVED.value
@@ -203,6 +208,27 @@ class Program:
             seen.x[left], reasons = self.values(found), {int(left[p]): why for p, why in found.reasons.items()}
         value, bound = self.statement.values_of(seen.x, matrix), sign * seen.bound + self.statement.constant
         return Answers(self.statement, status, seen.x, value, bound, proved, reasons)
+
+    def certificate(
+        self,
+        objective: Objective | None = None,
+        *,
+        order: Order = None,
+        solver: str | Solver = "highs",
+        time_limit: float | None = None,
+    ) -> Certificate:
+        """Solves the program and writes down a proof on its own rows, which `python -m hasten.certificate` checks.
+
+        Settings are those of `solve`. Its limits are of costs: of minus the objective, where that is maximised. Where
+        the proof is the solver's, ours is written if there is one; otherwise the lower limit is what does hold.
+        """
+        from hasten.programs.certifying import certify
+
+        plain = copy(self)  # a limit that a file sets to its objective is none of its rows
+        plain.statement = replace(self.statement, cutoff=math.inf)
+        c = self._objectives.one(objective, order)
+        answer = plain.solve(objective=c, solver=solver, time_limit=time_limit)
+        return certify(self.statement, self._solving.found.groups, c, answer.values_found)
 
     def renew(self, model: Any) -> None:
         """Reads its model again: another objective, or other constraints, which take a new structure."""

@@ -179,7 +179,7 @@ class Counting:
         terms[counter], self.counters[r][v] = [*loose[:1], *tight], counter
         scopes.sizes.append(len(terms[counter]))
         scopes.add({*variables, counter})
-        yield "count", r, variables
+        yield "count", [r], variables
 
 
 def _logged(problem: Problem, goal: tuple[float, float], most_words: int) -> list[Step] | None:
@@ -235,7 +235,7 @@ class Replay:
             else:
                 waiting.pop()
                 if word == VIOLATED:
-                    yield "violated", next(words)
+                    yield "count", [next(words)], []
                 elif word == LEAF:
                     yield from self._broken(fixed)
                 yield ("sum",)
@@ -247,5 +247,5 @@ class Replay:
             cells = range(graph.row_first[r], graph.row_first[r + 1])
             total = sum(Fraction(graph.row_weight[c]) for c in cells if int(graph.row_label[c]) in labels)
             if total < graph.row_least[r] or total > graph.row_most[r]:
-                yield "violated", r
+                yield "count", [r], []
                 return
