@@ -58,7 +58,10 @@ class Certificate:
             getattr(state, name)(*given)
         upper = math.inf
         if labels is not None:
-            chosen = (each.get(tuple(labels[v] for v in scope), math.inf) for scope, each, _ in state.functions.values())
+            chosen = (
+                each.get(tuple(labels[v] for v in scope), checker.INFINITE)
+                for scope, each, _ in state.functions.values()
+            )
             upper = 0.0 - _below(-sum(chosen))
         claim = "inf" if labels is None else upper, labels, unit
         lines += map(_line, [("claim", UNPROVED, *claim), *steps])
