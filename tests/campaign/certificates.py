@@ -169,7 +169,10 @@ def mutated(draw: Random, lines: list[str]) -> list[str]:
     """Returns lines changed in one to three places."""
     claim = next(n for n, line in enumerate(lines) if line.startswith('["claim"'))
     for _ in range(draw.choice((1, 1, 2, 3))):
-        kind, n = draw.random(), draw.randrange(len(lines)) if draw.random() < 0.2 else draw.randrange(claim, len(lines))
+        kind, n = (
+            draw.random(),
+            draw.randrange(len(lines)) if draw.random() < 0.2 else draw.randrange(claim, len(lines)),
+        )
         if kind < 0.1 and len(lines) > 1:
             del lines[n]
             claim = min(claim, len(lines) - 1)
@@ -291,7 +294,10 @@ def large(seed: int, number: int, counts: Counter[str]) -> None:
     lines = list(found.lines)
     at = next(n for n, line in enumerate(lines) if line.startswith('["claim"'))
     claim = json.loads(lines[at])
-    for wrong in ([nudged(found.upper), *claim[2:]], [claim[1], found.upper - 1e-6 * max(1.0, abs(found.upper)), *claim[3:]]):
+    for wrong in (
+        [nudged(found.upper), *claim[2:]],
+        [claim[1], found.upper - 1e-6 * max(1.0, abs(found.upper)), *claim[3:]],
+    ):
         try:
             checker.check([*lines[:at], json.dumps(["claim", *wrong]), *lines[at + 1 :]])
         except checker.RefusedError:

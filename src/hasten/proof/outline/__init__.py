@@ -1,8 +1,8 @@
 """An outline: the steps by which a known optimum is shown to be one, for `hasten.certificates` to write down.
 
 What is eliminated is only named: a trees' rules are counted on the way, small tables follow from large ones. Of what is
-left, kernels log a proof (`hasten.proof.branch.logged`). A largest flow is a way to send messages, too. All numbers are
-those of the problem: its variables, its tables and rows in their order; what steps add is counted on.
+left, kernels log a proof (`hasten.proof.outline.search`). All numbers are those of the problem: its variables, its tables
+and rows in their order; what steps add is counted on.
 """
 
 from __future__ import annotations
@@ -21,9 +21,10 @@ from hasten.kernels.layout import Graph
 from hasten.model.batch import ONLY, arrays_of
 from hasten.model.compiled import Compiled
 from hasten.model.problem import Problem
-from hasten.proof.branch.logged import DONE, LEAF, MOVE, NUMBERS, PRICE, SPLIT, SUM, VIOLATED, WORDS, log_proof
 from hasten.proof.elimination.plan import plan_reduction
 from hasten.proof.elimination.reduction import Reduction
+from hasten.proof.outline.log import DONE, LEAF, MOVE, NUMBERS, PRICE, SPLIT, VIOLATED, WORDS
+from hasten.proof.outline.search import log_proof
 from hasten.proof.tally.kernels import Tally
 from hasten.proof.tally.plan import plan_tally
 from hasten.support.clock import Clock
@@ -40,6 +41,8 @@ MOST_LEVELS = 256
 
 def outline(problem: Problem, enough: float, target: float) -> list[Step]:
     """Returns steps that show a bound of `enough`, as far as floating point can tell; sweeps aim at `target`."""
+    if -math.inf < enough <= _least(problem):
+        return [("sum",)]
     shape, goal = problem.structure.compiled, (enough, target)
     whole: Whole | None = shape.made(_whole)
     found = None if whole is not None and whole.n_sums <= FEW_SUMS else _logged(problem, goal, FEW_WORDS)
@@ -49,6 +52,15 @@ def outline(problem: Problem, enough: float, target: float) -> list[Step]:
     if found is None:
         raise ProblemError("The proof of this problem takes too many steps to write down.")
     return found
+
+
+def _least(problem: Problem) -> float:
+    """Returns the least that any labelling can cost: that of each variable and of each table by itself."""
+    graph, table = problem.graph, problem.table
+    total = float(np.minimum.reduceat(problem.cost, graph.first[:-1]).sum()) if len(problem.cost) else 0.0
+    for at, size, n in zip(graph.soft_at.tolist(), graph.soft_size.tolist(), graph.soft_count.tolist(), strict=True):
+        total += n * float(table[at : at + size].min())
+    return total
 
 
 class Whole(NamedTuple):
@@ -123,7 +135,9 @@ class Counting:
     def __init__(self, graph: Graph, scopes: Scopes) -> None:
         self.scopes, n = scopes, len(graph.row_low)
         self.limits = list(zip(graph.row_least.tolist(), graph.row_most.tolist(), strict=True))
-        self.terms: list[dict[int, list[float]]] = [{} for _ in range(n)]  # by row and variable: a weight for each label
+        self.terms: list[dict[int, list[float]]] = [
+            {} for _ in range(n)
+        ]  # by row and variable: a weight for each label
         row = np.arange(n).repeat(np.diff(graph.row_first)).tolist()
         cells = row, graph.row_variable.tolist(), graph.row_label.tolist(), graph.row_weight.tolist()
         for r, v, at, weight in zip(*cells, strict=True):
