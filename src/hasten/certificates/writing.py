@@ -37,15 +37,17 @@ class Certificate:
     lines: tuple[str, ...] = field(repr=False)
 
     @classmethod
-    def of(cls, answer: Solution, outline: Outline) -> Certificate:
+    def of(cls, proof: Solution, outline: Outline, answer: Solution | None = None) -> Certificate:
         """Writes down why an answer is proved; of one that is not, what every labelling costs at least.
 
-        `outline` returns the steps: given the problem, what they have to show and, if that is too much, to aim at.
+        `outline` returns the steps: given the problem, what they have to show and, if that is too much, to aim at. The
+        upper limit is what another answer costs, if one is given.
         """
-        problem, unit = answer.problem, unit_of(np.concatenate([answer.problem.cost, answer.problem.table]))
-        labels = None if answer.values is None else answer.values.tolist()
-        target = goal(problem, math.inf if labels is None else answer.cost, unit)
-        steps = outline(problem, target if answer.proved else -math.inf, target)
+        problem, unit = proof.problem, unit_of(np.concatenate([proof.problem.cost, proof.problem.table]))
+        target = goal(problem, math.inf if proof.values is None else proof.cost, unit)
+        steps = outline(problem, target if proof.proved else -math.inf, target)
+        given = proof if answer is None else answer
+        labels = None if given.values is None or not given.valid else given.values.tolist()
         return cls.written(list(stated(problem)), labels, unit, steps)
 
     @classmethod
@@ -58,7 +60,10 @@ class Certificate:
             getattr(state, name)(*given)
         upper = math.inf
         if labels is not None:
-            chosen = (each.get(tuple(labels[v] for v in scope), math.inf) for scope, each, _ in state.functions.values())
+            chosen = (
+                each.get(tuple(labels[v] for v in scope), checker.INFINITE)
+                for scope, each, _ in state.functions.values()
+            )
             upper = 0.0 - _below(-sum(chosen))
         claim = "inf" if labels is None else upper, labels, unit
         lines += map(_line, [("claim", UNPROVED, *claim), *steps])
@@ -73,7 +78,9 @@ class Certificate:
     def __str__(self) -> str:
         if self.lower == math.inf:
             return f"No labelling is valid, in {count(len(self.lines), 'step')}."
-        return f"{self.lower!r} ≤ optimum ≤ {self.upper!r}, in {count(len(self.lines), 'step')}."
+        said = f"{self.lower!r} ≤ optimum ≤ {self.upper!r}, in {count(len(self.lines), 'step')}."
+        slack = TOLERANCE * max(1.0, abs(self.upper))
+        return said if self.upper - self.lower <= slack else f"{said} The proof stays open."
 
 
 def stated(problem: Problem) -> Iterator[Step]:

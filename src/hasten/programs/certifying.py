@@ -26,12 +26,11 @@ from hasten.model.problem import Problem
 from hasten.programs.kinds import Kinds, build_structure
 from hasten.programs.recognise import MAX_VALUES
 from hasten.programs.state import Cells, Group, Parts, Recognised, Space
-from hasten.programs.statement import Builder, Statement
+from hasten.programs.statement import Statement
 from hasten.programs.tables import MAX_ARITY, MAX_ENTRIES, MAX_PAIR
 from hasten.proof.outline import outline
 from hasten.support.arrays import FloatArray, ints, offsets
 
-EMPTY = Builder().statement()
 LARGEST = checker.MOST_ENTRIES // 2  # numbers that counting a group may take
 
 
@@ -53,7 +52,7 @@ def certify(program: Statement, groups: Iterable[Group], c: FloatArray, x: Float
         entry for name, *given in statement if name != "row" for entry in (given if name == "variable" else given[1])
     ]
     unit = unit_of(np.array([math.inf if cost == "inf" else cost for cost in costs]))
-    derived = Derived(statement, labels)
+    derived = Derived(program, statement, labels)
     derived.group(groups, {j for i in (program.products.left, program.products.right) for j in i.tolist()})
     if derived.propagate():
         derived.tabulate()
@@ -101,7 +100,8 @@ def stated(program: Statement, c: FloatArray) -> Iterator[Step]:
 class Derived:
     """What follows from a program, as the checker keeps it, and the steps that lead there."""
 
-    def __init__(self, statement: Sequence[Step], labels: list[int] | None) -> None:
+    def __init__(self, program: Statement, statement: Sequence[Step], labels: list[int] | None) -> None:
+        self.program = program
         self.state, self.steps = checker.State(), list[Step]()
         self.labels = None if labels is None else [*labels]  # of the answer
         for name, *given in statement:
@@ -231,7 +231,7 @@ class Derived:
         """Returns what is left as a problem: the variables that have a choice, their tables and open rows."""
         functions, at = self.state.functions, {v: n for n, v in enumerate(chosen)}
         labels = {v: {i: n for n, i in enumerate(self.left(v))} for v in chosen}
-        found = Recognised(EMPTY, np.zeros(0))
+        found = Recognised(self.program, self.program.low)
         first = offsets(ints([len(labels[v]) for v in chosen]))
         found.space = Space(first, ints([-1] * int(first[-1])), np.zeros(int(first[-1])), np.zeros(0))
         found.parts = Parts([(f"{len(labels[v])} labels", tuple(map(str, range(len(labels[v])))), "") for v in chosen])
@@ -269,7 +269,6 @@ class Derived:
             limits.append((_limit(low - fixed), _limit(high - fixed), whole))
         row, label, weight = zip(*cells, strict=True) if cells else ((), (), ())
         least, most, whole_rows = zip(*limits, strict=True) if limits else ((), (), ())
-        n_rows = len(limits)
         return Cells(
             ints(row),
             ints(label),
@@ -277,7 +276,7 @@ class Derived:
             np.array(least, dtype=float),
             np.array(most, dtype=float),
             np.array(whole_rows, dtype=bool),
-            ints([0] * n_rows),
+            ints([*self.open]),
         )
 
     def _translated(self, step: Step, chosen: list[int], tables: list[int]) -> Step:
@@ -312,4 +311,4 @@ class Derived:
 
 def _limit(exact: int) -> float:
     """Returns a limit as a float."""
-    return math.copysign(math.inf, exact) if abs(exact) > checker.INFINITE >> 1 else exact / checker.UNIT
+    return exact / checker.UNIT if abs(exact) < checker.INFINITE >> 1 else math.inf if exact > 0 else -math.inf

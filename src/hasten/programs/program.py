@@ -214,20 +214,23 @@ class Program:
         objective: Objective | None = None,
         *,
         order: Order = None,
+        answer: Answer | None = None,
         solver: str | Solver = "highs",
         time_limit: float | None = None,
     ) -> Certificate:
-        """Solves the program and writes down a proof on its own rows, which `python -m hasten.certificate` checks.
+        """Writes down a proof on the program's own rows, which `python -m hasten.certificate` checks.
 
-        Settings are those of `solve`. Its limits are of costs: of minus the objective, where that is maximised. Where
-        the proof is the solver's, ours is written if there is one; otherwise the lower limit is what does hold.
+        `answer` is one that `solve` gave; without, it is asked for, and other settings are those of `solve`. The limits
+        are of costs: of minus the objective, where that is maximised. Where the proof is the solver's, ours is written
+        if there is one; otherwise the lower limit is what does hold. Columns must be whole, and stated with bounds.
         """
         from hasten.programs.certifying import certify
 
-        plain = copy(self)  # a limit that a file sets to its objective is none of its rows
-        plain.statement = replace(self.statement, cutoff=math.inf)
         c = self._objectives.one(objective, order)
-        answer = plain.solve(objective=c, solver=solver, time_limit=time_limit)
+        if answer is None or (answer.values_found is None and math.isfinite(self.statement.cutoff)):
+            plain = copy(self)  # a limit that a file sets to its objective is none of its rows
+            plain.statement = replace(self.statement, cutoff=math.inf)
+            answer = plain.solve(objective=c, solver=solver, time_limit=time_limit)
         return certify(self.statement, self._solving.found.groups, c, answer.values_found)
 
     def renew(self, model: Any) -> None:

@@ -153,16 +153,17 @@ class Certifier:
 
         return min_marginals(problem, self(problem), certify, clock.deadline)
 
-    def certificate(self, problem: Problem) -> Certificate:
+    def certificate(self, problem: Problem, answer: Solution | None = None) -> Certificate:
         """Certifies a problem and writes the proof down, in steps that `python -m hasten.certificate` checks.
 
-        That takes longer than the proof. Of a problem that stays open it says what every labelling costs at least.
+        That takes longer than the proof. Of a problem that stays open it says what every labelling costs at least. The
+        upper limit is what an `answer` costs, if one is given, or else what the one that is found here costs.
         """
         from hasten.certificates.writing import Certificate
         from hasten.proof.outline import outline
 
         check_one(problem)
-        return Certificate.of(self(problem), outline)
+        return Certificate.of(self(problem), outline, answer)
 
     def trace(self, problem: Problem, *, names: Sequence[str] | None = None) -> Trace[ProofStep]:
         """Certifies slowly and returns what it did, step by step: a value that prints, draws itself, and is plain data.
