@@ -35,7 +35,7 @@ from hasten.bench.families import FAMILIES as BENCH
 from hasten.kernels.tolerance import TOLERANCE
 
 EACH = 6  # problems of a trial: some of those that `proofs.py` draws
-JUNK = ("sum", "violated", "count", "inf", 0, 1, 2, -1, 0.5, 1e300, -1e300, 5e-324, None, [], [0], True, "0", {})
+JUNK = ("sum", "count", "price", "inf", 0, 1, 2, -1, 0.5, 1e300, -1e300, 5e-324, None, [], [0], True, "0", {})
 
 
 def main() -> None:

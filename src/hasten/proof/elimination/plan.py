@@ -71,7 +71,7 @@ def _reduce(compiled: Compiled, max_join: int | None) -> Reduction:
 
 
 def plan_reduction(graph: Graph, max_join: int | None, cliques: bool = True) -> Reduction:
-    """Plans the elimination of a graph's variables, as `reduce` says; `cliques`: of rows over pairs, if they are left."""
+    """Plans the elimination of a graph's variables, as `reduce` says; rows over pairs may become `cliques`."""
     in_rows = np.zeros(len(graph.order), dtype=bool)
     in_rows[graph.row_variable] = True
     if all_of(in_rows) and all_of(graph.table_at >= 0):

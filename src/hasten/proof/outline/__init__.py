@@ -1,8 +1,8 @@
 """An outline: the steps by which a known optimum is shown to be one, for `hasten.certificates` to write down.
 
-What is eliminated is only named: a trees' rules are counted on the way, small tables follow from large ones. Of what is
-left, kernels log a proof (`hasten.proof.outline.search`). All numbers are those of the problem: its variables, its tables
-and rows in their order; what steps add is counted on.
+What is eliminated is only named; the rules of trees are counted on the way. Of what elimination leaves, kernels log a
+proof (`hasten.proof.outline.search`). All numbers are those of the problem: its variables, tables and rows in their
+order; what steps add is counted on.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from collections import defaultdict
 from collections.abc import Iterator
 from fractions import Fraction
 from itertools import product
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 
@@ -121,7 +121,7 @@ def _whole(compiled: Compiled) -> Whole | None:
     scopes, steps = Scopes(graph), list[Step]()
     if graph.row_low.size:
         tally = plan_tally(compiled)
-        steps += () if tally is None else Counting(graph, scopes).run(tally.record)
+        steps += () if tally is None else Counting(graph, scopes).run(cast(Tally, tally.record))
     else:
         reductions = (plan_reduction(graph, most) for most in (None, LARGE_JOIN))
         for reduction in [next((each for each in reductions if each.complete), None)]:
@@ -135,9 +135,7 @@ class Counting:
     def __init__(self, graph: Graph, scopes: Scopes) -> None:
         self.scopes, n = scopes, len(graph.row_low)
         self.limits = list(zip(graph.row_least.tolist(), graph.row_most.tolist(), strict=True))
-        self.terms: list[dict[int, list[float]]] = [
-            {} for _ in range(n)
-        ]  # by row and variable: a weight for each label
+        self.terms: list[dict[int, list[float]]] = [{} for _ in range(n)]  # by row and variable: weights of labels
         row = np.arange(n).repeat(np.diff(graph.row_first)).tolist()
         cells = row, graph.row_variable.tolist(), graph.row_label.tolist(), graph.row_weight.tolist()
         for r, v, at, weight in zip(*cells, strict=True):
