@@ -32,7 +32,7 @@ from hasten.support.clock import Clock
 Step = tuple[Any, ...]  # a name, then what it needs: a line of a certificate
 FEW_SUMS, MOST_SUMS = 50_000, 2_000_000  # that eliminating everything may take: at once, or if all else takes longer
 LARGE_JOIN = 50_000  # the most sums of one variable
-SWEEPS = 100, 4  # at the root, and at other nodes
+SWEEPS = 1000, 4  # at the root, and at other nodes
 DIVE_NODES = 400
 FEW_WORDS, MOST_WORDS = 20_000, 1 << 23  # of a log: untouched memory costs nothing
 MOST_KEPT = 1 << 24  # numbers that levels keep
