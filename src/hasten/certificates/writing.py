@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from hasten import certificate as checker
+from hasten.certificates.vipr import to_vipr
 from hasten.errors import ProblemError
 from hasten.kernels.tolerance import EXACT, FINE, TOLERANCE
 from hasten.model.problem import Problem
@@ -71,9 +72,16 @@ class Certificate:
         lines[at] = _line(("claim", "inf" if lower == math.inf else lower, *claim))
         return cls(lower, upper, tuple(lines))
 
-    def save(self, path: str | Path) -> None:
-        """Writes the file that `python -m hasten.certificate` checks."""
-        write_whole(Path(path), "".join(f"{line}\n" for line in self.lines).encode())
+    def save(self, path: str | Path, format: str = "hasten") -> None:
+        """Writes the file that `python -m hasten.certificate` checks or, in the format "vipr", scipopt's `viprchk`.
+
+        VIPR knows no eliminations: `Certifier(max_join=0)` writes proofs without. Its file states an integer program
+        over the indicators of labels.
+        """
+        if format not in ("hasten", "vipr"):
+            raise ProblemError(f"The formats of certificates are 'hasten' and 'vipr'; got {format!r}.")
+        text = "".join(f"{line}\n" for line in self.lines) if format == "hasten" else to_vipr(self.lines)
+        write_whole(Path(path), text.encode())
 
     def __str__(self) -> str:
         if self.lower == math.inf:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from fractions import Fraction
 from itertools import product
 from typing import Any, NamedTuple, cast
@@ -30,6 +30,7 @@ from hasten.proof.tally.plan import plan_tally
 from hasten.support.clock import Clock
 
 Step = tuple[Any, ...]  # a name, then what it needs: a line of a certificate
+Plan = Callable[[Compiled], Reduction]
 FEW_SUMS, MOST_SUMS = 50_000, 2_000_000  # that eliminating everything may take: at once, or if all else takes longer
 LARGE_JOIN = 50_000  # the most sums of one variable
 SWEEPS = 1000, 4  # at the root, and at other nodes
@@ -39,16 +40,20 @@ MOST_KEPT = 1 << 24  # numbers that levels keep
 MOST_LEVELS = 256
 
 
-def outline(problem: Problem, enough: float, target: float) -> list[Step]:
-    """Returns steps that show a bound of `enough`, as far as floating point can tell; sweeps aim at `target`."""
+def outline(problem: Problem, enough: float, target: float, max_join: int | None = None) -> list[Step]:
+    """Returns steps that show a bound of `enough`, as far as floating point can tell; sweeps aim at `target`.
+
+    Nothing is eliminated if `max_join` is 0: only messages, prices and splits are left.
+    """
     if -math.inf < enough <= _least(problem):
         return [("sum",)]
     shape, goal = problem.structure.compiled, (enough, target)
-    whole: Whole | None = shape.made(_whole)
-    found = None if whole is not None and whole.n_sums <= FEW_SUMS else _logged(problem, goal, FEW_WORDS)
+    whole: Whole | None = None if max_join == 0 else shape.made(_whole)
+    plan = _without_elimination if max_join == 0 else _without_cliques
+    found = None if whole is not None and whole.n_sums <= FEW_SUMS else _logged(problem, goal, FEW_WORDS, plan)
     if found is None and whole is not None:
         found = [*whole.steps, ("sum",)]
-    found = found or _logged(problem, goal, MOST_WORDS)
+    found = found or _logged(problem, goal, MOST_WORDS, plan)
     if found is None:
         raise ProblemError("The proof of this problem takes too many steps to write down.")
     return found
@@ -113,6 +118,11 @@ def _order(reduction: Reduction) -> Iterator[int]:
 def _without_cliques(compiled: Compiled) -> Reduction:
     """Plans what to eliminate of a structure. Its rows stay as they are."""
     return plan_reduction(compiled.graph, None, cliques=False)
+
+
+def _without_elimination(compiled: Compiled) -> Reduction:
+    """Plans to eliminate nothing."""
+    return plan_reduction(compiled.graph, 0, cliques=False)
 
 
 def _whole(compiled: Compiled) -> Whole | None:
@@ -180,9 +190,9 @@ class Counting:
         yield "count", [r], variables
 
 
-def _logged(problem: Problem, goal: tuple[float, float], most_words: int) -> list[Step] | None:
+def _logged(problem: Problem, goal: tuple[float, float], most_words: int, plan: Plan) -> list[Step] | None:
     """Returns the steps that kernels log for what an elimination leaves; None if they take too many words."""
-    reduction = problem.structure.compiled.made(_without_cliques)
+    reduction = problem.structure.compiled.made(plan)
     small, effort = reduction.graph, (*goal, *SWEEPS, DIVE_NODES)
     n_kept = small.first[-1] + small.row_low.size + 2 * small.scope.size * max(np.diff(small.first), default=0)
     n_levels = max(2, min(len(small.order) + 2, MOST_LEVELS, MOST_KEPT // max(int(n_kept), 1)))
