@@ -131,7 +131,8 @@ class State:
     def move(self, table: Any, variable: Any, message: Any) -> None:
         """Moves a message, a number for each label, from a table to one of its variables."""
         v, sent = self.at(variable), [exact(each) for each in message]
-        need(number(table, self.n_tables, "table") in self.near(v), f"variable {v} is not in table {table}")
+        scope = self.functions.get(number(table, self.n_tables, "table"), ((),))[0]
+        need(v in scope, f"variable {v} is not in table {table}")
         need(len(sent) == self.sizes[v], f"{len(sent)} numbers for {self.sizes[v]} labels")
         self.shift(table, v, {i: -x for i, x in enumerate(sent)})
         self.shift(~v, v, dict(enumerate(sent)))

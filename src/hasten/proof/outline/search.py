@@ -45,7 +45,7 @@ from hasten.support.arrays import FloatArray, IntArray
 from hasten.support.clock import AT
 
 ROUNDS = 4  # of ruling labels out and sweeping again, before a node is split
-GAIN = 1e-3  # share of the gap to the goal that sweeps must gain
+GAIN = 1e-4  # share of the gap to the goal that sweeps must gain
 
 
 class Goal(NamedTuple):
