@@ -63,8 +63,10 @@ class State:
 
     def row_at(self, x: Any) -> Any:
         """Returns a row all of whose variables are there."""
-        terms, *_ = self.rows[number(x, len(self.rows), "row")]
-        need(all(~v in self.functions for v in terms), f"a variable of row {x} is gone")
+        need(
+            all(~v in self.functions for v in self.rows[number(x, len(self.rows), "row")][0]),
+            f"part of row {x} is gone",
+        )
         return self.rows[x]
 
     def near(self, v: int) -> list[int]:
@@ -131,11 +133,11 @@ class State:
     def move(self, table: Any, variable: Any, message: Any) -> None:
         """Moves a message, a number for each label, from a table to one of its variables."""
         v, sent = self.at(variable), [exact(each) for each in message]
-        scope = self.functions.get(number(table, self.n_tables, "table"), ((),))[0]
-        need(v in scope, f"variable {v} is not in table {table}")
+        there = v in self.functions.get(number(table, self.n_tables, "table"), ((), {}, 0))[0]
+        need(there, f"variable {v} is not in table {table}")
         need(len(sent) == self.sizes[v], f"{len(sent)} numbers for {self.sizes[v]} labels")
-        self.shift(table, v, {i: -x for i, x in enumerate(sent)})
-        self.shift(~v, v, dict(enumerate(sent)))
+        for key, sign in ((table, -1), (~v, 1)):
+            self.shift(key, v, {i: sign * x for i, x in enumerate(sent)})
 
     def price(self, row: Any, multiplier: Any) -> None:
         """Sets what is added of a row: multiplier * (limit - activity), the low limit if positive: at most 0."""
@@ -167,7 +169,7 @@ class State:
         """Adds a variable for what some variables add to rows that can hold, in their place there; one if they must."""
         chosen, new, looks = [*map(self.at, variables)], len(self.sizes), dict[Any, list[Any]]()
         need(len({*chosen}) == len(chosen) and len({*rows}) == len(rows), "a variable or a row is named twice")
-        need(not chosen or not any(map(self.prices.get, rows)), "a row has a price")
+        need(not (chosen and any(map(self.prices.get, rows))), "a row has a price")
         sides = [side for terms, low, high in map(self.row_at, rows) for side in ((terms, 1, high), (terms, -1, -low))]
         need(len(sides) * sum(self.sizes[v] for v in chosen) <= MOST_ENTRIES, "a table is too large")
         added = [{v: self.weights(v, terms, sign) for v in {*terms, *chosen}} for terms, sign, _ in sides]
