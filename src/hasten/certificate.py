@@ -12,7 +12,6 @@ import math
 import sys
 from collections.abc import Iterable, Mapping
 from itertools import product
-from operator import sub
 from typing import Any
 
 UNIT = 1 << 2148  # numbers count 1 / UNIT: doubles are multiples of 2**-1074, products of two of its square
@@ -63,11 +62,9 @@ class State:
 
     def row_at(self, x: Any) -> Any:
         """Returns a row all of whose variables are there."""
-        need(
-            all(~v in self.functions for v in self.rows[number(x, len(self.rows), "row")][0]),
-            f"part of row {x} is gone",
-        )
-        return self.rows[x]
+        row = self.rows[number(x, len(self.rows), "row")]
+        need(all(~v in self.functions for v in row[0]), f"a variable of row {x} is gone")
+        return row
 
     def near(self, v: int) -> list[int]:
         """Returns the functions of a variable."""
@@ -180,7 +177,7 @@ class State:
         found: list[Any] = [((), rooms)] if min(rooms, default=0) >= 0 else []
         for v in chosen:
             need(len(found) * len(uses[v]) * len(chosen + rooms) <= 2 * MOST_ENTRIES, "a table is too large")
-            found = [((*labels, i), [*map(sub, left, used)]) for labels, left in found for i, used in uses[v].items()]
+            found = [((*a, i), [*map(int.__sub__, left, used)]) for a, left in found for i, used in uses[v].items()]
             found = [each for each in found if min(each[1], default=0) >= 0]
         for labels, left in found:
             look = tuple(None if room >= spread else room for room, spread in zip(left, spreads, strict=True))
