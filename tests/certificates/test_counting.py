@@ -105,12 +105,12 @@ def optimum(stated: list[list[Any]]) -> float:
     best = math.inf
     for labels in product(*(range(len(each)) for each in costs)):
         total = sum(float(costs[v][i]) for v, i in enumerate(labels))
-        for name, *given in stated:
+        for name, *words in stated:
             if name == "table":
-                total += float(given[1][labels[given[0][0]] * len(costs[given[0][1]]) + labels[given[0][1]]])
+                total += float(words[1][labels[words[0][0]] * len(costs[words[0][1]]) + labels[words[0][1]]])
             elif name == "row":
-                activity = sum(x for v, i, x in given[0] if labels[v] == i)
-                holds = (given[1] is None or activity >= given[1]) and (given[2] is None or activity <= given[2])
+                activity = sum(x for v, i, x in words[0] if labels[v] == i)
+                holds = (words[1] is None or activity >= words[1]) and (words[2] is None or activity <= words[2])
                 total += 0.0 if holds else math.inf
         best = min(best, total)
     return best
@@ -121,8 +121,8 @@ def optimum(stated: list[list[Any]]) -> float:
 def test_steps_in_any_order_never_show_too_much(stated: list[list[Any]], data: st.DataObject) -> None:
     """Whatever is counted, eliminated, priced and split, and then left alone, bounds stay below the optimum."""
     state, best = checker.State(), optimum(stated)
-    for name, *given in stated:
-        getattr(state, name)(*given)
+    for name, *words in stated:
+        getattr(state, name)(*words)
     low = -(1 << 1000)
     state.claim(low, "inf", None)
     for _ in range(data.draw(st.integers(0, 6))):
