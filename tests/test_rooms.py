@@ -83,6 +83,7 @@ FORWARD = {
     "model.problem: alike() imports model.batch",
     "model.problem: check() imports model.violations",
     "proof.certifier: certificate() imports certificates.writing",
+    "proof.certifier: certificate() imports proof.outline",
     "speedup.predictor: save() imports speedup.persistence",
     "speedup.predictor: digest() imports speedup.persistence",
     "speedup.predictor: load() imports speedup.persistence",

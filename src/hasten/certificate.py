@@ -1,10 +1,8 @@
 """Checks a certificate: that no labelling costs less than L, and that one costs at most U (docs/certificates.md).
 
-Run it as `python -m hasten.certificate FILE`. It imports the standard library alone, and may be copied anywhere.
-Arithmetic is exact: doubles are multiples of 2**-1074, and so a product of two is one of 1 / UNIT. Each line is a step.
-The first ones state the problem, an answer and a claim. The *state* is a set of functions (costs of each variable's
-labels, tables over several) whose sum, with a constant, is at most what any valid labelling costs that is still
-considered. Steps that prove keep that true, so the least entries sum up to a bound.
+Run it as `python -m hasten.certificate FILE`. Each line is a step. The first ones state the problem, an answer and a
+claim. The *state* is a set of functions (costs of labels, tables) whose sum, with a constant, is at most what any valid
+labelling costs that is still considered. Steps that prove keep that true, so the least entries sum up to a bound.
 """
 
 from __future__ import annotations
@@ -14,41 +12,36 @@ import math
 import sys
 from collections.abc import Iterable, Mapping
 from itertools import product
-from operator import sub
 from typing import Any
 
-UNIT = 1 << 2148  # exact numbers are integers that count 1 / UNIT
+UNIT = 1 << 2148  # numbers count 1 / UNIT: doubles are multiples of 2**-1074, products of two of its square
 INFINITE = 1 << 6000  # no sum of finite numbers comes near it
 MOST_ENTRIES, LONGEST_LINE = 2_000_000, 1 << 27  # of a table, times its variables; characters
 STATING, PROVING = ("variable", "table", "row", "claim"), ("move", "price", "count", "eliminate")
-Row = tuple[dict[int, dict[int, int]], int, int]  # weights by variable and label, the others 0; low and high limit
 
 
 class RefusedError(ValueError):
     """The certificate is wrong, or is none."""
 
 
-def need(condition: object, reason: str) -> None:
+def need(condition: object, reason: str, *shown: Any) -> None:
     """Refuses the certificate unless a condition holds."""
     if not condition:
-        raise RefusedError(reason)
+        raise RefusedError(reason.format(*(ascii(x)[:40] for x in shown)))
 
 
 def exact(x: Any, null: int | None = None) -> int:
     """Returns a number of the file exactly, and for null what stands for that, if it may be there."""
-    if (type(x) is float and math.isfinite(x)) or (type(x) is int and abs(x) < 1 << 1100):
-        above, below = x.as_integer_ratio()  # the latter is a power of two
-        return int(above << UNIT.bit_length() - below.bit_length())
     if x is None and null is not None:
         return null
-    raise RefusedError(f"{ascii(x)[:40]} is not a finite number")
+    need(type(x) in (int, float) and abs(x) < 1 << 1100, "{} is not a finite number", x)
+    return int(x.as_integer_ratio()[0] << UNIT.bit_length() - x.as_integer_ratio()[1].bit_length())
 
 
 def number(x: Any, size: int, name: str) -> int:
     """Returns a number below `size`: things are counted from 0."""
-    if type(x) is int and 0 <= x < size:
-        return x
-    raise RefusedError(f"there is no {name} {ascii(x)[:40]}")
+    need(type(x) is int and 0 <= x < size, "there is no " + name + " {}", x)
+    return int(x)
 
 
 class State:
@@ -57,7 +50,7 @@ class State:
     def __init__(self) -> None:
         self.functions: dict[int, tuple[tuple[int, ...], dict[Any, int], int]] = {}  # scope; finite costs; the least
         self.sizes: list[int] = []  # by variable: how many labels it had at first
-        self.rows: list[Row] = []
+        self.rows: list[Any] = []  # weights by variable and label, the others 0; the low and the high limit
         self.prices: dict[int, int] = {}  # by row: its multiplier
         self.constant = self.n_tables = self.unit = 0
         self.claimed: list[Any] = []  # the lower and the upper limit, as the file says them
@@ -67,7 +60,7 @@ class State:
         need(~number(x, len(self.sizes), "variable") in self.functions, f"variable {x} is gone")
         return int(x)
 
-    def row_at(self, x: Any) -> Row:
+    def row_at(self, x: Any) -> Any:
         """Returns a row all of whose variables are there."""
         row = self.rows[number(x, len(self.rows), "row")]
         need(all(~v in self.functions for v in row[0]), f"a variable of row {x} is gone")
@@ -91,14 +84,12 @@ class State:
         self.put(key, scope, {labels: x + message.get(labels[i], 0) for labels, x in old.items()})
 
     def add(self, key: int, scope: tuple[int, ...], entries: dict[Any, int]) -> None:
-        """Adds a table, by its number; one of a single variable joins its costs, one of none is a constant."""
+        """Adds a table, by its number; one of a single variable joins its costs."""
         if len(scope) == 1:
             costs = self.functions[~scope[0]][1]
             self.put(~scope[0], scope, {labels: x + costs[labels] for labels, x in entries.items() if labels in costs})
-        elif scope:
-            self.put(key, scope, entries)
         else:
-            self.constant += entries.get((), INFINITE)
+            self.put(key, scope, entries)
         self.n_tables = max(self.n_tables, key + 1)
 
     def variable(self, *costs: Any) -> None:
@@ -139,11 +130,11 @@ class State:
     def move(self, table: Any, variable: Any, message: Any) -> None:
         """Moves a message, a number for each label, from a table to one of its variables."""
         v, sent = self.at(variable), [exact(each) for each in message]
-        scope = self.functions.get(number(table, self.n_tables, "table"), ((),))[0]
-        need(v in scope, f"variable {v} is not in table {table}")
+        there = v in self.functions.get(number(table, self.n_tables, "table"), ((), {}, 0))[0]
+        need(there, f"variable {v} is not in table {table}")
         need(len(sent) == self.sizes[v], f"{len(sent)} numbers for {self.sizes[v]} labels")
-        self.shift(table, v, {i: -x for i, x in enumerate(sent)})
-        self.shift(~v, v, dict(enumerate(sent)))
+        for key, sign in ((table, -1), (~v, 1)):
+            self.shift(key, v, {i: sign * x for i, x in enumerate(sent)})
 
     def price(self, row: Any, multiplier: Any) -> None:
         """Sets what is added of a row: multiplier * (limit - activity), the low limit if positive: at most 0."""
@@ -157,8 +148,8 @@ class State:
 
     def eliminate(self, variable: Any) -> None:
         """Replaces all functions of a variable by a table over the other variables: the least of their sum."""
-        v, scope, total, least = self.at(variable), tuple[int, ...](), {(): 0}, dict[Any, int]()
-        for own, entries, _ in sorted(map(self.functions.pop, self.near(v)), key=lambda each: -len(each[0])):
+        (scope, total, _), least = self.functions.pop(~self.at(variable)), dict[Any, int]()
+        for own, entries, _ in sorted(map(self.functions.pop, self.near(variable)), key=lambda each: -len(each[0])):
             new, fitting = [i for i, u in enumerate(own) if u not in scope], dict[Any, list[Any]]()
             known = [(i, scope.index(u)) for i, u in enumerate(own) if u in scope]
             for labels, x in entries.items():
@@ -167,17 +158,15 @@ class State:
             scope += tuple(own[i] for i in new)
             need(sum(len(each) for _, _, each in pairs) * len(scope) <= MOST_ENTRIES, "a table is too large")
             total = {(*a, *b): x + y for a, x, each in pairs for b, y in each}
-        i = scope.index(v)
         for labels, x in total.items():
-            others = labels[:i] + labels[i + 1 :]
-            least[others] = min(x, least.get(others, x))
-        self.add(self.n_tables, scope[:i] + scope[i + 1 :], least)
+            least[labels[1:]] = min(x, least.get(labels[1:], x))
+        self.add(self.n_tables, scope[1:], least)
 
     def count(self, rows: Any, variables: Any) -> None:
         """Adds a variable for what some variables add to rows that can hold, in their place there; one if they must."""
-        chosen, looks = [*map(self.at, variables)], dict[Any, list[Any]]()
+        chosen, new, looks = [*map(self.at, variables)], len(self.sizes), dict[Any, list[Any]]()
         need(len({*chosen}) == len(chosen) and len({*rows}) == len(rows), "a variable or a row is named twice")
-        need(not chosen or not any(map(self.prices.get, rows)), "a row has a price")
+        need(not (chosen and any(map(self.prices.get, rows))), "a row has a price")
         sides = [side for terms, low, high in map(self.row_at, rows) for side in ((terms, 1, high), (terms, -1, -low))]
         need(len(sides) * sum(self.sizes[v] for v in chosen) <= MOST_ENTRIES, "a table is too large")
         added = [{v: self.weights(v, terms, sign) for v in {*terms, *chosen}} for terms, sign, _ in sides]
@@ -188,7 +177,7 @@ class State:
         found: list[Any] = [((), rooms)] if min(rooms, default=0) >= 0 else []
         for v in chosen:
             need(len(found) * len(uses[v]) * len(chosen + rooms) <= 2 * MOST_ENTRIES, "a table is too large")
-            found = [((*labels, i), [*map(sub, left, used)]) for labels, left in found for i, used in uses[v].items()]
+            found = [((*a, i), [*map(int.__sub__, left, used)]) for a, left in found for i, used in uses[v].items()]
             found = [each for each in found if min(each[1], default=0) >= 0]
         for labels, left in found:
             look = tuple(None if room >= spread else room for room, spread in zip(left, spreads, strict=True))
@@ -197,10 +186,9 @@ class State:
         for r, (terms, low, high) in [(r, self.rows[r]) for r in rows]:
             inside = [(n, terms[v]) for n, v in enumerate(chosen) if v in terms]
             sums = (sum(weights.get(each[0][n], 0) for n, weights in inside) for each in looks.values())
-            replaced = {v: weights for v, weights in terms.items() if v not in uses}
-            self.rows[r] = replaced | {len(self.sizes) - 1: dict(enumerate(sums))}, low, high
+            self.rows[r] = {v: x for v, x in terms.items() if v not in uses} | {new: dict(enumerate(sums))}, low, high
         entries = {(*labels, n): 0 for n, each in enumerate(looks.values()) for labels in each}
-        self.add(self.n_tables, (*chosen, len(self.sizes) - 1), entries)
+        self.add(self.n_tables, (*chosen, new), entries)
 
     def split(self, variable: Any, parts: Any) -> list[State]:
         """Returns a state for each part of a variable's labels; the parts cover all that are left, each once."""
@@ -235,7 +223,7 @@ def check(lines: Iterable[str]) -> tuple[int, Any, Any]:
                 states[-1:] = reversed(state.split(*given))
                 need(len(states) * len(state.functions) <= 10 * MOST_ENTRIES, "the splits are too deep")
             else:
-                need(state.claimed and step == ["sum"], f"there is no such step here: {ascii(line)[:40]}")
+                need(state.claimed and step == ["sum"], "there is no such step here: {}", line)
                 unit, claimed = states.pop().unit or 1, state.claimed
                 bound = state.constant + sum(least for _, _, least in state.functions.values())
                 lowest = min(lowest, -(-bound // unit) * unit if bound < INFINITE >> 1 else INFINITE)

@@ -151,8 +151,8 @@ class Program:
                     part = self._next_part(splits[-1])
             else:
                 raise ProblemError(
-                    f"VIPR cannot express the step {name} {given} of this proof. Certifier(max_join=0).certificate(problem) "
-                    "writes one that only sends messages and splits."
+                    f"VIPR cannot express a step of this proof: {name} {given}. Write one that only sends messages and "
+                    "splits: Certifier(max_join=0).certificate(problem)."
                 )
 
     def _leave_out(self, part: Part, v: int) -> None:

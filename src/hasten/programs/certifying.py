@@ -211,7 +211,7 @@ class Derived:
         chosen = [v for v in range(len(self.state.sizes)) if ~v in self.state.functions and not self.decided(v)]
         if not chosen:
             return [("sum",)]
-        tables = [key for key in self.state.functions if key >= 0]
+        tables = [key for key, (scope, _, _) in self.state.functions.items() if key >= 0 and scope]
         problem = self._problem(chosen, tables)
         cost = math.inf
         if self.labels is not None:
