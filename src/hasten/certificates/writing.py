@@ -72,8 +72,12 @@ class Certificate:
         """
         if format not in ("hasten", "vipr"):
             raise ProblemError(f"The formats of certificates are 'hasten' and 'vipr'; got {format!r}.")
-        text = "".join(f"{line}\n" for line in self.lines) if format == "hasten" else to_vipr(self.lines)
+        text = "".join(f"{line}\n" for line in self.lines) if format == "hasten" else self.vipr()
         write_whole(Path(path), text.encode())
+
+    def vipr(self) -> str:
+        """Returns the text of the file in VIPR's format."""
+        return to_vipr(self.lines)
 
     def __str__(self) -> str:
         if self.lower == math.inf:
