@@ -56,16 +56,8 @@ class Certificate:
         cls, statement: Sequence[Step], labels: list[int] | None, unit: int, steps: Iterable[Step]
     ) -> Certificate:
         """Writes down a statement, an answer to it, and steps that prove; claims what these show."""
-        lines, at, state = [_line(step) for step in statement], len(statement), checker.State()
-        for name, *given in statement:
-            getattr(state, name)(*given)
-        upper = math.inf
-        if labels is not None:
-            chosen = (
-                each.get(tuple(labels[v] for v in scope), checker.INFINITE)
-                for scope, each, _ in state.functions.values()
-            )
-            upper = 0.0 - _below(-sum(chosen))
+        lines, at = [_line(step) for step in statement], len(statement)
+        upper = math.inf if labels is None else 0.0 - _below(-_cost(statement, labels))
         claim = "inf" if labels is None else upper, labels, unit
         lines += map(_line, [("claim", UNPROVED, *claim), *steps])
         lower = _below(checker.check(lines)[0])
@@ -111,6 +103,23 @@ def stated(problem: Problem) -> Iterator[Step]:
         names = graph.row_variable[cells].tolist(), graph.row_label[cells].tolist(), graph.row_weight[cells].tolist()
         terms = [[v, at - first[v], weight] for v, at, weight in zip(*names, strict=True)]
         yield "row", terms, *(limit if math.isfinite(limit) else None for limit in limits)
+
+
+def _cost(statement: Sequence[Step], labels: list[int]) -> int:
+    """Returns what a labelling costs, as the checker counts."""
+    total, sizes = 0, list[int]()
+    for name, *given in statement:
+        costs, at = given, 0
+        if name == "variable":
+            at = labels[len(sizes)]
+            sizes.append(len(given))
+        elif name == "table":
+            costs = given[1]
+            for v in given[0]:
+                at = at * sizes[v] + labels[v]
+        if name != "row":
+            total += checker.INFINITE if costs[at] == "inf" else checker.exact(costs[at])
+    return total
 
 
 def _line(step: Step) -> str:

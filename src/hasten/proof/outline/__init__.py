@@ -179,7 +179,7 @@ class Counting:
         """Yields the step that counts, as the checker does it; the counter goes with a variable."""
         terms, (low, high), scopes = self.terms[r], self.limits[r], self.scopes
         weights = [terms.pop(u) for u in variables]
-        least, most = (sum(map(pick, terms.values())) for pick in (min, max))
+        least, most = (sum(pick(each, default=0.0) for each in terms.values()) for pick in (min, max))
         sums = {sum(each) for each in product(*map(set, weights))}
         loose = [x for x in sums if low <= x + least and x + most <= high]
         tight = [x for x in sums if x + least <= high and x + most >= low and x not in loose]
