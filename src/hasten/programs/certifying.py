@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from hasten import certificate as checker
-from hasten.certificates.writing import Certificate, Step, goal, numbers, unit_of
+from hasten.certificates.writing import UNPROVED, Certificate, Step, goal, numbers, unit_of
 from hasten.errors import ProblemError, ProgramError
 from hasten.kernels.cells import row_limits
 from hasten.kernels.tolerance import EXACT
@@ -106,6 +106,10 @@ class Derived:
         self.labels = None if labels is None else [*labels]  # of the answer
         for name, *given in statement:
             getattr(self.state, name)(*given)
+        try:
+            self.state.claim(UNPROVED, "inf" if labels is None else -UNPROVED, labels)
+        except checker.RefusedError as error:
+            raise ProgramError(f"The answer is none to this program: {error}.") from None
         self.open = dict.fromkeys(range(len(self.state.rows)))  # rows that still say something
 
     def step(self, name: str, *given: Any) -> None:
