@@ -14,6 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from strategies import random_problem, small_problems
 
+import hasten
 from hasten import Certifier, Problem, ProblemError, Schema
 
 WITHOUT_ELIMINATION = Certifier(max_join=0)
@@ -51,6 +52,14 @@ def test_a_chain_is_one_combination(tmp_path: Path) -> None:
     assert "DER 1\n" in text
     low, high = map(Fraction, vipr_checker.check(text).split())
     assert 0 <= high - low < Fraction(1, 10**9)
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_the_integer_program_beside_it_is_the_problem(tmp_path: Path, seed: int) -> None:
+    found = WITHOUT_ELIMINATION.certificate(random_problem(np.random.default_rng(seed)))
+    found.save(tmp_path / "it.vipr", format="vipr")
+    answer = hasten.read(tmp_path / "it.lp").solve()
+    assert answer.objective == pytest.approx(found.upper, rel=1e-6, abs=1e-6)
 
 
 def test_too_much_is_refused() -> None:

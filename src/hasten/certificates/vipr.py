@@ -297,9 +297,28 @@ class Program:
         used |= {self.x[label]: x for label, x in left.items()}
         return bound, used
 
+    @property
+    def columns(self) -> list[str]:
+        """The names of the columns."""
+        return [f"x_{v}_{i}" for v, i in self.x] + [f"y_{t}_{'_'.join(map(str, each))}" for t, each in self.y]
+
+    def lp(self) -> str:
+        """Returns the integer program as an LP file."""
+        names = self.columns or ["nothing"]
+
+        def total(terms: Terms) -> str:
+            some = [f"{float(x):+.17g} {names[n]}" for n, x in terms.items() if x]
+            return "\n  ".join(some) or f"0 {names[0]}"
+
+        lines = ["Minimize", f" cost: {total(self.objective)}", "Subject To"]
+        for k, (sense, limit, terms) in enumerate(self.constraints[len(self.columns) : self.stated]):
+            relation = {"E": "=", "L": "<=", "G": ">="}[sense]
+            lines.append(f" C{k}: {total(terms)} {relation} {float(limit):.17g}")
+        return "\n".join([*lines, "Binary", *(f" {name}" for name in names), "End"]) + "\n"
+
     def text(self) -> str:
         """Returns the file."""
-        columns = [f"x_{v}_{i}" for v, i in self.x] + [f"y_{t}_{'_'.join(map(str, each))}" for t, each in self.y]
+        columns = self.columns
         n, answer = len(columns), self.answer
         lines = ["% written by hasten", "VER 1.0", f"VAR {n}", *columns, f"INT {n}", " ".join(map(str, range(n)))]
         lines += ["OBJ min", _terms(self.objective), f"CON {self.stated} {n}"]
@@ -337,8 +356,8 @@ def _combination(name: str, multipliers: Mapping[int, Any]) -> str:
     return f"{name} {_terms(multipliers)}"
 
 
-def to_vipr(lines: Iterable[str]) -> str:
-    """Returns the lines of a certificate as a file in VIPR's format."""
+def to_vipr(lines: Iterable[str]) -> tuple[str, str]:
+    """Returns the lines of a certificate as a file in VIPR's format, and its integer program as an LP file."""
     program = Program(lines)
     program.prove()
-    return program.text()
+    return program.text(), program.lp()

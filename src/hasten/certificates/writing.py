@@ -72,16 +72,20 @@ class Certificate:
         """Writes the file that `python -m hasten.certificate` checks or, in the format "vipr", scipopt's `viprchk`.
 
         VIPR knows no eliminations: `Certifier(max_join=0)` writes proofs without. Its file states an integer program
-        over the indicators of labels.
+        over the indicators of labels, which is written beside it, too, as an `.lp` file.
         """
         if format not in ("hasten", "vipr"):
             raise ProblemError(f"The formats of certificates are 'hasten' and 'vipr'; got {format!r}.")
-        text = "".join(f"{line}\n" for line in self.lines) if format == "hasten" else self.vipr()
+        if format == "vipr":
+            text, program = to_vipr(self.lines)
+            write_whole(Path(path).with_suffix(".lp"), program.encode())
+        else:
+            text = "".join(f"{line}\n" for line in self.lines)
         write_whole(Path(path), text.encode())
 
     def vipr(self) -> str:
         """Returns the text of the file in VIPR's format."""
-        return to_vipr(self.lines)
+        return to_vipr(self.lines)[0]
 
     def __str__(self) -> str:
         if self.lower == math.inf:

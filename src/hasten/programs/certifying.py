@@ -71,10 +71,8 @@ def stated(program: Statement, c: FloatArray) -> Iterator[Step]:
     values = [np.arange(low, high + 1) for low, high in zip(program.low.tolist(), program.high.tolist(), strict=True)]
     for j, cost in enumerate((program.sign * c).tolist()):
         yield "variable", *(cost * values[j] + 0.0).tolist()
-    yield (
-        "variable",
-        *numbers(program.sign * program.constant + sum(t.costs for t in program.tables if not t.scope) + np.zeros(1)),
-    )
+    constant = program.sign * program.constant + sum(table.costs for table in program.tables if not table.scope)
+    yield "variable", *numbers(constant + np.zeros(1))
     products = program.products
     for i, j, weight in zip(products.left.tolist(), products.right.tolist(), products.weight.tolist(), strict=True):
         if i == j:
@@ -131,12 +129,17 @@ class Derived:
             self.labels.append(next(i for *each, i in entries if tuple(each) == chosen))
         return new
 
-    def group(self, groups: Iterable[Group], apart: set[int]) -> None:
-        """Makes one variable of the columns of each group, unless they are part of products."""
-        rows_of = defaultdict[int, list[int]](list)
+    def _rows_of(self) -> dict[int, list[int]]:
+        """Returns the rows of each variable."""
+        found = defaultdict[int, list[int]](list)
         for r, (terms, _, _) in enumerate(self.state.rows):
             for v in terms:
-                rows_of[v].append(r)
+                found[v].append(r)
+        return found
+
+    def group(self, groups: Iterable[Group], apart: set[int]) -> None:
+        """Makes one variable of the columns of each group, unless they are part of products."""
+        rows_of = self._rows_of()
         for columns in (group.columns.tolist() for group in groups):
             rows = sorted({r for v in columns for r in rows_of[v]})
             if apart.isdisjoint(columns) and len(columns) * (len(columns) + 2 * len(rows)) <= LARGEST:
@@ -149,11 +152,7 @@ class Derived:
 
     def propagate(self) -> bool:
         """Splits off labels that a row rules out, as long as there are any; tells whether rows can hold."""
-        waiting = dict.fromkeys(self.open)
-        rows_of = defaultdict[int, list[int]](list)
-        for r in self.open:
-            for v in self.state.rows[r][0]:
-                rows_of[v].append(r)
+        waiting, rows_of = dict.fromkeys(self.open), self._rows_of()
         while waiting:
             r = next(iter(waiting))
             del waiting[r]
@@ -281,9 +280,8 @@ class Derived:
         if name == "move":
             table, v, message = given
             sent = dict(zip(labels(v), message, strict=False))
-            full = [
-                sent.get(i, 0.0) for i in range(max(self.state.sizes[chosen[v]] if v < len(chosen) else 0, len(sent)))
-            ]
+            size = self.state.sizes[chosen[v]] if v < len(chosen) else len(message)
+            full = [sent.get(i, 0.0) for i in range(size)]
             key = tables[table] if table < len(tables) else self.state.n_tables + table - len(tables)
             return name, key, variable(v), full
         if name == "split":
