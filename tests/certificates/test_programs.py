@@ -6,6 +6,7 @@ import json
 import math
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +18,7 @@ from hypothesis import strategies as st
 from typer.testing import CliRunner
 
 import hasten
-from hasten import ProgramError, cli
+from hasten import ProblemError, ProgramError, cli
 from hasten import certificate as checker
 from hasten.programs.program import Program
 from hasten.programs.statement import Builder, Statement
@@ -149,6 +150,19 @@ def test_another_objective_and_a_known_answer() -> None:
     answer = program.solve(objective=objective)
     found = program.certificate(objective, answer=answer)
     assert (found.lower, found.upper) == (-answer.objective, -answer.objective)
+
+
+def test_other_answers_are_refused() -> None:
+    program, other = Program(knapsack(8)), Program(assignment(3))
+    for answer in (other.solve(), 5, "x", np.zeros(8)):
+        with pytest.raises(ProgramError, match="The answer must be one"):
+            program.certificate(answer=answer)  # type: ignore[arg-type]
+    too_much = replace(program.solve(), values_found=np.ones(8))
+    with pytest.raises(ProgramError, match="none to this program: the answer breaks row"):
+        program.certificate(answer=too_much)
+    for junk in (5, "x", hasten.Certifier()(other.problem())):
+        with pytest.raises(ProblemError, match="answer"):
+            hasten.Certifier().certificate(program.problem(), junk)  # type: ignore[arg-type]
 
 
 WCSP = "toy 2 2 2 3\n2 2\n2 0 1 0 2\n0 0 3\n1 1 1\n1 0 0 1\n1 2\n"

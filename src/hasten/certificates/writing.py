@@ -18,6 +18,7 @@ from hasten.kernels.tolerance import EXACT, FINE, TOLERANCE
 from hasten.model.problem import Problem
 from hasten.model.solution import Solution
 from hasten.support.arrays import FloatArray
+from hasten.support.checks import check_type
 from hasten.support.files import write_whole
 from hasten.support.words import count
 
@@ -48,6 +49,9 @@ class Certificate:
         target = goal(problem, math.inf if proof.values is None else proof.cost, unit)
         steps = outline(problem, target if proof.proved else -math.inf, target)
         given = proof if answer is None else answer
+        check_type(given, Solution, "The answer that is certified")
+        if given.problem.structure is not problem.structure:
+            raise ProblemError("The answer is one to a problem of another structure. Give an answer to this problem.")
         labels = None if given.values is None or not given.valid else given.values.tolist()
         return cls.written(list(stated(problem)), labels, unit, steps)
 

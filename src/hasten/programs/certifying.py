@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from hasten import certificate as checker
-from hasten.certificates.writing import Certificate, Step, goal, numbers, unit_of
+from hasten.certificates.writing import UNPROVED, Certificate, Step, goal, numbers, unit_of
 from hasten.errors import ProblemError, ProgramError
 from hasten.kernels.cells import row_limits
 from hasten.kernels.tolerance import EXACT
@@ -29,7 +29,7 @@ from hasten.programs.state import Cells, Group, Parts, Recognised, Space
 from hasten.programs.statement import Statement
 from hasten.programs.tables import MAX_ARITY, MAX_ENTRIES, MAX_PAIR
 from hasten.proof.outline import outline
-from hasten.support.arrays import FloatArray, ints, offsets
+from hasten.support.arrays import FloatArray, IntArray, ints, offsets
 
 LARGEST = checker.MOST_ENTRIES // 2  # numbers that counting a group may take
 
@@ -56,6 +56,7 @@ def certify(program: Statement, groups: Iterable[Group], c: FloatArray, x: Float
     derived.group(groups, {j for i in (program.products.left, program.products.right) for j in i.tolist()})
     if derived.propagate():
         derived.tabulate()
+        derived.tidy()
         proof = derived.proof(unit)
     else:
         proof = [("sum",)]
@@ -91,8 +92,7 @@ def stated(program: Statement, c: FloatArray) -> Iterator[Step]:
             for i, value in enumerate(values[j].tolist())
             if value
         ]
-        weights = np.array([weight for _, _, weight in terms])
-        whole = np.array([np.array_equal(weights, np.rint(weights)) and np.abs(weights).sum() < EXACT])
+        whole = np.array([is_whole([weight for _, _, weight in terms])])
         limits = row_limits(program.row_low[r : r + 1], program.row_high[r : r + 1], whole)
         yield "row", terms, *(float(limit[0]) if np.isfinite(limit[0]) else None for limit in limits)
 
@@ -106,6 +106,10 @@ class Derived:
         self.labels = None if labels is None else [*labels]  # of the answer
         for name, *given in statement:
             getattr(self.state, name)(*given)
+        try:
+            self.state.claim(UNPROVED, "inf" if labels is None else -UNPROVED, labels)
+        except checker.RefusedError as error:
+            raise ProgramError(f"The answer is none to this program: {error}.") from None
         self.open = dict.fromkeys(range(len(self.state.rows)))  # rows that still say something
 
     def step(self, name: str, *given: Any) -> None:
@@ -116,10 +120,6 @@ class Derived:
     def left(self, v: int) -> list[int]:
         """Returns the labels of a variable that are left."""
         return [*self.state.weights(v, {})]
-
-    def decided(self, v: int) -> bool:
-        """Whether a variable has no choice."""
-        return len(self.state.functions[~v][1]) < 2
 
     def count(self, rows: list[int], variables: list[int]) -> int:
         """Counts what variables add to rows, and returns the variable that stands for it."""
@@ -198,27 +198,30 @@ class Derived:
             for r in rows:
                 del self.open[r]
 
+    def tidy(self) -> None:
+        """Takes labels that are ruled out, and variables without a choice, out of tables: splits of one part."""
+        seen = [size if size > 1 else 0 for size in self.state.sizes]
+        while loose := [v for v in self._tabled() if self.left(v) and len(self.left(v)) != seen[v]]:
+            for v in loose:
+                self.steps.append(("split", v, [self.left(v)]))
+                (self.state,) = self.state.split(v, [self.left(v)])
+                seen[v] = len(self.left(v))
+
+    def _tabled(self) -> list[int]:
+        """Returns the variables of tables."""
+        return sorted({v for key, (scope, _, _) in self.state.functions.items() if key >= 0 for v in scope})
+
     def proof(self, unit: int) -> list[Step]:
         """Returns the steps that prove what is left, with the numbers of the file."""
-        while fixed := [
-            v for key, (scope, _, _) in self.state.functions.items() if key >= 0 for v in scope if self.decided(v)
-        ]:
-            left = self.left(fixed[0])  # tables are over the others from then on
-            if not left:
-                return [("sum",)]
-            self.steps.append(("split", fixed[0], [left]))
-            (self.state,) = self.state.split(fixed[0], [left])
-        chosen = [v for v in range(len(self.state.sizes)) if ~v in self.state.functions and not self.decided(v)]
-        if not chosen:
+        functions = self.state.functions
+        chosen = [v for v in range(len(self.state.sizes)) if ~v in functions and len(functions[~v][1]) > 1]
+        if not chosen or not all(entries for _, entries, _ in functions.values()):
             return [("sum",)]
-        tables = [key for key, (scope, _, _) in self.state.functions.items() if key >= 0 and scope]
-        problem = self._problem(chosen, tables)
-        cost = math.inf
+        tables = [key for key, (scope, _, _) in functions.items() if key >= 0 and scope]
+        problem, cost = self._problem(chosen, tables), math.inf
         if self.labels is not None:
-            given = [
-                each.get(tuple(self.labels[v] for v in scope), checker.INFINITE)
-                for scope, each, _ in (self.state.functions[key] for key in [*(~v for v in chosen), *tables])
-            ]
+            left = (functions[key] for key in [*(~v for v in chosen), *tables])
+            given = (each.get(tuple(self.labels[v] for v in scope), checker.INFINITE) for scope, each, _ in left)
             cost = sum(given) / checker.UNIT
         target = goal(problem, cost, unit)
         try:
@@ -250,63 +253,52 @@ class Derived:
         unary = np.array([functions[~v][1][i,] / checker.UNIT for v in chosen for i in labels[v]])
         return build_structure(found, Kinds([found.parts])).problem(unary)
 
-    def _rules(self, labels: dict[int, dict[int, int]], first: Any) -> Cells:
+    def _rules(self, labels: dict[int, dict[int, int]], first: IntArray) -> Cells:
         """Returns the open rows over the labels that are left; what has no choice is moved into limits."""
-        at = dict(zip(labels, first.tolist(), strict=False))
+        at = {v: int(n) for v, n in zip(labels, first[:-1], strict=True)}
         cells, limits = list[tuple[int, int, float]](), list[tuple[float, float, bool]]()
         for n, r in enumerate(self.open):
             terms, low, high = self.state.rows[r]
-            fixed = sum(x for v in terms if v not in labels for x in self.state.weights(v, terms).values())
-            own = [
-                (n, at[v] + labels[v][i], x / checker.UNIT)
-                for v in terms.keys() & labels.keys()
-                for i, x in self.state.weights(v, terms).items()
-                if x
-            ]
-            cells += sorted(own)
-            weights = np.array([weight for _, _, weight in own])
-            whole = bool(np.array_equal(weights, np.rint(weights)) and np.abs(weights).sum() < EXACT)
-            limits.append((_limit(low - fixed), _limit(high - fixed), whole))
-        row, label, weight = zip(*cells, strict=True) if cells else ((), (), ())
-        least, most, whole_rows = zip(*limits, strict=True) if limits else ((), (), ())
-        return Cells(
-            ints(row),
-            ints(label),
-            np.array(weight, dtype=float),
-            np.array(least, dtype=float),
-            np.array(most, dtype=float),
-            np.array(whole_rows, dtype=bool),
-            ints([*self.open]),
-        )
+            added = {v: self.state.weights(v, terms) for v in terms}
+            fixed = sum(x for v in terms if v not in labels for x in added[v].values())
+            own = [(at[v] + labels[v][i], x) for v in terms if v in labels for i, x in added[v].items() if x]
+            cells += [(n, label, x / checker.UNIT) for label, x in sorted(own)]
+            limits.append((_limit(low - fixed), _limit(high - fixed), is_whole([x / checker.UNIT for _, x in own])))
+        row, label, weight = np.array(cells, dtype=float).reshape(-1, 3).T
+        least, most, whole = np.array(limits, dtype=float).reshape(-1, 3).T
+        return Cells(ints(row), ints(label), weight, least, most, whole.astype(bool), ints([*self.open]))
 
     def _translated(self, step: Step, chosen: list[int], tables: list[int]) -> Step:
         """Returns a step about the problem that is left as one about the program."""
-        rows, sizes = [*self.open], self.state.sizes
+        (name, *given), rows, new = step, [*self.open], len(self.state.sizes) - len(chosen)
 
         def variable(v: int) -> int:
-            return chosen[v] if v < len(chosen) else len(sizes) + v - len(chosen)
+            return chosen[v] if v < len(chosen) else new + v
 
-        def label(v: int, i: int) -> int:
-            return self.left(chosen[v])[i] if v < len(chosen) else i
+        def labels(v: int) -> list[int] | range:
+            return self.left(chosen[v]) if v < len(chosen) else range(checker.MOST_ENTRIES)
 
-        name, *given = step
         if name == "move":
             table, v, message = given
+            sent = dict(zip(labels(v), message, strict=False))
+            full = [
+                sent.get(i, 0.0) for i in range(max(self.state.sizes[chosen[v]] if v < len(chosen) else 0, len(sent)))
+            ]
             key = tables[table] if table < len(tables) else self.state.n_tables + table - len(tables)
-            sent = [0.0] * sizes[chosen[v]] if v < len(chosen) else message
-            if v < len(chosen):
-                for i, x in enumerate(message):
-                    sent[label(v, i)] = x
-            return name, key, variable(v), sent
+            return name, key, variable(v), full
+        if name == "split":
+            v, parts = given
+            return name, variable(v), [[labels(v)[i] for i in part] for part in parts]
         if name == "price":
             return name, rows[given[0]], given[1]
         if name == "count":
             return name, [rows[r] for r in given[0]], [variable(v) for v in given[1]]
-        if name == "eliminate":
-            return name, variable(given[0])
-        if name == "split":
-            return name, variable(given[0]), [[label(given[0], i) for i in part] for part in given[1]]
-        return step
+        return (name, variable(given[0])) if name == "eliminate" else step
+
+
+def is_whole(weights: Sequence[float]) -> bool:
+    """Whether all sums of some weights are whole numbers, and exact."""
+    return all(weight == round(weight) for weight in weights) and sum(map(abs, weights)) < EXACT
 
 
 def _limit(exact: int) -> float:

@@ -227,6 +227,8 @@ class Program:
         from hasten.programs.certifying import certify
 
         c = self._objectives.one(objective, order)
+        if answer is not None and (not isinstance(answer, Answer) or answer.program.columns != self.columns):
+            raise ProgramError(f"The answer must be one that this program's solve gave, got {short(answer)}.")
         if answer is None or (answer.values_found is None and math.isfinite(self.statement.cutoff)):
             plain = copy(self)  # a limit that a file sets to its objective is none of its rows
             plain.statement = replace(self.statement, cutoff=math.inf)
