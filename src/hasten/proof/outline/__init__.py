@@ -35,6 +35,7 @@ FEW_SUMS, MOST_SUMS = 50_000, 2_000_000  # that eliminating everything may take:
 LARGE_JOIN = 50_000  # the most sums of one variable
 SWEEPS = 1000, 4  # at the root, and at other nodes
 DIVE_NODES = 400
+NEAR = 0.05  # share of the optimum that the least of all costs may be below it to try without elimination
 FEW_WORDS, MOST_WORDS = 20_000, 1 << 23  # of a log: untouched memory costs nothing
 MOST_KEPT = 1 << 24  # numbers that levels keep
 MOST_LEVELS = 256
@@ -45,12 +46,15 @@ def outline(problem: Problem, enough: float, target: float, max_join: int | None
 
     Nothing is eliminated if `max_join` is 0: only messages, prices and splits are left.
     """
-    if -math.inf < enough <= _least(problem):
+    least, goal, shape, found = _least(problem), (enough, target), problem.structure.compiled, None
+    if -math.inf < enough <= least:
         return [("sum",)]
-    shape, goal = problem.structure.compiled, (enough, target)
+    if enough - least <= NEAR * abs(enough) < math.inf:  # few labels are left to decide
+        found = _logged(problem, goal, FEW_WORDS, _without_elimination)
     whole: Whole | None = None if max_join == 0 else shape.made(_whole)
     plan = _without_elimination if max_join == 0 else _without_cliques
-    found = None if whole is not None and whole.n_sums <= FEW_SUMS else _logged(problem, goal, FEW_WORDS, plan)
+    if found is None and (whole is None or whole.n_sums > FEW_SUMS):
+        found = _logged(problem, goal, FEW_WORDS, plan)
     if found is None and whole is not None:
         found = [*whole.steps, ("sum",)]
     found = found or _logged(problem, goal, MOST_WORDS, plan)
