@@ -210,6 +210,16 @@ def test_several_files_have_a_directory_of_proofs(tmp_path: Path) -> None:
     assert sorted(path.name for path in (tmp_path / "proofs").iterdir()) == ["a.lp.proof", "b.wcsp.proof"]
 
 
+def test_a_file_that_cannot_be_certified_leaves_the_others_theirs(tmp_path: Path) -> None:
+    (tmp_path / "a.lp").write_text("Minimize\n obj: x + y\nSubject To\n c: x + y >= 1.5\nBinary\n y\nEnd\n")
+    (tmp_path / "b.lp").write_text(LP)
+    files = [str(tmp_path / "a.lp"), str(tmp_path / "b.lp")]
+    shown = CliRunner().invoke(cli.app, ["solve", *files, "--certificate", str(tmp_path / "proofs")])
+    assert shown.exit_code == 1
+    assert "the variable 'x' is continuous" in " ".join(shown.output.split())
+    assert [path.name for path in (tmp_path / "proofs").iterdir()] == ["b.lp.proof"]
+
+
 def test_whoever_answers_the_proof_is_the_certifiers() -> None:
     problem = Program(knapsack(10)).problem()
     best = hasten.Certifier()(problem)

@@ -13,7 +13,7 @@ from rich.markup import escape
 
 import hasten
 from hasten.commands.common import console, errors
-from hasten.errors import WriteError
+from hasten.errors import ProgramError, WriteError
 from hasten.support.files import output_directory, write_whole
 from hasten.support.progress import show_progress
 from hasten.support.terminal import printable
@@ -44,7 +44,7 @@ def solve(
     """Answers programs in files, whatever they state: objective, bound, gap, and how each answer was proved.
 
     Several files make a table, with the seconds that each took. Where one runs out of time without any answer, or the
-    solver fails, the exit code is 1.
+    solver fails, or no certificate can be written, the exit code is 1.
     """
     hasten.make_solver(solver)  # one that is not there is refused now
     targets = None if out is None else solution_paths(out, files)
@@ -81,7 +81,12 @@ def solve(
             if len(files) == 1:
                 _say(f"Wrote {printable(targets[n])}")
         if proofs is not None and (found or answer.optimal):
-            written = program.certificate(answer=answer, solver=solver, time_limit=time_limit)
+            try:
+                written = program.certificate(answer=answer, solver=solver, time_limit=time_limit)
+            except ProgramError as error:  # the other files may still have theirs
+                _say(str(error))
+                n_without += 1
+                continue
             written.save(proofs[n])
             _say(f"Wrote {printable(proofs[n])}: {_shown(written, program.statement.maximize)}")
     if targets is not None and len(files) > 1:
