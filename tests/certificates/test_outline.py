@@ -128,3 +128,14 @@ def test_a_fixed_label_takes_its_variable_out_of_tables() -> None:
     assert shown == checker.exact(3)  # the table and the costs of variable 1 are one function: min(0 + 4, 3 + 0)
     with pytest.raises(checker.RefusedError, match="not in table"):
         checker.check([*problem, '["split",0,[[0],[1]]]', '["move",0,1,[0,0]]'])
+
+
+def test_whole_costs_that_are_in_tables_alone_are_shown_exactly() -> None:
+    """A bound of a whole unit below the optimum is not enough, however small the costs of labels."""
+    schema = Schema()
+    kind = schema.variable("kind", ["a", "b"])
+    pair = schema.factor("pair", one=kind, other=kind).set_table([[-1.0, 0.0], [-1.0, 0.0]])
+    shape = schema.structure()
+    shape.connect(pair, one=shape.add(kind), other=shape.add(kind))
+    found = certified(shape.problem([[0.0, 0.0], [math.inf, 0.0]]))
+    assert found.lower == found.upper == 0.0

@@ -143,10 +143,9 @@ def goal(problem: Problem, cost: float, unit: int) -> float:
     """Returns the bound that proves a cost, where all costs are multiples of a unit, or of nothing: 0."""
     if not math.isfinite(cost):
         return cost
-    largest = np.abs(np.where(np.isfinite(problem.cost), problem.cost, 0.0))
-    size = float(np.maximum.reduceat(largest, problem.graph.first[:-1]).sum()) if len(largest) else 0.0
-    slack = FINE * TOLERANCE * max(abs(cost), min(1.0, size))
-    return cost - (unit - slack if unit else slack)
+    every = np.concatenate([problem.cost, problem.table])
+    size = float(np.abs(every[np.isfinite(every)]).max(initial=0.0))  # so that tiny costs are told apart, too
+    return cost - (unit * (1.0 - TOLERANCE) if unit else FINE * TOLERANCE * max(abs(cost), min(1.0, size)))
 
 
 def unit_of(costs: FloatArray) -> int:

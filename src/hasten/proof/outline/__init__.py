@@ -66,7 +66,8 @@ def outline(problem: Problem, enough: float, target: float, max_join: int | None
 def _least(problem: Problem) -> float:
     """Returns the least that any labelling can cost: that of each variable and of each table by itself."""
     graph, table = problem.graph, problem.table
-    total = float(np.minimum.reduceat(problem.cost, graph.first[:-1]).sum()) if len(problem.cost) else 0.0
+    with np.errstate(over="ignore"):
+        total = float(np.minimum.reduceat(problem.cost, graph.first[:-1]).sum()) if len(problem.cost) else 0.0
     for at, size, n in zip(graph.soft_at.tolist(), graph.soft_size.tolist(), graph.soft_count.tolist(), strict=True):
         total += n * float(table[at : at + size].min())
     return total
