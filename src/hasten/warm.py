@@ -42,7 +42,7 @@ from hasten.tasks.entity_relation.data.synthetic import generate
 from hasten.tasks.entity_relation.names import Training
 from hasten.tasks.entity_relation.scoring.cheap import relation_features
 from hasten.tasks.entity_relation.scoring.text import intern
-from hasten.tasks.entity_relation.tagger import Tagger
+from hasten.tasks.entity_relation.tagger import Tagger, TrainingSettings
 from hasten.tasks.entity_relation.task import EntityRelationTask
 
 CUT_SIDE = 9  # of a grid that is cut: a smaller one is eliminated
@@ -198,6 +198,6 @@ def _guess() -> None:
 def _label_text() -> None:
     sentences = list(generate(20, seed=0))
     for training in Training:
-        tagger = Tagger.train(sentences, black_box=training)
+        tagger = Tagger.train(sentences, settings=TrainingSettings(training))
         for mode in TextMode:
             list(tagger.asking(mode=mode).label(sentences))
