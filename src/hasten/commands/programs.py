@@ -17,6 +17,8 @@ from hasten.support.files import output_directory, write_whole
 from hasten.support.progress import show_progress
 from hasten.support.terminal import printable
 
+INFEASIBLE = 3  # the exit code
+
 if TYPE_CHECKING:
     from hasten.programs.answer import Answer
 
@@ -35,12 +37,12 @@ def solve(
 ) -> None:
     """Answers programs in files, whatever they state: objective, bound, gap, and how each answer was proved.
 
-    Several files make a table, with the seconds that each took. Where one runs out of time without any answer, or the
-    solver fails, the exit code is 1.
+    Several files make a table, with the seconds that each took. The exit code is 3 where one is infeasible; 1 where one
+    runs out of time without any answer, or the solver fails.
     """
     hasten.make_solver(solver)  # one that is not there is refused now
     targets = None if out is None else solution_paths(out, files)
-    width, n_without = max(len(printable(file)) for file in files), 0
+    width, code = max(len(printable(file)) for file in files), 0
     if len(files) > 1:
         _say(f"{'file':{width}}  {'objective':>16}  {'bound':>16}  {'gap':>9}  {'seconds':>8}  answer", bold=True)
     for n, file in enumerate(files):
@@ -54,7 +56,8 @@ def solve(
             answer = program.solve(solver=solver, time_limit=time_limit)
             seconds = time.perf_counter() - began
         found = answer.values_found is not None
-        n_without += not found and not answer.optimal
+        if not found:
+            code = 1 if code == 1 or not answer.optimal else INFEASIBLE
         gap = answer.gap if answer.gap > 1e-9 * max(1.0, abs(answer.objective)) else 0.0  # not what rounding leaves
         if describe:
             _say(about)
@@ -73,13 +76,15 @@ def solve(
                 _say(f"Wrote {printable(targets[n])}")
     if targets is not None and len(files) > 1:
         _say(f"Wrote the values to {printable(out or '')}")
-    if n_without:
-        raise typer.Exit(1)
+    if code:
+        raise typer.Exit(code)
 
 
 def _how(answer: Answer) -> str:
     """Returns how an answer came about, or why there is none."""
-    return answer.how if answer.values_found is not None else f"{answer.status} {answer.reason}".rstrip()
+    if answer.values_found is not None:
+        return answer.how
+    return f"{'Infeasible. ' if answer.optimal else ''}{answer.status} {answer.reason}".rstrip()
 
 
 def _say(text: str, bold: bool = False) -> None:

@@ -301,8 +301,8 @@ def rank_labellings(
     watch[AT] = 1
     if size < OVERFLOW:  # else sums may overflow
         slip = rounding(graph, size)
-        constant = eliminate(plan, cost, table, work, kept_cost)
-        possible = constant < np.inf
+        constant = eliminate(plan, cost, table, work, kept_cost, dual.watch)
+        possible = constant < np.inf  # or nan: it was stopped
         if possible and small.order.size == 0:
             values[RANKED_BOUND] = constant - slip
             possible = rows_hold(graph, kept)
@@ -314,7 +314,7 @@ def rank_labellings(
             outcome, _, _, _ = prove(left.left, sweeps, dual, np.inf, known, trial, -1)
             values[RANKED_BOUND] = safe_bound(small, kept_cost, work, dual) - slip
             possible = outcome != INFEASIBLE
-        if not possible:
+        if not possible and constant == constant:
             facts[RANKED_ALL], values[RANKED_BOUND] = 1, np.inf
         near = 1
         while 1 << (near - 1) < k:

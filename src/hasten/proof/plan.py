@@ -20,11 +20,13 @@ from hasten.kernels.layout import BatchArrays
 from hasten.model.batch import ONLY
 from hasten.model.compiled import Compiled
 from hasten.proof.outcome import NOTHING_FIXED, OPEN, OUTCOME, Fixing, Proofs
+from hasten.support import clock as clocks
 from hasten.support.arrays import FloatArray, IntArray
 from hasten.support.clock import LONG, UNWATCHED, Clock
 from hasten.support.parallel import in_parallel
 
 MAX_SWEEPS = 100  # by default
+BRIEF = 0.05  # seconds: steps that take no longer are taken even where no time is left
 NOBODY = np.zeros(0, dtype=np.int64)  # the numbers of no problems
 
 
@@ -61,9 +63,6 @@ class RecordPlan:
 
 class Step(Protocol):
     """A step of a proof."""
-
-    def drivers(self) -> tuple[tuple[Any, ...], ...]:
-        """Returns the drivers that it runs, each with the arguments that it has of its own, for no problems."""
 
     def plan(self, plan: ProofPlan) -> Any:
         """Returns the step's plan for a structure, a `Part`; None if the step is not for it."""
@@ -162,31 +161,32 @@ class Work:
         driver: Callable[..., None],
         problems: IntArray,
         *of_each: IntArray,
+        seconds: float,
+        anyway: float = 0.0,
         shared: tuple[Any, ...] = (),
-        seconds: float | None = None,
         arrays: BatchArrays | None = None,
     ) -> None:
-        """Runs a driver over problems: in threads, and no longer than the clock allows.
+        """Runs a driver over problems, which takes so many `seconds` at most: in threads, as long as the clock allows.
 
         The driver is given the batch as a plain tuple, the problems, the proofs as a plain tuple, what there is
-        `of_each` problem, what they share and, where it may take long, so many `seconds`, a stop flag.
+        `of_each` problem, what they share, and a stop flag. If it takes less than `anyway`, nobody stops it.
         """
         proofs, clock = self.proofs, self.clock
         batch = self.arrays if arrays is None else arrays
-        short = seconds is None or (clock is None and seconds <= LONG)
+        short = seconds <= LONG if clock is None else seconds * clocks.SLOWNESS <= anyway
         if len(problems) == 1 and short:
-            driver((*batch,), problems, (*proofs,), *of_each, *shared, *(() if seconds is None else (UNWATCHED,)))
+            driver((*batch,), problems, (*proofs,), *of_each, *shared, UNWATCHED)
             return
         if clock is None:
             clock = self.clock = Clock()
 
         def run_some(begin_at: int, end_at: int) -> None:
             some = (each[begin_at:end_at] for each in of_each)
-            stop = () if seconds is None else (clock.watch(),)
-            driver((*batch,), problems[begin_at:end_at], (*proofs,), *some, *shared, *stop)
+            stop = UNWATCHED if short else clock.watch()
+            driver((*batch,), problems[begin_at:end_at], (*proofs,), *some, *shared, stop)
 
         share = partial(in_parallel, run_some, len(problems), self.n_jobs)
-        if seconds is None:
+        if short:
             share()
         else:
             clock.run(share, seconds)

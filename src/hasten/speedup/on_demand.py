@@ -8,7 +8,6 @@ stated. Members that were needed once are kept, for all problems of the shape: t
 from __future__ import annotations
 
 import math
-import time
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import overload
@@ -22,11 +21,11 @@ from hasten.model.problem import Problem
 from hasten.model.solution import Solution, Solutions, Source, Status
 from hasten.model.structure import Structure
 from hasten.proof.certifier import Certifier
-from hasten.proof.loading import deadline_after
 from hasten.proof.outcome import are_proved
 from hasten.speedup.predictor import Speedup
 from hasten.support.arrays import FloatArray, IntArray
 from hasten.support.checks import check_limit
+from hasten.support.clock import deadline_after, now
 
 Member = tuple[int, ...]  # a scope
 
@@ -82,7 +81,7 @@ class OnDemand:
             answers = self._answered(costs[left], deadline)
             self.n_rounds += 1
             wanted: list[set[Member]] = [set() for _ in self.families]
-            again, late = list[int](), time.monotonic() >= deadline
+            again, late = list[int](), now() >= deadline
             for p, answer in zip(left.tolist(), answers, strict=True):
                 broken = self._broken(answer)
                 if not any(broken):
@@ -121,7 +120,7 @@ class OnDemand:
         batch = self._stated.batch(costs)
         if isinstance(self.answer, Speedup):
             return self.answer.predict(batch)
-        left = deadline - time.monotonic()
+        left = deadline - now()
         limits = [each for each in (self.answer.call_limit, left) if each is not None and each < math.inf]
         return replace(self.answer, call_limit=max(0.0, min(limits)) if limits else None)(batch)
 

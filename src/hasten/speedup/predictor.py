@@ -9,6 +9,7 @@ uncomputed. The last two are audited (`hasten.speedup.strategy`).
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterable, Mapping
 from copy import deepcopy
 from pathlib import Path
@@ -39,7 +40,7 @@ from hasten.speedup.parts import Answer, Certified, Learned, Limits, Search, Tru
 from hasten.speedup.sharded import Sharded, fit_to_shards
 from hasten.speedup.state import State
 from hasten.speedup.strategy import CertifiedStrategy, SearchStrategy
-from hasten.support.checks import check_switch, check_whole
+from hasten.support.checks import brief, check_switch, check_whole
 from hasten.support.html import card, table
 from hasten.support.tensors import digest_of
 
@@ -78,7 +79,8 @@ class Speedup(parameters.Estimator):
     progress
         Whether to show bars while it labels and learns. Off by default.
 
-    Settings may change at any time. They are checked when they are first used, and after each change.
+    Settings may change at any time. Parts check theirs when they are made; the others are checked when they are first
+    used, and after each change, as scikit-learn wants it.
     """
 
     _settled = False  # whether the settings were checked as they are
@@ -97,7 +99,10 @@ class Speedup(parameters.Estimator):
         n_jobs: int = 1,
         seed: int = 0,
         progress: bool = False,
+        **unknown: object,
     ) -> None:
+        if unknown:
+            raise ProblemError(parameters.no_setting("Speedup", unknown, self._defaults()))
         self.schema = schema
         self.solver = solver
         self.solver_options = solver_options
@@ -318,11 +323,13 @@ class Speedup(parameters.Estimator):
         """
         from hasten.speedup.persistence import load
 
+        if not isinstance(path, str | os.PathLike) or not isinstance(schema, Schema):
+            raise ProblemError(f"Speedup.load needs a path, then a schema; got {brief(path)}, then {brief(schema)}.")
         return load(cls, Path(path), schema, solver, cheap)
 
     def for_shard(self, shard: int) -> Speedup:
         """Returns a copy for one piece of the work: it counts from zero, and draws by the seed and the piece alone."""
-        mine = deepcopy(self)
+        mine = deepcopy(self, {id(self.schema): self.schema})
         state = mine._state
         state.rng = np.random.default_rng([self.seed, shard])
         state.counted, state.history = Counters(), History()

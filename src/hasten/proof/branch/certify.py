@@ -98,7 +98,9 @@ def certify(
         return OPEN, best_cost, -np.inf, ELIMINATE, 0, 0
     left, small, watch = reduced.left, reduced.left.graph, scratch.dual.watch
     slip = rounding(instance.graph, size)
-    constant = eliminate(reduced.plan, instance.cost, instance.table, scratch.work, scratch.cost)
+    constant = eliminate(reduced.plan, instance.cost, instance.table, scratch.work, scratch.cost, watch)
+    if constant != constant:  # it was stopped
+        return OPEN, best_cost, -np.inf, ELIMINATE, 0, 0
     if constant == np.inf:
         return INFEASIBLE, np.inf, np.inf, ELIMINATE, 0, 0
     for at in range(small.first[1]):  # so that what is left costs as much as all variables do

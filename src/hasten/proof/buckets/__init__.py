@@ -17,7 +17,6 @@ from hasten.proof.buckets.plan import full_elimination
 from hasten.proof.elimination.plan import reduce
 from hasten.proof.outcome import (
     ELIMINATE,
-    NOTHING_FIXED,
     OUTCOME,
     STEP,
     STOPPED,
@@ -31,18 +30,14 @@ from hasten.proof.outcome import (
     take_bound,
     take_labels,
 )
-from hasten.proof.plan import NOBODY, ProofPlan, RecordPlan, Work
+from hasten.proof.plan import ProofPlan, RecordPlan, Work
 from hasten.proof.terms import OVERFLOW, cheapest, rounding
 from hasten.support.arrays import FloatArray, IntArray
-from hasten.support.clock import AT, UNWATCHED
+from hasten.support.clock import AT
 
 
 class FullElimination:
     """The step: eliminate everything by large tables."""
-
-    def drivers(self) -> tuple[tuple[object, ...], ...]:
-        """Returns its driver, with arguments for no problems."""
-        return ((eliminate_buckets, NOBODY, (*NOTHING_FIXED,), UNWATCHED),)
 
     def plan(self, plan: ProofPlan) -> RecordPlan | None:
         """Returns the plan for a structure of small treewidth, without rules, that elimination does not finish."""

@@ -32,17 +32,13 @@ from hasten.proof.outcome import (
     take_bound,
     take_labels,
 )
-from hasten.proof.plan import NOBODY, ProofPlan, RecordPlan, Work
+from hasten.proof.plan import ProofPlan, RecordPlan, Work
 from hasten.support.arrays import IntArray
-from hasten.support.clock import ALL, AT, UNWATCHED
+from hasten.support.clock import ALL, AT
 
 
 class Cutting:
     """The step: cut. It is the first; problems that are no cut are left to the next."""
-
-    def drivers(self) -> tuple[tuple[object, ...], ...]:
-        """Returns its driver, with arguments for no problems."""
-        return ((cut_some, NOBODY, UNWATCHED),)
 
     def plan(self, plan: ProofPlan) -> RecordPlan | None:
         """Returns the network of a structure, if cutting it can do better than eliminating."""

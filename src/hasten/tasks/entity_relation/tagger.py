@@ -131,7 +131,7 @@ class Tagger:
 
     def asking(self, mode: str | None = None, **settings: Any) -> Tagger:
         """Returns a labeller in another mode, or with other settings of its speedup, such as `limits__time_limit`."""
-        speedup = deepcopy(self.speedup)
+        speedup = deepcopy(self.speedup, {id(self.task.schema): self.task.schema})
         if mode is not None:
             if mode not in list(TextMode):
                 raise ProblemError(f"A labeller's mode is {TextMode.choices()}, not {mode!r}.")
