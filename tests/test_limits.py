@@ -158,6 +158,20 @@ def test_long_batches_of_short_steps_keep_the_limit(size, n):
         assert (found.optimal | late).all()
 
 
+def test_planning_keeps_the_limit_and_is_finished_for_later():
+    """A structure that was never seen before was planned however long that took."""
+    shape = chain(40_000, 4)
+    problem = shape.problem(np.random.default_rng(0).normal(size=shape.n_labels))
+    began = now()
+    assert_late(Certifier(time_limit=0.1)(problem))
+    assert now() - began < 0.1 * 1.1 + 0.2 + 0.1
+    for _ in range(100):
+        if Certifier(time_limit=0.5)(problem).proved:
+            break
+    assert Certifier(time_limit=0.5)(problem).proved
+    assert now() - began < 30.0
+
+
 def test_one_long_elimination_is_stopped():
     shape = chain(4000, 300)
     problem = shape.problem(np.random.default_rng(0).normal(size=shape.n_labels))
