@@ -23,6 +23,7 @@ from hasten.model.solution import Solution, Solutions, Status
 from hasten.solvers.base import answer
 from hasten.solvers.failures import OnError, failed
 from hasten.support.arrays import IntArray
+from hasten.support.checks import brief
 from hasten.support.clock import now
 
 Progress = Callable[[int, int], object]  # how many are done, of how many
@@ -90,7 +91,7 @@ def check_solver(solver: object) -> None:
     if not isinstance(solver, str):
         if not callable(getattr(solver, "solve", None)) and not callable(solver):
             raise SolverError(
-                f"{solver!r} is not a solver. Pass a name ({', '.join(PACKAGES)}), an object with solve(problem), "
+                f"{brief(solver)} is not a solver. Pass a name ({', '.join(PACKAGES)}), an object with solve(problem), "
                 "or a function from a problem to its labels."
             )
         return

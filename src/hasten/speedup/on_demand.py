@@ -24,7 +24,7 @@ from hasten.proof.certifier import Certifier
 from hasten.proof.outcome import are_proved
 from hasten.speedup.predictor import Speedup
 from hasten.support.arrays import FloatArray, IntArray
-from hasten.support.checks import check_limit
+from hasten.support.checks import brief, check_limit, check_type, listed
 from hasten.support.clock import deadline_after, now
 
 Member = tuple[int, ...]  # a scope
@@ -52,10 +52,11 @@ class OnDemand:
         time_limit: float | None = None,
     ) -> None:
         check_limit("time_limit", time_limit)
-        self.families = (families,) if isinstance(families, Family) else tuple(families)
+        check_type(shape, Structure, "The shape")
+        self.families = (families,) if isinstance(families, Family) else listed(families, "Families")
         for family in self.families:
             if not isinstance(family, Family) or shape.schema.factors.get(family.kind.name) is not family.kind:
-                raise ProblemError(f"{family!r} is not a family of this schema. Make one: Family(kind, broken).")
+                raise ProblemError(f"{brief(family)} is not a family of this schema. Make one: Family(kind, broken).")
         self.answer: Certifier | Speedup = Certifier() if answer is None else answer
         self.time_limit = time_limit
         self.n_rounds = 0  # of all calls

@@ -40,7 +40,7 @@ from hasten.speedup.parts import Answer, Certified, Learned, Limits, Search, Tru
 from hasten.speedup.sharded import Sharded, fit_to_shards
 from hasten.speedup.state import State
 from hasten.speedup.strategy import CertifiedStrategy, SearchStrategy
-from hasten.support.checks import brief, check_switch, check_whole
+from hasten.support.checks import brief, check_path, check_switch, check_whole, listed
 from hasten.support.html import card, table
 from hasten.support.tensors import digest_of
 
@@ -199,7 +199,7 @@ class Speedup(parameters.Estimator):
         how far the search agrees on the problems held out, and has them for `calibrate`.
         """
         if not isinstance(shards, Shards):
-            shards = [self._checked(batch, learning=True) for batch in shards]
+            shards = [self._checked(batch, learning=True) for batch in listed(shards, "Shards")]
         state, found = fit_to_shards(self, self._strategy(), shards)
         self._begin(state)
         return found
@@ -231,8 +231,8 @@ class Speedup(parameters.Estimator):
             "search" compares with the search that computes every cost; "solver" with the black box. None, the default,
             is "search", and "solver" with a gate, which has no other.
         """
-        if against not in (None, "search", "solver"):
-            raise ProblemError(f"Calibrate against 'search' or 'solver', not {against!r}.")
+        if against is not None and (not isinstance(against, str) or against not in ("search", "solver")):
+            raise ProblemError(f"Calibrate against 'search' or 'solver', not {brief(against)}.")
         batch = self._checked(problems)
         return self._strategy().calibrate(batch, Calibrator(risk, confidence, self.seed, self.n_jobs), widths, against)
 
@@ -306,7 +306,7 @@ class Speedup(parameters.Estimator):
         from hasten.speedup.persistence import save
 
         with self._state.lock:
-            save(self, Path(path))
+            save(self, check_path(path))
 
     @classmethod
     def load(
@@ -391,16 +391,14 @@ class Speedup(parameters.Estimator):
 
     def _check_settings(self) -> None:
         if not isinstance(self.schema, Schema):
-            raise SchemaError(f"A speedup is for the problems of a schema; pass that first, not {self.schema!r}.")
+            raise SchemaError(f"A speedup is for the problems of a schema; pass that first, not {brief(self.schema)}.")
         check_solver(self.solver)
         if self.solver_options is not None and not isinstance(self.solver_options, Mapping):
-            raise ProblemError(
-                f'solver_options must map names to values, such as {{"max_models": 8}}; got {self.solver_options!r}.'
-            )
+            raise ProblemError(f"solver_options must map names to values; got {brief(self.solver_options)}.")
         as_answer(self.answer)
         for name, kind in (("trust", Trust), ("limits", Limits)):
             if not isinstance(getattr(self, name), kind):
-                raise ProblemError(f"{name} must be {kind.__name__}(...), got {getattr(self, name)!r}.")
+                raise ProblemError(f"{name} must be {kind.__name__}(...), got {brief(getattr(self, name))}.")
         check_switch("learn", self.learn)
         check_whole("n_jobs", self.n_jobs, least=1)
         check_whole("seed", self.seed, most=None)
