@@ -902,7 +902,7 @@ def test_parts_are_checked_when_they_are_made(part, wrong, message):
         ({"n_jobs": 0}, "n_jobs must be at least 1, got 0"),
         ({"seed": -1}, "seed must be at least 0, got -1"),
         ({"learn": "yes"}, "learn must be True or False, got 'yes'"),
-        ({"limits": 3.0}, r"limits must be Limits\(...\), got 3.0"),
+        ({"limits": 3.0}, "limits must be a Limits, got 3.0"),
     ],
 )
 def test_settings_are_checked_before_they_are_used_and_after_each_change(wrong, message):
@@ -977,7 +977,7 @@ def test_settings_that_moved_into_parts_are_told(given, hint):
 
 
 def test_a_path_and_a_schema_that_are_swapped_are_told(tmp_path):
-    with pytest.raises(ProblemError, match="needs a path, then a schema; got an object of type Schema, then "):
+    with pytest.raises(ProblemError, match="must be a Schema, got an object of type PosixPath"):
         Speedup.load(news(), tmp_path / "fast")
 
 

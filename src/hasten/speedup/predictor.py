@@ -9,7 +9,6 @@ uncomputed. The last two are audited (`hasten.speedup.strategy`).
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterable, Mapping
 from copy import deepcopy
 from pathlib import Path
@@ -40,7 +39,7 @@ from hasten.speedup.parts import Answer, Certified, Learned, Limits, Search, Tru
 from hasten.speedup.sharded import Sharded, fit_to_shards
 from hasten.speedup.state import State
 from hasten.speedup.strategy import CertifiedStrategy, SearchStrategy
-from hasten.support.checks import brief, check_path, check_switch, check_whole, listed
+from hasten.support.checks import brief, check_path, check_switch, check_type, check_whole, listed
 from hasten.support.html import card, table
 from hasten.support.tensors import digest_of
 
@@ -79,8 +78,7 @@ class Speedup(parameters.Estimator):
     progress
         Whether to show bars while it labels and learns. Off by default.
 
-    Settings may change at any time. Parts check theirs when they are made; the others are checked when they are first
-    used, and after each change, as scikit-learn wants it.
+    Settings may change at any time. As scikit-learn wants it, they are checked when first used after a change.
     """
 
     _settled = False  # whether the settings were checked as they are
@@ -323,9 +321,8 @@ class Speedup(parameters.Estimator):
         """
         from hasten.speedup.persistence import load
 
-        if not isinstance(path, str | os.PathLike) or not isinstance(schema, Schema):
-            raise ProblemError(f"Speedup.load needs a path, then a schema; got {brief(path)}, then {brief(schema)}.")
-        return load(cls, Path(path), schema, solver, cheap)
+        check_type(schema, Schema, "The second argument of Speedup.load, after a path,")
+        return load(cls, check_path(path), schema, solver, cheap)
 
     def for_shard(self, shard: int) -> Speedup:
         """Returns a copy for one piece of the work: it counts from zero, and draws by the seed and the piece alone."""
@@ -390,15 +387,13 @@ class Speedup(parameters.Estimator):
         self._quick = plain and not self.learn and not self.limits.timed
 
     def _check_settings(self) -> None:
-        if not isinstance(self.schema, Schema):
-            raise SchemaError(f"A speedup is for the problems of a schema; pass that first, not {brief(self.schema)}.")
+        check_type(self.schema, Schema, "A speedup is for the problems of a schema; what is passed first", SchemaError)
         check_solver(self.solver)
         if self.solver_options is not None and not isinstance(self.solver_options, Mapping):
             raise ProblemError(f"solver_options must map names to values; got {brief(self.solver_options)}.")
         as_answer(self.answer)
-        for name, kind in (("trust", Trust), ("limits", Limits)):
-            if not isinstance(getattr(self, name), kind):
-                raise ProblemError(f"{name} must be {kind.__name__}(...), got {brief(getattr(self, name))}.")
+        check_type(self.trust, Trust, "trust")
+        check_type(self.limits, Limits, "limits")
         check_switch("learn", self.learn)
         check_whole("n_jobs", self.n_jobs, least=1)
         check_whole("seed", self.seed, most=None)

@@ -19,6 +19,7 @@ from hasten.proof.branch.space import (
     make_dual,
     make_tight,
     make_tree,
+    n_levels,
     n_tree_floats,
     space_for,
     tight_ints,
@@ -197,8 +198,7 @@ def certify_each(
 ) -> None:
     """Certifies some problems in scratch space for the largest of them."""
     n = space_for(batch, problems, reduced)
-    levels = effort.max_nodes // max(effort.dive_nodes, 1) + 3  # each takes a dive that ran out
-    levels = min(levels, n.variables + 1) if effort.max_nodes > 0 and not by_rows else 0
+    levels = n_levels(n, effort.max_nodes, effort.dive_nodes) if effort.max_nodes > 0 and not by_rows else 0
     n_floats = n.work, n.labels, together(dual_floats(n)), n_tree_floats(n, levels), n.labels + n.rows
     n_ints = n.variables, n.variables, n.given, together(tree_ints(n, levels)), together(tight_ints(n))
     floats, ints = np.zeros(together(n_floats)), np.zeros(together(n_ints), dtype=np.int64)

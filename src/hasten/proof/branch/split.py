@@ -98,6 +98,8 @@ def branch(
                 best_cost = value
                 copy_labels(tree.labels, known.best)
         left = max(min(dive_nodes, max_nodes - n_nodes), enough)
+        if level + 1 == tree.split.size:  # the last: what is left is searched without further splits
+            left = max_nodes - n_nodes
         if effort.strict:
             left = min(left, max_nodes - n_nodes)
             if left == 0:
