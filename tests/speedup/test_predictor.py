@@ -866,7 +866,7 @@ def test_misuse_is_explained():
         Speedup(guessing().schema).predict(batch)
     assert len(Speedup(news()).predict([])) == 0
     for wrong in (None, batch[0], shape(2)):
-        with pytest.raises(SchemaError, match="problems of a schema; pass that first"):
+        with pytest.raises(SchemaError, match="problems of a schema; what is passed first must be a Schema"):
             Speedup(wrong).predict(batch)
     for wrong in (None, np.zeros((3, 5)), [[1, 2, 3]], shape(2)):
         with pytest.raises(ProblemError, match="Expected"):

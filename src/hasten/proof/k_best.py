@@ -22,6 +22,7 @@ from hasten.jit import driver, grid, inlined_kernel, keep, kernel, part, split
 from hasten.kernels.layout import BatchArrays, Instance, graph_at, instance_of
 from hasten.kernels.rows import rows_hold
 from hasten.kernels.score import total_cost
+from hasten.kernels.stopping import stopped
 from hasten.kernels.tolerance import FINE, allowance, prune_above
 from hasten.proof.branch.certify import Reduced
 from hasten.proof.branch.dive import (
@@ -45,7 +46,7 @@ from hasten.proof.branch.space import (
     tree_ints,
 )
 from hasten.proof.elimination.kernels import Plan, combine, eliminate, plan_at
-from hasten.proof.outcome import INFEASIBLE, stopped
+from hasten.proof.outcome import INFEASIBLE
 from hasten.proof.sweep.dual import Dual, safe_bound, start_dual
 from hasten.proof.sweep.sweeping import Known, prove
 from hasten.proof.terms import OVERFLOW, cheapest, rounding

@@ -12,6 +12,7 @@ import numpy as np
 from hasten.jit import driver, inlined_kernel, keep, kernel, part, split
 from hasten.kernels.layout import Arrays, BatchArrays, Graph, Instance, graph_at, instance_of, labels_of
 from hasten.kernels.score import total_cost
+from hasten.kernels.stopping import stopped
 from hasten.kernels.tolerance import is_proved, prune_above
 from hasten.proof.branch.dive import FINISHED, LIMIT, Tree, dive
 from hasten.proof.branch.space import (
@@ -49,7 +50,6 @@ from hasten.proof.outcome import (
     Proofs,
     State,
     copy_labels,
-    stopped,
     take_bound,
 )
 from hasten.proof.sweep.dual import Dual, safe_bound, start_dual

@@ -12,6 +12,7 @@ import numpy as np
 from hasten.jit import driver, keep, kernel, part, split
 from hasten.kernels.layout import Arrays, BatchArrays, Graph, graph_of, instance_of, labels_of
 from hasten.kernels.score import total_cost
+from hasten.kernels.stopping import stopped
 from hasten.proof.buckets.kernels import RUN, Run, buckets_at, carry_out, restore_buckets
 from hasten.proof.buckets.plan import full_elimination
 from hasten.proof.elimination.plan import reduce
@@ -26,7 +27,6 @@ from hasten.proof.outcome import (
     Proofs,
     State,
     rule_out,
-    stopped,
     take_bound,
     take_labels,
 )

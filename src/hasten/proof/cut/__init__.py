@@ -12,6 +12,7 @@ import numpy as np
 from hasten.jit import driver, keep, part
 from hasten.kernels.layout import Arrays, BatchArrays, costs_of, graph_of, tables_of
 from hasten.kernels.score import total_cost
+from hasten.kernels.stopping import stopped
 from hasten.proof.cut.kernels import cut_one
 from hasten.proof.cut.network import is_binary, is_small, network_at, plan_network
 from hasten.proof.cut.relabel import find_relabelling, make_scratch, n_numbers, read_variables, space_for
@@ -28,7 +29,6 @@ from hasten.proof.outcome import (
     Proofs,
     State,
     rule_out,
-    stopped,
     take_bound,
     take_labels,
 )

@@ -10,7 +10,7 @@ from __future__ import annotations
 import numpy as np
 
 from hasten.jit import Record, inlined_kernel, kernel, viewer
-from hasten.proof.outcome import stopped
+from hasten.kernels.stopping import stopped
 from hasten.support.arrays import FloatArray, IntArray
 
 

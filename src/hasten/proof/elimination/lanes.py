@@ -13,8 +13,8 @@ import numpy as np
 from hasten.jit import inlined_kernel, kernel
 from hasten.jit.simd import WIDTH, gather, greater, lesser, load, spread, store, where_equal, where_less
 from hasten.kernels.layout import Graph
+from hasten.kernels.stopping import stopped
 from hasten.proof.elimination.kernels import LOOK_AFTER, Plan
-from hasten.proof.outcome import stopped
 from hasten.support.arrays import FloatArray, IntArray
 
 MANY_SUMS = 64  # of a step with a joint table: its choices are not kept but found again along the answer
