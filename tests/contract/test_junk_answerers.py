@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from test_junk import CLASSES, JUNK, Call, Of, World, perform
+from junk import CLASSES, JUNK, Call, Of, World, perform
 
 import hasten
 from hasten import (
