@@ -18,6 +18,8 @@ from hasten.support.files import output_directory, write_whole
 from hasten.support.progress import show_progress
 from hasten.support.terminal import printable
 
+INFEASIBLE = 3  # the exit code
+
 if TYPE_CHECKING:
     from hasten.certificates import Certificate
     from hasten.programs.answer import Answer
@@ -43,13 +45,13 @@ def solve(
 ) -> None:
     """Answers programs in files, whatever they state: objective, bound, gap, and how each answer was proved.
 
-    Several files make a table, with the seconds that each took. Where one runs out of time without any answer, or the
-    solver fails, or no certificate can be written, the exit code is 1.
+    Several files make a table, with the seconds that each took. The exit code is 3 where one is infeasible; 1 where one
+    runs out of time without any answer, the solver fails, or no certificate can be written.
     """
     hasten.make_solver(solver)  # one that is not there is refused now
     targets = None if out is None else solution_paths(out, files)
     proofs = None if certificate is None else solution_paths(certificate, files, "proof")
-    width, n_without = max(len(printable(file)) for file in files), 0
+    width, code = max(len(printable(file)) for file in files), 0
     if len(files) > 1:
         _say(f"{'file':{width}}  {'objective':>16}  {'bound':>16}  {'gap':>9}  {'seconds':>8}  answer", bold=True)
     for n, file in enumerate(files):
@@ -63,7 +65,8 @@ def solve(
             answer = program.solve(solver=solver, time_limit=time_limit)
             seconds = time.perf_counter() - began
         found = answer.values_found is not None
-        n_without += not found and not answer.optimal
+        if not found:
+            code = 1 if code == 1 or not answer.optimal else INFEASIBLE
         gap = answer.gap if answer.gap > 1e-9 * max(1.0, abs(answer.objective)) else 0.0  # not what rounding leaves
         if describe:
             _say(about)
@@ -85,19 +88,21 @@ def solve(
                 written = program.certificate(answer=answer, solver=solver, time_limit=time_limit)
             except ProgramError as error:  # the other files may still have theirs
                 _say(str(error))
-                n_without += 1
+                code = 1
                 continue
             written.save(proofs[n])
             _say(f"Wrote {printable(proofs[n])}: {_shown(written, program.statement.maximize)}")
     if targets is not None and len(files) > 1:
         _say(f"Wrote the values to {printable(out or '')}")
-    if n_without:
-        raise typer.Exit(1)
+    if code:
+        raise typer.Exit(code)
 
 
 def _how(answer: Answer) -> str:
     """Returns how an answer came about, or why there is none."""
-    return answer.how if answer.values_found is not None else f"{answer.status} {answer.reason}".rstrip()
+    if answer.values_found is not None:
+        return answer.how
+    return f"{'Infeasible. ' if answer.optimal else ''}{answer.status} {answer.reason}".rstrip()
 
 
 def _shown(written: Certificate, maximize: bool) -> str:

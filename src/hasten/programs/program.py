@@ -29,7 +29,7 @@ from hasten.programs.statement import Statement
 from hasten.proof import outcome as kernels
 from hasten.solvers import Progress, Solver, check_solver
 from hasten.support.arrays import FloatArray
-from hasten.support.checks import check_limit
+from hasten.support.checks import brief, check_limit, check_type
 from hasten.support.forms import short
 from hasten.support.words import count
 
@@ -118,6 +118,8 @@ class Program:
 
     def values(self, answers: Solution | Solutions) -> FloatArray:
         """Returns the value of each variable of the model, or a row of them for each problem; nan without an answer."""
+        if not isinstance(answers, Solution | Solutions):
+            raise ProgramError(f"Give a Solution, or Solutions, of problems of this program; got {brief(answers)}.")
         for structure in [answers.problem.structure] if isinstance(answers, Solution) else answers.batch.structures:
             self._check_own(structure)
         x = self._own.costs.values(answers.labels, 1 if isinstance(answers, Solution) else len(answers))
@@ -125,6 +127,7 @@ class Program:
 
     def answer(self, solution: Solution, objective: Objective | None = None) -> Answer:
         """Returns a solution in the model's own words; `objective` is that of its problem, if not the model's own."""
+        check_type(solution, Solution, "An answer")
         c = self._objectives.one(objective)
         x = None if solution.values is None else self.values(solution)
         how = f"{solution.status.value} ({solution.source.value})"
@@ -185,6 +188,8 @@ class Program:
         `time_limit` is for each of them. `progress` is told how many are done, of how many.
         """
         self._check(solver, time_limit)
+        if progress is not None and not callable(progress):
+            raise ProgramError(f"progress must be a function, or None; got {brief(progress)}.")
         matrix = self._objectives.many(objectives, order)
         if self.only_solver or math.isfinite(self.statement.cutoff):
             answers = [self.solve(objective=c, solver=solver, time_limit=time_limit) for c in matrix]

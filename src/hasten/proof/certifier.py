@@ -25,7 +25,6 @@ from hasten.model.solution import Solution, Solutions
 from hasten.model.structure import Structure
 from hasten.proof.branch import BRANCHING, BranchPlan
 from hasten.proof.elimination.plan import reduce
-from hasten.proof.loading import load_drivers
 from hasten.proof.outcome import BOUND, LOOK, SIZE, STEP, Proofs, nothing_known
 from hasten.proof.plan import MAX_SWEEPS, ProofPlan, Work
 from hasten.proof.ranking import MinMarginals, Ranking, best_labellings, min_marginals
@@ -213,7 +212,6 @@ class Certifier:
         """Returns a clock for `n` problems, if there are limits; what is planned for the problems counts as well."""
         if self.time_limit is None and self.call_limit is None:
             return None
-        load_drivers()
         together = math.inf if self.call_limit is None else self.call_limit
         return Clock(self.time_limit, together if self.time_limit is None else min(together, n * self.time_limit))
 

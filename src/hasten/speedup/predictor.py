@@ -40,7 +40,7 @@ from hasten.speedup.parts import Answer, Certified, Learned, Limits, Search, Tru
 from hasten.speedup.sharded import Sharded, fit_to_shards
 from hasten.speedup.state import State
 from hasten.speedup.strategy import CertifiedStrategy, SearchStrategy
-from hasten.support.checks import check_switch, check_whole
+from hasten.support.checks import brief, check_path, check_switch, check_type, check_whole, listed
 from hasten.support.html import card, table
 from hasten.support.tensors import digest_of
 
@@ -82,7 +82,7 @@ class Speedup(parameters.Estimator):
     progress
         Whether to show bars while it labels and learns. Off by default.
 
-    Settings may change at any time. They are checked when they are first used, and after each change.
+    Settings may change at any time. As scikit-learn wants it, they are checked when first used after a change.
     """
 
     _settled = False  # whether the settings were checked as they are
@@ -101,7 +101,10 @@ class Speedup(parameters.Estimator):
         n_jobs: int = 1,
         seed: int = 0,
         progress: bool = False,
+        **unknown: object,
     ) -> None:
+        if unknown:
+            raise ProblemError(parameters.no_setting("Speedup", unknown, self._defaults()))
         self.schema = schema
         self.solver = solver
         self.solver_options = solver_options
@@ -206,7 +209,7 @@ class Speedup(parameters.Estimator):
         `shards` are batches, which `n_jobs` threads share, or where they are (`hasten.ray.shards`). The result tells
         how far the search agrees on the problems held out, and has them for `calibrate`.
         """
-        own = shards if isinstance(shards, Shards) else [self._checked(batch, learning=True) for batch in shards]
+        own = shards if isinstance(shards, Shards) else [self._checked(each, True) for each in listed(shards, "Shards")]
         state, found = fit_to_shards(self, self._strategy(), own)
         self._begin(state)
         return found
@@ -238,8 +241,8 @@ class Speedup(parameters.Estimator):
             "search" compares with the search that computes every cost; "solver" with the black box. None, the default,
             is "search", and "solver" with a gate, which has no other.
         """
-        if against not in (None, "search", "solver"):
-            raise ProblemError(f"Calibrate against 'search' or 'solver', not {against!r}.")
+        if against is not None and (not isinstance(against, str) or against not in ("search", "solver")):
+            raise ProblemError(f"Calibrate against 'search' or 'solver', not {brief(against)}.")
         batch = self._checked(problems)
         return self._strategy().calibrate(batch, Calibrator(risk, confidence, self.seed, self.n_jobs), widths, against)
 
@@ -318,7 +321,7 @@ class Speedup(parameters.Estimator):
         from hasten.speedup.persistence import save
 
         with self._state.lock:
-            save(self, Path(path))
+            save(self, check_path(path))
 
     @classmethod
     def load(
@@ -335,11 +338,12 @@ class Speedup(parameters.Estimator):
         """
         from hasten.speedup.persistence import load
 
-        return load(cls, Path(path), schema, solver, cheap)
+        check_type(schema, Schema, "The second argument of Speedup.load, after a path,")
+        return load(cls, check_path(path), schema, solver, cheap)
 
     def for_shard(self, shard: int) -> Speedup:
         """Returns a copy for one piece of the work: it counts from zero, and draws by the seed and the piece alone."""
-        mine = deepcopy(self)
+        mine = deepcopy(self, {id(self.schema): self.schema})
         mine._state.begin_shard(np.random.default_rng([self.seed, shard]))
         return mine
 
@@ -396,17 +400,13 @@ class Speedup(parameters.Estimator):
         self._quick = plain and not self.learn and not self.limits.timed
 
     def _check_settings(self) -> None:
-        if not isinstance(self.schema, Schema):
-            raise SchemaError(f"A speedup is for the problems of a schema; pass that first, not {self.schema!r}.")
+        check_type(self.schema, Schema, "A speedup is for the problems of a schema; what is passed first", SchemaError)
         check_solver(self.solver)
         if self.solver_options is not None and not isinstance(self.solver_options, Mapping):
-            raise ProblemError(
-                f'solver_options must map names to values, such as {{"max_models": 8}}; got {self.solver_options!r}.'
-            )
+            raise ProblemError(f"solver_options must map names to values; got {brief(self.solver_options)}.")
         as_answer(self.answer)
-        for name, kind in (("trust", Trust), ("limits", Limits)):
-            if not isinstance(getattr(self, name), kind):
-                raise ProblemError(f"{name} must be {kind.__name__}(...), got {getattr(self, name)!r}.")
+        check_type(self.trust, Trust, "trust")
+        check_type(self.limits, Limits, "limits")
         check_switch("learn", self.learn)
         check_whole("n_jobs", self.n_jobs, least=1)
         check_whole("seed", self.seed, most=None)
