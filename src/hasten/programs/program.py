@@ -5,11 +5,12 @@ from __future__ import annotations
 import logging
 import math
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
-from hasten.errors import ProgramError
+from hasten.errors import ProgramError, SolverWrong
 from hasten.model.batch import Batch
 from hasten.model.problem import Problem
 from hasten.model.schema import Schema
@@ -18,7 +19,7 @@ from hasten.model.structure import Structure
 from hasten.programs.answer import UNBOUNDED, Answer, Answers, without_values
 from hasten.programs.kinds import Kinds
 from hasten.programs.libraries import check_variables, front_end
-from hasten.programs.native import NATIVE
+from hasten.programs.native import NATIVE, Checker
 from hasten.programs.objectives import Objective, ObjectiveReader, Objectives, Order
 from hasten.programs.recognise import describe
 from hasten.programs.solving import Solving
@@ -133,6 +134,8 @@ class Program:
         order: Order = None,
         solver: str | Solver = "highs",
         time_limit: float | None = None,
+        gap: float = 0.0,
+        start: FloatArray | None = None,
     ) -> Answer:
         """Returns the best answer: proved where we can, the solver's elsewhere.
 
@@ -146,6 +149,10 @@ class Program:
             as it is, others what was recognised.
         time_limit
             Seconds of the wall clock; what runs out of time is the best found so far, and says so.
+        gap
+            The relative gap at which a solver that is given the model as it is may stop.
+        start
+            Values to start from, in the order of `columns`, nan for none. An answer that is not optimal is never worse.
         """
         self._check(solver, time_limit)
         if model is not None:
@@ -153,7 +160,7 @@ class Program:
         c, seconds = self._objectives.one(objective, order), math.inf if time_limit is None else time_limit
         solving, sign, constant = self._solving, self.statement.sign, self.statement.sign * self.statement.constant
         if solving.found.only_solver:
-            return self._solve_as_given(c, solver, seconds)
+            return self._or_start(self._solve_as_given(c, solver, seconds, gap, start), c, start)
         seen = solving.costs.look(c, sign)
         if not seen.proved and seconds == math.inf:
             seen = solving.prove_at_once(solving.way(solver), seen)
@@ -161,9 +168,11 @@ class Program:
             return self._answer(c, Status.PROVED, seen.x, seen.bound + constant, True, PROVED, "")
         if seen.outcome == kernels.INFEASIBLE:
             return self._answer(c, Status.INFEASIBLE, None, math.inf, True, Status.INFEASIBLE.value, "")
-        found = solving.prove_one(solving.way(solver), seen, c if sign > 0 else -c, seconds)
+        way = solving.way(solver)._replace(gap=gap, start=start)
+        found = solving.prove_one(way, seen, c if sign > 0 else -c, seconds)
         x, how = None if found.values is None else solving.costs.values(found.values, 1)[0], found.status.value
-        return self._answer(c, found.status, x, found.bound + constant, found.proved, how, found.reason)
+        answer = self._answer(c, found.status, x, found.bound + constant, found.proved, how, found.reason)
+        return self._or_start(answer, c, start)
 
     def solve_all(
         self,
@@ -208,6 +217,10 @@ class Program:
         """Reads its model again: another objective, or other constraints, which take a new structure."""
         new = front_end(model).state(model)
         check_variables(model, new.columns, self.columns)
+        self.restate(new)
+
+    def restate(self, new: Statement) -> None:
+        """Takes another statement about the same variables."""
         old, self.statement, self._objectives.statement = self.statement, new, new
         if old.same_constraints(new):
             self._changed = 0
@@ -243,7 +256,23 @@ class Program:
             if isinstance(solver, str):
                 self._checked.add(solver)
 
-    def _solve_as_given(self, c: FloatArray, solver: str | Solver, seconds: float) -> Answer:
+    def _or_start(self, answer: Answer, c: FloatArray, start: FloatArray | None) -> Answer:
+        """Returns the values that it started from, if they are complete and valid, and better than an answer."""
+        if start is None or answer.optimal or answer.reason == UNBOUNDED or np.isnan(start).any():
+            return answer
+        try:
+            x = Checker(self.statement, "The start")(start)
+        except SolverWrong:
+            return answer
+        value, sign = self.statement.value(x, c), self.statement.sign
+        if not np.allclose(x, start, atol=1e-6) or not sign * value < min(sign * answer.objective, self.statement.cutoff):
+            return answer
+        how = "Ran out of time; nothing was found that is better than the start."
+        return replace(answer, status=Status.TIME_LIMIT, values_found=x, objective=value, how=how)
+
+    def _solve_as_given(
+        self, c: FloatArray, solver: str | Solver, seconds: float, gap: float, start: FloatArray | None
+    ) -> Answer:
         if not isinstance(solver, str) or solver not in NATIVE:
             raise ProgramError(f"{self.only_solver} That takes one of the solvers {' and '.join(NATIVE)}.")
         if self.statement.tables or len(self.statement.products.left):
@@ -252,7 +281,8 @@ class Program:
                 "and bound them closely, or solve the model with its own library."
             )
         sign = self.statement.sign
-        said, bound = self._solving.native(solver).solve(sign * c, seconds), sign * self.statement.constant
+        said = self._solving.native(solver).solve(sign * c, seconds, gap, start)
+        bound = sign * self.statement.constant
         how = f"{self.only_solver} {UNBOUNDED if said.reason == UNBOUNDED else said.status.value}"
         return self._answer(c, said.status, said.x, said.bound + bound, False, how, said.reason)
 
