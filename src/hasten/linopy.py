@@ -5,7 +5,6 @@ Importing this module registers it: `linopy.available_solvers`. Imports `hasten.
 
 from __future__ import annotations
 
-import sys
 import time
 from functools import cache
 from typing import Any, ClassVar
@@ -22,7 +21,7 @@ from hasten.support.arrays import FloatArray
 try:
     from linopy import solvers
     from linopy.constants import Solution, SolverReport, Status, TerminationCondition
-    from linopy.solvers import Highs, SolverFeature, _solution_from_labels
+    from linopy.solvers import Highs, _solution_from_labels
 except ImportError as error:
     raise missing("linopy", error) from None
 
@@ -56,16 +55,20 @@ class Hasten(Highs):  # type: ignore[misc]
         return True
 
     def _build(self, **options: Any) -> None:
-        """Reads a model; whatever `io_api` says, no file is written."""
+        """Builds without a file, whatever `io_api` says."""
+        self.io_api = "direct"
+        super()._build(**options)
+
+    def _build_direct(self, **options: Any) -> None:
+        """Reads a model."""
         model, self.io_api, self.answer, self.handed = self.model, "direct", None, ""
         self._statement: Statement | None = None
-        self._validate_model()
         if model.is_quadratic or model.variables.semi_continuous or not len(model.binaries) + len(model.integers):
             linear = "it is quadratic" if model.is_quadratic else "no variable is whole, or one is semicontinuous"
             self.handed = handed_over(linear)
             if "start" in self.solver_options:
                 raise SolverError(f"{self.handed} It takes no `start`.")
-            self._build_direct(set_names=False, log_fn=options.get("log_fn"))
+            super()._build_direct(set_names=False, log_fn=options.get("log_fn"))
             return
         refuse_options(list(self.solver_options), OPTIONS, "linopy")
         self.sense, self._statement = model.sense, Linopy().state(model)
@@ -117,8 +120,11 @@ def _register() -> None:
         names._member_names_.append("Hasten")
         names._member_map_["Hasten"] = names._value2member_map_["hasten"] = member
         solvers._SOLVER_PROBE_ORDER = (*solvers._SOLVER_PROBE_ORDER, "hasten")
+        solvers.QUADRATIC_SOLVERS.append("hasten")
+        type(solvers.quadratic_solvers)._filter = frozenset(solvers.QUADRATIC_SOLVERS)
     solvers.Hasten = Hasten
-    solvers.available_solvers.refresh()
+    for listed in (solvers.available_solvers, solvers.quadratic_solvers):  # they look once, when they are asked first
+        listed.__dict__.pop("_names", None)
 
 
 _register()
