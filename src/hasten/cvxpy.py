@@ -76,14 +76,18 @@ class HASTEN(HIGHS):  # type: ignore[misc]
         binary = np.array(data[settings.BOOL_IDX], dtype=np.int64)
         low[binary], high[binary] = np.maximum(low[binary], 0.0), np.minimum(high[binary], 1.0)
         most = np.asarray(data[settings.B], dtype=np.float64)
-        least = np.where(np.arange(len(most)) < dims_to_solver_dict(data[settings.DIMS])[settings.EQ_DIM], most, -np.inf)
+        least = np.where(
+            np.arange(len(most)) < dims_to_solver_dict(data[settings.DIMS])[settings.EQ_DIM], most, -np.inf
+        )
         kind = np.zeros(n)
         kind[whole] = 1
         rows = [(data[settings.A], least, most)] if len(most) else []
         statement = state_arrays(data[settings.C], integrality=kind, bounds=(low, high), constraints=rows)
         last = None if solver_cache is None else solver_cache.get(self.name())
         start = last if warm_start and last is not None and len(last) == n else None
-        asking = Asking(solver_opts.get("time_limit"), solver_opts.get("mip_rel_gap"), start, print if verbose else None)
+        asking = Asking(
+            solver_opts.get("time_limit"), solver_opts.get("mip_rel_gap"), start, print if verbose else None
+        )
         self.answer = asking.one(statement)
         if solver_cache is not None and self.answer.values_found is not None:
             solver_cache[self.name()] = self.answer.x

@@ -40,8 +40,8 @@ class Hasten(Highs):  # type: ignore[misc]
     """Answers with a proof where it can. A model that was solved before, with another objective, is recognised.
 
     Options of `model.solve`: `time_limit` in seconds; `mip_rel_gap`, without which recognised models are answered to
-    optimality; `start`, values like `model.solution`; `log_to_console`, True by default. Models without whole variables,
-    and quadratic ones, are handed to linopy's own interface to HiGHS with all options of HiGHS; `handed` says why.
+    optimality; `start`, values like `model.solution`; `log_to_console`. Models without whole variables, and
+    quadratic ones, are handed to linopy's own interface to HiGHS with all options of HiGHS; `handed` says why.
     `answer` is the last answer, None where it was handed over.
     """
 
@@ -61,8 +61,9 @@ class Hasten(Highs):  # type: ignore[misc]
 
     def _build_direct(self, **options: Any) -> None:
         """Reads a model."""
-        model, self.io_api, self.answer, self.handed = self.model, "direct", None, ""
+        model, self.io_api, self.handed = self.model, "direct", ""
         self._statement: Statement | None = None
+        self.answer: Answer | None = None
         if model.is_quadratic or model.variables.semi_continuous or not len(model.binaries) + len(model.integers):
             linear = "it is quadratic" if model.is_quadratic else "no variable is whole, or one is semicontinuous"
             self.handed = handed_over(linear)
@@ -86,7 +87,7 @@ class Hasten(Highs):  # type: ignore[misc]
         say = print if self.solver_options.get("log_to_console", True) else None
         limit, gap = self.solver_options.get("time_limit"), self.solver_options.get("mip_rel_gap")
         began, answer = time.perf_counter(), Asking(limit, gap, self._start(), say).one(self._statement)
-        self.answer: Answer | None = answer
+        self.answer = answer
         status = Status.from_termination_condition(_ENDS[outcome(answer)])
         status.legacy_status = in_words(answer)
         seconds, gap = time.perf_counter() - began, float(relative_gap(answer))

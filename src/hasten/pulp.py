@@ -79,11 +79,14 @@ class HASTEN(pulp.LpSolver):  # type: ignore[misc]
         given = {name: value for name, value in self.optionsDict.items() if name in OPTIONS}
         return HASTEN(mip=self.mip, msg=self.msg, timeLimit=self.timeLimit, **given)
 
-    def actualSolve(self, lp: Any, callback: Any = None) -> int:
+    def actualSolve(self, lp: Any, callback: Any = None) -> int:  # noqa: N802
         """Solves a model of PuLP, and writes values, slacks and the status into it."""
         self.answer, self.handed = None, ""
         variables = lp.variables()
-        if not (self.mip and any(variable.cat == pulp.LpInteger for variable in variables)) and not highs_is_elsewhere():
+        if (
+            not (self.mip and any(variable.cat == pulp.LpInteger for variable in variables))
+            and not highs_is_elsewhere()
+        ):
             return self._hand_over(lp, "no variable is whole" if self.mip else "mip=False relaxes it")
         start = self._start(variables) if self.optionsDict.get("warmStart") else None
         say = print if self.msg else None

@@ -134,13 +134,18 @@ class optHastenModel(optModel):  # type: ignore[misc]  # noqa: N801
         """Returns the best solutions under many costs, a row each, and their objectives."""
         matrix = np.asarray(costToNumpy(costs), dtype=np.float64)
         if self.handed:
-            found = [(self.setObj(each), self.solve())[1] for each in matrix]
+            found = []
+            for each in matrix:
+                self.setObj(each)
+                found.append(self.solve())
             return np.array([x for x, _ in found]), np.array([value for _, value in found])
         answers = self.program.solve_all(self._objectives(matrix))
         lost = np.flatnonzero(np.isnan(answers.objective))
         if lost.size:
             answer = answers[int(lost[0])]
-            raise RuntimeError(f"hasten found no solution under costs {lost[0]}: {answer.status} {answer.reason}".rstrip())
+            raise RuntimeError(
+                f"hasten found no solution under costs {lost[0]}: {answer.status} {answer.reason}".rstrip()
+            )
         return self._values(answers.x), answers.objective
 
     def copy(self) -> optHastenModel:

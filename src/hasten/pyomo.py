@@ -1,6 +1,6 @@
 """hasten as a solver of Pyomo: `import hasten.pyomo`, then `SolverFactory("hasten").solve(model)`.
 
-Importing this module registers it, with the solvers of `pyomo.environ` and with the newer ones of `pyomo.contrib.solver`.
+Importing this module registers it, with the solvers of `pyomo.environ` and the newer ones of `pyomo.contrib.solver`.
 Imports `hasten.hosts` and the rooms below it.
 """
 
@@ -65,11 +65,13 @@ class _Values(SolutionLoader):  # type: ignore[misc]
         """Returns values by variable."""
         if self._x is None:
             raise NoSolutionError()
-        found = ComponentMap(
+        found: Mapping[Any, float] = ComponentMap(
             (each, round(value) if each.is_integer() else value)
             for each, value in zip(self._variables, self._x.tolist(), strict=True)
         )
-        return found if vars_to_load is None else ComponentMap((each, found[each]) for each in vars_to_load)
+        if vars_to_load is not None:
+            found = ComponentMap((each, found[each]) for each in vars_to_load)
+        return found
 
     def get_duals(self, cons_to_load: Sequence[Any] | None = None) -> dict[Any, float]:
         """Refuses: whole programs have none."""

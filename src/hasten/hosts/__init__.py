@@ -2,6 +2,6 @@
 
     a host's model -> statement -> a program that was adopted before, if its rows are the same -> answer -> the host's words
 
-Here is what all hosts share; the module of each has its conventions, and is imported only when asked for. Imports
-`hasten.programs` and the rooms below it.
+Here is what all hosts share; the module of each has its conventions, and is imported only when asked for.
+Imports `hasten.programs` and the rooms below it.
 """

@@ -21,8 +21,8 @@ from hasten.programs.answer import UNBOUNDED, Answer, Answers
 from hasten.programs.program import Program
 from hasten.programs.statement import Statement
 from hasten.support.arrays import FloatArray
-from hasten.support.checks import check_limit
 from hasten.support.cache import Cache
+from hasten.support.checks import check_limit
 from hasten.support.words import count
 
 MAX_TERMS = 5_000_000  # of the rows of all programs that are kept
@@ -102,13 +102,19 @@ class Asking:
             say(f"{head}. {program.only_solver} It is handed to HiGHS.")
         else:
             found = program.recognised
-            parts = [(found.space.n_variables, "variable"), (len(found.tables.table), "table"), (found.rules.n_rows, "rule")]
+            parts = [
+                (found.space.n_variables, "variable"),
+                (len(found.tables.table), "table"),
+                (found.rules.n_rows, "rule"),
+            ]
             recognised = ", ".join(count(n, what) for n, what in parts)
             say(f"{head}; recognised {recognised}{', known already' if known else ''}.")
         if isinstance(answer, Answer):
             say(f"{in_words(answer)} {seconds:.3g} s.")
         else:
-            say(f"{answer.proved.sum():,} of {len(answer):,} objectives proved, {answer.optimal.sum():,} optimal. {seconds:.3g} s.")
+            say(
+                f"{answer.proved.sum():,} of {len(answer):,} objectives proved, {answer.optimal.sum():,} optimal. {seconds:.3g} s."
+            )
 
 
 def outcome(answer: Answer) -> Outcome:
@@ -123,11 +129,11 @@ def outcome(answer: Answer) -> Outcome:
 
 
 def relative_gap(answer: Answer | Answers) -> Any:
-    """Returns how far an objective may be from the best there is, relative to it; inf without values."""
+    """Returns how far an objective may be from the best there is, relative to it: 0 if optimal, inf without values."""
     value, bound = np.asarray(answer.objective), np.asarray(answer.bound)
     with np.errstate(invalid="ignore"):
         gap = np.abs(value - bound) / np.maximum(np.abs(value), 1e-10)
-    return np.where(np.isfinite(gap), gap, math.inf)[()]
+    return np.where(np.isfinite(value), np.where(answer.optimal, 0.0, gap), math.inf)[()]
 
 
 def in_words(answer: Answer) -> str:

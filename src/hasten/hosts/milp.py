@@ -49,20 +49,21 @@ def milp(
     given = dict(options or {})
     refuse_options(list(given), OPTIONS, "milp")
     rows, cost = (given, integrality, bounds, constraints), _numbers(c)
-    many = cost is not None and cost.ndim == 2
+    many = cost if cost is not None and cost.ndim == 2 else None
     why = _not_ours(given, integrality)
     if not why:
+        first = c if many is None else many[0] if len(many) else np.zeros(many.shape[1])
         try:
-            first = cost[0] if many and cost is not None and len(cost) else np.zeros(cost.shape[1]) if many else c
             statement = state_arrays(first, integrality=integrality, bounds=bounds, constraints=constraints)
         except ProgramError as error:
             why = str(error).rstrip(".")
+    if why and many is not None:
+        return _gathered(optimize, [_hand_over(optimize, each, rows, why) for each in many], many.shape[1])
     if why:
-        results = [_hand_over(optimize, each, rows, why) for each in (cost if many else [c])]
-        return _gathered(optimize, results, cost.shape[1]) if many and cost is not None else results[0]
+        return _hand_over(optimize, c, rows, why)
     asking = Asking(given.get("time_limit"), given.get("mip_rel_gap"), None, print if given.get("disp") else None)
-    if many and cost is not None:
-        return _results(optimize, asking.all(statement, cost))
+    if many is not None:
+        return _results(optimize, asking.all(statement, many))
     return _result(optimize, asking.one(statement))
 
 

@@ -265,7 +265,9 @@ class Program:
         except SolverWrong:
             return answer
         value, sign = self.statement.value(x, c), self.statement.sign
-        if not np.allclose(x, start, atol=1e-6) or not sign * value < min(sign * answer.objective, self.statement.cutoff):
+        if not np.allclose(x, start, atol=1e-6) or not sign * value < min(
+            sign * answer.objective, self.statement.cutoff
+        ):
             return answer
         how = "Ran out of time; nothing was found that is better than the start."
         return replace(answer, status=Status.TIME_LIMIT, values_found=x, objective=value, how=how)

@@ -130,7 +130,12 @@ class Statement:
     def digest(self) -> bytes:
         """Returns a key that statements with the same constraints share, and no others."""
         maximize = self.maximize and self.products.left.size > 0
-        said = self.columns, [table.scope for table in self.tables], maximize, [len(each) for each in self._constraints()]
+        said = (
+            self.columns,
+            [table.scope for table in self.tables],
+            maximize,
+            [len(each) for each in self._constraints()],
+        )
         found = blake2b(repr(said).encode(), digest_size=16)
         for array in self._constraints():
             found.update(np.ascontiguousarray(array).data)

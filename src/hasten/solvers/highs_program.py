@@ -148,7 +148,7 @@ _PROGRAMS: list[HighsProgram] = []
 
 
 def answer(request: dict[str, Any]) -> Said | None:
-    """Takes `{"program": arrays}`, or answers for `{"cost": numbers, "seconds": limit, "gap": gap, "start": numbers}`."""
+    """Takes a program, `{"program": arrays}`, or answers for `cost`, `seconds`, `gap` and `start`."""
     if "program" in request:
         _PROGRAMS[:] = [HighsProgram(request["program"])]
         return None
