@@ -112,9 +112,8 @@ class Asking:
         if isinstance(answer, Answer):
             say(f"{in_words(answer)} {seconds:.3g} s.")
         else:
-            say(
-                f"{answer.proved.sum():,} of {len(answer):,} objectives proved, {answer.optimal.sum():,} optimal. {seconds:.3g} s."
-            )
+            proved, optimal = int(answer.proved.sum()), int(answer.optimal.sum())
+            say(f"{proved:,} of {len(answer):,} objectives proved, {optimal:,} optimal. {seconds:.3g} s.")
 
 
 def outcome(answer: Answer) -> Outcome:
