@@ -26,7 +26,17 @@ PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").glob("*.md")])
         "README.md",
         *(
             f"docs/{name}.md"
-            for name in ("modelling", "adopting", "dropin", "skipping", "past", "seeing", "tagging", "new-task")
+            for name in (
+                "modelling",
+                "adopting",
+                "dropin",
+                "requirements",
+                "skipping",
+                "past",
+                "seeing",
+                "tagging",
+                "new-task",
+            )
         ),
     ],
 )

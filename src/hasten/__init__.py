@@ -36,6 +36,7 @@ from hasten.model.structure import Structure
 from hasten.programs.adopting import adopt, adopt_all
 from hasten.programs.program import Program
 from hasten.programs.reading import read, read_all
+from hasten.programs.requirements import Requirements
 from hasten.proof.certifier import Certifier
 from hasten.search.beam import BeamSearch, greedy
 from hasten.solvers import Solver, available_solvers, make_solver
@@ -64,6 +65,7 @@ __all__ = [
     "ProblemError",
     "Program",
     "ProgramError",
+    "Requirements",
     "Rule",
     "Schema",
     "SchemaError",
