@@ -25,6 +25,7 @@ from hasten.programs.recognise import describe
 from hasten.programs.solving import Solving
 from hasten.programs.state import Recognised
 from hasten.programs.statement import Statement
+from hasten.programs.substitution import Substitution, substitute
 from hasten.proof import outcome as kernels
 from hasten.solvers import Progress, Solver, check_solver
 from hasten.support.arrays import FloatArray
@@ -58,6 +59,9 @@ class Program:
         self._objectives = ObjectiveReader(statement)
         self._checked: set[str] = set()  # names of solvers that are there
         self._changed = 0  # calls in a row that brought other constraints
+        self._without: tuple[Solving, tuple[Substitution, Program] | None] | None = (
+            None  # constraints, and their program
+        )
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -68,14 +72,24 @@ class Program:
     def only_solver(self) -> str:
         """Why only the solver can answer this; "" where that is not so."""
         why = self._solving.found.only_solver
-        return f"Only the solver can answer this: {why}." if why else ""
+        return f"Only the solver can answer this: {why}." if why and self._substituted() is None else ""
+
+    def _substituted(self) -> tuple[Substitution, Program] | None:
+        """Returns a program without the continuous columns that equalities define, if that can be answered here."""
+        if self._without is None or self._without[0] is not self._solving:
+            found = substitute(self.statement) if self._solving.found.only_solver else None
+            inner = None if found is None else Program(found.reduced)
+            usable = None if found is None or inner is None or inner.only_solver else (found, inner)
+            self._without = self._solving, usable
+        return self._without[1]
 
     @property
     def recognised(self) -> Recognised:
         """Everything that was recognised, or an error that says why nothing was."""
         if self.only_solver:
             raise ProgramError(f"{self.only_solver} Use program.solve().")
-        return self._solving.found
+        inside = self._substituted()
+        return self._solving.found if inside is None else inside[1].recognised
 
     @property
     def kinds(self) -> Kinds:
@@ -96,6 +110,8 @@ class Program:
     def _own(self) -> Solving:
         """Everything that was made of the constraints, or an error that says why nothing was."""
         _ = self.recognised
+        if self._substituted() is not None:
+            raise ProgramError("Continuous variables of this program were substituted. Use program.solve().")
         return self._solving
 
     def problem(self, objective: Objective | None = None, *, order: Order = None) -> Problem:
@@ -159,6 +175,12 @@ class Program:
             self.renew(model)
         c, seconds = self._objectives.one(objective, order), math.inf if time_limit is None else time_limit
         solving, sign, constant = self._solving, self.statement.sign, self.statement.sign * self.statement.constant
+        inside = self._substituted() if solving.found.only_solver else None
+        if inside is not None:
+            reduced, constants = inside[0].objectives(c[None])
+            begin = None if start is None else start[inside[0].kept]
+            within = inside[1].solve(objective=reduced[0], solver=solver, time_limit=time_limit, gap=gap, start=begin)
+            return self._or_start(self._restored(within, c, float(constants[0])), c, start)
         if solving.found.only_solver:
             return self._or_start(self._solve_as_given(c, solver, seconds, gap, start), c, start)
         seen = solving.costs.look(c, sign)
@@ -190,6 +212,12 @@ class Program:
         """
         self._check(solver, time_limit)
         matrix = self._objectives.many(objectives, order)
+        inside = self._substituted() if self._solving.found.only_solver else None
+        if inside is not None:
+            reduced, constants = inside[0].objectives(matrix)
+            within = inside[1].solve_all(reduced, solver=solver, time_limit=time_limit, progress=progress)
+            each = zip(within, matrix, constants.tolist(), strict=True)
+            return Answers.of(self.statement, [self._restored(one, c, constant) for one, c, constant in each])
         if self.only_solver or math.isfinite(self.statement.cutoff):
             answers = [self.solve(objective=c, solver=solver, time_limit=time_limit) for c in matrix]
             return Answers.of(self.statement, answers)
@@ -237,7 +265,11 @@ class Program:
 
     def describe(self) -> str:
         """Describes the recognised structure, in words and as a small table."""
-        return describe(self)
+        inside = self._substituted()
+        if inside is None:
+            return describe(self)
+        verb = "was" if inside[0].n_defined == 1 else "were"
+        return f"{count(inside[0].n_defined, 'continuous variable')} {verb} substituted.\n{inside[1].describe()}"
 
     def _check_own(self, structure: Structure) -> None:
         """Refuses the structure of another program's problems."""
@@ -255,6 +287,15 @@ class Program:
             check_solver(solver)
             if isinstance(solver, str):
                 self._checked.add(solver)
+
+    def _restored(self, answer: Answer, c: FloatArray, constant: float) -> Answer:
+        """Returns an answer to the program without substituted columns with these columns in it."""
+        inside, x, value = self._substituted(), None, answer.objective
+        if answer.values_found is not None and inside is not None:
+            x = Checker(self.statement, "The substitution")(inside[0].values(answer.x[None])[0])
+            value = self.statement.value(x, c)
+        bound = answer.bound + constant + self.statement.constant
+        return replace(answer, program=self.statement, values_found=x, objective=value, bound=bound)
 
     def _or_start(self, answer: Answer, c: FloatArray, start: FloatArray | None) -> Answer:
         """Returns the values that it started from, if they are complete and valid, and better than an answer."""
@@ -314,7 +355,7 @@ _CUT = "Only answers were found whose objective is {:g} or {}, which the file ru
 
 def share_kinds(programs: Sequence[Program]) -> list[Program]:
     """Gives programs, of any sizes, one schema with the kinds of all that were recognised; returns them."""
-    able = [program for program in programs if not program.only_solver]
+    able = [program for program in programs if not program._solving.found.only_solver]
     if able:
         kinds = Kinds([program.recognised.parts for program in able])
         for program in able:
