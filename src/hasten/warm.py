@@ -27,6 +27,7 @@ from hasten.programs.program import Program
 from hasten.programs.requirements import Requirements
 from hasten.programs.statement import Builder
 from hasten.proof.certifier import Certifier
+from hasten.proof.outline import outline
 from hasten.search.beam import BeamSearch, greedy
 from hasten.search.constrained import ConstrainedSearch
 from hasten.search.reduced import ReducedSearch
@@ -76,6 +77,7 @@ def compile_kernels(tell: Tell = tell_nobody) -> None:
         "proof": lambda: _prove(problem),
         "cut": _cut,
         "best labellings": lambda: Certifier().best(problem, 2),
+        "certificates": lambda: outline(problem, -np.inf, np.inf, max_join=0),
         "reduced search": lambda: ReducedSearch(2, look_ahead=True)(problem),
         "enumeration": lambda: make_solver("brute").solve(problem),
         "checks": lambda: [each.check([0] * each.n_variables) for each in (problem, _counted())],

@@ -5,8 +5,9 @@ from __future__ import annotations
 import logging
 import math
 from collections.abc import Sequence
+from copy import copy
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -32,6 +33,9 @@ from hasten.support.arrays import FloatArray
 from hasten.support.checks import check_limit
 from hasten.support.forms import short
 from hasten.support.words import count
+
+if TYPE_CHECKING:
+    from hasten.certificates import Certificate
 
 log = logging.getLogger(__name__)
 PROVED = Status.PROVED.value
@@ -240,6 +244,32 @@ class Program:
             seen.x[left], reasons = self.values(found), {int(left[p]): why for p, why in found.reasons.items()}
         value, bound = self.statement.values_of(seen.x, matrix), sign * seen.bound + self.statement.constant
         return Answers(self.statement, status, seen.x, value, bound, proved, reasons)
+
+    def certificate(
+        self,
+        objective: Objective | None = None,
+        *,
+        order: Order = None,
+        answer: Answer | None = None,
+        solver: str | Solver = "highs",
+        time_limit: float | None = None,
+    ) -> Certificate:
+        """Writes down a proof on the program's own rows, which `python -m hasten.certificate` checks.
+
+        `answer` is one that `solve` gave; without, it is asked for, and other settings are those of `solve`. The limits
+        are of costs: of minus the objective, where that is maximised. Where the proof is the solver's, ours is written
+        if there is one; otherwise the lower limit is what does hold. Columns must be whole, and stated with bounds.
+        """
+        from hasten.programs.certifying import certify
+
+        c = self._objectives.one(objective, order)
+        if answer is not None and (not isinstance(answer, Answer) or answer.program.columns != self.columns):
+            raise ProgramError(f"The answer must be one that this program's solve gave, got {short(answer)}.")
+        if answer is None or (answer.values_found is None and math.isfinite(self.statement.cutoff)):
+            plain = copy(self)  # a limit that a file sets to its objective is none of its rows
+            plain.statement = replace(self.statement, cutoff=math.inf)
+            answer = plain.solve(objective=c, solver=solver, time_limit=time_limit)
+        return certify(self.statement, self._solving.found.groups, c, answer.values_found)
 
     def renew(self, model: Any) -> None:
         """Reads its model again: another objective, or other constraints, which take a new structure."""

@@ -58,7 +58,7 @@ def substitute(program: Statement) -> Substitution | None:
     defines = np.flatnonzero(own & (alone & equal)[row] & ~barred[column])  # terms, each the continuous one of its row
     _, first = np.unique(column[defines], return_index=True)
     terms = defines[first]
-    if not terms.size:
+    if not terms.size or np.isfinite(program.cutoff):  # a limit to the objective would need the constant of each
         return None
     defined, by = column[terms], row[terms]
     kept = np.flatnonzero(~np.isin(np.arange(n), defined))
@@ -93,7 +93,7 @@ def _reduced(
 ) -> Statement:
     """Returns the program over the columns that are kept."""
     (defined, by), (target, source, factor) = definitions, parts
-    build = Builder(name=program.name, maximize=program.maximize, cutoff=program.cutoff)
+    build = Builder(name=program.name, maximize=program.maximize)
     build.add_columns(
         [program.columns[j] for j in kept.tolist()],
         program.low[kept],

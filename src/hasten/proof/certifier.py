@@ -12,6 +12,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING, overload
 
 import numpy as np
@@ -153,15 +154,18 @@ class Certifier:
 
         return min_marginals(problem, self(problem), certify, clock.deadline)
 
-    def certificate(self, problem: Problem) -> Certificate:
+    def certificate(self, problem: Problem, answer: Solution | None = None) -> Certificate:
         """Certifies a problem and writes the proof down, in steps that `python -m hasten.certificate` checks.
 
-        That takes longer than the proof. Of a problem that stays open it says what every labelling costs at least.
+        That takes longer than the proof. Of a problem that stays open it says what every labelling costs at least. The
+        upper limit is what an `answer` costs, if one is given, or else what the one that is found here costs. With
+        `max_join=0` the proof sends messages and splits, and may be saved in VIPR's format.
         """
         from hasten.certificates.writing import Certificate
+        from hasten.proof.outline import outline
 
         check_one(problem)
-        return Certificate.of(self(problem))
+        return Certificate.of(self(problem), partial(outline, max_join=self.max_join), answer)
 
     def trace(self, problem: Problem, *, names: Sequence[str] | None = None) -> Trace[ProofStep]:
         """Certifies slowly and returns what it did, step by step: a value that prints, draws itself, and is plain data.

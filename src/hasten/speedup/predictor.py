@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from copy import deepcopy
 from pathlib import Path
-from typing import Any, overload
+from typing import TYPE_CHECKING, Any, overload
 
 import numpy as np
 
@@ -22,10 +22,11 @@ from hasten.learning.heuristic import Heuristic
 from hasten.learning.mixing import Shards
 from hasten.learning.targets import Answers, read_answers
 from hasten.model.batch import Batch, as_batch
-from hasten.model.problem import Problem
+from hasten.model.problem import Problem, check_one
 from hasten.model.schema import Schema
 from hasten.model.solution import Solution, Solutions
 from hasten.model.structure import Structure
+from hasten.proof.certifier import Certifier
 from hasten.search.searcher import Searcher
 from hasten.solvers import Solver, check_solver, is_ours
 from hasten.speedup import parameters
@@ -42,6 +43,9 @@ from hasten.speedup.strategy import CertifiedStrategy, SearchStrategy
 from hasten.support.checks import check_switch, check_whole
 from hasten.support.html import card, table
 from hasten.support.tensors import digest_of
+
+if TYPE_CHECKING:
+    from hasten.certificates import Certificate
 
 STRATEGIES: dict[type[Answer], type[CertifiedStrategy]] = {
     Certified: CertifiedStrategy,
@@ -137,6 +141,15 @@ class Speedup(parameters.Estimator):
         batch, strategy = self._checked(problems), self._strategy()
         answers = strategy.answer(batch)
         return answers.only(problems) if isinstance(problems, Problem) else answers
+
+    def certificate(self, problem: Problem) -> Certificate:
+        """Answers a problem, and writes down a proof that `python -m hasten.certificate` checks.
+
+        Whoever answers, the upper limit is what the answer costs, and the proof is the certifier's. Where limits do
+        not meet, the answer is not the best, or nobody proved that it is.
+        """
+        check_one(problem)
+        return Certifier().certificate(problem, self.predict(problem))
 
     def score(self, problems: Batch | Iterable[Problem], answers: Answers | None = None) -> float:
         """Returns the share of problems whose answer costs what the black box's answer costs.
