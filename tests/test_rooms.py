@@ -48,6 +48,9 @@ MAY_IMPORT = {
     "programs": CORE,
     "programs.reading": f"{CORE} programs",
     "programs.adopting": f"{CORE} programs",
+    "hosts": f"{CORE} {PROGRAMS}",
+    **dict.fromkeys(("pulp", "linopy", "cvxpy", "pyepo"), f"{CORE} {PROGRAMS} hosts"),
+    "pyomo": f"{CORE} {PROGRAMS} hosts hasten",
     "tasks": "",
     "tasks.task": "support model",
     "tasks.averaging": "support",
@@ -68,7 +71,7 @@ MAY_IMPORT = {
     "warm": f"{CORE} {PAPER} programs paper",
     "commands": f"{CORE} {EDGES} {PROGRAMS} hasten",
     "cli": "errors support commands hasten",
-    "hasten": f"{CORE} {PROGRAMS}",
+    "hasten": f"{CORE} {PROGRAMS} hosts",
     "__main__": "cli",
 }
 

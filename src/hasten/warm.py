@@ -24,6 +24,7 @@ from hasten.model.schema import Schema
 from hasten.paper.amortizer import Amortizer
 from hasten.paper.demo import running_example
 from hasten.programs.program import Program
+from hasten.programs.requirements import Requirements
 from hasten.programs.statement import Builder
 from hasten.proof.certifier import Certifier
 from hasten.proof.outline import outline
@@ -200,6 +201,7 @@ def _adopt() -> None:
     for _ in range(2):
         program.solve(solver="brute")
     program.solve_all([program.statement.objective], solver="brute")
+    Requirements(["a label"]).nearest([1.0])
 
 
 def _guess() -> None:
