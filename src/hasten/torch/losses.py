@@ -35,15 +35,21 @@ class StructuredLoss(nn.Module):
         Whose inference it is.
     reduction
         "mean" of all examples, by their weights, "sum", or "none" for a loss of each.
+    invalid
+        What to do with examples whose gold breaks a constraint: "raise" an error, or "skip" them, whose loss is then 0.
     """
 
-    def __init__(self, layer: Layer, reduction: str = "mean") -> None:
+    def __init__(self, layer: Layer, *, reduction: str = "mean", invalid: str = "raise") -> None:
         super().__init__()
         if not isinstance(layer, Layer):
             raise ProblemError(f"A loss needs a Layer, got {type(layer).__name__}.")
         if reduction not in REDUCTIONS:
             raise ProblemError(f"There is no reduction {reduction!r}. Choose one of {', '.join(REDUCTIONS)}.")
-        self.layer, self.reduction = layer, reduction
+        if invalid not in ("raise", "skip"):
+            raise ProblemError(
+                f"Examples whose gold is invalid are raised or skipped, not {invalid!r}: 'raise', 'skip'."
+            )
+        self.layer, self.reduction, self.invalid = layer, reduction, invalid
 
     def forward(
         self,
@@ -79,11 +85,12 @@ class StructuredLoss(nn.Module):
 
     def each(self, scores: Tensors, gold: Tensors, how: tuple[Any, Any]) -> Tensor:
         """Returns the loss of each example, given where its variables are, and tables."""
-        score, _, _, _ = self.layer.search(scores, *how, gold, seed=self.seed(), asked=self.asked(scores))
-        # The last row is that of gold. Without an answer there is nothing to compare.
-        return score[:-1].mean(dim=0) - score[-1]
+        asked = self.asked()._replace(strict=float(self.invalid == "raise"))
+        score, _, _, _ = self.layer.search(scores, *how, gold, seed=self.seed(), asked=asked)
+        loss = score[:-1].mean(dim=0) - score[-1]
+        return loss if self.invalid == "raise" else torch.where(torch.isfinite(loss), loss, 0.0)
 
-    def asked(self, scores: Tensors) -> Asked:
+    def asked(self) -> Asked:
         """Returns what is asked of each example besides gold."""
         return Asked()
 
@@ -106,12 +113,12 @@ class StructuredHinge(StructuredLoss):
         free. It is scaled by `margin`.
     """
 
-    def __init__(self, layer: Layer, margin: float = 1.0, cost: Tensors | None = None, reduction: str = "mean") -> None:
-        super().__init__(layer, reduction)
+    def __init__(self, layer: Layer, margin: float = 1.0, cost: Tensors | None = None, **settings: str) -> None:
+        super().__init__(layer, **settings)
         check_positive("margin", margin, zero=True)
         self.margin, self.cost = float(margin), cost
 
-    def asked(self, scores: Tensors) -> Asked:
+    def asked(self) -> Asked:
         """Returns what is asked of each example besides gold."""
         return Asked(margin=self.margin if self.cost is None else 0.0)
 
@@ -149,12 +156,12 @@ class FenchelYoung(StructuredLoss):
     """
 
     def __init__(
-        self, layer: Layer, samples: int = 8, sigma: float = 1.0, seed: int | None = None, reduction: str = "mean"
+        self, layer: Layer, samples: int = 8, sigma: float = 1.0, seed: int | None = None, **settings: str
     ) -> None:
-        super().__init__(layer, reduction)
+        super().__init__(layer, **settings)
         self.noise = Noise(samples, sigma, seed)
 
-    def asked(self, scores: Tensors) -> Asked:
+    def asked(self) -> Asked:
         """Returns what is asked of each example besides gold."""
         return Asked(float(self.noise.samples), self.noise.sigma)
 
