@@ -146,8 +146,8 @@ class Layout:
             ):
                 wanted = ", ".join(map(str, axes))
                 raise ProblemError(
-                    f"The scores of {field.kind.name} have shape {tuple(shape)}; they need ({wanted}): examples, the axes "
-                    "of the field, and labels."
+                    f"The scores of {field.kind.name} have shape {tuple(shape)}; they need ({wanted}): examples, the "
+                    "axes of the field, and labels."
                 )
             for axis, dim in zip(field.axes, shape[1:], strict=False):
                 if isinstance(axis, str) and dims.setdefault(axis, dim) > dim:

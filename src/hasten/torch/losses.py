@@ -12,17 +12,15 @@ Where gold is partly known (-100 elsewhere), s·g is the score of the best label
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor, nn
 
 from hasten.errors import ProblemError
-from hasten.model.structure import Structure
 from hasten.padded.kernels import IGNORED
 from hasten.support.checks import check_whole
-from hasten.torch.layer import Layer, Sizes, Tensors
+from hasten.torch.layer import Layer, Tensors
 from hasten.torch.operators import Asked, sample
 
 REDUCTIONS = "mean", "sum", "none"
@@ -51,30 +49,17 @@ class StructuredLoss(nn.Module):
             )
         self.layer, self.reduction, self.invalid = layer, reduction, invalid
 
-    def forward(
-        self,
-        scores: Tensors,
-        gold: Tensors,
-        *,
-        lengths: Sizes | None = None,
-        mask: Sizes | None = None,
-        structures: Sequence[Structure] | Tensor | None = None,
-        tables: Mapping[str, Tensor] | None = None,
-        weight: Tensor | None = None,
-    ) -> Tensor:
+    def forward(self, scores: Tensors, gold: Tensors, *, weight: Tensor | None = None, **how: Any) -> Tensor:
         """Returns the loss of scores, given gold: label numbers, -100 where they are not known.
 
-        `weight` is that of each example; the other words are those of all methods of `Layer`.
+        `weight` is that of each example; the other words, `lengths` and so on, are those of all methods of `Layer`.
         """
-        layer = self.layer
-        loss = self.each(scores, gold, (layer.where(lengths, mask, structures), tables))
-        if layer.form(scores).single:
-            loss = loss[0]
-        return self.reduced(loss, _dtype(scores), weight)
-
-    def reduced(self, loss: Tensor, dtype: torch.dtype, weight: Tensor | None) -> Tensor:
-        """Returns the losses of examples as one, or as many, in the type of their scores, or float32 if that is less."""
+        tables = how.pop("tables", None)
+        loss = self.each(scores, gold, (self.layer.where(**how), tables))
+        dtype = (scores if isinstance(scores, Tensor) else next(iter(scores.values()))).dtype
         loss = loss.to(dtype if dtype.itemsize >= 4 else torch.float32)
+        if self.layer.form(scores).single:
+            loss = loss[0]
         if weight is not None:
             loss = loss * weight
         if self.reduction == "none":
@@ -144,7 +129,7 @@ class StructuredHinge(StructuredLoss):
 
 
 class FenchelYoung(StructuredLoss):
-    """The loss of perturbed answers (Berthet et al. 2020): smooth, and convex in the scores; gold need not be one of them.
+    """The loss of perturbed answers (Berthet et al. 2020): smooth, and convex in the scores.
 
     samples
         How many perturbed answers are averaged.
@@ -176,20 +161,13 @@ class SPOPlus(StructuredLoss):
     With true scores c and their optimum y*(c), it is the perceptron's loss of scores 2s - c with y*(c) as gold.
     """
 
-    def forward(
-        self,
-        scores: Tensors,
-        true: Tensors,
-        *,
-        optimum: Tensors | None = None,
-        weight: Tensor | None = None,
-        **how: Any,
-    ) -> Tensor:
-        """Returns the loss of predicted scores, given the true ones.
+    def forward(self, scores: Tensors, gold: Tensors, *, weight: Tensor | None = None, **how: Any) -> Tensor:
+        """Returns the loss of predicted scores, given the true ones in place of gold.
 
         `optimum` has the labels that `decode` finds for the true scores: find them once, not at every step. Tables are
-        the same for both. The other words are those of all methods of `Layer`.
+        the same for both. The other words are those of all losses.
         """
+        true, optimum = gold, how.pop("optimum", None)
         gold = self.layer.decode(true, **how).labels if optimum is None else optimum
         if isinstance(scores, Tensor):
             moved: Any = 2 * scores - true
@@ -218,20 +196,12 @@ class ImplicitMLE(nn.Module):
         check_positive("step", step)
         self.layer, self.noise, self.step = layer, Noise(samples, sigma, seed), float(step)
 
-    def forward(
-        self,
-        scores: Tensors,
-        *,
-        lengths: Sizes | None = None,
-        mask: Sizes | None = None,
-        structures: Sequence[Structure] | Tensor | None = None,
-        tables: Mapping[str, Tensor] | None = None,
-    ) -> Any:
-        """Returns the mean indicator of the perturbed answers, as scores are given."""
+    def forward(self, scores: Tensors, **how: Any) -> Any:
+        """Returns the mean indicator of the perturbed answers, as scores are given; words are those of `Layer`."""
         layer, noise = self.layer, self.noise
-        form, own = layer.form(scores), layer.table_scores(tables)
+        form, own = layer.form(scores), layer.table_scores(how.pop("tables", None))
         asked = [float(noise.samples), noise.sigma, self.step, float(form.flat)]
-        about = list(own.values()), " ".join(own), layer.where(lengths, mask, structures), noise.draw(), asked
+        about = list(own.values()), " ".join(own), layer.where(**how), noise.draw(), asked
         found = sample(layer.name, layer.listed(scores, form), *about)
         found = [each[0] for each in found] if form.single else found
         return found[0] if isinstance(scores, Tensor) else dict(zip(layer.names, found, strict=True))
@@ -259,7 +229,3 @@ def check_positive(name: str, value: float, zero: bool = False) -> None:
     """Refuses settings that are not finite, or not positive."""
     if not (0 < value < float("inf") or (zero and value == 0)):
         raise ProblemError(f"{name} must be finite, and {'0 or more' if zero else 'more than 0'}; got {value}.")
-
-
-def _dtype(scores: Tensors) -> torch.dtype:
-    return (scores if isinstance(scores, Tensor) else next(iter(scores.values()))).dtype

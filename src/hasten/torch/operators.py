@@ -156,7 +156,7 @@ def spread(
     A field has `widths` labels. Label tuples of some kinds of factors come behind, summed over examples as well.
     """
     engine, device = engine_of(layer), weight.device
-    chosen, given, weights = list[Any](), list[Any](), None
+    chosen, given, weights = list[Any](), list[Any](), np.zeros(0)
     if device.type == "cpu" or kinds:
         *chosen, weights = as_arrays([*labels, *where, weight.double()])
         chosen, given = chosen[: len(labels)], chosen[len(labels) :]
