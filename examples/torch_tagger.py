@@ -1,7 +1,7 @@
 """A tagger in PyTorch, trained with its constraints in the loop: chunks begin with B, and each has a head.
 
-Words are noisy, so that single tags contradict one another. The same small network is trained by cross-entropy, and with
-the structured hinge, whose transition scores are trained along; both are decoded under the constraints.
+Words are noisy, so that single tags contradict one another. The same small network is trained by cross-entropy, and
+with the structured hinge, whose transition scores are trained along; both are decoded under the constraints.
 """
 
 from itertools import pairwise
@@ -36,8 +36,9 @@ def sentence(n):
 
 
 def draw(n):
-    """Returns noisy words and their tags: the best valid tags of random scores that favour chunks of three."""
-    gold = layer.decode(torch.randn(n, LENGTH, 4) + torch.tensor([0.0, 0.6, 0.0, 0.3])).labels
+    """Returns noisy words and their tags: valid ones, in which chunks are long and seldom follow one another."""
+    habit = torch.tensor([[0.0, 2.0, -1.0, 0.0], [0.0, 1.0, 1.0, 0.0], [-3.0, 0.0, 0.0, 1.0], [1.0, 0.0, 0.0, 0.0]])
+    gold = layer.decode(torch.randn(n, LENGTH, 4), tables={"step": habit}).labels
     return torch.nn.functional.one_hot(gold, 4) + NOISE * torch.randn(n, LENGTH, 4), gold
 
 
@@ -73,4 +74,4 @@ with torch.no_grad():
 print(answer.proved.all().item())  # True
 right = [(each == new_gold).float().mean() for each in (greedy, constrained.labels, answer.labels)]
 print((right[1] > right[0] + 0.05).item())  # True: constraints help,
-print((right[2] > right[1]).item())  # True: and more so in the loop
+print((right[2] > right[1] + 0.05).item())  # True: and more so in the loop
