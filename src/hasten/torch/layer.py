@@ -95,6 +95,7 @@ class Layer(nn.Module):
         self.inference = Inference(layout, answerer(layout.schema, solver), -1.0 if maximize else 1.0)
         ENGINES[self.name] = self.inference
         ranks = tables if isinstance(tables, Mapping) else dict.fromkeys(tables)
+        self.has_tables = bool(ranks)
         self.tables = nn.ModuleDict({name: Table(layout.schema, name, rank) for name, rank in ranks.items()})
 
     def decode(
@@ -170,7 +171,7 @@ class Layer(nn.Module):
 
     def table_scores(self, tables: Mapping[str, Tensor] | None = None) -> dict[str, Tensor]:
         """Returns the scores of label tuples by kind: those given, and the layer's own for the other kinds."""
-        if not self.tables:
+        if not self.has_tables:
             return dict(tables) if tables else {}
         return {name: table() for name, table in self.tables.items() if not tables or name not in tables} | dict(
             tables or {}
@@ -215,7 +216,7 @@ class Layer(nn.Module):
         """Copies what is trained; the structures, which do not change, are shared."""
         other = Layer.__new__(Layer)
         nn.Module.__init__(other)
-        shared = {name: getattr(self, name) for name in ("name", "names", "sizes", "axes", "inference")}
+        shared = {name: getattr(self, name) for name in ("name", "names", "sizes", "axes", "inference", "has_tables")}
         other.__dict__.update(shared)
         other.tables = deepcopy(self.tables, memo)
         other.train(self.training)

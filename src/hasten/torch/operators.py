@@ -59,7 +59,7 @@ def engine_of(layer: str) -> Inference:
 
 def as_arrays(tensors: Sequence[Tensor]) -> list[Any]:
     """Returns tensors as arrays: without a copy from the CPU, if NumPy knows their type, else in one transfer."""
-    given = [each.detach() for each in tensors]
+    given = [each.detach() if each.requires_grad else each for each in tensors]
     if any(each.device.type != "cpu" for each in given):
         device = next(each.device for each in given if each.device.type != "cpu")
         order = sorted(range(len(given)), key=lambda n: -given[n].element_size())  # so that each is aligned
