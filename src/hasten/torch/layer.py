@@ -16,7 +16,7 @@ from hasten.model.structure import Structure
 from hasten.padded.layout import Layout, Shape
 from hasten.padded.search import Inference, answerer
 from hasten.support.checks import check_whole
-from hasten.torch.operators import ENGINES, Asked, as_tensors, find, is_plain, search
+from hasten.torch.operators import ENGINES, Asked, Direct, as_tensors, find, is_plain, search
 
 Tensors: TypeAlias = Tensor | Mapping[str, Tensor]  # by field, or the only one
 Sizes: TypeAlias = Tensor | Mapping[str, Tensor]  # by size, or the only one
@@ -145,8 +145,12 @@ class Layer(nn.Module):
         """
         own, form = self.table_scores(tables), self.form(scores)
         known = [] if gold is None else self.listed(gold, form)
-        about = list(own.values()), " ".join(own), where, known, seed
-        return search(self.name, self.listed(scores, form), *about, [*asked[:3], float(form.flat), asked.strict])
+        given, brought = self.listed(scores, form), list(own.values())
+        about = " ".join(own), where, known, seed, [*asked[:3], float(form.flat), asked.strict]
+        if is_plain((*given, *brought)):
+            score, gap, proved, *labels = Direct.apply((self.name, *about), len(given), *given, *brought)
+            return score, gap, proved, labels
+        return search(self.name, given, brought, *about)
 
     def where(
         self,
