@@ -19,7 +19,7 @@ PACKAGE = Path(hasten.__file__).parent
 # from the rooms listed behind it; one that is not listed, even within a listed one, is closed to it.
 MODEL = "errors support kernels model"
 PROOF = "proof proof.elimination"
-CORE = f"{MODEL} jit kernels.search search.theta trace search {PROOF} solvers learning speedup"
+CORE = f"{MODEL} certificate certificates jit kernels.search search.theta trace search {PROOF} solvers learning speedup"
 DATA = "tasks.text tasks.entity_relation.data tasks.entity_relation.data.corpus tasks.entity_relation.data.formats"
 TASK = f"{DATA} tasks.entity_relation.names tasks.entity_relation.task"
 SCORING = f"{TASK} tasks.averaging tasks.entity_relation.scoring"
@@ -86,6 +86,7 @@ FORWARD = {
     "model.problem: alike() imports model.batch",
     "model.problem: check() imports model.violations",
     "proof.certifier: certificate() imports certificates.writing",
+    "proof.certifier: certificate() imports proof.outline",
     "speedup.predictor: save() imports speedup.persistence",
     "speedup.predictor: digest() imports speedup.persistence",
     "speedup.predictor: load() imports speedup.persistence",

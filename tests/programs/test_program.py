@@ -258,7 +258,7 @@ def test_the_command_line_fails_where_time_runs_out_without_an_answer(tmp_path: 
     both = CliRunner().invoke(app, ["solve", str(tmp_path / "none.lp"), str(file), "--time-limit", "0.05"])
     assert both.exit_code == 1
     infeasible = CliRunner().invoke(app, ["solve", str(tmp_path / "none.lp")])
-    assert (infeasible.exit_code, "No labelling" in infeasible.output) == (0, True)
+    assert (infeasible.exit_code, "Infeasible. No labelling" in infeasible.output) == (3, True)
 
 
 def test_the_command_line_refuses_a_place_for_answers_before_it_solves(tmp_path: Path) -> None:

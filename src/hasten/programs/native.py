@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import sys
-import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Protocol
@@ -23,7 +22,7 @@ from hasten.solvers.gurobi import QUIET, TIGHT, GurobiProgram, open_environment
 from hasten.solvers.highs_program import INFEASIBLE, OPTIMAL, TIME, HighsProgram
 from hasten.support.arrays import FloatArray
 from hasten.support.child import Child
-from hasten.support.clock import LeftBehindError, Stop, run_waiting
+from hasten.support.clock import LeftBehindError, Stop, now, run_waiting
 
 MAX_DENSE = 40_000  # entries of a matrix that is multiplied as a whole
 _FIELDS = ("low", "high", "whole", "row_first", "row_column", "row_weight", "row_low", "row_high")
@@ -87,7 +86,7 @@ class NativeHighs:
             return here.run(cost, seconds)
 
         try:
-            return run_waiting(run, stop.set, time.monotonic() + seconds + LATE)
+            return run_waiting(run, stop.set, now() + seconds + LATE)
         except LeftBehindError:
             self._here = HighsProgram(self._arrays)
             return highs_program.Said(TIME)

@@ -5,7 +5,9 @@ from __future__ import annotations
 import logging
 import math
 from collections.abc import Sequence
-from typing import Any
+from copy import copy
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -27,9 +29,12 @@ from hasten.programs.statement import Statement
 from hasten.proof import outcome as kernels
 from hasten.solvers import Progress, Solver, check_solver
 from hasten.support.arrays import FloatArray
-from hasten.support.checks import check_limit
+from hasten.support.checks import brief, check_limit, check_type
 from hasten.support.forms import short
 from hasten.support.words import count
+
+if TYPE_CHECKING:
+    from hasten.certificates import Certificate
 
 log = logging.getLogger(__name__)
 PROVED = Status.PROVED.value
@@ -113,6 +118,8 @@ class Program:
 
     def values(self, answers: Solution | Solutions) -> FloatArray:
         """Returns the value of each variable of the model, or a row of them for each problem; nan without an answer."""
+        if not isinstance(answers, Solution | Solutions):
+            raise ProgramError(f"Give a Solution, or Solutions, of problems of this program; got {brief(answers)}.")
         for structure in [answers.problem.structure] if isinstance(answers, Solution) else answers.batch.structures:
             self._check_own(structure)
         x = self._own.costs.values(answers.labels, 1 if isinstance(answers, Solution) else len(answers))
@@ -120,6 +127,7 @@ class Program:
 
     def answer(self, solution: Solution, objective: Objective | None = None) -> Answer:
         """Returns a solution in the model's own words; `objective` is that of its problem, if not the model's own."""
+        check_type(solution, Solution, "An answer")
         c = self._objectives.one(objective)
         x = None if solution.values is None else self.values(solution)
         how = f"{solution.status.value} ({solution.source.value})"
@@ -180,6 +188,8 @@ class Program:
         `time_limit` is for each of them. `progress` is told how many are done, of how many.
         """
         self._check(solver, time_limit)
+        if progress is not None and not callable(progress):
+            raise ProgramError(f"progress must be a function, or None; got {brief(progress)}.")
         matrix = self._objectives.many(objectives, order)
         if self.only_solver or math.isfinite(self.statement.cutoff):
             answers = [self.solve(objective=c, solver=solver, time_limit=time_limit) for c in matrix]
@@ -203,6 +213,32 @@ class Program:
             seen.x[left], reasons = self.values(found), {int(left[p]): why for p, why in found.reasons.items()}
         value, bound = self.statement.values_of(seen.x, matrix), sign * seen.bound + self.statement.constant
         return Answers(self.statement, status, seen.x, value, bound, proved, reasons)
+
+    def certificate(
+        self,
+        objective: Objective | None = None,
+        *,
+        order: Order = None,
+        answer: Answer | None = None,
+        solver: str | Solver = "highs",
+        time_limit: float | None = None,
+    ) -> Certificate:
+        """Writes down a proof on the program's own rows, which `python -m hasten.certificate` checks.
+
+        `answer` is one that `solve` gave; without, it is asked for, and other settings are those of `solve`. The limits
+        are of costs: of minus the objective, where that is maximised. Where the proof is the solver's, ours is written
+        if there is one; otherwise the lower limit is what does hold. Columns must be whole, and stated with bounds.
+        """
+        from hasten.programs.certifying import certify
+
+        c = self._objectives.one(objective, order)
+        if answer is not None and (not isinstance(answer, Answer) or answer.program.columns != self.columns):
+            raise ProgramError(f"The answer must be one that this program's solve gave, got {short(answer)}.")
+        if answer is None or (answer.values_found is None and math.isfinite(self.statement.cutoff)):
+            plain = copy(self)  # a limit that a file sets to its objective is none of its rows
+            plain.statement = replace(self.statement, cutoff=math.inf)
+            answer = plain.solve(objective=c, solver=solver, time_limit=time_limit)
+        return certify(self.statement, self._solving.found.groups, c, answer.values_found)
 
     def renew(self, model: Any) -> None:
         """Reads its model again: another objective, or other constraints, which take a new structure."""

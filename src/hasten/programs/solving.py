@@ -33,6 +33,7 @@ from hasten.speedup.black_box import prove_or_solve, prove_or_solve_one, solve_o
 from hasten.speedup.effort import EFFORTS, Effort, Schedule
 from hasten.speedup.parts import Limits
 from hasten.support.arrays import FloatArray, IntArray
+from hasten.support.clock import now
 
 log = logging.getLogger(__name__)
 WITHOUT_LIMIT = Certifier()
@@ -159,7 +160,7 @@ class Solving:
 
     def prove_one(self, way: AskedSolver, seen: FirstLook, objective: FloatArray, seconds: float) -> Solution:
         """Proves a problem in half of some seconds, after a first look, or asks the solver in the rest."""
-        deadline = math.inf if seconds == math.inf else time.monotonic() + seconds
+        deadline = math.inf if seconds == math.inf else now() + seconds
         certifier = WITHOUT_LIMIT if seconds == math.inf else Certifier(time_limit=seconds / 2)
 
         def certify(problem: Problem) -> Solution:
@@ -167,7 +168,7 @@ class Solving:
 
         def ask(found: Solution, patience: float, alone: bool) -> Solution:
             asked = self._solver(way, objective[None])
-            limits = min(patience, deadline - time.monotonic()), math.inf
+            limits = min(patience, deadline - now()), math.inf
             on_error = OnError.KEEP if alone else OnError.RAISE
             return solve_one(found, lambda: asked, on_error, limits, not alone, way.clock)[0]
 
