@@ -12,6 +12,14 @@ except ImportError:
     raise MissingExtra("PyTorch is not installed: pip install hasten[torch]") from None
 
 from hasten.torch.layer import Answer, Layer
-from hasten.torch.losses import StructuredHinge, StructuredPerceptron
+from hasten.torch.losses import FenchelYoung, ImplicitMLE, SPOPlus, StructuredHinge, StructuredPerceptron
 
-__all__ = ["Answer", "Layer", "StructuredHinge", "StructuredPerceptron"]
+__all__ = [
+    "Answer",
+    "FenchelYoung",
+    "ImplicitMLE",
+    "Layer",
+    "SPOPlus",
+    "StructuredHinge",
+    "StructuredPerceptron",
+]
