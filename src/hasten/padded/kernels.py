@@ -58,6 +58,16 @@ def gather(scores: Any, cells: Cells, unit: int, sign: float, cost_at: IntArray,
 
 
 @driver
+def scatter(flat: FloatArray, cells: Cells, unit: int, cost_at: IntArray, padded: FloatArray) -> None:
+    """Writes numbers, one for each label of one field's variables, where `gather` reads the scores of these labels."""
+    for b in range(cells.number.size):
+        for c in range(cells.first[cells.number[b]], cells.first[cells.number[b] + 1]):
+            source, target = cost_at[b] + cells.label[c], row_of(cells, b, c) * unit
+            for i in range(cells.width[c]):
+                padded[target + i] = flat[source + i]
+
+
+@driver
 def read_labels(padded: IntArray, cells: Cells, variable_at: IntArray, labels: IntArray) -> int:
     """Writes the labels of one field's variables, -1 where they are ignored; returns the first that is none, or -1."""
     wrong = -1

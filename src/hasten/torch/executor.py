@@ -26,6 +26,7 @@ from hasten.support.arrays import IntArray
 TINY = 1e-280  # sums of products below this may have lost terms
 LEAST = -1e300  # in place of -inf, where all is forbidden
 COST = -1  # the role of the labels of a variable
+MAX_GRAPHS = 8  # captured for one structure
 FEW = 2**24  # numbers of derived tables, in all problems: with fewer, rounds are faster than products with vectors
 
 
@@ -72,6 +73,7 @@ class Executor:
         self.n_entries = plan.n_entries
         self.roots = [n for n, step in enumerate(plan.steps) if not step.around]
         self.groups = _groups(plan)
+        self.graphs: dict[Any, Any] = {}  # captured, by shape
         self.places: dict[tuple[bytes, torch.device], Tensor] = {}
 
     def __call__(self, score: Tensor, table: Tensor, exact: bool = False) -> Tensor:
@@ -133,6 +135,28 @@ def executor_for(compiled: Compiled, n_problems: int) -> Executor:
     """Returns the executor for a shape, made once: in rounds for few problems, else one variable after the other."""
     in_rounds = compiled.made(Executor, True)
     return in_rounds if n_problems * in_rounds.n_entries <= FEW else compiled.made(Executor, False)
+
+
+def run_graphed(executor: Executor, score: Tensor, table: Tensor) -> Tensor:
+    """Runs an executor; on CUDA, from the second time on with tensors of some shapes, as a captured graph.
+
+    A graph is one launch, where there would be hundreds. One that cannot be captured runs as before.
+    """
+    key = score.shape, table.shape, score.device, score.requires_grad, table.requires_grad, torch.is_grad_enabled()
+    if not score.is_cuda or torch.cuda.is_current_stream_capturing():
+        return executor(score, table)
+    graphs = executor.graphs
+    if key not in graphs:
+        graphs[key] = None  # a shape that comes once is not worth it
+        return executor(score, table)
+    if graphs[key] is None and sum(each is not None for each in graphs.values()) < MAX_GRAPHS:
+        samples = tuple(each.detach().clone().requires_grad_(each.requires_grad) for each in (score, table))
+        graphs[key] = torch.cuda.make_graphed_callables(lambda s, t: executor.run(s, t, False), samples)
+    run = graphs[key]
+    if run is None:
+        return executor(score, table)
+    found, lost = run(score, table)
+    return executor.run(score, table, True)[0] if bool(lost) else found.clone()  # the graph's own is used again
 
 
 def _groups(plan: SumPlan) -> list[Group]:
