@@ -58,7 +58,7 @@ def gather(scores: Any, cells: Cells, unit: int, sign: float, cost_at: IntArray,
 
 
 @driver
-def scatter(flat: FloatArray, cells: Cells, unit: int, cost_at: IntArray, padded: FloatArray) -> None:
+def scatter(flat: FloatArray, cells: Cells, unit: int, cost_at: IntArray, padded: Any) -> None:
     """Writes numbers, one for each label of one field's variables, where `gather` reads the scores of these labels."""
     for b in range(cells.number.size):
         for c in range(cells.first[cells.number[b]], cells.first[cells.number[b] + 1]):

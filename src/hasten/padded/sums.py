@@ -37,18 +37,20 @@ def log_partition(batch: Batch) -> FloatArray:
 
 
 def shares(
-    engine: Inference, placed: Placed, batch: Batch, shapes: Sequence[Any], weight: FloatArray
-) -> tuple[list[FloatArray], dict[str, FloatArray]]:
+    placed: Placed, batch: Batch, shapes: Sequence[Any], weight: FloatArray, types: Sequence[Any]
+) -> tuple[list[Any], dict[str, FloatArray]]:
     """Returns the marginals of padded labels, and of tables by kind, summed over rows, examples being weighted."""
     found = run(batch, plans_for(batch), (1, 1, int(bool(placed.shapes.kinds))), weight=weight.reshape(-1))
     flat = found.share.reshape(len(weight), -1).sum(axis=0) if len(weight) > 1 else found.share
     tables = placed.shapes.brought(found.gain) if placed.shapes.kinds else {}
-    return put_back(placed, flat, shapes), tables
+    return put_back(placed, flat, shapes, types), tables
 
 
-def put_back(placed: Placed, flat: FloatArray, shapes: Sequence[Any], fill: float = 0.0) -> list[FloatArray]:
+def put_back(
+    placed: Placed, flat: FloatArray, shapes: Sequence[Any], types: Sequence[Any], fill: float = 0.0
+) -> list[Any]:
     """Returns flat numbers, one for each label, where the scores of these labels are; `fill` elsewhere."""
-    found = [np.full(tuple(shape), fill) for shape in shapes]
+    found = [np.full(tuple(shape), fill, dtype=kind) for shape, kind in zip(shapes, types, strict=True)]
     for padded, cells in zip(found, placed.cells, strict=True):
         scatter(flat, cells, 1 if placed.flat else padded.shape[-1], placed.cost_at, padded.reshape(-1))
     return found

@@ -96,7 +96,8 @@ def shares(
     told = Told(layer, scores, tables, kinds, where, gold, flat)
     engine, placed, batch = told.problems()
     weights = -engine.sign * as_arrays([weight.double()])[0]
-    fields, by_kind = share_out(engine, placed, batch, told.shapes, weights)
+    types = [np.float64 if each.dtype == torch.float64 else np.float32 for each in scores]
+    fields, by_kind = share_out(placed, batch, told.shapes, weights, types)
     found = as_tensors([*fields, *(by_kind[name] for name in placed.shapes.kinds)], weight.device)
     return [each.to(like.dtype) for each, like in zip(found, (*scores, *tables), strict=True)]
 
@@ -235,4 +236,6 @@ def excesses(told: Told) -> list[Tensor]:
     _, placed, batch = told.problems()
     excess, n_labels = np.zeros(batch.cost.size), ints(each.n_labels for each in batch.structures)[batch.structure]
     excess[ranges(batch.cost_at[:-1], n_labels)] = min_marginals(batch).excess
-    return as_tensors(put_back(placed, excess, told.shapes, np.nan), told.scores[0].device)
+    return as_tensors(
+        put_back(placed, excess, told.shapes, [np.float64] * len(told.scores), np.nan), told.scores[0].device
+    )
