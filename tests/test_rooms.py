@@ -66,12 +66,13 @@ MAY_IMPORT = {
     "ray": f"{CORE} scale {LABELLING}",
     "padded": f"{CORE} sums",
     "torch": f"{CORE} sums padded",
+    "jax": f"{CORE} padded",
     "bench": f"{CORE} {SCORING} tasks.evaluation",
     "paper": f"{CORE} {PAPER}",
     "warm": f"{CORE} {PAPER} programs paper sums",
     "commands": f"{CORE} {EDGES} {PROGRAMS} hasten",
     "cli": "errors support commands hasten",
-    "hasten": f"{CORE} {PROGRAMS}",
+    "hasten": f"{CORE} {PROGRAMS} padded",
     "__main__": "cli",
 }
 
@@ -210,7 +211,7 @@ def test_only_jit_imports_numba() -> None:
     assert users_of("numba") == {"jit"}
 
 
-@pytest.mark.parametrize("library", ["ray", "torch"])
+@pytest.mark.parametrize("library", ["ray", "torch", "jax"])
 def test_only_our_room_of_that_name_imports_it(library: str) -> None:
     assert users_of(library) == {library}
 
