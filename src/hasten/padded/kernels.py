@@ -68,6 +68,18 @@ def scatter(flat: FloatArray, cells: Cells, unit: int, cost_at: IntArray, padded
 
 
 @driver
+def subtract(batch: BatchArrays, labels: IntArray, weight: FloatArray, share: FloatArray, gain: FloatArray) -> None:
+    """Subtracts the weight of each labelling from the shares of its labels and, if there are any, of its tuples."""
+    for p in range(weight.size):
+        graph, mine = graph_of(batch, p), labels_of(batch, labels, p)
+        for v in range(graph.order.size):
+            share[batch.place[p, COST] + graph.first[v] + mine[v]] -= weight[p]
+        for f in range(graph.table_at.size if gain.size else 0):
+            if graph.table_at[f] >= 0:
+                gain[batch.place[p, TABLE] + graph.table_at[f] + entry(graph, f, mine)] -= weight[p]
+
+
+@driver
 def read_labels(padded: IntArray, cells: Cells, variable_at: IntArray, labels: IntArray) -> int:
     """Writes the labels of one field's variables, -1 where they are ignored; returns the first that is none, or -1."""
     wrong = -1

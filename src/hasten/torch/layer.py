@@ -159,11 +159,10 @@ class Layer(nn.Module):
     def marginals(self, scores: Tensors, *, tables: Mapping[str, Tensor] | None = None, **where: Any) -> Any:
         """Returns the probability of each label, where its score is; 0 elsewhere. Not differentiable."""
         told = self.told(scores, None, self.where(**where), tables)
-        weight = torch.ones((1, len(told.scores[0])), dtype=torch.float64, device=told.scores[0].device)
         with torch.no_grad():
-            found = sums.shares(*told, weight)[: len(told.scores)]
+            _, found = sums.log_partition(*told, True)
         sign = -self.inference.sign
-        return self.named(found if sign > 0 else [-each for each in found], scores)
+        return self.named([sign * each for each in found[: len(told.scores)]], scores)
 
     def entropy(self, scores: Tensors, *, tables: Mapping[str, Tensor] | None = None, **where: Any) -> Tensor:
         """Returns the entropy of each example's distribution over labellings, in nats. Not differentiable."""

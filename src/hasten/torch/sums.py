@@ -19,9 +19,7 @@ from hasten.model.batch import Batch
 from hasten.padded.kernels import IGNORED
 from hasten.padded.search import Inference
 from hasten.padded.shapes import Placed
-from hasten.padded.sums import log_partition as sum_all
-from hasten.padded.sums import problems_of, put_back
-from hasten.padded.sums import shares as share_out
+from hasten.padded.sums import Sums, problems_of, put_back, sum_up
 from hasten.sums import marginals, min_marginals
 from hasten.sums import sample as draw
 from hasten.support.arrays import ints, ranges, sizes_of
@@ -42,18 +40,24 @@ class Told(NamedTuple):
     gold: Sequence[Tensor]
     flat: bool
 
-    def problems(self) -> tuple[Inference, Placed, Batch]:
-        """Returns what answers, where variables are, and the problems; with gold, twice."""
+    def placed(self) -> tuple[Any, ...]:
+        """Returns what answers, where variables are, and the arrays of scores, tables by kind, and gold."""
         engine = engine_of(self.layer)
         arrays = iter(as_arrays([*self.scores, *self.tables, *self.where, *self.gold]))
         lists = self.scores, self.tables, self.where, self.gold
         own, brought, given, known = ([next(arrays) for _ in each] for each in lists)
         placed = place(engine, self.shapes, given, self.kinds, self.flat)
-        return (
-            engine,
-            placed,
-            problems_of(engine, placed, own, dict(zip(placed.shapes.kinds, brought, strict=True)), known),
-        )
+        return engine, placed, own, dict(zip(placed.shapes.kinds, brought, strict=True)), known
+
+    def problems(self) -> tuple[Inference, Placed, Batch]:
+        """Returns what answers, where variables are, and the problems."""
+        engine, placed, *given = self.placed()
+        return engine, placed, problems_of(engine, placed, *given)
+
+    def sums(self, weight: Any, sharing: bool = True) -> tuple[Inference, Sums]:
+        """Returns what answers, and the sums of examples with some weights."""
+        engine, placed, own, tables, gold = self.placed()
+        return engine, sum_up(engine, placed, own, tables, gold, weight, sharing)
 
     @property
     def shapes(self) -> list[Any]:
@@ -70,16 +74,22 @@ def log_partition(
     where: Sequence[Tensor],
     gold: Sequence[Tensor],
     flat: bool,
-) -> Tensor:
-    """Returns the log-partition of each example; with gold, in a second row that of labellings that agree with it."""
-    _, placed, batch = Told(layer, scores, tables, kinds, where, gold, flat).problems()
-    found = sum_all(batch).reshape(-1, len(placed.number))
-    return as_tensors([found], scores[0].device)[0]
+    sharing: bool,
+) -> tuple[Tensor, list[Tensor]]:
+    """Returns the log-partition of each example; with gold, in a second row that of labellings that agree with it.
+
+    With `sharing` also the gradients of the first row, less the second, for each field and table.
+    """
+    told = Told(layer, scores, tables, kinds, where, gold, flat)
+    engine, found = told.sums(None, sharing)
+    value, *shared = as_tensors([found.value, *found.fields, *found.tables], scores[0].device)
+    return value, [(-engine.sign * each).to(like.dtype) for each, like in zip(shared, (*scores, *tables), strict=False)]
 
 
 @log_partition.register_fake
-def _(layer, scores, tables, kinds, where, gold, flat):  # type: ignore[no-untyped-def]
-    return scores[0].new_empty((1 + bool(gold), scores[0].shape[0]), dtype=torch.float64)
+def _(layer, scores, tables, kinds, where, gold, flat, sharing):  # type: ignore[no-untyped-def]
+    shared = [torch.empty_like(each, memory_format=torch.contiguous_format) for each in (*scores, *tables)]
+    return scores[0].new_empty((1 + bool(gold), scores[0].shape[0]), dtype=torch.float64), shared if sharing else []
 
 
 @torch.library.custom_op("hasten::shares", mutates_args=())
@@ -91,37 +101,46 @@ def shares(
     where: Sequence[Tensor],
     gold: Sequence[Tensor],
     flat: bool,
+    shared: Sequence[Tensor],
     weight: Tensor,
 ) -> list[Tensor]:
-    """Returns the gradient of weighted log-partitions: for each field, then for tables."""
+    """Returns the gradient of weighted log-partitions, for each field and table; `shared` if all weigh 1 and -1."""
+    first = weight[:1, :1].sum()
+    if shared and bool((weight[0] == first).all()) and bool((weight[1:] == -first).all()):
+        return [first.to(each.dtype) * each for each in shared]
     told = Told(layer, scores, tables, kinds, where, gold, flat)
-    engine, placed, batch = told.problems()
-    weights = -engine.sign * as_arrays([weight.double()])[0]
-    types = [np.float64 if each.dtype == torch.float64 else np.float32 for each in scores]
-    fields, by_kind = share_out(placed, batch, told.shapes, weights, types)
-    found = as_tensors([*fields, *(by_kind[name] for name in placed.shapes.kinds)], weight.device)
-    return [each.to(like.dtype) for each, like in zip(found, (*scores, *tables), strict=True)]
+    weights = as_arrays([weight.double()])[0]
+    engine, found = told.sums(weights[0])
+    total = [*found.fields, *found.tables]
+    if gold and (weights[1] != -weights[0]).any():  # rows of other weights: the rest is the second row's alone
+        rest = told.sums(weights[0] + weights[1])[1], told._replace(gold=[]).sums(weights[0] + weights[1])[1]
+        (mine, both) = ([*each.fields, *each.tables] for each in rest)
+        total = [each + other - one for each, one, other in zip(total, mine, both, strict=True)]
+    tensors = as_tensors([-engine.sign * each for each in total], weight.device)
+    return [each.to(like.dtype) for each, like in zip(tensors, (*scores, *tables), strict=True)]
 
 
 @shares.register_fake
-def _(layer, scores, tables, kinds, where, gold, flat, weight):  # type: ignore[no-untyped-def]
+def _(layer, scores, tables, kinds, where, gold, flat, shared, weight):  # type: ignore[no-untyped-def]
     return [torch.empty_like(each, memory_format=torch.contiguous_format) for each in (*scores, *tables)]
 
 
 def keep_for_sums(ctx: Any, inputs: Any, output: Any) -> None:
-    """Keeps what the gradient needs: all inputs."""
-    layer, scores, tables, kinds, where, gold, flat = inputs
-    ctx.about, ctx.counts = (layer, kinds, flat), [len(scores), len(tables), len(where), len(gold)]
-    ctx.save_for_backward(*scores, *tables, *where, *gold)
+    """Keeps what the gradient needs: all inputs, and the gradients of the first row, less the second."""
+    layer, scores, tables, kinds, where, gold, flat, _ = inputs
+    ctx.about = layer, kinds, flat
+    ctx.counts = [len(each) for each in (scores, tables, where, gold, output[1])]
+    ctx.mark_non_differentiable(*output[1])
+    ctx.save_for_backward(*scores, *tables, *where, *gold, *output[1])
 
 
-def sums_backward(ctx: Any, weight: Tensor) -> Any:
+def sums_backward(ctx: Any, weight: Tensor, _: Any) -> Any:
     """Returns the gradient of `log_partition`: marginals."""
-    (layer, kinds, flat), (n, t, w, g) = ctx.about, ctx.counts
-    saved = iter(ctx.saved_tensors)
-    scores, tables, where, gold = ([next(saved) for _ in range(size)] for size in (n, t, w, g))
-    found = shares(layer, scores, tables, kinds, where, gold, flat, weight)
-    return None, found[:n], found[n:], None, [None] * w, [None] * g, None
+    (layer, kinds, flat), saved = ctx.about, iter(ctx.saved_tensors)
+    scores, tables, where, gold, shared = ([next(saved) for _ in range(size)] for size in ctx.counts)
+    found = shares(layer, scores, tables, kinds, where, gold, flat, shared, weight)
+    n = len(scores)
+    return None, found[:n], found[n:], None, [None] * len(where), [None] * len(gold), None, None
 
 
 log_partition.register_autograd(sums_backward, setup_context=keep_for_sums)
@@ -152,7 +171,8 @@ def log_partitions(told: Told) -> Tensor:
         alike = len(placed.number) and (placed.number == placed.number[0]).all()
         if alike and not any(cells.row.size for cells in placed.cells):
             return on_device(engine, placed, told)
-    return log_partition(*told)
+    sharing = torch.is_grad_enabled() and any(each.requires_grad for each in (*told.scores, *told.tables))
+    return log_partition(*told, sharing)[0]
 
 
 class OnDevice(NamedTuple):
