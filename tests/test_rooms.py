@@ -69,7 +69,7 @@ MAY_IMPORT = {
     "jax": f"{CORE} padded",
     "bench": f"{CORE} {SCORING} tasks.evaluation",
     "paper": f"{CORE} {PAPER}",
-    "warm": f"{CORE} {PAPER} programs paper sums",
+    "warm": f"{CORE} {PAPER} programs paper sums padded",
     "commands": f"{CORE} {EDGES} {PROGRAMS} hasten",
     "cli": "errors support commands hasten",
     "hasten": f"{CORE} {PROGRAMS} padded",

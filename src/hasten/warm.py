@@ -21,6 +21,10 @@ from hasten.learning.tables import Changing
 from hasten.model.batch import Batch
 from hasten.model.problem import Problem
 from hasten.model.schema import Schema
+from hasten.padded.kernels import spread
+from hasten.padded.layout import Layout
+from hasten.padded.search import Inference, Request
+from hasten.padded.sums import sum_up
 from hasten.paper.amortizer import Amortizer
 from hasten.paper.demo import running_example
 from hasten.programs.program import Program
@@ -87,11 +91,27 @@ def compile_kernels(tell: Tell = tell_nobody) -> None:
         "past answers": lambda: _recall(problem),
         "sums": lambda: (marginals(problem), sample(problem)),
         "programs": _adopt,
+        "padded scores": lambda: _pad(problem),
     }
     for n, (stage, compile_stage) in enumerate(stages.items()):
         tell("Compiling kernels", n / len(stages), stage)
         compile_stage()
     tell("Compiling kernels", 1.0)
+
+
+def _pad(problem: Problem) -> None:
+    """Answers a row of scores of both widths, with gold and tables, and spreads the answers again."""
+    structure, kinds = problem.structure, tuple(problem.structure.schema.factors)
+    inference = Inference(Layout(structure), Certifier())
+    shape = 1, structure.n_labels
+    placed = inference.layout.place([shape], {}, {}, kinds=kinds, flat=True)
+    tables = {name: np.zeros(kind.shape) for name, kind in structure.schema.factors.items()}
+    for dtype in (np.float32, np.float64):
+        (labels,) = inference.search(placed, [np.zeros(shape, dtype)], tables).labels
+        inference.search(placed, [np.zeros(shape, dtype)], tables, [labels[0]], Request(margin=1.0))
+        sum_up(inference, placed, [np.zeros(shape, dtype)], tables, [labels[0]])
+        spread(labels, np.ones((1, 1)), structure.graph.first[: structure.n_variables], np.zeros(shape, dtype))
+    inference.tuples(placed, [labels], np.ones((1, 1)))
 
 
 def _search_lazily(problem: Problem) -> None:

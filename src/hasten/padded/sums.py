@@ -15,7 +15,7 @@ from hasten.padded.shapes import Placed
 from hasten.sums.distribution import plans_for, run
 from hasten.support.arrays import FloatArray, IntArray
 
-ALONE = Request()
+ALONE, STRICT = Request(), Request(strict=True)
 NONE = np.zeros(0, dtype=np.int64)
 
 
@@ -52,8 +52,12 @@ def sum_up(
     gold: Sequence[IntArray] = (),
     weight: FloatArray | None = None,
     sharing: bool = True,
+    strict: bool = False,
 ) -> Sums:
-    """Sums over all labellings of examples and, if gold is given, over those that agree with it."""
+    """Sums over all labellings of examples and, if gold is given, over those that agree with it.
+
+    Gold that no valid labelling agrees with is an error if `strict`.
+    """
     labels = engine.read(placed, gold) if gold else NONE
     whole = bool(gold) and not placed.shapes.soft and labels.min(initial=0) >= 0  # then there is one that agrees
     batch = problems_of(engine, placed, scores, tables, () if whole else gold)
@@ -69,6 +73,8 @@ def sum_up(
         value = np.stack([value[0], np.where(valid, -total, -np.inf)])
         if sharing:
             subtract(batch.arrays, labels, np.where(valid, signs[0], 0.0), found.share, found.gain)
+    if strict and np.isneginf(value[-1]).any():
+        engine.search(placed, scores, tables, gold, STRICT)  # says which, and why
     if not sharing:
         return Sums(value, [], [])
     share = found.share if rows == 1 else found.share.reshape(2, -1).sum(axis=0)

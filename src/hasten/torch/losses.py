@@ -93,14 +93,15 @@ class StructuredPerceptron(StructuredLoss):
 class NegativeLogLikelihood(StructuredLoss):
     """Minus the log-probability of gold, as a conditional random field has it (Lafferty et al. 2001).
 
-    Where gold is partly known, it is that of all labellings that agree with it. A gold that breaks a constraint has
-    probability 0, and costs inf. A structure that is too wide to be summed is refused: train with `FenchelYoung`.
+    Where gold is partly known, it is that of all labellings that agree with it. A structure that is too wide to be
+    summed is refused: train with `FenchelYoung`.
     """
 
     def each(self, scores: Tensors, gold: Tensors, how: tuple[Any, Any]) -> Tensor:
         """Returns the loss of each example."""
-        of_all, of_gold = log_partitions(self.layer.told(scores, gold, *how))
-        return of_all - of_gold
+        told = self.layer.told(scores, gold, *how)._replace(strict=self.invalid == "raise")
+        of_all, of_gold = log_partitions(told)
+        return torch.where(torch.isfinite(of_gold), of_all - of_gold, 0.0)
 
 
 class StructuredHinge(StructuredLoss):

@@ -39,6 +39,7 @@ class Told(NamedTuple):
     where: Sequence[Tensor]
     gold: Sequence[Tensor]
     flat: bool
+    strict: bool = False  # whether gold must be valid
 
     def placed(self) -> tuple[Any, ...]:
         """Returns what answers, where variables are, and the arrays of scores, tables by kind, and gold."""
@@ -57,7 +58,7 @@ class Told(NamedTuple):
     def sums(self, weight: Any, sharing: bool = True) -> tuple[Inference, Sums]:
         """Returns what answers, and the sums of examples with some weights."""
         engine, placed, own, tables, gold = self.placed()
-        return engine, sum_up(engine, placed, own, tables, gold, weight, sharing)
+        return engine, sum_up(engine, placed, own, tables, gold, weight, sharing, self.strict)
 
     @property
     def shapes(self) -> list[Any]:
@@ -74,20 +75,21 @@ def log_partition(
     where: Sequence[Tensor],
     gold: Sequence[Tensor],
     flat: bool,
+    strict: bool,
     sharing: bool,
 ) -> tuple[Tensor, list[Tensor]]:
     """Returns the log-partition of each example; with gold, in a second row that of labellings that agree with it.
 
     With `sharing` also the gradients of the first row, less the second, for each field and table.
     """
-    told = Told(layer, scores, tables, kinds, where, gold, flat)
+    told = Told(layer, scores, tables, kinds, where, gold, flat, strict)
     engine, found = told.sums(None, sharing)
     value, *shared = as_tensors([found.value, *found.fields, *found.tables], scores[0].device)
     return value, [(-engine.sign * each).to(like.dtype) for each, like in zip(shared, (*scores, *tables), strict=False)]
 
 
 @log_partition.register_fake
-def _(layer, scores, tables, kinds, where, gold, flat, sharing):  # type: ignore[no-untyped-def]
+def _(layer, scores, tables, kinds, where, gold, flat, strict, sharing):  # type: ignore[no-untyped-def]
     shared = [torch.empty_like(each, memory_format=torch.contiguous_format) for each in (*scores, *tables)]
     return scores[0].new_empty((1 + bool(gold), scores[0].shape[0]), dtype=torch.float64), shared if sharing else []
 
@@ -127,7 +129,7 @@ def _(layer, scores, tables, kinds, where, gold, flat, shared, weight):  # type:
 
 def keep_for_sums(ctx: Any, inputs: Any, output: Any) -> None:
     """Keeps what the gradient needs: all inputs, and the gradients of the first row, less the second."""
-    layer, scores, tables, kinds, where, gold, flat, _ = inputs
+    layer, scores, tables, kinds, where, gold, flat, _, _ = inputs
     ctx.about = layer, kinds, flat
     ctx.counts = [len(each) for each in (scores, tables, where, gold, output[1])]
     ctx.mark_non_differentiable(*output[1])
@@ -140,7 +142,7 @@ def sums_backward(ctx: Any, weight: Tensor, _: Any) -> Any:
     scores, tables, where, gold, shared = ([next(saved) for _ in range(size)] for size in ctx.counts)
     found = shares(layer, scores, tables, kinds, where, gold, flat, shared, weight)
     n = len(scores)
-    return None, found[:n], found[n:], None, [None] * len(where), [None] * len(gold), None, None
+    return None, found[:n], found[n:], None, [None] * len(where), [None] * len(gold), None, None, None
 
 
 log_partition.register_autograd(sums_backward, setup_context=keep_for_sums)
@@ -170,7 +172,10 @@ def log_partitions(told: Told) -> Tensor:
         placed = place(engine, told.shapes, as_arrays(told.where), told.kinds, told.flat)
         alike = len(placed.number) and (placed.number == placed.number[0]).all()
         if alike and not any(cells.row.size for cells in placed.cells):
-            return on_device(engine, placed, told)
+            found = on_device(engine, placed, told)
+            if told.strict and bool(torch.isneginf(found[-1]).any()):
+                told.sums(None, False)  # says which, and why
+            return found
     sharing = torch.is_grad_enabled() and any(each.requires_grad for each in (*told.scores, *told.tables))
     return log_partition(*told, sharing)[0]
 
