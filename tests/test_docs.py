@@ -33,6 +33,7 @@ PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").glob("*.md")])
                 "requirements",
                 "skipping",
                 "past",
+                "marginals",
                 "seeing",
                 "tagging",
                 "new-task",
