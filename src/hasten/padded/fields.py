@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from hasten.errors import ProblemError, SchemaError
+from hasten.errors import SchemaError
 from hasten.model.kinds import VariableKind
 from hasten.model.schema import Schema
 from hasten.support.arrays import BoolArray, IntArray
@@ -66,17 +66,3 @@ class Field:
     def name_of(self, cell: Sequence[int]) -> str:
         """Returns what people call a cell."""
         return f"{self.kind.name}[{', '.join(map(str, cell))}]"
-
-
-def check_shape(field: Field, what: str, shape: Sequence[int], n_examples: int, n_labels: int | None) -> None:
-    """Refuses an array whose axes are not those of its field."""
-    wanted = ["examples", *map(str, field.axes), *([str(n_labels)] if n_labels is not None else [])]
-    sizes = [n_examples, *field.axes, *([n_labels] if n_labels is not None else [])]
-    fits = len(shape) == len(sizes) and all(
-        n == size for n, size in zip(shape, sizes, strict=True) if not isinstance(size, str)
-    )
-    if not fits:
-        raise ProblemError(
-            f"The {what} of {field.kind.name} have shape {tuple(shape)}; with {n_examples} examples they need "
-            f"({', '.join(wanted)})."
-        )

@@ -3,140 +3,29 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from math import prod
+from typing import Any
 
 import numpy as np
 
 from hasten.errors import ProblemError, SchemaError
-from hasten.kernels.layout import BatchArrays
-from hasten.model.batch import Batch
 from hasten.model.schema import Schema
 from hasten.model.structure import Structure
 from hasten.model.templates import Slots
-from hasten.padded.fields import Field, check_shape
-from hasten.padded.kernels import Cells, locate
-from hasten.support.arrays import FloatArray, IntArray, ints, offsets, ranges
+from hasten.padded.fields import Field
+from hasten.padded.kernels import Cells
+from hasten.padded.shapes import Placed, Shapes
+from hasten.support.arrays import BoolArray, IntArray, ints, offsets, ranges, sizes_of
 from hasten.support.checks import brief
 from hasten.support.words import count
 
 Shape = Callable[..., Structure]
-ALL = "scores"  # what one matrix with all scores of a structure is called
-
-
-class CellPlan(NamedTuple):
-    """What structures say of the cells of one field; structure `s` has `size[s]` from `first[s]` on."""
-
-    first: IntArray
-    size: IntArray
-    coordinate: IntArray  # (cells, axes)
-    label: IntArray  # where the labels of its variable start
-    width: IntArray  # how many it has
-    variable: IntArray
-
-
-@dataclass(frozen=True, eq=False)
-class Shapes:
-    """The structures of a layout, with slots for the tables that its batches bring, as arrays by their number."""
-
-    structures: tuple[Structure, ...]
-    kinds: tuple[str, ...]  # of the factors whose tables are brought
-    n_costs: IntArray = field(init=False)
-    n_values: IntArray = field(init=False)
-    address: IntArray = field(init=False)  # of their graphs
-    prices: list[FloatArray] = field(init=False)  # of soft rules, behind the costs
-    n_prices: IntArray = field(init=False)
-    block: IntArray = field(init=False)  # which block of tables each has
-    blocks: list[tuple[FloatArray, dict[str, int]]] = field(init=False)  # tables, and where the brought ones start
-    block_at: IntArray = field(init=False)
-
-    def __post_init__(self) -> None:
-        graphs, soft = [each.graph for each in self.structures], [each.compiled.indicators for each in self.structures]
-        prices = [np.zeros(0) if each is None else each.cost for each in soft]
-        known: dict[bytes, int] = {}
-        blocks: list[tuple[FloatArray, dict[str, int]]] = []
-        numbers = []
-        for structure in self.structures:
-            factors, starts = structure.schema.factors, structure._table_starts
-            brought = {name: starts[factors[name].index] for name in self.kinds if factors[name].index in starts}
-            key = structure.graph.table.tobytes() + repr(brought).encode()
-            if key not in known:
-                known[key] = len(blocks)
-                blocks.append((structure.graph.table, brought))
-            numbers.append(known[key])
-        found: dict[str, Any] = {
-            "n_costs": ints(graph.first[-1] for graph in graphs),
-            "n_values": ints(graph.order.size for graph in graphs),
-            "address": ints(graph.address for graph in graphs),
-            "prices": prices,
-            "n_prices": ints(map(len, prices)),
-            "block": ints(numbers),
-            "blocks": blocks,
-            "block_at": offsets(len(table) for table, _ in blocks),
-        }
-        for name, value in found.items():
-            object.__setattr__(self, name, value)
-
-    def table(self, tables: Mapping[str, FloatArray]) -> FloatArray:
-        """Returns all tables, with the given costs added to those of the schema."""
-        parts = []
-        for block, brought in self.blocks:
-            part = block.copy() if brought else block
-            for name, at in brought.items():
-                kind = self.structures[0].schema.factors[name]
-                own = 0.0 if kind.table is None else kind.table.ravel()
-                part[at : at + kind.size] = own + tables[name].ravel()
-            parts.append(part)
-        return parts[0] if len(parts) == 1 else np.concatenate([np.zeros(0), *parts])
-
-    def brought(self, table: FloatArray) -> dict[str, FloatArray]:
-        """Returns the sums of the entries of all tables that were brought, by kind."""
-        found = {}
-        for name in self.kinds:
-            kind = self.structures[0].schema.factors[name]
-            total = found[name] = np.zeros(kind.shape)
-            for (_, brought), at in zip(self.blocks, self.block_at.tolist(), strict=False):
-                if name in brought:
-                    start = at + brought[name]
-                    total += table[start : start + kind.size].reshape(kind.shape)
-        return found
-
-
-class Placed(NamedTuple):
-    """The examples of one padded batch: their structures, and where their variables are."""
-
-    shapes: Shapes
-    number: IntArray  # (examples,) of each one's structure
-    cells: list[Cells]  # of each field
-    cost_at: IntArray  # (examples + 1,)
-    variable_at: IntArray  # (examples + 1,)
-    price: IntArray  # where the prices of soft rules stand in the costs
-    flat: bool  # whether there is one array, with all scores of each example in a row
-
-    @property
-    def label_cells(self) -> list[Cells]:
-        """The cells of arrays that hold a label where the scores of a variable are."""
-        return [each._replace(row=np.arange(len(each.row))) for each in self.cells] if self.flat else self.cells
-
-    def batch(self, cost: FloatArray, table: FloatArray, n: int = 1) -> Batch:
-        """Returns the problems with `n` rows of costs, one after the other."""
-        shapes, number, cost_at, variable_at = self.shapes, self.number, self.cost_at, self.variable_at
-        if n != 1:
-            number = np.tile(number, n)
-            cost_at, variable_at = offsets(shapes.n_costs[number]), offsets(shapes.n_values[number])
-        table_at = shapes.block_at[shapes.block[number]]
-        batch = Batch(shapes.structures, number, cost, cost_at, table, table_at)
-        place = np.empty((len(number) + 1, 4), dtype=np.int64)
-        place[:-1, 0], place[:-1, 2] = shapes.address[number], table_at
-        place[:, 1], place[:, 3], place[-1, [0, 2]] = cost_at, variable_at, 0
-        batch.__dict__.update(
-            arrays=BatchArrays(place, cost, table), n_variables=shapes.n_values[number], variable_at=variable_at
-        )
-        return batch
+Given = Mapping[str, Any]  # arrays by name
+NONE = ints(())
 
 
 class Layout:
-    """The fields of a schema, and the structures of examples, cached by their sizes; or the one structure of all.
+    """The fields of a schema, and the structures of examples, kept by their sizes; or the one structure of all.
 
     given
         A schema, with `shape` and `fields`; or one structure, which all examples have. Its fields are by default the
@@ -150,58 +39,40 @@ class Layout:
     def __init__(
         self, given: Schema | Structure, shape: Shape | None = None, fields: Mapping[str, str] | None = None
     ) -> None:
+        self.flat = isinstance(given, Structure)  # whether one row with all scores of an example has a meaning
         if isinstance(given, Structure):
-            schema, one = given.schema, given
             if shape is not None:
                 raise SchemaError("One structure has one shape. Give the schema where examples differ in theirs.")
-            shape = lambda *_: one  # noqa: E731
-            counts = {kind.name: one.kinds.count(kind) for kind in schema.variables.values()}
+            one, counts = given, {name: given.kinds.count(kind) for name, kind in given.schema.variables.items()}
+            shape = lambda: one  # noqa: E731
             fields = {name: str(n) for name, n in counts.items() if n} if fields is None else fields
         elif not isinstance(given, Schema):
             raise SchemaError(f"Expected a schema or a structure, got {brief(given)}.")
-        else:
-            schema = given
         if not isinstance(fields, Mapping) or not fields:
             raise SchemaError("Say which axes the scores of each kind have, such as fields={'tag': 'n'}.")
-        self.schema, self.shape = schema, shape
-        self.fields = {name: Field.of(schema, name, pattern) for name, pattern in fields.items()}
+        self.schema, self.shape = given.schema if isinstance(given, Structure) else given, shape
+        self.fields = {name: Field.of(self.schema, name, pattern) for name, pattern in fields.items()}
         axes = (axis for each in self.fields.values() for axis in each.axes)
         self.sizes = tuple(dict.fromkeys(axis for axis in axes if isinstance(axis, str)))
-        if isinstance(given, Structure) and self.sizes:
-            raise SchemaError(
-                f"One structure has no sizes ({', '.join(self.sizes)}): write numbers, or give its schema."
-            )
+        if self.flat and self.sizes:
+            raise SchemaError(f"One structure has no sizes ({', '.join(self.sizes)}): write numbers, or give its schema.")
         self._structures: list[Structure] = []
         self._coordinates: list[list[IntArray]] = []  # of each structure and field; none where a mask says
         self._by_size: dict[tuple[int, ...], int] = {}
+        self._by_length = np.full(1, -1)  # the same where there is one size
         self._by_shape: dict[int, int] = {}
         self._shapes: dict[tuple[str, ...], Shapes] = {}
-        self._cells: list[CellPlan] = []
-        if isinstance(given, Structure):
+        self._cells: list[Cells] = []
+        if not self.sizes and shape is not None:
             self._of_sizes(())
 
     @property
-    def flat(self) -> bool:
-        """Whether a matrix with all scores of each example has one meaning: there is one structure."""
-        return not self.sizes and self.shape is not None
-
-    @property
-    def n_variables(self) -> int:
-        """How many variables the one structure of all examples has."""
-        return self._structures[0].n_variables
-
-    @property
-    def n_labels(self) -> int:
-        """How many labels the one structure of all examples has."""
-        return self._structures[0].n_labels
-
-    @property
-    def first(self) -> IntArray:
-        """Where the labels of each variable of the one structure start."""
-        return self._structures[0].graph.first[: self.n_variables]
+    def structure(self) -> Structure:
+        """The one structure of all examples."""
+        return self._structures[0]
 
     def numbers(self, structures: Iterable[Structure]) -> IntArray:
-        """Returns the numbers of given structures, which the layout keeps: give those of one shape once."""
+        """Returns the numbers of given structures, which the layout keeps: one of each shape."""
         found = []
         for structure in structures:
             if not isinstance(structure, Structure) or structure.schema is not self.schema:
@@ -215,16 +86,15 @@ class Layout:
         found = self._shapes.get(kinds)
         if found is None or len(found.structures) < len(self._structures):
             slots = Slots(kinds=frozenset(self.schema.factor_kind(name).index for name in kinds))
-            structures = tuple(each._with_slots(slots) for each in self._structures)
-            found = self._shapes[kinds] = Shapes(structures, kinds)
+            found = self._shapes[kinds] = Shapes([each._with_slots(slots) for each in self._structures], kinds)
         return found
 
     def place(
         self,
         shapes: Sequence[Sequence[int]],
-        sizes: Mapping[str, Any],
-        masks: Mapping[str, Any],
-        number: IntArray | None,
+        sizes: Given,
+        masks: Given,
+        number: IntArray | None = None,
         kinds: tuple[str, ...] = (),
         flat: bool = False,
     ) -> Placed:
@@ -233,78 +103,67 @@ class Layout:
         Sizes are given by name, as lengths or as masks of entries that count; masks of single cells by field. `number`
         says which structure each example has, unless its sizes do.
         """
-        n = int(shapes[0][0]) if len(shapes[0]) else 0
+        n = int(shapes[0][0])
         if flat:
-            return self._placed(np.zeros(n, dtype=np.int64), [self._all_cells(shapes[0])], kinds, flat)
-        dims: dict[str, int] = {}
-        for each, shape in zip(self.fields.values(), shapes, strict=True):
-            check_shape(each, "scores", shape, n, len(each.kind))
-            for axis, dim in zip(each.axes, shape[1:], strict=False):
-                if isinstance(axis, str):
-                    dims[axis] = min(dims.get(axis, dim), dim)
-        by_structure = number is not None
-        lengths = {name: self._lengths(name, sizes.get(name), dims[name], n, by_structure) for name in self.sizes}
-        if number is None:
-            number = self._number_of(lengths, n)
-        elif number.shape != (n,):
-            raise ProblemError(f"Got {count(len(number), 'structure')} for {count(n, 'example')}. Give one for each.")
-        plans = self._cell_plans()
-        for each, plan in zip(self.fields.values(), plans, strict=True):
-            if by_structure and len(each.axes) == 1 and each.axes[0] in lengths and lengths[each.axes[0]] is None:
-                lengths[str(each.axes[0])] = plan.size[number]
-        cells = []
-        for (name, each), plan, shape in zip(self.fields.items(), plans, shapes, strict=True):
-            axes = [(axis, sizes.get(axis) if isinstance(axis, str) else None) for axis in each.axes]
-            masked = any(given is not None and np.ndim(given) == 2 for _, given in axes)
-            if name in masks:
-                rows = _rows(each, np.asarray(masks[name], dtype=bool), shape)
-            elif masked or by_structure:
-                parts = [
-                    _axis_mask(name, axis, given, lengths, n, dim)
-                    for (axis, given), dim in zip(axes, shape[1:], strict=False)
-                ]
-                rows = _rows(each, each.among(parts), shape)
-            else:
-                rows = None
-            cells.append(self._cells_of(name, plan, number, shape, rows))
-        return self._placed(number, cells, kinds)
-
-    def _placed(self, number: IntArray, cells: list[Cells], kinds: tuple[str, ...], flat: bool = False) -> Placed:
+            number = np.zeros(n, dtype=np.int64)
+            cells, label_cells = self._flat_cells(number, shapes[0])
+        else:
+            dims = self._dims(shapes, n)
+            lengths = {name: _lengths(name, sizes[name], n, dims[name]) for name in self.sizes if name in sizes}
+            by_structure = number is not None
+            if number is None:
+                number = self._number_of({name: lengths.get(name, dims[name]) for name in self.sizes}, n)
+            elif number.shape != (n,) or (n and not 0 <= number.min() <= number.max() < len(self._structures)):
+                raise ProblemError(f"Give the structure of each of {count(n, 'example')}; got {brief(number)}.")
+            label_cells = self._of_all(number)
+            if masks or by_structure or any(np.ndim(each) == 2 for each in sizes.values()):
+                label_cells = self._masked(label_cells, shapes, sizes, masks, lengths)
+            label_cells = [
+                each._replace(stride=_strides(shape[1:-1])) for each, shape in zip(label_cells, shapes, strict=True)
+            ]
+            cells = label_cells
         known = self.shapes(kinds)
         cost_at, variable_at = offsets(known.n_costs[number]), offsets(known.n_values[number])
-        n_prices = known.n_prices[number]
-        price = ranges(cost_at[1:] - n_prices, n_prices) if n_prices.any() else ints(())
-        return Placed(known, number, cells, cost_at, variable_at, price, flat)
+        price = NONE
+        if known.soft:
+            price = ranges(cost_at[1:] - known.n_prices[number], known.n_prices[number])
+        return Placed(known, number, cells, label_cells, cost_at, variable_at, price, flat)
 
-    def _lengths(self, name: str, given: Any, dim: int, n: int, by_structure: bool) -> IntArray | None:
-        """Returns how large a size is in each example; None if the structures say it."""
-        if given is None:
-            return None if by_structure else np.full(n, dim)
-        array = np.asarray(given)
-        if array.ndim == 2 and array.shape == (n, dim):
-            return np.asarray(array.astype(bool).sum(axis=1))
-        if array.shape != (n,) or array.dtype.kind not in "iu":
-            raise ProblemError(
-                f"The lengths {name} have shape {array.shape} and type {array.dtype}. Give a whole number for each of "
-                f"{count(n, 'example')}, or a mask of shape ({n}, {dim})."
-            )
-        wrong = np.flatnonzero((array < 0) | (array > dim))
-        if wrong.size:
-            raise ProblemError(
-                f"Example {wrong[0]}: length {name} is {array[wrong[0]]}; the scores have room for {dim}."
-            )
-        return np.asarray(array, dtype=np.int64)
+    def _dims(self, shapes: Sequence[Sequence[int]], n: int) -> dict[str, int]:
+        """Returns how much room padded arrays have for each size; refuses shapes that are not those of their fields."""
+        dims: dict[str, int] = {}
+        for field, shape in zip(self.fields.values(), shapes, strict=True):
+            axes = n, *field.axes, len(field.kind)
+            if len(shape) != len(axes) or any(
+                a != dim for a, dim in zip(axes, shape, strict=True) if not isinstance(a, str)
+            ):
+                raise ProblemError(
+                    f"The scores of {field.kind.name} have shape {tuple(shape)}; they need ({', '.join(map(str, axes))}): "
+                    "examples, the axes of the field, and labels."
+                )
+            for axis, dim in zip(field.axes, shape[1:], strict=False):
+                if isinstance(axis, str) and dims.setdefault(axis, dim) > dim:
+                    dims[axis] = dim
+        return dims
 
-    def _number_of(self, lengths: Mapping[str, IntArray | None], n: int) -> IntArray:
-        """Returns the number of the structure of each example, given its sizes."""
-        if not lengths:
-            return np.zeros(n, dtype=np.int64)
-        rows = np.stack([each for each in lengths.values() if each is not None], axis=1)
-        top = rows.max(axis=0, initial=0) + 1
-        keys = np.ravel_multi_index(tuple(rows.T), tuple(top))
-        unique, inverse = np.unique(keys, return_inverse=True)
-        sizes = zip(*np.unravel_index(unique, tuple(top)), strict=True)
-        return ints(self._of_sizes(tuple(int(size) for size in each)) for each in sizes)[inverse]
+    def _number_of(self, lengths: Mapping[str, IntArray | int], n: int) -> IntArray:
+        """Returns the number of the structure of each example, given its sizes, each one for all or one for each."""
+        if all(isinstance(each, int) for each in lengths.values()):
+            return np.full(n, self._of_sizes(tuple(lengths.values())) if n else 0)  # type: ignore[arg-type]
+        if len(lengths) > 1:
+            rows = np.stack([np.broadcast_to(each, n) for each in lengths.values()], axis=1)
+            unique, inverse = np.unique(rows, axis=0, return_inverse=True)
+            return ints(self._of_sizes(tuple(each)) for each in unique.tolist())[inverse.ravel()]
+        (length,) = lengths.values()
+        top = int(np.max(length, initial=0))
+        if top >= len(self._by_length):
+            self._by_length = np.append(self._by_length, np.full(top, -1))
+        number = self._by_length[length]
+        if number.min(initial=0) < 0:
+            for size in np.unique(length[number < 0]).tolist():  # type: ignore[index]
+                self._by_length[size] = self._of_sizes((size,))
+            number = self._by_length[length]
+        return np.asarray(number)
 
     def _of_sizes(self, sizes: tuple[int, ...]) -> int:
         """Returns the number of the structure of examples of some sizes; it is built once."""
@@ -325,95 +184,114 @@ class Layout:
             if name not in self.fields:
                 raise SchemaError(f"A structure has variables of kind {name}, but there is no field {name}.")
         coordinates = []
-        for name, each in self.fields.items():
+        for name, field in self.fields.items():
             n = kinds.count(name)
-            found = np.zeros((n, len(each.axes)), dtype=np.int64) if sizes is None else each.cells(sizes)
+            found = np.zeros((n, len(field.axes)), dtype=np.int64) if sizes is None else field.cells(sizes)
             if len(found) != n:
-                said = ", ".join(f"{size}={value}" for size, value in (sizes or {}).items())
+                said = ", ".join(f"{size}={value}" for size, value in (sizes or {}).items()) or "all examples"
                 raise SchemaError(
-                    f"The structure for {said or 'all'} has {count(n, 'variable')} of kind {name}, but the field has "
+                    f"The structure for {said} has {count(n, 'variable')} of kind {name}, but the field has "
                     f"{count(len(found), 'cell')}. Add one variable for each cell, row by row."
                 )
             coordinates.append(found)
-        number = len(self._structures)
         self._structures.append(structure)
         self._coordinates.append(coordinates)
         self._cells = []
         if sizes is None:
-            self._by_shape[id(structure.compiled)] = number
-        return number
+            self._by_shape[id(structure.compiled)] = len(self._structures) - 1
+        return len(self._structures) - 1
 
-    def _cell_plans(self) -> list[CellPlan]:
-        """Returns what the structures say of the cells of each field."""
+    def _of_all(self, number: IntArray) -> list[Cells]:
+        """Returns the cells of each field, as structures say it."""
         if not self._cells:
-            for f, name in enumerate(self.fields):
-                variables = [
-                    ints(v for v, kind in enumerate(each.kinds) if kind.name == name) for each in self._structures
-                ]
-                coordinates = [each[f] for each in self._coordinates]
-                first = [each.graph.first for each in self._structures]
-                sizes = ints(map(len, variables))
-                variable = np.concatenate([ints(()), *variables])
-                label = np.concatenate([ints(()), *(at[v] for at, v in zip(first, variables, strict=True))])
-                width = np.full(len(variable), len(self.fields[name].kind))
-                axes = len(self.fields[name].axes)
-                coordinate = np.concatenate([np.zeros((0, axes), dtype=np.int64), *coordinates])
-                self._cells.append(CellPlan(offsets(sizes)[:-1], sizes, coordinate, label, width, variable))
-        return self._cells
+            firsts = [each.graph.first for each in self._structures]
+            for f, (name, field) in enumerate(self.fields.items()):
+                mine = [ints(v for v, kind in enumerate(s.kinds) if kind.name == name) for s in self._structures]
+                variable = np.concatenate([NONE, *mine])
+                label = np.concatenate([NONE, *(first[each] for first, each in zip(firsts, mine, strict=True))])
+                width = np.full(len(variable), len(field.kind))
+                none = np.zeros((0, len(field.axes)), dtype=np.int64)
+                coordinate = np.concatenate([none, *(each[f] for each in self._coordinates)])
+                first = offsets(map(len, mine))
+                run = _runs(first, label, width, coordinate)
+                self._cells.append(Cells(NONE, first, label, width, variable, coordinate, run, NONE, NONE, NONE))
+        return [each._replace(number=number) for each in self._cells]
 
-    def _cells_of(
-        self, name: str, plan: CellPlan, number: IntArray, shape: Sequence[int], rows: tuple[IntArray, IntArray] | None
-    ) -> Cells:
-        """Returns the cells of a field in all examples, where its structures have them or where a mask does."""
-        wanted = plan.size[number]
-        row_at = offsets(wanted)
-        about = plan.first[number], plan.label, plan.width, plan.variable
-        if rows is None:
-            cells = Cells(row_at, np.empty(row_at[-1], dtype=np.int64), *about)
-            block = int(np.prod(shape[1:-1]))
-            stride = ints(int(np.prod(shape[a + 1 : -1])) for a in range(1, len(shape) - 1))
-            locate(cells, plan.coordinate, stride, block)
-            return cells
-        row, counts = rows
-        wrong = np.flatnonzero(counts != wanted)
-        if wrong.size:
-            b = int(wrong[0])
+    def _flat_cells(self, number: IntArray, shape: Sequence[int]) -> tuple[list[Cells], list[Cells]]:
+        """Returns the cells of one matrix with all scores of each example, and those of its labels."""
+        n, first = self.structure.n_variables, self.structure.graph.first[: self.structure.n_variables + 1]
+        if len(shape) != 2 or shape[1] != first[-1]:
             raise ProblemError(
-                f"Example {b}: {count(int(counts[b]), 'cell')} of {name} count, but its structure has "
-                f"{count(int(wanted[b]), 'variable')} of that kind. Give a mask with a cell for each."
+                f"Got scores of shape {tuple(shape)}. One tensor of scores needs (examples, {first[-1]}), all labels of "
+                "the structure in order; or give a dict of fields."
             )
-        return Cells(row_at, row, *about)
+        label, v = first[:-1].copy(), np.arange(n)
+        about = ints([0, n]), label, sizes_of(first), v, label[:, None], n - v, ints([first[-1], 1])
+        cells = Cells(number, *about, NONE, NONE)
+        return [cells], [cells._replace(coordinate=v[:, None], stride=ints([n, 1]))]
 
-    def _all_cells(self, shape: Sequence[int]) -> Cells:
-        """Returns the cells of one matrix with all scores of each example, in the structure's order."""
-        structure = self._structures[0]
-        if not self.flat or len(shape) != 2 or shape[1] != structure.n_labels:
-            raise ProblemError(
-                f"Got scores of shape {tuple(shape)}. One tensor of scores needs (examples, {structure.n_labels}), all "
-                "labels of the structure in order; or give a dict of fields."
-            )
-        n, first = structure.n_variables, structure.graph.first[: structure.n_variables + 1]
-        row_at = np.arange(shape[0] + 1) * n
-        row = (np.arange(shape[0])[:, None] * shape[1] + first[:-1]).ravel()
-        return Cells(row_at, row, np.zeros(shape[0], dtype=np.int64), first[:-1].copy(), np.diff(first), np.arange(n))
+    def _masked(
+        self, cells: list[Cells], shapes: Sequence[Sequence[int]], sizes: Given, masks: Given, lengths: Given
+    ) -> list[Cells]:
+        """Returns the cells of each field where masks, or the lengths of given structures, say that they are."""
+        found, known = [], dict(lengths)
+        for each, field in zip(cells, self.fields.values(), strict=True):
+            if len(field.axes) == 1 and isinstance(field.axes[0], str):
+                known.setdefault(field.axes[0], sizes_of(each.first)[each.number])
+        for each, (name, field), shape in zip(cells, self.fields.items(), shapes, strict=True):
+            if name in masks:
+                mask = np.asarray(masks[name], dtype=bool)
+            else:
+                axes = zip(field.axes, shape[1:], strict=False)
+                mask = field.among([_counting(name, axis, dim, len(each.number), sizes, known) for axis, dim in axes])
+            if mask.shape != tuple(shape[:-1]):
+                raise ProblemError(f"The mask of {name} has shape {mask.shape}, its scores {tuple(shape)}.")
+            mask = mask.reshape(len(mask), -1)
+            has, wants = mask.sum(axis=1), sizes_of(each.first)[each.number]
+            for b in np.flatnonzero(has != wants)[:1].tolist():
+                raise ProblemError(
+                    f"Example {b}: {count(int(has[b]), 'cell')} of {name} count, but its structure has "
+                    f"{count(int(wants[b]), 'variable')} of that kind. Give a mask with a cell for each."
+                )
+            found.append(each._replace(row=np.flatnonzero(mask), row_at=offsets(has)[:-1]))
+        return found
 
 
-def _rows(each: Field, mask: Any, shape: Sequence[int]) -> tuple[IntArray, IntArray]:
-    """Returns where the cells of a mask are, and how many each example has."""
-    check_shape(each, "masks", mask.shape, int(shape[0]), None)
-    if mask.shape != tuple(shape[:-1]):
-        raise ProblemError(f"The mask of {each.kind.name} has shape {mask.shape}, its scores {tuple(shape)}.")
-    flat = mask.reshape(len(mask), -1)
-    return np.flatnonzero(flat), flat.sum(axis=1)
+def _runs(first: IntArray, label: IntArray, width: IntArray, coordinate: IntArray) -> IntArray:
+    """Returns how many cells, from each on, follow one another in the array and in the costs of their structure."""
+    run = np.ones(len(label), dtype=np.int64)
+    next_to = coordinate[:-1] + ([0] * (coordinate.shape[1] - 1) + [1]) == coordinate[1:]
+    joined = next_to.all(axis=1) & (label[:-1] + width[:-1] == label[1:])
+    joined[first[(first > 0) & (first < len(label))] - 1] = False
+    for c in np.flatnonzero(joined)[::-1].tolist():
+        run[c] += run[c + 1]
+    return run
 
 
-def _axis_mask(name: str, axis: str | int, given: Any, lengths: Mapping[str, IntArray | None], n: int, dim: int) -> Any:
+def _strides(shape: Sequence[int]) -> IntArray:
+    """Returns how far examples of a shape are apart in an array, and how far the entries of each axis."""
+    return ints(prod(shape[a:]) for a in range(len(shape) + 1))
+
+
+def _lengths(name: str, given: Any, n: int, dim: int) -> IntArray:
+    """Returns how large a size is in each example, given lengths or a mask; refuses others."""
+    if given.shape == (n, dim):
+        return np.asarray(given.astype(bool).sum(axis=1))
+    if given.shape != (n,) or given.dtype.kind not in "iu":
+        raise ProblemError(
+            f"The lengths {name} have shape {given.shape} and type {given.dtype}. Give a whole number for each of "
+            f"{count(n, 'example')}, or a mask of shape ({n}, {dim})."
+        )
+    if n and not 0 <= given.min() <= given.max() <= dim:
+        b = int(np.flatnonzero((given < 0) | (given > dim))[0])
+        raise ProblemError(f"Example {b}: length {name} is {given[b]}; the scores have room for {dim}.")
+    return np.asarray(given, dtype=np.int64)
+
+
+def _counting(name: str, axis: str | int, dim: int, n: int, sizes: Given, lengths: Given) -> BoolArray:
     """Returns which entries of an axis count in each example."""
-    if isinstance(axis, int):
-        return np.ones((n, dim), dtype=bool)
-    if given is not None and np.ndim(given) == 2:
-        return np.asarray(given, dtype=bool)
-    known = lengths[axis]
-    if known is None:
+    if isinstance(axis, str) and np.ndim(sizes.get(axis)) == 2:
+        return np.asarray(sizes[axis], dtype=bool)
+    if isinstance(axis, str) and axis not in lengths:
         raise ProblemError(f"Structures alone do not say which cells of {name} count. Give lengths, or a mask of it.")
-    return np.arange(dim) < known[:, None]
+    return np.asarray(np.arange(dim) < (lengths[axis][:, None] if isinstance(axis, str) else np.full((n, 1), dim)))

@@ -13,7 +13,8 @@ from hasten.model.batch import Batch
 from hasten.model.schema import Schema
 from hasten.model.solution import Solutions
 from hasten.padded.kernels import IGNORED, count_tuples, gather, oppose, read_labels, write_labels
-from hasten.padded.layout import Layout, Placed
+from hasten.padded.layout import Layout
+from hasten.padded.shapes import Placed
 from hasten.proof.certifier import Certifier
 from hasten.speedup.predictor import Speedup
 from hasten.support.arrays import BoolArray, FloatArray, IntArray
@@ -76,11 +77,11 @@ class Inference:
             cost = self._rows(placed, cost, table, gold, asked, n)
         answers = self.answer(placed.batch(cost, table, n))
         labels = self.write(placed, answers.values.reshape(n, -1), [each.shape for each in scores])
-        with np.errstate(invalid="ignore"):
-            gap = np.where(answers.optimal, 0.0, answers.cost - answers.bound)
-        gap[np.isnan(gap)] = np.inf
-        shape = n, len(placed.number)
-        return Found(-answers.cost.reshape(shape), gap.reshape(shape), answers.optimal.reshape(shape), labels)
+        gap, optimal, shape = np.zeros(len(answers)), answers.optimal, (n, len(placed.number))
+        if not optimal.all():
+            left = ~optimal
+            gap[left] = np.where(answers.cost[left] < np.inf, answers.cost[left] - answers.bound[left], np.inf)
+        return Found(-answers.cost.reshape(shape), gap.reshape(shape), optimal.reshape(shape), labels)
 
     def _rows(
         self, placed: Placed, base: FloatArray, table: FloatArray, gold: Sequence[IntArray], asked: Request, n: int
@@ -166,8 +167,7 @@ class Inference:
         for shape, cells in zip(shapes, placed.label_cells, strict=True):
             axes = (len(cells.variable),) if placed.flat else shape[1:-1]
             padded = np.full((len(labels), shape[0], *axes), IGNORED, dtype=np.int64)
-            for row, out in zip(labels, padded, strict=True):
-                write_labels(row, cells, placed.variable_at, out.reshape(-1))
+            write_labels(labels, cells, placed.variable_at, padded.reshape(len(labels), -1))
             found.append(padded)
         return found
 
@@ -176,7 +176,7 @@ class Inference:
 
         `labels` are padded, with an axis of rows before the examples, `weight` is (rows, examples).
         """
-        counted, table = np.zeros(int(placed.shapes.block_at[-1])), np.zeros(0)
+        counted, table = np.zeros(placed.shapes.n_entries), np.zeros(0)
         for r, mine in enumerate(weight):
             flat = self.read(placed, [each[r] for each in labels])
             arrays = placed.batch(np.zeros(int(placed.cost_at[-1])), table).arrays

@@ -16,7 +16,7 @@ from hasten.model.structure import Structure
 from hasten.padded.layout import Layout, Shape
 from hasten.padded.search import Inference, answerer
 from hasten.support.checks import check_whole
-from hasten.torch.operators import ENGINES, search
+from hasten.torch.operators import ENGINES, answer, is_plain, search
 
 Tensors: TypeAlias = Tensor | Mapping[str, Tensor]  # by field, or the only one
 Sizes: TypeAlias = Tensor | Mapping[str, Tensor]  # by size, or the only one
@@ -147,7 +147,8 @@ class Layer(nn.Module):
         own, form = self.table_scores(tables), self.form(scores)
         given, known = self.listed(scores, form), [] if gold is None else self.listed(gold, form)
         brought = list(own.values()), " ".join(own)
-        return search(self.name, given, *brought, *where, known, seed, samples, sigma, margin, form.flat)
+        run = answer if is_plain((*given, *brought[0])) else search
+        return run(self.name, given, *brought, *where, known, seed, samples, sigma, margin, form.flat)
 
     def where(
         self,
@@ -163,7 +164,7 @@ class Layer(nn.Module):
                 known[name] = each
             else:
                 masks[name] = each
-        nothing = torch.empty(0)
+        nothing = torch.empty(0) if known or masks else None
         number = structures
         if structures is not None and not isinstance(structures, Tensor):
             number = self.number(structures)

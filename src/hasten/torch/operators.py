@@ -15,11 +15,12 @@ import torch
 from torch import Tensor
 
 from hasten.errors import ProblemError
-from hasten.padded.layout import Placed
 from hasten.padded.search import Inference, Request
+from hasten.padded.shapes import Placed
 
 ENGINES: WeakValueDictionary[str, Inference] = WeakValueDictionary()  # by the name of their layer
 HALF = torch.float16, torch.bfloat16
+PLAIN = torch.Tensor, torch.nn.Parameter
 
 
 def engine_of(layer: str) -> Inference:
@@ -57,8 +58,7 @@ def place(
     return layout.place(shapes, lengths, masked, of_each, tuple(kinds.split()), flat)
 
 
-@torch.library.custom_op("hasten::search", mutates_args=())
-def search(
+def answer(
     layer: str,
     scores: Sequence[Tensor],
     tables: Sequence[Tensor],
@@ -83,11 +83,22 @@ def search(
     return score, gap, proved, labels
 
 
+search = torch.library.custom_op("hasten::search", answer, mutates_args=())
+
+
+def is_plain(tensors: Sequence[Tensor]) -> bool:
+    """Whether nothing has to know of an operator: no gradient, no compiler, no transform. Then it is called at once."""
+    if torch.compiler.is_compiling() or (torch.is_grad_enabled() and any(each.requires_grad for each in tensors)):
+        return False
+    transforms = torch._C._functorch.peek_interpreter_stack() is not None or torch._C._len_torch_dispatch_stack()
+    return not transforms and all(type(each) in PLAIN for each in tensors)
+
+
 @search.register_fake
 def _(layer, scores, tables, kinds, sizes, masks, number, gold, seed, samples, sigma, margin, flat):  # type: ignore[no-untyped-def]
     rows, first = max(1, samples) + bool(gold), scores[0]
     of_each = (rows, first.shape[0])
-    axes = [(engine_of(layer).layout.n_variables,)] if flat else [each.shape[1:-1] for each in scores]
+    axes = [(engine_of(layer).layout.structure.n_variables,)] if flat else [each.shape[1:-1] for each in scores]
     return (
         first.new_empty(of_each, dtype=torch.float64),
         first.new_empty(of_each, dtype=torch.float64),
@@ -109,7 +120,7 @@ def count(
 ) -> list[Tensor]:
     """Returns how often answers have each label tuple of some kinds of factors, weighted by answer."""
     engine = engine_of(layer)
-    widths = [engine.layout.n_labels] if flat else [len(field.kind) for field in engine.layout.fields.values()]
+    widths = [engine.layout.structure.n_labels] if flat else [len(field.kind) for field in engine.layout.fields.values()]
     shapes = [
         (each.shape[1], width) if flat else (*each.shape[1:], width) for each, width in zip(labels, widths, strict=True)
     ]
@@ -137,7 +148,7 @@ def gradients(layer: str, labels: Sequence[Tensor], weight: Tensor, widths: Sequ
     """Returns the gradient of weighted scores of answers, with respect to the scores of each field."""
     if not flat:
         return [indicate(each, weight, width) for each, width in zip(labels, widths, strict=True)]
-    first = torch.tensor(engine_of(layer).layout.first, device=weight.device)
+    first = torch.tensor(engine_of(layer).layout.structure.graph.first[: labels[0].shape[-1]], device=weight.device)
     at = (labels[0] + first).permute(1, 2, 0).flatten(1)
     weights = torch.where(labels[0] >= 0, weight[:, :, None], 0.0).permute(1, 2, 0).flatten(1)
     return [weight.new_zeros((len(at), widths[0])).scatter_add(1, at.clamp(min=0), weights)]
