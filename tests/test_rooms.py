@@ -54,7 +54,8 @@ MAY_IMPORT = {
     "tasks.text": "errors support jit",
     "tasks.tagging": f"{CORE} {SHARED} tasks.averaging {DATA}",
     "tasks.evaluation": f"{CORE} tasks.task",
-    "tasks.entity_relation": f"{CORE} {SCORING} {SHARED}",
+    "tasks.entity_relation": f"{CORE} {SCORING} {SHARED} tasks.entity_relation.neural",
+    "tasks.entity_relation.neural": f"{CORE} {SCORING} sums",
     "tasks.entity_relation.names": "support",
     "tasks.entity_relation.data.corpus": "errors support",
     "tasks.entity_relation.data": f"errors support {DATA}",
@@ -209,9 +210,9 @@ def test_only_jit_imports_numba() -> None:
     assert users_of("numba") == {"jit"}
 
 
-@pytest.mark.parametrize("library", ["ray", "torch"])
-def test_only_our_room_of_that_name_imports_it(library: str) -> None:
-    assert users_of(library) == {library}
+def test_only_rooms_at_the_edge_import_ray_and_torch() -> None:
+    assert users_of("ray") == {"ray"}
+    assert users_of("torch") == {"torch", "tasks.entity_relation.neural"}
 
 
 def users_of(library: str) -> set[str]:

@@ -1,8 +1,8 @@
 """The trained network as a black box: costs of a text, and what a file holds of it.
 
 A cost is minus a label's log-probability where the network was trained on each variable alone, and minus its score
-where it was trained on whole sentences. The encoder reads a sentence whole, so that a cost asked for alone takes as long as all:
-`lazy` computes all of a text once, and hands them out.
+where it was trained on whole sentences. The encoder reads a sentence whole, so that a cost asked for alone takes as
+long as all of them: `lazy` computes all costs of a text once, and hands them out.
 """
 
 from __future__ import annotations
@@ -69,10 +69,10 @@ class NeuralScorer:
         for start in range(0, len(order), AT_ONCE):
             some = order[start : start + AT_ONCE]
             with torch.inference_mode():
-                scores = self.network(text.select(some))
-            if self.training == BlackBox.NEURAL:
-                scores = tuple(torch.log_softmax(each.double(), dim=-1) for each in scores)
-            cost[ranges(at[some], np.diff(at)[some])] = -flat(*scores, n[some]).double().numpy()
+                types, relations = (each.double() for each in self.network(text.select(some)))
+                if self.training == BlackBox.NEURAL:
+                    types, relations = torch.log_softmax(types, dim=-1), torch.log_softmax(relations, dim=-1)
+            cost[ranges(at[some], np.diff(at)[some])] = -flat(types, relations, n[some]).numpy()
         return cost, at
 
     def lazy(self, text: NeuralText) -> Scorer:
@@ -117,7 +117,7 @@ class NeuralScorer:
         return cls(entity_labels, relation_labels, tensors, about.get("training", ""))
 
 
-def check_versions(path: str | os.PathLike[str], about: Mapping[str, str]) -> None:
+def check_encoder(path: str | os.PathLike[str], about: Mapping[str, str]) -> None:
     """Refuses a file whose network read another encoder's vectors."""
     given = about.get("version"), about.get("encoder"), about.get("encoder_digest")
     if given != (str(FORMAT_VERSION), NAME, encoder_digest()):
@@ -137,7 +137,7 @@ def encoder_digest() -> str:
 
 
 def flat(types: Tensor, relations: Tensor, n_entities: IntArray) -> Tensor:
-    """Returns scores of types and of relations in the order of a batch: those of one sentence after those of another."""
+    """Returns scores of types and of relations in the order of a batch: sentence by sentence."""
     n = n_entities.tolist()
     of_types = torch.split(types, n)
     of_relations = torch.split(relations, [each * (each - 1) for each in n])

@@ -1,8 +1,8 @@
 """The network: word vectors in, a score for each type of each span and for each relation of each ordered pair.
 
-The encoder's layers are mixed; a part of speech and the shape of the spelling (the encoder knows no capitals) are added;
-an LSTM reads the sentence both ways. A span is its first and last state and the mean of its word vectors. A pair is
-its two spans, the largest of the states between them, the states beside them, and how far apart they are.
+The encoder's layers are mixed; the part of speech and the shape of the spelling are added, as the encoder knows no
+capitals; an LSTM reads the sentence both ways. A span is its first and last state and the mean of its word vectors. A
+pair is its two spans, the largest of the states between them, the states beside them, and how far apart they are.
 """
 
 from __future__ import annotations
@@ -11,13 +11,13 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from zlib import crc32
 
+import msgspec
 import numpy as np
 import torch
-import torch.nn.functional as F
 from torch import Tensor, nn
+from torch.nn.functional import pad
 from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence, pad_sequence
 
-import msgspec
 from hasten.support.arrays import IntArray
 from hasten.tasks.entity_relation.data.columns import Columns
 from hasten.tasks.entity_relation.data.corpus import Sentence
@@ -43,12 +43,11 @@ class NeuralText:
     def of(cls, sentences: Columns | Iterable[Sentence]) -> NeuralText:
         """Takes over the words, spans and parts of speech of sentences, never their labels."""
         if isinstance(sentences, Columns):
-            decode = msgspec.json.decode
-            rows = [(decode(row.tokens), row.pos and decode(row.pos), row.spans) for row in sentences.rows]
-        else:
-            rows = [(sentence.tokens, sentence.pos, sentence.spans) for sentence in sentences]
-        tags = [None if pos is None else tuple(pos) for _, pos, _ in rows]
-        return cls([tuple(words) for words, _, _ in rows], tags, [tuple(map(tuple, spans)) for *_, spans in rows])
+            decode, rows = msgspec.json.decode, sentences.rows
+            tags = [None if row.pos is None else tuple(decode(row.pos)) for row in rows]
+            return cls([tuple(decode(row.tokens)) for row in rows], tags, [row.spans for row in rows])
+        known = list(sentences)
+        return cls([each.tokens for each in known], [each.pos for each in known], [each.spans for each in known])
 
     def __len__(self) -> int:
         return len(self.words)
@@ -60,8 +59,8 @@ class NeuralText:
 
     def select(self, numbers: Iterable[int]) -> NeuralText:
         """Returns some of the sentences."""
-        some = list(numbers)
-        return NeuralText(*([each[n] for n in some] for each in (self.words, self.tags, self.spans)))
+        some, words, tags, spans = list(numbers), self.words, self.tags, self.spans
+        return NeuralText([words[n] for n in some], [tags[n] for n in some], [spans[n] for n in some])
 
 
 def tag_number(tag: str) -> int:
@@ -84,7 +83,9 @@ class Network(nn.Module):
         self.tag, self.shape = nn.Embedding(N_TAGS, OF_TAG), nn.Embedding(N_SHAPES, OF_SHAPE)
         self.drop = nn.Dropout(DROPOUT)
         self.lstm = nn.LSTM(SIZE + OF_TAG + OF_SHAPE, HIDDEN, bidirectional=True, batch_first=True)
-        self.type = nn.Sequential(self.drop, nn.Linear(span, HIDDEN), nn.GELU(), self.drop, nn.Linear(HIDDEN, n_types))
+        self.entity = nn.Sequential(
+            self.drop, nn.Linear(span, HIDDEN), nn.GELU(), self.drop, nn.Linear(HIDDEN, n_types)
+        )
         self.source, self.target = nn.Linear(span, HIDDEN), nn.Linear(span, HIDDEN)
         self.between, self.beside = nn.Linear(state, HIDDEN), nn.Linear(2 * state, HIDDEN)
         self.distance = nn.Embedding(2 * (LONGEST_GAP + 1), HIDDEN)
@@ -97,7 +98,7 @@ class Network(nn.Module):
         vectors, states = self._read(text)
         places = [(p, start, end) for p, spans in enumerate(text.spans) for start, end in spans]
         sentence, start, end = torch.tensor(places, dtype=torch.int64).reshape(-1, 3).T
-        sums = F.pad(vectors.cumsum(dim=1), (0, 0, 1, 0))
+        sums = pad(vectors.cumsum(dim=1), (0, 0, 1, 0))
         mean = (sums[sentence, end] - sums[sentence, start]) / (end - start)[:, None]
         span = torch.cat([states[sentence, start], states[sentence, end - 1], mean], dim=-1)
         first = np.cumsum(text.n_entities) - text.n_entities
@@ -105,13 +106,13 @@ class Network(nn.Module):
         source, target = torch.tensor(np.array(pairs, dtype=np.int64).reshape(-1, 2)).T
         left, right = source[::2], target[::2]  # each pair forward, then backward
         gap = start[right] - end[left]
-        edged = F.pad(states, (0, 0, 1, 1))
+        edged = pad(states, (0, 0, 1, 1))
         beside = torch.cat([edged[sentence[left], start[left]], edged[sentence[right], end[right] + 1]], dim=-1)
         context = self.between(largest(states, sentence[left], end[left], gap)) + self.beside(beside)
         steps = gap.clamp(0, LONGEST_GAP)
         distance = self.distance(torch.stack([steps, steps + LONGEST_GAP + 1], dim=1).flatten())
         joined = self.source(span)[source] + self.target(span)[target] + distance
-        return self.type(span), self.relation(joined + context.repeat_interleave(2, dim=0))
+        return self.entity(span), self.relation(joined + context.repeat_interleave(2, dim=0))
 
     def _read(self, text: NeuralText) -> tuple[Tensor, Tensor]:
         """Returns the mixed vectors and the LSTM's states of the words of sentences, padded."""
@@ -139,7 +140,7 @@ def largest(states: Tensor, sentence: Tensor, start: Tensor, length: Tensor) -> 
     levels = [states]
     while 2 ** len(levels) < states.shape[1]:
         reach = 2 ** (len(levels) - 1)
-        levels.append(torch.maximum(levels[-1], F.pad(levels[-1], (0, 0, 0, reach))[:, reach:]))
+        levels.append(torch.maximum(levels[-1], pad(levels[-1], (0, 0, 0, reach))[:, reach:]))
     some = length > 0
     level = torch.log2(length.clamp(min=1).double()).long()
     start = torch.where(some, start, 0)
