@@ -62,7 +62,3 @@ class Field:
         """Returns the cells that are variables, a row of numbers for each, in an example of some sizes."""
         shape = [axis if isinstance(axis, int) else sizes[axis] for axis in self.axes]
         return np.argwhere(self.among([np.ones((1, n), dtype=bool) for n in shape])[0])
-
-    def name_of(self, cell: Sequence[int]) -> str:
-        """Returns what people call a cell."""
-        return f"{self.kind.name}[{', '.join(map(str, cell))}]"

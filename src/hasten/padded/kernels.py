@@ -45,29 +45,26 @@ def row_of(cells: Cells, b: int, c: int) -> int:
 
 
 @driver
-def gather(scores: Any, cells: Cells, unit: int, sign: float, cost_at: IntArray, cost: FloatArray) -> int:
-    """Writes the costs of one field's variables, `sign` times the scores; returns the first that is none, or -1.
-
-    The scores of a cell start at `unit` times its row.
-    """
-    wrong = -1
+def gather(scores: Any, cells: Cells, unit: int, sign: float, cost_at: IntArray, cost: FloatArray) -> None:
+    """Writes the costs of one field's variables, `sign` times the scores; those of a cell start at `unit` times its row."""
     for b in range(cells.number.size):
         c, last = cells.first[cells.number[b]], cells.first[cells.number[b] + 1]
         while c < last:
             source, target = row_of(cells, b, c) * unit, cost_at[b] + cells.label[c]
-            n_cells = 1 if cells.row.size else cells.run[c]
-            end, n_wrong = c + n_cells, 0
-            n = cells.label[end - 1] + cells.width[end - 1] - cells.label[c]
-            for i in range(n):
-                value = sign * scores[source + i]
-                cost[target + i] = value
-                n_wrong += not value > -np.inf
-            if n_wrong and wrong < 0:
-                wrong = source
-                while sign * scores[wrong] > -np.inf:
-                    wrong += 1
+            end = c + (1 if cells.row.size else cells.run[c])
+            for i in range(cells.label[end - 1] + cells.width[end - 1] - cells.label[c]):
+                cost[target + i] = sign * scores[source + i]
             c = end
-    return wrong
+
+
+@driver
+def scatter(flat: FloatArray, cells: Cells, unit: int, cost_at: IntArray, padded: Any) -> None:
+    """Writes numbers, one for each label of one field's variables, where `gather` reads the scores of these labels."""
+    for b in range(cells.number.size):
+        for c in range(cells.first[cells.number[b]], cells.first[cells.number[b] + 1]):
+            source, target = cost_at[b] + cells.label[c], row_of(cells, b, c) * unit
+            for i in range(cells.width[c]):
+                padded[target + i] = flat[source + i]
 
 
 @driver
@@ -77,11 +74,10 @@ def read_labels(padded: IntArray, cells: Cells, variable_at: IntArray, labels: I
     for b in range(cells.number.size):
         s = cells.number[b]
         for c in range(cells.first[s], cells.first[s + 1]):
-            row = row_of(cells, b, c)
-            label = padded[row]
-            labels[variable_at[b] + cells.variable[c]] = -1 if label == IGNORED else label
+            label, at = padded[row_of(cells, b, c)], variable_at[b] + cells.variable[c]
+            labels[at] = -1 if label == IGNORED else label
             if label != IGNORED and not 0 <= label < cells.width[c] and wrong < 0:
-                wrong = row
+                wrong = at
     return wrong
 
 

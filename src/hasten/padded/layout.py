@@ -16,12 +16,14 @@ from hasten.padded.fields import Field
 from hasten.padded.kernels import Cells
 from hasten.padded.shapes import Placed, Shapes
 from hasten.support.arrays import BoolArray, IntArray, ints, offsets, ranges, sizes_of
+from hasten.support.cache import Cache
 from hasten.support.checks import brief
 from hasten.support.words import count
 
 Shape = Callable[..., Structure]
 Given = Mapping[str, Any]  # arrays by name
 NONE = ints(())
+MAX_ROOMS = 256  # shapes of arrays that are remembered
 
 
 class Layout:
@@ -55,7 +57,9 @@ class Layout:
         axes = (axis for each in self.fields.values() for axis in each.axes)
         self.sizes = tuple(dict.fromkeys(axis for axis in axes if isinstance(axis, str)))
         if self.flat and self.sizes:
-            raise SchemaError(f"One structure has no sizes ({', '.join(self.sizes)}): write numbers, or give its schema.")
+            raise SchemaError(
+                f"One structure has no sizes ({', '.join(self.sizes)}): write numbers, or give its schema."
+            )
         self._structures: list[Structure] = []
         self._coordinates: list[list[IntArray]] = []  # of each structure and field; none where a mask says
         self._by_size: dict[tuple[int, ...], int] = {}
@@ -63,6 +67,7 @@ class Layout:
         self._by_shape: dict[int, int] = {}
         self._shapes: dict[tuple[str, ...], Shapes] = {}
         self._cells: list[Cells] = []
+        self._rooms = Cache[tuple[tuple[int, ...], ...], tuple[dict[str, int], list[IntArray]]](MAX_ROOMS)
         if not self.sizes and shape is not None:
             self._of_sizes(())
 
@@ -108,7 +113,7 @@ class Layout:
             number = np.zeros(n, dtype=np.int64)
             cells, label_cells = self._flat_cells(number, shapes[0])
         else:
-            dims = self._dims(shapes, n)
+            dims, strides = self._room(tuple(map(tuple, shapes)))
             lengths = {name: _lengths(name, sizes[name], n, dims[name]) for name in self.sizes if name in sizes}
             by_structure = number is not None
             if number is None:
@@ -118,10 +123,9 @@ class Layout:
             label_cells = self._of_all(number)
             if masks or by_structure or any(np.ndim(each) == 2 for each in sizes.values()):
                 label_cells = self._masked(label_cells, shapes, sizes, masks, lengths)
-            label_cells = [
-                each._replace(stride=_strides(shape[1:-1])) for each, shape in zip(label_cells, shapes, strict=True)
+            cells = label_cells = [
+                each._replace(stride=stride) for each, stride in zip(label_cells, strides, strict=True)
             ]
-            cells = label_cells
         known = self.shapes(kinds)
         cost_at, variable_at = offsets(known.n_costs[number]), offsets(known.n_values[number])
         price = NONE
@@ -129,9 +133,12 @@ class Layout:
             price = ranges(cost_at[1:] - known.n_prices[number], known.n_prices[number])
         return Placed(known, number, cells, label_cells, cost_at, variable_at, price, flat)
 
-    def _dims(self, shapes: Sequence[Sequence[int]], n: int) -> dict[str, int]:
-        """Returns how much room padded arrays have for each size; refuses shapes that are not those of their fields."""
-        dims: dict[str, int] = {}
+    def _room(self, shapes: tuple[tuple[int, ...], ...]) -> tuple[dict[str, int], list[IntArray]]:
+        """Returns how much room padded arrays have for each size, and their strides; refuses shapes that do not fit."""
+        known = self._rooms.get(shapes)
+        if known is not None:
+            return known
+        dims, n = dict[str, int](), shapes[0][0]
         for field, shape in zip(self.fields.values(), shapes, strict=True):
             axes = n, *field.axes, len(field.kind)
             if len(shape) != len(axes) or any(
@@ -144,7 +151,9 @@ class Layout:
             for axis, dim in zip(field.axes, shape[1:], strict=False):
                 if isinstance(axis, str) and dims.setdefault(axis, dim) > dim:
                     dims[axis] = dim
-        return dims
+        found = dims, [_strides(shape[1:-1]) for shape in shapes]
+        self._rooms.put(shapes, found)
+        return found
 
     def _number_of(self, lengths: Mapping[str, IntArray | int], n: int) -> IntArray:
         """Returns the number of the structure of each example, given its sizes, each one for all or one for each."""

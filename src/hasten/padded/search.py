@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -74,7 +75,7 @@ class Inference:
         table, cost, n = self.table(placed, tables), self.costs(placed, scores), 1
         if gold or asked.samples:
             n = max(1, asked.samples) + bool(gold)
-            cost = self._rows(placed, cost, table, gold, asked, n)
+            cost = self.rows(placed, cost, table, gold, asked, n)
         answers = self.answer(placed.batch(cost, table, n))
         labels = self.write(placed, answers.values.reshape(n, -1), [each.shape for each in scores])
         gap, optimal, shape = np.zeros(len(answers)), answers.optimal, (n, len(placed.number))
@@ -83,7 +84,7 @@ class Inference:
             gap[left] = np.where(answers.cost[left] < np.inf, answers.cost[left] - answers.bound[left], np.inf)
         return Found(-answers.cost.reshape(shape), gap.reshape(shape), optimal.reshape(shape), labels)
 
-    def _rows(
+    def rows(
         self, placed: Placed, base: FloatArray, table: FloatArray, gold: Sequence[IntArray], asked: Request, n: int
     ) -> FloatArray:
         """Returns the flat costs of all problems that are asked, row after row."""
@@ -119,45 +120,54 @@ class Inference:
     def costs(self, placed: Placed, scores: Sequence[Any]) -> FloatArray:
         """Returns the flat costs of padded scores, or says which one is not a number."""
         cost = np.empty(placed.cost_at[-1])
-        for f, (given, cells) in enumerate(zip(scores, placed.cells, strict=True)):
-            unit = 1 if placed.flat else given.shape[-1]
-            wrong = gather(given.reshape(-1), cells, unit, self.sign, placed.cost_at, cost)
-            if wrong >= 0:
-                *at, i = (int(each) for each in np.unravel_index(wrong, given.shape))
-                where, label = self._named(placed, f, at, i)
-                raise ProblemError(f"{where}: the score of label {label} is {given[*at, i]}. {self._allowed}")
+        for given, cells in zip(scores, placed.cells, strict=True):
+            gather(given.reshape(-1), cells, 1 if placed.flat else given.shape[-1], self.sign, placed.cost_at, cost)
         if placed.price.size:
             cost[placed.price] = np.concatenate([placed.shapes.prices[s] for s in placed.number.tolist()])
+        if not cost.min(initial=0.0) > -np.inf:
+            self._refuse(placed, cost)
         return cost
+
+    def _refuse(self, placed: Placed, cost: FloatArray) -> None:
+        """Says which cost is not a number: of which example, field, cell and label."""
+        at = int(np.flatnonzero(~(cost > -np.inf))[0])
+        b = int(np.searchsorted(placed.cost_at, at, side="right")) - 1
+        structure = placed.shapes.structures[placed.number[b]]
+        v = int(np.searchsorted(structure.graph.first, at - placed.cost_at[b], side="right")) - 1
+        label = structure.kinds[v].labels[at - placed.cost_at[b] - structure.graph.first[v]]
+        raise ProblemError(
+            f"{self._named(placed, b, v)}: the score of label {label} is {self.sign * cost[at]}. {self._allowed}"
+        )
 
     @property
     def _allowed(self) -> str:
         return f"Scores are finite, or {'-inf' if self.sign < 0 else 'inf'} to forbid a label."
 
-    def _named(self, placed: Placed, f: int, at: Sequence[int], i: int) -> tuple[str, str]:
-        """Returns what people call a cell, and its label number `i`, or number `i` of a row with all labels."""
+    def _named(self, placed: Placed, b: int, v: int) -> str:
+        """Returns what people call variable `v` of example `b`."""
+        name = placed.shapes.structures[placed.number[b]].kinds[v].name
         if placed.flat:
-            structure = placed.shapes.structures[0]
-            v = int(np.searchsorted(structure.graph.first, i, side="right")) - 1
-            kind = structure.kinds[v]
-            return f"Example {at[0]}, variable {v} ({kind.name})", kind.labels[i - structure.graph.first[v]]
-        field = list(self.layout.fields.values())[f]
-        return f"Example {at[0]}, {field.name_of(at[1:])}", field.kind.labels[i]
+            return f"Example {b}, variable {v} ({name})"
+        cells = placed.cells[list(self.layout.fields).index(name)]
+        s = placed.number[b]
+        c = int(np.flatnonzero(cells.variable[cells.first[s] : cells.first[s + 1]] == v)[0])
+        if cells.row.size:
+            row = cells.row[cells.row_at[b] + c] - b * cells.stride[0]
+            at = [int(row % whole // part) for whole, part in pairwise(cells.stride.tolist())]
+        else:
+            at = cells.coordinate[cells.first[s] + c].tolist()
+        return f"Example {b}, {name}[{', '.join(map(str, at))}]"
 
     def read(self, placed: Placed, padded: Sequence[IntArray]) -> IntArray:
         """Returns padded labels as flat ones, -1 where they are ignored."""
         labels = np.full(placed.variable_at[-1], -1, dtype=np.int64)
-        for f, (given, cells) in enumerate(zip(padded, placed.label_cells, strict=True)):
+        for given, cells in zip(padded, placed.label_cells, strict=True):
             wrong = read_labels(given.reshape(-1), cells, placed.variable_at, labels)
             if wrong >= 0:
-                at = [int(each) for each in np.unravel_index(wrong, given.shape)]
-                first = placed.shapes.structures[0].graph.first
-                where, _ = self._named(
-                    placed, f, at[:1] if placed.flat else at, int(first[at[1]]) if placed.flat else 0
-                )
+                b = int(np.searchsorted(placed.variable_at, wrong, side="right")) - 1
                 raise ProblemError(
-                    f"{where} has label number {given[tuple(at)]}, which there is not. Give label numbers from 0, and "
-                    f"{IGNORED} where the label is not known."
+                    f"{self._named(placed, b, int(wrong - placed.variable_at[b]))} has no label number {labels[wrong]}. "
+                    f"Give label numbers from 0, and {IGNORED} where the label is not known."
                 )
         return labels
 

@@ -23,6 +23,7 @@ class Found(NamedTuple):
     share: FloatArray  # (labels,) as the costs
     gain: FloatArray  # marginals of table entries
     gain_at: IntArray  # (n,) where those of a problem start; problems may share them
+    weight: FloatArray  # (n,) of each problem, in shares and marginals
 
 
 @kernel
@@ -125,12 +126,12 @@ def sum_some(arrays: Arrays, problems: IntArray, plans: IntArray, asked: IntArra
             if asked[1]:
                 at = batch.place[p, COST]
                 for x in range(n_labels):
-                    found.share[at + x] = space.share[WIDTH * x + lane]
+                    found.share[at + x] = found.weight[p] * space.share[WIDTH * x + lane]
             if asked[2]:
                 found.entropy[p] = entropy_of(sums, space, Task(asked[0], asked[1], asked[2], same), lane)
                 at = found.gain_at[p]
                 for x in range(n_gain):
-                    found.gain[at + x] += space.gain[WIDTH * x + lane]
+                    found.gain[at + x] += found.weight[p] * space.gain[WIDTH * x + lane]
         begin = end
     keep((floats, ints, constant))
 

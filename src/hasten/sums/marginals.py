@@ -22,9 +22,9 @@ from hasten.support.arrays import BoolArray, FloatArray, IntArray, ints, offsets
 from hasten.support.checks import check_whole
 from hasten.support.parallel import in_parallel
 
-NOTHING = np.zeros(0)
 MOST_DRAWN = 2**24  # random numbers at a time
 Problems = Problem | Batch | Iterable[Problem]
+Plans = list[SumPlan | None]  # of each structure of a batch; None where no problem has it
 
 
 @dataclass(frozen=True, eq=False)
@@ -40,8 +40,8 @@ class Marginals:
     label: FloatArray  # the probability of each label
     table: FloatArray  # how often each table entry is expected, in all factors and problems that share it
     _factor: FloatArray = field(repr=False)  # by problem and factor; empty if not asked for
-    _factor_at: IntArray = field(repr=False)
-    _plans: tuple[SumPlan, ...] = field(repr=False)
+    _factor_at: IntArray | None = field(repr=False)
+    _plans: Plans = field(repr=False)
 
     def __len__(self) -> int:
         return len(self.batch)
@@ -60,14 +60,13 @@ class Marginals:
 
     def factor(self, p: int, f: int) -> FloatArray:
         """Returns the marginals of factor `f` of problem `p`: an axis for each variable of its scope."""
-        structure = self.batch[p].structure
         plan = self._plans[self.batch.structure[p]]
-        if not self._factor.size and plan.factor_first[-1]:
+        if self._factor_at is None or plan is None:
             raise ProblemError("Marginals of factors were not asked for. Give marginals(..., factors=True).")
-        (at,) = np.flatnonzero(plan.factors == f) if len(plan.factors) else ((),)
-        kind = structure.factors[f].kind
-        begin = int(self._factor_at[p] + plan.factor_first[at])
-        return self._factor[begin : begin + kind.size].reshape(kind.shape)
+        (number,) = np.flatnonzero(plan.factors == f)
+        kind = self.batch[p].structure.factors[f].kind
+        at = int(self._factor_at[p] + plan.factor_first[number])
+        return self._factor[at : at + kind.size].reshape(kind.shape)
 
 
 def marginals(problems: Problems, *, factors: bool = False, max_join: int = MAX_JOIN, n_jobs: int = 1) -> Marginals:
@@ -82,18 +81,19 @@ def marginals(problems: Problems, *, factors: bool = False, max_join: int = MAX_
     """
     batch = as_batch(problems).resolved()
     plans = plans_for(batch, max_join, factors)
-    n_gain = ints(len(plan.source) for plan in plans)[batch.structure] if factors else NOTHING
-    factor_at = offsets(n_gain) if factors else batch.table_at
-    found = run(batch, plans, (1, 1, 1), factor_at, int(factor_at[-1]) if factors else len(batch.table), n_jobs)
+    factor_at = None
+    if factors:
+        factor_at = offsets(ints(len(plan.source) if plan else 0 for plan in plans)[batch.structure])
+    found = run(batch, plans, (1, 1, 1), gain_at=factor_at, n_jobs=n_jobs)
     feasible = found.value < np.inf
-    table = _by_table(batch, plans, found.gain, factor_at) if factors else found.gain
+    table = found.gain if factor_at is None else _by_table(batch, plans, found.gain, factor_at)
     return Marginals(
         batch,
         -found.value,
         np.where(feasible, np.maximum(found.entropy, 0.0), np.nan),
         labels_alone(batch, found.share),
         table,
-        found.gain if factors else NOTHING,
+        found.gain,
         factor_at,
         plans,
     )
@@ -102,7 +102,7 @@ def marginals(problems: Problems, *, factors: bool = False, max_join: int = MAX_
 def log_partition(problems: Problems, *, max_join: int = MAX_JOIN, n_jobs: int = 1) -> FloatArray:
     """Returns the log-partition of problems, as `marginals` does, alone."""
     batch = as_batch(problems).resolved()
-    return -run(batch, plans_for(batch, max_join), (1, 0, 0), batch.table_at, 0, n_jobs).value
+    return -run(batch, plans_for(batch, max_join), (1, 0, 0), n_jobs=n_jobs).value
 
 
 def sample(problems: Problems, n: int = 1, *, seed: int = 0, max_join: int = MAX_JOIN) -> IntArray:
@@ -114,7 +114,7 @@ def sample(problems: Problems, n: int = 1, *, seed: int = 0, max_join: int = MAX
     check_whole("seed", seed)
     batch = as_batch(problems).resolved()
     plans, rng = plans_for(batch, max_join), np.random.default_rng(seed)
-    n_steps = max((len(plan.steps) for plan in plans), default=0)
+    n_steps = max((len(plan.steps) for plan in plans if plan), default=0)
     value, labels = np.zeros(len(batch)), np.zeros((n, int(batch.variable_at[-1])), dtype=np.int64)
     addresses, at_once = _addresses(batch, plans), max(1, MOST_DRAWN // max(1, n * n_steps))
     chances = rng.random((len(batch), n, n_steps)) if at_once >= len(batch) else None
@@ -122,39 +122,60 @@ def sample(problems: Problems, n: int = 1, *, seed: int = 0, max_join: int = MAX
         some = np.arange(begin, min(begin + at_once, len(batch)))
         chance = rng.random((len(some), n, n_steps)) if chances is None else chances
         draw_some((*batch.arrays,), some, addresses[some], chance, value, labels)
-    _check(batch, plans, value)
+    _check(value)
     for p in np.flatnonzero(value == np.inf)[:1].tolist():
         raise NoAnswerError(f"Problem {p} has no valid labelling, so that none can be drawn.")
     return labels[:, ranges(batch.variable_at[:-1], sizes_of(batch.labels_at))] if batch.soft else labels
 
 
-def plans_for(batch: Batch, max_join: int, factors: bool = False) -> tuple[SumPlan, ...]:
-    """Returns the plan of each structure of a batch; one that is too wide is refused."""
+def plans_for(batch: Batch, max_join: int = MAX_JOIN, factors: bool = False) -> Plans:
+    """Returns the plan of each structure that some problem has; one that is too wide is refused."""
     check_whole("max_join", max_join, least=1)
-    return tuple(plan_sums(structure.compiled, max_join, factors) for structure in batch.structures)
+    used = set(np.unique(batch.structure).tolist())
+    each = enumerate(batch.structures)
+    return [plan_sums(structure.compiled, max_join, factors) if s in used else None for s, structure in each]
 
 
 def run(
-    batch: Batch, plans: tuple[SumPlan, ...], asked: tuple[int, int, int], gain_at: IntArray, n: int, n_jobs: int
+    batch: Batch,
+    plans: Plans,
+    asked: tuple[int, int, int],
+    *,
+    gain_at: IntArray | None = None,
+    weight: FloatArray | None = None,
+    n_jobs: int = 1,
 ) -> Found:
-    """Runs a task over a batch; `gain_at` and `n` say where marginals of tables go."""
+    """Runs a task over a batch; `gain_at` says where the marginals of each problem's factors go, by default its tables.
+
+    `weight` is that of each problem in what is shared out.
+    """
     size, addresses, task = len(batch), _addresses(batch, plans), np.array(asked)
-    found = Found(np.zeros(size), np.zeros(size), np.zeros(batch.cost.size * asked[1]), np.zeros(n), gain_at)
-    alone = n_jobs == 1 or not asked[2]
+    never = np.array([plan is not None and not plan.feasible for plan in plans], dtype=bool)[batch.structure]
+    n = (len(batch.table) if gain_at is None else int(gain_at[-1])) * asked[2]
+    found = Found(
+        np.zeros(size),
+        np.zeros(size),
+        np.zeros(batch.cost.size * asked[1]),
+        np.zeros(n),
+        np.ascontiguousarray(batch.table_at if gain_at is None else gain_at),
+        np.where(never, 0.0, 1.0 if weight is None else weight),
+    )
     parts: dict[int, FloatArray] = {}
 
     def run_some(begin: int, end: int) -> None:
         some, mine = batch.order[begin:end], found
-        if not alone:  # threads add up tables of their own
+        if n_jobs > 1 and asked[2]:  # threads add up tables of their own
             mine = found._replace(gain=parts.setdefault(begin, np.zeros(n)))
         sum_some((*batch.arrays,), some, addresses[some], task, mine)
 
     in_parallel(run_some, size, n_jobs)
     for _, gain in sorted(parts.items()):
         found.gain[:] += gain
-    _check(batch, plans, found.value)
-    for s in [s for s, plan in enumerate(plans) if not plan.feasible]:
-        _rule_out(batch, found, s, 0.0 if asked[0] else np.inf)
+    _check(found.value)
+    found.value[never] = np.inf
+    if asked[1]:
+        share = 0.0 if asked[0] else np.inf
+        found.share[ranges(batch.cost_at[:-1][never], sizes_of(batch.cost_at)[never])] = share
     return found
 
 
@@ -168,13 +189,13 @@ def _label_at(batch: Batch) -> IntArray:
     return offsets(ints(each.n_labels for each in batch.structures)[batch.structure])
 
 
-def _addresses(batch: Batch, plans: tuple[SumPlan, ...]) -> IntArray:
-    table = np.array([plan.addresses for plan in plans], dtype=np.int64).reshape(-1, 2)
+def _addresses(batch: Batch, plans: Plans) -> IntArray:
+    table = np.array([plan.addresses if plan else (0, 0) for plan in plans], dtype=np.int64).reshape(-1, 2)
     found: IntArray = table[batch.structure]
     return found
 
 
-def _check(batch: Batch, plans: tuple[SumPlan, ...], value: FloatArray) -> None:
+def _check(value: FloatArray) -> None:
     """Refuses costs whose sums overflow."""
     for p in np.flatnonzero(np.isnan(value))[:1].tolist():
         raise ProblemError(
@@ -183,17 +204,11 @@ def _check(batch: Batch, plans: tuple[SumPlan, ...], value: FloatArray) -> None:
         )
 
 
-def _rule_out(batch: Batch, found: Found, s: int, nothing: float) -> None:
-    """Notes that the problems of a structure whose rules can never hold have no valid labelling."""
-    problems = np.flatnonzero(batch.structure == s)
-    found.value[problems] = np.inf
-    if found.share.size:
-        found.share[ranges(batch.cost_at[problems], sizes_of(batch.cost_at)[problems])] = nothing
-
-
-def _by_table(batch: Batch, plans: tuple[SumPlan, ...], gain: FloatArray, factor_at: IntArray) -> FloatArray:
+def _by_table(batch: Batch, plans: Plans, gain: FloatArray, factor_at: IntArray) -> FloatArray:
     """Adds the marginals of factors up over those that share a table."""
     found = np.zeros(len(batch.table))
     for p, s in enumerate(batch.structure.tolist()):
-        np.add.at(found, batch.table_at[p] + plans[s].source, gain[factor_at[p] : factor_at[p + 1]])
+        plan = plans[s]
+        if plan is not None:
+            np.add.at(found, batch.table_at[p] + plan.source, gain[factor_at[p] : factor_at[p + 1]])
     return found

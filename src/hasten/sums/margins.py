@@ -12,10 +12,12 @@ import numpy as np
 
 from hasten.errors import ProblemError, TooWide
 from hasten.model.batch import Batch, as_batch
+from hasten.model.compiled import Compiled
+from hasten.model.problem import Problem
 from hasten.proof.certifier import Certifier
-from hasten.sums.marginals import Problems, labels_alone, run
+from hasten.sums.marginals import Problems, labels_alone, plans_for, run
 from hasten.sums.plan import MAX_JOIN, plan_sums
-from hasten.support.arrays import BoolArray, FloatArray, IntArray, ints, offsets, sizes_of
+from hasten.support.arrays import BoolArray, FloatArray, IntArray, ints, offsets, ranges, sizes_of
 from hasten.support.checks import check_number, check_whole
 
 
@@ -67,40 +69,36 @@ def min_marginals(problems: Problems, *, max_join: int = MAX_JOIN, n_jobs: int =
     """Returns the min-marginals of problems, in one call; `max_join` is as for `hasten.sums.marginals`."""
     check_whole("max_join", max_join, least=1)
     batch = as_batch(problems).resolved()
-    plans, thin = {}, np.zeros(len(batch.structures), dtype=bool)
-    for s, structure in enumerate(batch.structures):
-        try:
-            plans[s] = plan_sums(structure.compiled, max_join)
-            thin[s] = True
-        except TooWide:
-            pass
-    if thin.all():
-        found = run(batch, tuple(plans.values()), (0, 1, 0), batch.table_at, 0, n_jobs)
+    wide = ints(s for s in np.unique(batch.structure).tolist() if not _is_thin(batch.structures[s].compiled, max_join))
+    by_label = np.isin(batch.structure, wide)
+    if not by_label.any():
+        found = run(batch, plans_for(batch, max_join), (0, 1, 0), n_jobs=n_jobs)
         excess = labels_alone(batch, found.share)
         return Margins(batch, found.value, excess, np.ones(len(excess), dtype=bool))
     label_at = offsets(ints(each.n_labels for each in batch.structures)[batch.structure])
     cost, excess, proved = np.zeros(len(batch)), np.zeros(label_at[-1]), np.ones(label_at[-1], dtype=bool)
-    for s in range(len(batch.structures)):
-        (numbers,) = np.nonzero(batch.structure == s)
-        if not len(numbers):
-            continue
-        places = label_at[numbers][:, None] + np.arange(batch.structures[s].n_labels)
-        some = batch.select(numbers)
-        if thin[s]:
-            mine = min_marginals(Batch(some.structures[s : s + 1], np.zeros_like(numbers), *_rest(some)), n_jobs=n_jobs)
-            cost[numbers], excess[places] = mine.cost, mine.excess.reshape(places.shape)
-        else:
-            cost[numbers], excess[places], proved[places] = _label_by_label(some)
+    (thin,) = np.nonzero(~by_label)
+    if len(thin):
+        mine = min_marginals(batch.select(thin), max_join=max_join, n_jobs=n_jobs)
+        cost[thin], excess[ranges(label_at[thin], sizes_of(label_at)[thin])] = mine.cost, mine.excess
+    for p in np.flatnonzero(by_label).tolist():
+        some = slice(label_at[p], label_at[p + 1])
+        cost[p], excess[some], proved[some] = _label_by_label(batch[p])
     return Margins(batch, cost, excess, proved)
 
 
-def _rest(batch: Batch) -> tuple[FloatArray, IntArray, FloatArray, IntArray]:
-    return batch.cost, batch.cost_at, batch.table, batch.table_at
+def _is_thin(compiled: Compiled, max_join: int) -> bool:
+    """Whether all variables of a structure can be eliminated."""
+    try:
+        plan_sums(compiled, max_join)
+    except TooWide:
+        return False
+    return True
 
 
-def _label_by_label(batch: Batch) -> tuple[FloatArray, FloatArray, BoolArray]:
-    """Returns the least cost of problems of one structure, the excess of each label, and whether it is proved."""
-    found = [Certifier().min_marginals(problem) for problem in [batch[p] for p in range(len(batch))]]
-    least = np.array([each.best.cost if each.best.valid else np.inf for each in found])
-    excess = [each.excess if each.best.valid else np.full_like(each.cost, np.inf) for each in found]
-    return least, np.array(excess), np.array([each.proved for each in found])
+def _label_by_label(problem: Problem) -> tuple[float, FloatArray, BoolArray]:
+    """Returns the least cost of a problem, the excess of each label, and whether it is proved."""
+    found = Certifier().min_marginals(problem)
+    if not found.best.valid:
+        return np.inf, np.full(len(found.cost), np.inf), found.proved
+    return found.best.cost, found.excess, found.proved

@@ -12,6 +12,22 @@ except ImportError:
     raise MissingExtra("PyTorch is not installed: pip install hasten[torch]") from None
 
 from hasten.torch.layer import Answer, Layer
-from hasten.torch.losses import StructuredHinge, StructuredPerceptron
+from hasten.torch.losses import (
+    FenchelYoung,
+    ImplicitMLE,
+    NegativeLogLikelihood,
+    SPOPlus,
+    StructuredHinge,
+    StructuredPerceptron,
+)
 
-__all__ = ["Answer", "Layer", "StructuredHinge", "StructuredPerceptron"]
+__all__ = [
+    "Answer",
+    "FenchelYoung",
+    "ImplicitMLE",
+    "Layer",
+    "NegativeLogLikelihood",
+    "SPOPlus",
+    "StructuredHinge",
+    "StructuredPerceptron",
+]

@@ -16,7 +16,8 @@ from hasten.model.structure import Structure
 from hasten.padded.layout import Layout, Shape
 from hasten.padded.search import Inference, answerer
 from hasten.support.checks import check_whole
-from hasten.torch.operators import ENGINES, answer, is_plain, search
+from hasten.torch import sums
+from hasten.torch.operators import ENGINES, Asked, as_tensors, find, is_plain, search
 
 Tensors: TypeAlias = Tensor | Mapping[str, Tensor]  # by field, or the only one
 Sizes: TypeAlias = Tensor | Mapping[str, Tensor]  # by size, or the only one
@@ -31,14 +32,6 @@ class Answer(NamedTuple):
     proved: Tensor  # (examples,) whether it is the optimum, or none is valid
     cost: Tensor  # (examples,) minus the score of the answer; inf without one
     gap: Tensor  # (examples,) how far the cost may be above the optimum
-
-
-class Where(NamedTuple):
-    """Where the variables of padded scores are, as operators take it."""
-
-    sizes: list[Tensor]  # lengths or masks, in the order of the layout's sizes; empty where not given
-    masks: list[Tensor]  # in the order of the fields; empty where not given
-    number: Tensor | None  # of each example's structure
 
 
 class Form(NamedTuple):
@@ -115,64 +108,114 @@ class Layer(nn.Module):
         tables: Mapping[str, Tensor] | None = None,
     ) -> Answer:
         """Returns the best valid labelling of each example."""
-        where = self.where(lengths, mask, structures)
+        form, own = self.form(scores), self.table_scores(tables)
+        given, brought = self.listed(scores, form), list(own.values())
+        told = self.name, given, brought, " ".join(own), self.where(lengths, mask, structures)
+        asked = [0.0, 0.0, 0.0, float(form.flat)]
         with torch.no_grad():
-            score, gap, proved, labels = self.search(scores, where, tables)
-        found = [each[0] for each in labels]
-        if self.form(scores).single:
-            found, score, gap, proved = [each[0] for each in found], score[:, 0], gap[:, 0], proved[:, 0]
-        named = found[0] if isinstance(scores, Tensor) else dict(zip(self.names, found, strict=True))
-        return Answer(named, proved[0], -score[0], gap[0])
+            if is_plain((*given, *brought)):
+                found = find(*told, [], None, asked)
+                arrays = [found.score[0], found.gap[0], found.proved[0], *(each[0] for each in found.labels)]
+                score, gap, proved, *labels = as_tensors(arrays, given[0].device)
+            else:
+                score, gap, proved, labels = search(*told, [], None, asked)
+                score, gap, proved, labels = score[0], gap[0], proved[0], [each[0] for each in labels]
+        if form.single:
+            score, gap, proved, labels = score[0], gap[0], proved[0], [each[0] for each in labels]
+        named = labels[0] if isinstance(scores, Tensor) else dict(zip(self.names, labels, strict=True))
+        return Answer(named, proved, -score, gap)
 
     forward = decode
 
     def search(
         self,
         scores: Tensors,
-        where: Where,
+        where: list[Tensor],
         tables: Mapping[str, Tensor] | None = None,
         gold: Tensors | None = None,
         *,
         seed: Tensor | None = None,
-        samples: int = 0,
-        sigma: float = 0.0,
-        margin: float = 0.0,
+        asked: Asked = Asked(),  # noqa: B008, it does not change
     ) -> tuple[Tensor, Tensor, Tensor, list[Tensor]]:
         """Returns the scores, differentiable, of the answers to each example, their gaps, whether proved, and labels.
 
-        Each has an axis of rows first: one row or, with `samples`, one for each sample of normal noise added to the
-        scores; with `gold`, one more for the best labelling that agrees with gold, while `margin` is added to the
+        Each has an axis of rows first: one row or, with `samples` asked, one for each sample of normal noise added to the
+        scores; with `gold`, one more for the best labelling that agrees with gold, while a `margin` is added to the
         scores of all other labels in the rows before. All are answered in one call.
         """
         own, form = self.table_scores(tables), self.form(scores)
-        given, known = self.listed(scores, form), [] if gold is None else self.listed(gold, form)
-        brought = list(own.values()), " ".join(own)
-        run = answer if is_plain((*given, *brought[0])) else search
-        return run(self.name, given, *brought, *where, known, seed, samples, sigma, margin, form.flat)
+        known = [] if gold is None else self.listed(gold, form)
+        about = list(own.values()), " ".join(own), where, known, seed
+        return search(self.name, self.listed(scores, form), *about, [*asked[:3], float(form.flat)])
+
+    def log_partition(self, scores: Tensors, *, tables: Mapping[str, Tensor] | None = None, **where: Any) -> Tensor:
+        """Returns the logarithm of the sum of exp(score) over all valid labellings, differentiable; -inf without one.
+
+        Its gradient is the marginals. A structure that is too wide to be summed is refused, by `TooWide`.
+        """
+        found = sums.log_partitions(self.told(scores, None, self.where(**where), tables))[0]
+        return found[0] if self.form(scores).single else found
+
+    def marginals(self, scores: Tensors, *, tables: Mapping[str, Tensor] | None = None, **where: Any) -> Any:
+        """Returns the probability of each label, where its score is; 0 elsewhere. Not differentiable."""
+        told = self.told(scores, None, self.where(**where), tables)
+        weight = torch.ones((1, len(told.scores[0])), dtype=torch.float64, device=told.scores[0].device)
+        with torch.no_grad():
+            found = sums.shares(*told, weight)[: len(told.scores)]
+        sign = -self.inference.sign
+        return self.named(found if sign > 0 else [-each for each in found], scores)
+
+    def entropy(self, scores: Tensors, *, tables: Mapping[str, Tensor] | None = None, **where: Any) -> Tensor:
+        """Returns the entropy of each example's distribution over labellings, in nats. Not differentiable."""
+        found = sums.entropies(self.told(scores, None, self.where(**where), tables))
+        return found[0] if self.form(scores).single else found
+
+    def sample(
+        self, scores: Tensors, n: int = 1, *, seed: int = 0, tables: Mapping[str, Tensor] | None = None, **where: Any
+    ) -> Any:
+        """Draws `n` labellings of each example by their probabilities: labels padded with -100, samples first."""
+        found = sums.samples(self.told(scores, None, self.where(**where), tables), n, seed)
+        return self.named(found, scores, axis=1)
+
+    def margins(self, scores: Tensors, *, tables: Mapping[str, Tensor] | None = None, **where: Any) -> Any:
+        """Returns how much less the best labelling with each label scores than the best of all; nan where none is.
+
+        0 is a label of the best labelling, inf one that no valid labelling has. The second least of a variable is its
+        margin: how sure the answer is of it. Not differentiable.
+        """
+        return self.named(sums.excesses(self.told(scores, None, self.where(**where), tables)), scores)
+
+    def told(
+        self, scores: Tensors, gold: Tensors | None, where: list[Tensor], tables: Mapping[str, Tensor] | None
+    ) -> sums.Told:
+        """Returns what the operators of `hasten.torch.sums` are told."""
+        own, form = self.table_scores(tables), self.form(scores)
+        known = [] if gold is None else self.listed(gold, form)
+        return sums.Told(
+            self.name, self.listed(scores, form), list(own.values()), " ".join(own), where, known, form.flat
+        )
+
+    def named(self, found: Sequence[Tensor], scores: Tensors, axis: int = 0) -> Any:
+        """Returns tensors, one for each field, as the scores were given; examples are along `axis`."""
+        each = [tensor.select(axis, 0) for tensor in found] if self.form(scores).single else list(found)
+        return each[0] if isinstance(scores, Tensor) else dict(zip(self.names, each, strict=True))
 
     def where(
         self,
         lengths: Sizes | None = None,
         mask: Sizes | None = None,
         structures: Sequence[Structure] | Tensor | None = None,
-    ) -> Where:
-        """Returns where the variables of scores are, given the words that all methods take."""
-        known = dict(self._by_size(lengths, "lengths"))
-        masks = {}
-        for name, each in self._by_size(mask, "mask").items():
-            if name in self.sizes:
-                known[name] = each
-            else:
-                masks[name] = each
-        nothing = torch.empty(0) if known or masks else None
-        number = structures
-        if structures is not None and not isinstance(structures, Tensor):
+    ) -> list[Tensor]:
+        """Returns where the variables of scores are, as operators take it, given the words that all methods take."""
+        if lengths is None and mask is None and structures is None:
+            return []
+        known = self._by_size(lengths, "lengths") | self._by_size(mask, "mask")
+        nothing = torch.empty(0)
+        if structures is None or isinstance(structures, Tensor):
+            number = nothing if structures is None else structures
+        else:
             number = self.number(structures)
-        return Where(
-            [known.get(name, nothing) for name in self.sizes] if known else [],
-            [masks.get(name, nothing) for name in self.names] if masks else [],
-            number,
-        )
+        return [*(known.get(name, nothing) for name in (*self.sizes, *self.names)), number]
 
     def number(self, structures: Sequence[Structure]) -> Tensor:
         """Returns the numbers of structures, to be given in their place; the layer keeps one of each shape."""
@@ -180,8 +223,11 @@ class Layer(nn.Module):
 
     def table_scores(self, tables: Mapping[str, Tensor] | None = None) -> dict[str, Tensor]:
         """Returns the scores of label tuples by kind: those given, and the layer's own for the other kinds."""
-        own = {name: table() for name, table in self.tables.items() if not tables or name not in tables}
-        return own | dict(tables or {})
+        if not self.tables:
+            return dict(tables) if tables else {}
+        return {name: table() for name, table in self.tables.items() if not tables or name not in tables} | dict(
+            tables or {}
+        )
 
     def form(self, scores: Tensors) -> Form:
         """Returns how scores are given."""
