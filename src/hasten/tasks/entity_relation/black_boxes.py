@@ -9,7 +9,7 @@ from typing import Any, Protocol
 from hasten.model.costs import Scorer
 from hasten.support.arrays import FloatArray, IntArray
 from hasten.support.progress import Tell
-from hasten.support.tensors import Tensors
+from hasten.support.tensors import Tensors, reading
 from hasten.tasks.entity_relation.data.columns import Columns
 from hasten.tasks.entity_relation.data.corpus import Sentence
 from hasten.tasks.entity_relation.names import BlackBox
@@ -71,14 +71,16 @@ def train_black_box(box: str, sentences: Sequence[Sentence], task: EntityRelatio
 
 
 def read_black_box(path: str | os.PathLike[str], tensors: Tensors, about: Mapping[str, str]) -> Box:
-    """Makes a black box of what a file holds; what cannot be one is a `Misfit`."""
+    """Makes a black box of what a file holds, and refuses what cannot be one."""
     if _is_neural(about.get("training", "")):
         from hasten.tasks.entity_relation.neural.black_box import NeuralScorer, check_encoder
 
         check_encoder(path, about)
-        return NeuralScorer.of_tensors(tensors, about)
+        with reading(path):
+            return NeuralScorer.of_tensors(tensors, about)
     black_box.check_versions(path, about)
-    return black_box.LinearScorer.of_tensors(tensors, about)
+    with reading(path):
+        return black_box.LinearScorer.of_tensors(tensors, about)
 
 
 def _is_neural(box: str) -> bool:

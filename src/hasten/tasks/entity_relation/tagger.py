@@ -146,11 +146,11 @@ class Tagger:
     def load(cls, path: str | os.PathLike[str]) -> Tagger:
         """Reads what `save` wrote."""
         tensors, about = load_tensors(path, FORMAT, KIND)
+        black_box = {name: each for name, each in tensors.items() if not name.startswith("speedup/")}
+        weights = {name.removeprefix("black_box/"): each for name, each in black_box.items()}
+        scorer = read_black_box(path, weights, about)
         with reading(path):
             task = EntityRelationTask.of_settings(forms.read_json(about.get("task", ""), "its task"))
-            black_box = {name: each for name, each in tensors.items() if not name.startswith("speedup/")}
-            weights = {name.removeprefix("black_box/"): each for name, each in black_box.items()}
-        scorer = read_black_box(path, weights, about)
         speedup = of_content(Speedup, Path(path), (_taken(tensors), _taken(about)), task.schema)
         with reading(path):
             return cls(task, scorer, speedup)

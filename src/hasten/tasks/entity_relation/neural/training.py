@@ -31,7 +31,7 @@ from hasten.tasks.entity_relation.task import EntityRelationTask
 EPOCHS = 12
 AT_ONCE = 16  # sentences of a step
 RATE, DECAY = 1e-3, 1e-2
-WARM_UP = 50  # steps whose size grows
+WARM_UP = 50  # steps whose size grows, at most a tenth of all
 LARGEST_SLOPE = 5.0  # of all weights together
 MARGIN = 1.0
 FEW_NODES = 200  # of branching: early scores are not worth a long proof
@@ -58,8 +58,9 @@ def train_neural(
         drawn = np.random.default_rng(seed)
         optimizer = torch.optim.AdamW(network.parameters(), RATE, weight_decay=DECAY)
         n_steps = EPOCHS * -(-len(known) // AT_ONCE)
+        warm_up = min(WARM_UP, 1 + n_steps // 10)
         schedule = torch.optim.lr_scheduler.LambdaLR(
-            optimizer, lambda step: min(1.0, (step + 1) / WARM_UP) * (1 - step / n_steps)
+            optimizer, lambda step: min(1.0, (step + 1) / warm_up) * (1 - step / n_steps)
         )
         for epoch in range(EPOCHS):
             tell("Training the black box", epoch / EPOCHS)
