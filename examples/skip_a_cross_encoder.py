@@ -35,6 +35,7 @@ class CrossEncoder(nn.Module):
         self.layers = nn.Sequential(nn.Linear(17, 256), nn.GELU(), nn.Linear(256, 256), nn.GELU(), nn.Linear(256, 2))
 
     def forward(self, inputs: dict[str, Tensor], index: Tensor) -> Tensor:
+        """Returns the scores of pairs; `index` has the example, the source and the target of each."""
         example, source, target = index.T
         self.n_read += len(index)
         spans, at = inputs["spans"], inputs["at"]

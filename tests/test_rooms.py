@@ -66,12 +66,13 @@ MAY_IMPORT = {
     "ray": f"{CORE} scale {LABELLING}",
     "padded": CORE,
     "torch": f"{CORE} padded",
+    "jax": f"{CORE} padded",
     "bench": f"{CORE} {SCORING} tasks.evaluation",
     "paper": f"{CORE} {PAPER}",
     "warm": f"{CORE} {PAPER} programs paper",
     "commands": f"{CORE} {EDGES} {PROGRAMS} hasten",
     "cli": "errors support commands hasten",
-    "hasten": f"{CORE} {PROGRAMS}",
+    "hasten": f"{CORE} {PROGRAMS} padded",
     "__main__": "cli",
 }
 
@@ -210,9 +211,10 @@ def test_only_jit_imports_numba() -> None:
     assert users_of("numba") == {"jit"}
 
 
-def test_only_rooms_at_the_edge_import_ray_and_torch() -> None:
-    assert users_of("ray") == {"ray"}
-    assert users_of("torch") == {"torch", "tasks.entity_relation.neural"}
+@pytest.mark.parametrize("library", ["ray", "torch", "jax"])
+def test_only_rooms_at_the_edge_import_it(library: str) -> None:
+    neural = {"tasks.entity_relation.neural"} if library == "torch" else set()
+    assert users_of(library) == {library} | neural
 
 
 def users_of(library: str) -> set[str]:

@@ -29,6 +29,7 @@ from hasten.model.rules import Rule
 from hasten.model.schema import Schema
 from hasten.model.solution import Solution, Solutions, Source, Status
 from hasten.model.structure import Structure
+from hasten.padded.decoding import decode
 from hasten.programs.adopting import adopt, adopt_all
 from hasten.programs.program import Program
 from hasten.programs.reading import read, read_all
@@ -78,6 +79,7 @@ __all__ = [
     "adopt",
     "adopt_all",
     "available_solvers",
+    "decode",
     "greedy",
     "make_solver",
     "read",

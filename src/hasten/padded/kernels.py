@@ -46,7 +46,7 @@ def row_of(cells: Cells, b: int, c: int) -> int:
 
 @driver
 def gather(scores: Any, cells: Cells, unit: int, sign: float, cost_at: IntArray, cost: FloatArray) -> None:
-    """Writes the costs of one field's variables, `sign` times the scores; those of a cell start at `unit` times its row."""
+    """Writes the costs of one field's variables: `sign` times the scores, which start at `unit` times a cell's row."""
     for b in range(cells.number.size):
         c, last = cells.first[cells.number[b]], cells.first[cells.number[b] + 1]
         while c < last:

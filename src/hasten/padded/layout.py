@@ -144,9 +144,10 @@ class Layout:
             if len(shape) != len(axes) or any(
                 a != dim for a, dim in zip(axes, shape, strict=True) if not isinstance(a, str)
             ):
+                wanted = ", ".join(map(str, axes))
                 raise ProblemError(
-                    f"The scores of {field.kind.name} have shape {tuple(shape)}; they need ({', '.join(map(str, axes))}): "
-                    "examples, the axes of the field, and labels."
+                    f"The scores of {field.kind.name} have shape {tuple(shape)}; they need ({wanted}): examples, the "
+                    "axes of the field, and labels."
                 )
             for axis, dim in zip(field.axes, shape[1:], strict=False):
                 if isinstance(axis, str) and dims.setdefault(axis, dim) > dim:
@@ -231,8 +232,8 @@ class Layout:
         n, first = self.structure.n_variables, self.structure.graph.first[: self.structure.n_variables + 1]
         if len(shape) != 2 or shape[1] != first[-1]:
             raise ProblemError(
-                f"Got scores of shape {tuple(shape)}. One tensor of scores needs (examples, {first[-1]}), all labels of "
-                "the structure in order; or give a dict of fields."
+                f"Got scores of shape {tuple(shape)}. One array of scores needs (examples, {first[-1]}), all labels of "
+                "the structure in order; or give them by field."
             )
         label, v = first[:-1].copy(), np.arange(n)
         about = ints([0, n]), label, sizes_of(first), v, label[:, None], n - v, ints([first[-1], 1])
@@ -299,7 +300,7 @@ def _lengths(name: str, given: Any, n: int, dim: int) -> IntArray:
 
 def _counting(name: str, axis: str | int, dim: int, n: int, sizes: Given, lengths: Given) -> BoolArray:
     """Returns which entries of an axis count in each example."""
-    if isinstance(axis, str) and np.ndim(sizes.get(axis)) == 2:
+    if isinstance(axis, str) and axis in sizes and np.ndim(sizes[axis]) == 2:
         return np.asarray(sizes[axis], dtype=bool)
     if isinstance(axis, str) and axis not in lengths:
         raise ProblemError(f"Structures alone do not say which cells of {name} count. Give lengths, or a mask of it.")

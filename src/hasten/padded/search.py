@@ -35,12 +35,15 @@ class Request(NamedTuple):
         Of that noise.
     margin
         By how much the scores of labels other than gold are raised (the Hamming cost of a hinge).
+    strict
+        Whether it is an error that no valid labelling agrees with gold.
     """
 
     samples: int = 0
     sigma: float = 0.0
     seed: int = 0
     margin: float = 0.0
+    strict: bool = False
 
 
 class Found(NamedTuple):
@@ -77,6 +80,8 @@ class Inference:
             n = max(1, asked.samples) + bool(gold)
             cost = self.rows(placed, cost, table, gold, asked, n)
         answers = self.answer(placed.batch(cost, table, n))
+        if asked.strict and not answers.cost.max(initial=0.0) < np.inf:
+            self._refuse_gold(placed, answers, gold)
         labels = self.write(placed, answers.values.reshape(n, -1), [each.shape for each in scores])
         gap, optimal, shape = np.zeros(len(answers)), answers.optimal, (n, len(placed.number))
         if not optimal.all():
@@ -101,6 +106,17 @@ class Inference:
         else:
             rows[0] = raised
         return rows.reshape(-1)
+
+    def _refuse_gold(self, placed: Placed, answers: Solutions, gold: Sequence[IntArray]) -> None:
+        """Says which example has no answer that agrees with gold, and which constraint gold breaks."""
+        p = int(np.flatnonzero(np.isposinf(answers.cost))[-1])
+        b, problem = p % len(placed.number), answers.batch[p]
+        known = self.read(placed, gold)[placed.variable_at[b] : placed.variable_at[b + 1]][: problem.n_variables]
+        why = str(problem.check(known)) if (known >= 0).all() else str(answers[p].status)
+        raise ProblemError(
+            f"Example {b}: gold breaks a constraint ({why}). Correct it, or give the loss invalid='skip' to leave such "
+            "examples out."
+        )
 
     def table(self, placed: Placed, tables: Mapping[str, FloatArray]) -> FloatArray:
         """Returns all tables of a batch, with the given scores of label tuples added to those of the schema."""
@@ -165,9 +181,10 @@ class Inference:
             wrong = read_labels(given.reshape(-1), cells, placed.variable_at, labels)
             if wrong >= 0:
                 b = int(np.searchsorted(placed.variable_at, wrong, side="right")) - 1
+                name = self._named(placed, b, int(wrong - placed.variable_at[b]))
                 raise ProblemError(
-                    f"{self._named(placed, b, int(wrong - placed.variable_at[b]))} has no label number {labels[wrong]}. "
-                    f"Give label numbers from 0, and {IGNORED} where the label is not known."
+                    f"{name} has no label number {labels[wrong]}. Give label numbers from 0, and {IGNORED} where the "
+                    "label is not known."
                 )
         return labels
 

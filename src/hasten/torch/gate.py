@@ -35,7 +35,7 @@ from hasten.torch.layer import Layer, Sizes
 Module: TypeAlias = Callable[[Any, Tensor], Tensor]
 """Gives the scores (requests, labels) of cells `index[r] = (example, *cell)` of some inputs."""
 Cheap: TypeAlias = Callable[[Any, Tensor], Any]
-"""Gives cheap features of cells (requests, features): whole numbers as ids, -1 for none; floats as values; or a pair."""
+"""Gives cheap features (requests, features) of cells: whole numbers as ids, -1 for none; floats as values; or both."""
 Example: TypeAlias = tuple[Any, Mapping[str, Tensor], Sizes]
 """A batch of inputs, the scores of the fields that are not expensive, and lengths."""
 
@@ -81,13 +81,13 @@ class Gate(nn.Module):
         unknown = [name for name in expensive if name not in layer.names]
         if unknown or not expensive:
             raise ProblemError(
-                f"Say which fields are expensive, each with its module; got {', '.join(expensive) or 'none'}. The layer "
-                f"has the fields {', '.join(layer.names)}."
+                f"Say which fields are expensive, each with its module; got {', '.join(expensive) or 'none'}. "
+                f"The layer has the fields {', '.join(layer.names)}."
             )
         if cheap is not None and {*cheap} != {*expensive}:
             raise ProblemError(
-                f"Give cheap features, or None, for each expensive field ({', '.join(expensive)}) and for no other; got "
-                f"{', '.join(cheap) or 'none'}."
+                f"Give cheap features, or None, for each expensive field ({', '.join(expensive)}) and for no other; "
+                f"got {', '.join(cheap) or 'none'}."
             )
         self.layer, self.expensive, self.cheap = layer, dict(expensive), cheap
         self.modules_ = nn.ModuleDict({name: each for name, each in expensive.items() if isinstance(each, nn.Module)})
@@ -98,7 +98,7 @@ class Gate(nn.Module):
         self._seconds: dict[tuple[int, bool], list[float]] = defaultdict(list)
 
     def fit(self, batches: Iterable[Example]) -> Gate:
-        """Learns from unlabeled inputs: `(inputs, scores, lengths)` each. All expensive scores are computed for that."""
+        """Learns from batches `(inputs, scores, lengths)` without labels; computes all of their expensive scores."""
         if self.cheap is not None:
             batch, cheap = self._gathered(batches)
             self.gate = self.gate.seeing(cheap).fit(batch, self.layer.inference.answer(batch))

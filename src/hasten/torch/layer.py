@@ -109,17 +109,17 @@ class Layer(nn.Module):
     ) -> Answer:
         """Returns the best valid labelling of each example."""
         form, own = self.form(scores), self.table_scores(tables)
-        given, brought = self.listed(scores, form), list(own.values())
+        given = [each.detach() for each in self.listed(scores, form)]
+        brought = [each.detach() for each in own.values()]
         told = self.name, given, brought, " ".join(own), self.where(lengths, mask, structures)
-        asked = [0.0, 0.0, 0.0, float(form.flat)]
-        with torch.no_grad():
-            if is_plain((*given, *brought)):
-                found = find(*told, [], None, asked)
-                arrays = [found.score[0], found.gap[0], found.proved[0], *(each[0] for each in found.labels)]
-                score, gap, proved, *labels = as_tensors(arrays, given[0].device)
-            else:
-                score, gap, proved, labels = search(*told, [], None, asked)
-                score, gap, proved, labels = score[0], gap[0], proved[0], [each[0] for each in labels]
+        asked = list(Asked(flat=float(form.flat)))
+        if is_plain((*given, *brought)):
+            found = find(*told, [], None, asked)
+            arrays = [found.score[0], found.gap[0], found.proved[0], *(each[0] for each in found.labels)]
+            score, gap, proved, *labels = as_tensors(arrays, given[0].device)
+        else:
+            score, gap, proved, labels = search(*told, [], None, asked)
+            score, gap, proved, labels = score[0], gap[0], proved[0], [each[0] for each in labels]
         if form.single:
             score, gap, proved, labels = score[0], gap[0], proved[0], [each[0] for each in labels]
         named = labels[0] if isinstance(scores, Tensor) else dict(zip(self.names, labels, strict=True))
@@ -139,14 +139,14 @@ class Layer(nn.Module):
     ) -> tuple[Tensor, Tensor, Tensor, list[Tensor]]:
         """Returns the scores, differentiable, of the answers to each example, their gaps, whether proved, and labels.
 
-        Each has an axis of rows first: one row or, with `samples` asked, one for each sample of normal noise added to the
-        scores; with `gold`, one more for the best labelling that agrees with gold, while a `margin` is added to the
-        scores of all other labels in the rows before. All are answered in one call.
+        Each has an axis of rows first: one row or, with `samples` asked, one for each sample of normal noise added to
+        the scores; with `gold`, one more for the best labelling that agrees with gold, while a `margin` is added to
+        the scores of all other labels in the rows before. All are answered in one call.
         """
         own, form = self.table_scores(tables), self.form(scores)
         known = [] if gold is None else self.listed(gold, form)
         about = list(own.values()), " ".join(own), where, known, seed
-        return search(self.name, self.listed(scores, form), *about, [*asked[:3], float(form.flat)])
+        return search(self.name, self.listed(scores, form), *about, [*asked[:3], float(form.flat), asked.strict])
 
     def log_partition(self, scores: Tensors, *, tables: Mapping[str, Tensor] | None = None, **where: Any) -> Tensor:
         """Returns the logarithm of the sum of exp(score) over all valid labellings, differentiable; -inf without one.

@@ -13,17 +13,15 @@ Where gold is partly known (-100 elsewhere), s·g is the score of the best label
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor, nn
 
 from hasten.errors import ProblemError
-from hasten.model.structure import Structure
 from hasten.padded.kernels import IGNORED
 from hasten.support.checks import check_whole
-from hasten.torch.layer import Layer, Sizes, Tensors
+from hasten.torch.layer import Layer, Tensors
 from hasten.torch.operators import Asked, sample
 from hasten.torch.sums import log_partitions
 
@@ -37,40 +35,33 @@ class StructuredLoss(nn.Module):
         Whose inference it is.
     reduction
         "mean" of all examples, by their weights, "sum", or "none" for a loss of each.
+    invalid
+        What to do with examples whose gold breaks a constraint: "raise" an error, or "skip" them, whose loss is then 0.
     """
 
-    def __init__(self, layer: Layer, reduction: str = "mean") -> None:
+    def __init__(self, layer: Layer, *, reduction: str = "mean", invalid: str = "raise") -> None:
         super().__init__()
         if not isinstance(layer, Layer):
             raise ProblemError(f"A loss needs a Layer, got {type(layer).__name__}.")
         if reduction not in REDUCTIONS:
             raise ProblemError(f"There is no reduction {reduction!r}. Choose one of {', '.join(REDUCTIONS)}.")
-        self.layer, self.reduction = layer, reduction
+        if invalid not in ("raise", "skip"):
+            raise ProblemError(
+                f"Examples whose gold is invalid are raised or skipped, not {invalid!r}: 'raise', 'skip'."
+            )
+        self.layer, self.reduction, self.invalid = layer, reduction, invalid
 
-    def forward(
-        self,
-        scores: Tensors,
-        gold: Tensors,
-        *,
-        lengths: Sizes | None = None,
-        mask: Sizes | None = None,
-        structures: Sequence[Structure] | Tensor | None = None,
-        tables: Mapping[str, Tensor] | None = None,
-        weight: Tensor | None = None,
-    ) -> Tensor:
+    def forward(self, scores: Tensors, gold: Tensors, *, weight: Tensor | None = None, **how: Any) -> Tensor:
         """Returns the loss of scores, given gold: label numbers, -100 where they are not known.
 
-        `weight` is that of each example; the other words are those of all methods of `Layer`.
+        `weight` is that of each example; the other words, `lengths` and so on, are those of all methods of `Layer`.
         """
-        layer = self.layer
-        loss = self.each(scores, gold, (layer.where(lengths, mask, structures), tables))
-        if layer.form(scores).single:
-            loss = loss[0]
-        return self.reduced(loss, _dtype(scores), weight)
-
-    def reduced(self, loss: Tensor, dtype: torch.dtype, weight: Tensor | None) -> Tensor:
-        """Returns the losses of examples as one, or as many, in the type of their scores, or float32 if that is less."""
+        tables = how.pop("tables", None)
+        loss = self.each(scores, gold, (self.layer.where(**how), tables))
+        dtype = (scores if isinstance(scores, Tensor) else next(iter(scores.values()))).dtype
         loss = loss.to(dtype if dtype.itemsize >= 4 else torch.float32)
+        if self.layer.form(scores).single:
+            loss = loss[0]
         if weight is not None:
             loss = loss * weight
         if self.reduction == "none":
@@ -81,11 +72,12 @@ class StructuredLoss(nn.Module):
 
     def each(self, scores: Tensors, gold: Tensors, how: tuple[Any, Any]) -> Tensor:
         """Returns the loss of each example, given where its variables are, and tables."""
-        score, _, _, _ = self.layer.search(scores, *how, gold, seed=self.seed(), asked=self.asked(scores))
-        # The last row is that of gold. Without an answer there is nothing to compare.
-        return score[:-1].mean(dim=0) - score[-1]
+        asked = self.asked()._replace(strict=float(self.invalid == "raise"))
+        score, _, _, _ = self.layer.search(scores, *how, gold, seed=self.seed(), asked=asked)
+        loss = score[:-1].mean(dim=0) - score[-1]
+        return loss if self.invalid == "raise" else torch.where(torch.isfinite(loss), loss, 0.0)
 
-    def asked(self, scores: Tensors) -> Asked:
+    def asked(self) -> Asked:
         """Returns what is asked of each example besides gold."""
         return Asked()
 
@@ -121,12 +113,12 @@ class StructuredHinge(StructuredLoss):
         free. It is scaled by `margin`.
     """
 
-    def __init__(self, layer: Layer, margin: float = 1.0, cost: Tensors | None = None, reduction: str = "mean") -> None:
-        super().__init__(layer, reduction)
+    def __init__(self, layer: Layer, margin: float = 1.0, cost: Tensors | None = None, **settings: str) -> None:
+        super().__init__(layer, **settings)
         check_positive("margin", margin, zero=True)
         self.margin, self.cost = float(margin), cost
 
-    def asked(self, scores: Tensors) -> Asked:
+    def asked(self) -> Asked:
         """Returns what is asked of each example besides gold."""
         return Asked(margin=self.margin if self.cost is None else 0.0)
 
@@ -152,7 +144,7 @@ class StructuredHinge(StructuredLoss):
 
 
 class FenchelYoung(StructuredLoss):
-    """The loss of perturbed answers (Berthet et al. 2020): smooth, and convex in the scores; gold need not be one of them.
+    """The loss of perturbed answers (Berthet et al. 2020): smooth, and convex in the scores.
 
     samples
         How many perturbed answers are averaged.
@@ -164,12 +156,12 @@ class FenchelYoung(StructuredLoss):
     """
 
     def __init__(
-        self, layer: Layer, samples: int = 8, sigma: float = 1.0, seed: int | None = None, reduction: str = "mean"
+        self, layer: Layer, samples: int = 8, sigma: float = 1.0, seed: int | None = None, **settings: str
     ) -> None:
-        super().__init__(layer, reduction)
+        super().__init__(layer, **settings)
         self.noise = Noise(samples, sigma, seed)
 
-    def asked(self, scores: Tensors) -> Asked:
+    def asked(self) -> Asked:
         """Returns what is asked of each example besides gold."""
         return Asked(float(self.noise.samples), self.noise.sigma)
 
@@ -184,20 +176,13 @@ class SPOPlus(StructuredLoss):
     With true scores c and their optimum y*(c), it is the perceptron's loss of scores 2s - c with y*(c) as gold.
     """
 
-    def forward(
-        self,
-        scores: Tensors,
-        true: Tensors,
-        *,
-        optimum: Tensors | None = None,
-        weight: Tensor | None = None,
-        **how: Any,
-    ) -> Tensor:
-        """Returns the loss of predicted scores, given the true ones.
+    def forward(self, scores: Tensors, gold: Tensors, *, weight: Tensor | None = None, **how: Any) -> Tensor:
+        """Returns the loss of predicted scores, given the true ones in place of gold.
 
         `optimum` has the labels that `decode` finds for the true scores: find them once, not at every step. Tables are
-        the same for both. The other words are those of all methods of `Layer`.
+        the same for both. The other words are those of all losses.
         """
+        true, optimum = gold, how.pop("optimum", None)
         gold = self.layer.decode(true, **how).labels if optimum is None else optimum
         if isinstance(scores, Tensor):
             moved: Any = 2 * scores - true
@@ -226,20 +211,12 @@ class ImplicitMLE(nn.Module):
         check_positive("step", step)
         self.layer, self.noise, self.step = layer, Noise(samples, sigma, seed), float(step)
 
-    def forward(
-        self,
-        scores: Tensors,
-        *,
-        lengths: Sizes | None = None,
-        mask: Sizes | None = None,
-        structures: Sequence[Structure] | Tensor | None = None,
-        tables: Mapping[str, Tensor] | None = None,
-    ) -> Any:
-        """Returns the mean indicator of the perturbed answers, as scores are given."""
+    def forward(self, scores: Tensors, **how: Any) -> Any:
+        """Returns the mean indicator of the perturbed answers, as scores are given; words are those of `Layer`."""
         layer, noise = self.layer, self.noise
-        form, own = layer.form(scores), layer.table_scores(tables)
+        form, own = layer.form(scores), layer.table_scores(how.pop("tables", None))
         asked = [float(noise.samples), noise.sigma, self.step, float(form.flat)]
-        about = list(own.values()), " ".join(own), layer.where(lengths, mask, structures), noise.draw(), asked
+        about = list(own.values()), " ".join(own), layer.where(**how), noise.draw(), asked
         found = sample(layer.name, layer.listed(scores, form), *about)
         found = [each[0] for each in found] if form.single else found
         return found[0] if isinstance(scores, Tensor) else dict(zip(layer.names, found, strict=True))
@@ -267,7 +244,3 @@ def check_positive(name: str, value: float, zero: bool = False) -> None:
     """Refuses settings that are not finite, or not positive."""
     if not (0 < value < float("inf") or (zero and value == 0)):
         raise ProblemError(f"{name} must be finite, and {'0 or more' if zero else 'more than 0'}; got {value}.")
-
-
-def _dtype(scores: Tensors) -> torch.dtype:
-    return (scores if isinstance(scores, Tensor) else next(iter(scores.values()))).dtype

@@ -1,4 +1,4 @@
-"""The operators that PyTorch knows: `search` answers, `spread` gives its gradients, `sample` averages perturbed answers.
+"""The operators that PyTorch knows: `search` answers, `spread` is its gradient, `sample` averages perturbed answers.
 
 Each names the layer that it belongs to, so that compiled and exported programs can hold it, and returns new tensors.
 The score of an answer is differentiable: its gradient is an indicator of the answer's labels and label tuples.
@@ -17,12 +17,14 @@ asked
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from math import prod
 from typing import Any, NamedTuple
 from weakref import WeakValueDictionary
 
 import numpy as np
 import torch
 from torch import Tensor
+from torch.utils._pytree import tree_leaves, tree_map
 
 from hasten.errors import ProblemError
 from hasten.padded.kernels import spread as spread_labels
@@ -35,12 +37,13 @@ PLAIN = torch.Tensor, torch.nn.Parameter
 
 
 class Asked(NamedTuple):
-    """What is asked: how many perturbed answers, with how much noise, which margin (a step, of `sample`), which form."""
+    """What is asked: how many perturbed answers, with how much noise; which margin, or step of `sample`."""
 
     samples: float = 0.0
     sigma: float = 0.0
     margin: float = 0.0
     flat: float = 0.0  # 1 if all scores of an example are in a row
+    strict: float = 0.0  # 1 if gold must be valid
 
 
 def engine_of(layer: str) -> Inference:
@@ -105,7 +108,8 @@ def find(
     arrays = iter(as_arrays([*scores, *tables, *where, *gold, *([] if seed is None else [seed])]))
     own, brought, given, known = ([next(arrays) for _ in each] for each in (scores, tables, where, gold))
     placed = place(engine, [each.shape for each in own], given, kinds, asked.flat)
-    request = Request(int(asked.samples), asked.sigma, 0 if seed is None else int(next(arrays)), asked.margin)
+    drawn = 0 if seed is None else int(next(arrays))
+    request = Request(int(asked.samples), asked.sigma, drawn, asked.margin, bool(asked.strict))
     return engine.search(placed, own, dict(zip(placed.shapes.kinds, brought, strict=True)), known, request)
 
 
@@ -149,45 +153,33 @@ def spread(
 ) -> list[Tensor]:
     """Returns an indicator of labels, (rows, examples, ...), weighted by answer and summed over rows, for each field.
 
-    A field has `widths` labels. Behind these are the label tuples of some kinds of factors, summed over examples as well.
+    A field has `widths` labels. Label tuples of some kinds of factors come behind, summed over examples as well.
     """
     engine, device = engine_of(layer), weight.device
+    chosen, given, weights = list[Any](), list[Any](), np.zeros(0)
     if device.type == "cpu" or kinds:
         *chosen, weights = as_arrays([*labels, *where, weight.double()])
         chosen, given = chosen[: len(labels)], chosen[len(labels) :]
-    if device.type == "cpu":
-        found = [spread_on_cpu(engine, each, weights, n, flat, dtype) for each, n in zip(chosen, widths, strict=True)]
-    else:
-        found = [spread_on_device(engine, each, weight, n, flat, dtype) for each, n in zip(labels, widths, strict=True)]
+    found = []
+    for f, (each, n) in enumerate(zip(labels, widths, strict=True)):
+        n_rows, n_examples, *axes = each.shape
+        cells = prod(axes)
+        start = engine.layout.structure.graph.first[:cells] if flat else np.arange(cells) * n
+        total = torch.zeros((n_examples, n if flat else cells * n), dtype=dtype, device=device)
+        if device.type == "cpu":
+            spread_labels(chosen[f].reshape(n_rows, n_examples, cells), weights, start, total.numpy())
+        else:
+            mine = each.reshape(n_rows, n_examples, cells).movedim(0, 1)
+            at = mine.clamp(min=0) + torch.from_numpy(np.array(start)).to(device)
+            part = torch.where(mine >= 0, weight.T[:, :, None], 0.0).to(dtype)
+            total.scatter_add_(1, at.flatten(1), part.flatten(1))
+        found.append(total if flat else total.reshape(n_examples, *axes, n))
     if kinds:
-        shapes = [each.shape[1:2] if flat else each.shape[1:] for each in chosen]
-        placed = place(engine, [(*shape, n) for shape, n in zip(shapes, widths, strict=True)], given, kinds, flat)
+        shapes = [(*(each.shape[1:2] if flat else each.shape[1:]), n) for each, n in zip(chosen, widths, strict=True)]
+        placed = place(engine, shapes, given, kinds, flat)
         counted = engine.tuples(placed, chosen, weights)
         found += [each.to(dtype) for each in as_tensors([counted[name] for name in placed.shapes.kinds], device)]
     return found
-
-
-def spread_on_cpu(engine: Inference, labels: Any, weight: Any, n: int, flat: bool, dtype: torch.dtype) -> Tensor:
-    """Returns the indicator of one field's labels, by a kernel."""
-    n_rows, n_examples, *axes = labels.shape
-    cells = int(np.prod(axes))
-    start = engine.layout.structure.graph.first[:cells] if flat else np.arange(cells) * n
-    found = torch.zeros((n_examples, n) if flat else (n_examples, *axes, n), dtype=dtype)
-    spread_labels(labels.reshape(n_rows, n_examples, cells), weight, start, found.numpy().reshape(n_examples, -1))
-    return found
-
-
-def spread_on_device(engine: Inference, labels: Tensor, weight: Tensor, n: int, flat: bool, dtype: Any) -> Tensor:
-    """Returns the indicator of one field's labels, by PyTorch."""
-    n_rows, n_examples, *axes = labels.shape
-    mine = labels.reshape(n_rows, n_examples, -1)
-    cells = mine.shape[-1]
-    start = engine.layout.structure.graph.first[:cells] if flat else np.arange(cells) * n
-    at = torch.where(mine >= 0, mine + torch.from_numpy(np.array(start)).to(mine.device), 0)
-    source = torch.where(mine >= 0, weight[:, :, None], 0.0).to(dtype)
-    found = torch.zeros((n_examples, n if flat else cells * n), dtype=dtype, device=mine.device)
-    found.scatter_add_(1, at.movedim(0, 1).flatten(1), source.movedim(0, 1).flatten(1))
-    return found.reshape((n_examples, n) if flat else (n_examples, *axes, n))
 
 
 @spread.register_fake
@@ -273,76 +265,54 @@ sample.register_autograd(sample_backward, setup_context=keep_for_sample)
 
 
 def is_plain(tensors: Sequence[Tensor]) -> bool:
-    """Whether nothing has to know of an operator: no gradient, no compiler, no transform. Then none is called."""
-    if torch.compiler.is_compiling() or (torch.is_grad_enabled() and any(each.requires_grad for each in tensors)):
+    """Whether nothing has to know of an operator: no compiler, no transform. Then none is called."""
+    if torch.compiler.is_compiling():
         return False
     transforms = torch._C._functorch.peek_interpreter_stack() is not None or torch._C._len_torch_dispatch_stack()
     return not transforms and all(type(each) in PLAIN for each in tensors)
 
 
 def batched(operator: Any, axis_in: int, axis_out: int) -> Callable[..., Any]:
-    """Returns how `torch.vmap` runs an operator: as more examples or, where more than these differ, one by one."""
+    """Returns how `torch.vmap` runs an operator: as more examples, on an axis of inputs and one of outputs.
+
+    Where tables or seeds differ, or each call has tables of its own to count, it runs call by call.
+    """
+    names = [argument.name for argument in operator._opoverload._schema.arguments]
 
     def run(info: Any, dims: Any, *args: Any) -> Any:
-        n = info.batch_size
-        shared = {"tables", "seed"}
-        names = [argument.name for argument in operator._opoverload._schema.arguments]
-        if "kinds" in names and args[names.index("kinds")] and operator is spread:
-            return one_by_one(operator, n, dims, args)
-        if any(differs(dim) for name, dim in zip(names, dims, strict=True) if name in shared):
-            return one_by_one(operator, n, dims, args)
+        n, told = info.batch_size, dict(zip(names, args, strict=True))
+        apart = [dim for name, dim in zip(names, dims, strict=True) if name in ("tables", "seed")]
+        if any(dim is not None for dim in tree_leaves(apart, is_leaf=is_none)) or ("labels" in told and told["kinds"]):
+            calls = [
+                operator(*mapped(lambda v, d, i=i: v if d is None else v.select(d, i), args, dims)) for i in range(n)
+            ]
+            return tree_map(lambda *each: torch.stack(each), *calls), tree_map(lambda _: 0, calls[0])
 
-        def fold(value: Any, dim: Any, axis: int) -> Any:
-            if isinstance(value, list | tuple) and value and isinstance(value[0], Tensor):
-                each = dim if isinstance(dim, list | tuple) else [dim] * len(value)
-                return [fold(part, d, axis) for part, d in zip(value, each, strict=True)]
-            if not isinstance(value, Tensor) or (dim is None and not value.numel()):
-                return value
-            wide = value.expand(n, *value.shape).movedim(0, axis) if dim is None else value.movedim(dim, axis)
-            return wide.flatten(axis, axis + 1)
+        def fold(value: Any, dim: int | None) -> Any:
+            if dim is None and (not value.ndim or not value.numel()):
+                return value  # a seed, or something that is not given
+            wide = value.expand(n, *value.shape).movedim(0, axis_in) if dim is None else value.movedim(dim, axis_in)
+            return wide.flatten(axis_in, axis_in + 1)
 
-        folded = [
-            value if name in shared else fold(value, dim, axis_in if name in ("labels", "weight") else 0)
-            for name, value, dim in zip(names, args, dims, strict=True)
-        ]
-        found = operator(*folded)
-        return unfolded(found, n, axis_out), axes_like(found, axis_out)
+        shared = ("tables", "where") if "labels" in told else ("tables",)
+        each = zip(names, args, dims, strict=True)
+        found = operator(*(value if name in shared else mapped(fold, value, dim) for name, value, dim in each))
+        return tree_map(lambda each: each.unflatten(axis_out, (n, -1)), found), tree_map(lambda _: axis_out, found)
 
     return run
 
 
-def differs(dim: Any) -> bool:
-    """Whether some tensor of an argument differs along the mapped axis."""
-    return any(map(differs, dim)) if isinstance(dim, list | tuple) else dim is not None
+def mapped(change: Callable[..., Any], value: Any, dim: Any) -> Any:
+    """Changes the tensors of an argument, given the mapped axis of each, or None."""
+    if isinstance(value, list | tuple):
+        dims = dim if isinstance(dim, list | tuple) else [dim] * len(value)
+        return [mapped(change, each, d) for each, d in zip(value, dims, strict=True)]
+    return change(value, dim) if isinstance(value, Tensor) else value
 
 
-def unfolded(found: Any, n: int, axis: int) -> Any:
-    """Returns results whose examples are those of `n` calls with an axis of calls of their own."""
-    if isinstance(found, Tensor):
-        return found.unflatten(axis, (n, -1))
-    return type(found)(unfolded(each, n, axis) for each in found)
-
-
-def axes_like(found: Any, axis: int) -> Any:
-    """Returns where the axis of calls is in each result."""
-    return axis if isinstance(found, Tensor) else type(found)(axes_like(each, axis) for each in found)
-
-
-def one_by_one(operator: Any, n: int, dims: Any, args: Any) -> Any:
-    """Calls an operator for each of `n` entries of the mapped axis, and stacks what it returns."""
-
-    def pick(value: Any, dim: Any, i: int) -> Any:
-        if isinstance(value, list | tuple) and isinstance(dim, list | tuple):
-            return [pick(part, d, i) for part, d in zip(value, dim, strict=True)]
-        return value if dim is None else value.select(dim, i)
-
-    def stack(found: Sequence[Any]) -> Any:
-        if isinstance(found[0], Tensor):
-            return torch.stack(list(found))
-        return type(found[0])(map(stack, zip(*found, strict=True)))
-
-    results = stack([operator(*(pick(v, d, i) for v, d in zip(args, dims, strict=True))) for i in range(n)])
-    return results, axes_like(results, 0)
+def is_none(value: Any) -> bool:
+    """Whether a value is None, which is a leaf of trees of axes."""
+    return value is None
 
 
 search.register_vmap(batched(search, 0, 1))
