@@ -24,7 +24,10 @@ PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").glob("*.md")])
     "page",
     [
         "README.md",
-        *(f"docs/{name}.md" for name in ("modelling", "adopting", "skipping", "past", "seeing", "tagging", "new-task")),
+        *(
+            f"docs/{name}.md"
+            for name in ("modelling", "adopting", "skipping", "past", "marginals", "seeing", "tagging", "new-task")
+        ),
     ],
 )
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")  # PuLP's, of how most write it
@@ -55,7 +58,8 @@ def test_links_between_pages_lead_to_files_that_are_there(page: Path) -> None:
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 def test_what_a_page_calls_by_its_full_name_is_there(page: Path) -> None:
     for name in set(re.findall(r"\bhasten(?:\.[A-Za-z_]\w*)+", page.read_text())):
-        if not name.startswith("hasten.ray") or find_spec("ray") is not None:
+        extra = name.split(".")[1]
+        if extra not in ("ray", "torch") or find_spec(extra) is not None:
             assert resolve_name(name) is not None
 
 

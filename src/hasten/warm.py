@@ -36,6 +36,7 @@ from hasten.speedup.mode import TextMode
 from hasten.speedup.parts import Trust
 from hasten.speedup.pool import AnswerPool
 from hasten.speedup.predictor import Speedup
+from hasten.sums import marginals, sample
 from hasten.support.arrays import FloatArray, IntArray
 from hasten.support.progress import Tell, tell_nobody
 from hasten.tasks.entity_relation.data.synthetic import generate
@@ -84,6 +85,7 @@ def compile_kernels(tell: Tell = tell_nobody) -> None:
         "entities and relations": _label_text,
         "gate": _guess,
         "past answers": lambda: _recall(problem),
+        "sums": lambda: (marginals(problem), sample(problem)),
         "programs": _adopt,
     }
     for n, (stage, compile_stage) in enumerate(stages.items()):

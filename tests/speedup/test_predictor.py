@@ -249,6 +249,40 @@ def test_audited_answers_are_the_black_boxes():
     assert agreement.low < 1 - wrong.mean() < agreement.high
 
 
+@pytest.mark.parametrize("size", [1, 50, 3000])
+def test_a_drift_costs_few_answers_however_they_come(size):
+    """With 2% of the answers audited, the first wrong one that is seen is the fiftieth; the next are all audited."""
+    rng, wrong = np.random.default_rng(1), []
+    for _ in range(12):
+        answer = Search(width=1, look_ahead=False, guided=True)
+        speedup = Speedup(guessing().schema, answer=answer, trust=Trust(audit=0.02)).fit(stream(rng, 200, 0.99))
+        problems = stream(rng, 3000, 0.01)
+        optimum = optima(problems)
+        seen = 0
+        for at in range(0, 3000, size):
+            some = problems.select(range(at, at + size))
+            seen += int((speedup.predict(some).cost > optimum[at : at + size] + 1e-9).sum())
+            if not speedup.trusted:
+                break
+        assert not speedup.trusted
+        wrong.append(seen)
+    assert np.mean(wrong) < 80
+
+
+def test_a_black_box_that_fails_ends_the_trust():
+    def broken(problem):
+        raise RuntimeError("out of order")
+
+    rng = np.random.default_rng(0)
+    problems = stream(rng, 400, 0.99)
+    speedup = Speedup(guessing().schema, answer=Search(guided=True), trust=Trust(audit=0.5)).fit(problems)
+    speedup.solver, speedup.trust = broken, Trust(audit=0.5, prove=False)
+    assert speedup.predict(problems).valid.all()  # the search's own, where nobody could tell
+    assert not speedup.trusted
+    assert speedup.counters.audits == speedup.counters.disagreements >= 4
+    assert speedup.predict(problems).has(Status.FAILED).all()
+
+
 def test_counters_add_up():
     batch = batch_of(7, 300, noise=2.0)
     for mode, answer in (("certified", "certified"), ("search", Search(theta=1.0))):
@@ -628,15 +662,21 @@ def test_what_ended_the_trust_is_told_and_kept(tmp_path, caplog):
     answer = Search(width=1, look_ahead=False, guided=True)
     speedup = Speedup(guessing().schema, answer=answer, trust=Trust(audit=1.0)).fit(stream(rng, 500, 0.99))
     assert speedup.distrust is None
-    speedup.predict(stream(rng, 40, 0.01))
-    assert not speedup.trusted
+    speedup.predict(stream(rng, 40, 0.99))
+    assert speedup.suspect is None
+    while speedup.trusted:
+        speedup.predict(stream(rng, 1, 0.01)[0])
     assert speedup.agreement == speedup.distrust
-    assert 16 <= speedup.distrust.n <= 40
+    assert 4 <= speedup.distrust.n <= 40
     assert speedup.distrust.high < 0.95
+    assert speedup.suspect.stop == speedup.counters.problems
+    assert 0 <= speedup.suspect.start <= 40
+    assert f"Answers {speedup.suspect.start + 1} to {speedup.suspect.stop} may be wrong" in caplog.text
     assert f"not trusted any more: its agreement is {speedup.distrust}" in caplog.text
     speedup.save(tmp_path / "distrusted")
     again = Speedup.load(tmp_path / "distrusted", guessing().schema)
     assert (again.trusted, again.distrust, again.agreement) == (False, speedup.distrust, speedup.distrust)
+    assert again.suspect == speedup.suspect
     speedup.predict(stream(rng, 10, 0.01))
     assert speedup.agreement.n == 10
     assert speedup.distrust == again.distrust
@@ -725,10 +765,13 @@ FORGED = [
     (("settings", "trust", "audit"), 2, "audit must be"),
     (("settings", "trust"), None, "must be an object"),
     (("settings", "depth"), 2, "the key 'depth'"),
-    (("trusted",), 1, "true or false"),
+    (("audit", "trusted"), 1, "true or false"),
     (("guided",), 1, "true or false"),
-    (("distrust",), [0.5, 0.6, 0.7, 20], "agreement of 0.5 between 0.6 and 0.7"),
-    (("distrust",), [0.5, 0.4, 1.7, 20], "a number from 0 to 1"),
+    (("audit", "bets"), [[1.0, 1.0, 0]] * 9, "contradict each other"),
+    (("audit", "alert"), 51, "alert"),
+    (("audit", "distrust"), [0.5, 0.4, 0.7, 20], "contradict each other"),
+    (("audit", "distrust"), [0.5, 0.6, 0.7, 20], "agreement of 0.5 between 0.6 and 0.7"),
+    (("audit", "distrust"), [0.5, 0.4, 1.7, 20], "a number from 0 to 1"),
     (("rng",), 5, "must be an object"),
     (("calibrated",), [2.0, 0], "a whole number"),
     (("rng", "bit_generator"), "MT19937", "'PCG64'"),

@@ -11,7 +11,7 @@ from hasten.model.batch import Batch
 from hasten.padded.kernels import scatter
 from hasten.padded.search import Inference, Request
 from hasten.padded.shapes import Placed
-from hasten.sums.marginals import plans_for, run
+from hasten.sums.distribution import plans_for, run
 from hasten.support.arrays import FloatArray, IntArray
 
 ALONE = Request()

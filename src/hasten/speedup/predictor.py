@@ -167,9 +167,9 @@ class Speedup(parameters.Estimator):
     def fit(self, problems: Batch | Iterable[Problem], answers: Answers | None = None) -> Speedup:
         """Learns from scratch, from the black box's answers, and forgets all it counted.
 
-        It learns the heuristic or, with `Learned()`, tables: `choice` says how it answers since then, and why. The
-        problems need no labels. `answers` are the black box's, if they are there already: for each problem
-        a `Solution`, its labels by number or name, or None; or one flat array of numbers (`Learner.fit`).
+        It learns the heuristic or, with `Learned()`, tables: `choice` says how it answers since then, and why. Give
+        `answers`, if you have the black box's already: for each problem a `Solution`, its labels by number or name, or
+        None; or one flat array of numbers (`Learner.fit`).
         """
         batch = self._checked(problems, learning=True).resolved()
         if not len(batch):
@@ -193,9 +193,8 @@ class Speedup(parameters.Estimator):
         `shards` are batches, which `n_jobs` threads share, or where they are (`hasten.ray.shards`). The result tells
         how far the search agrees on the problems held out, and has them for `calibrate`.
         """
-        if not isinstance(shards, Shards):
-            shards = [self._checked(batch, learning=True) for batch in shards]
-        state, found = fit_to_shards(self, self._strategy(), shards)
+        own = shards if isinstance(shards, Shards) else [self._checked(batch, learning=True) for batch in shards]
+        state, found = fit_to_shards(self, self._strategy(), own)
         self._begin(state)
         return found
 
@@ -254,11 +253,10 @@ class Speedup(parameters.Estimator):
 
     @property
     def agreement(self) -> Agreement:
-        """How often the search, or what was learned, agreed with the black box of late, where its answers were given.
+        """How often the search, or what was learned, agreed with the black box of late, since trust last changed.
 
         To agree is to cost what the black box's answer costs: the optimum, or with `Trust(prove=False)` the solver's
-        own answer (or less, where that ran out of time); with `Learned()`, to be the same labelling. When trust ends
-        the count begins anew.
+        own answer (or less, where that ran out of time); with `Learned()`, to be the same labelling.
         """
         with self._state.lock:
             return self._state.audit.agreement
@@ -268,6 +266,12 @@ class Speedup(parameters.Estimator):
         """The agreement that ended the trust in the search; None while it is trusted."""
         with self._state.lock:
             return self._state.audit.distrust
+
+    @property
+    def suspect(self) -> range | None:
+        """The answers, counted from 0, that may be wrong, once trust ended; None while it is trusted."""
+        with self._state.lock:
+            return self._state.audit.suspect
 
     @property
     def history(self) -> History:
@@ -323,10 +327,7 @@ class Speedup(parameters.Estimator):
     def for_shard(self, shard: int) -> Speedup:
         """Returns a copy for one piece of the work: it counts from zero, and draws by the seed and the piece alone."""
         mine = deepcopy(self)
-        state = mine._state
-        state.rng = np.random.default_rng([self.seed, shard])
-        state.counted, state.history = Counters(), History()
-        state.single.clear()
+        mine._state.begin_shard(np.random.default_rng([self.seed, shard]))
         return mine
 
     def __setattr__(self, name: str, value: Any) -> None:
@@ -349,8 +350,7 @@ class Speedup(parameters.Estimator):
     def _begin(self, state: State) -> None:
         """Goes on with a new state; how far the solver was compared with proofs is kept."""
         with self._state.lock:
-            state.n_compared, state.follows = self._state.n_compared, self._state.follows
-            self._state = state
+            state.n_compared, state.follows, self._state = self._state.n_compared, self._state.follows, state
 
     def _checked(self, problems: Problem | Batch | Iterable[Problem], learning: bool = False) -> Batch:
         """Returns the problems as a batch; refuses those of another schema, and settings that make no sense."""

@@ -15,7 +15,7 @@ from hasten.model.batch import Batch, as_batch
 from hasten.model.compiled import Compiled
 from hasten.model.problem import Problem
 from hasten.proof.certifier import Certifier
-from hasten.sums.marginals import Problems, labels_alone, plans_for, run
+from hasten.sums.distribution import Problems, labels_alone, plans_for, run
 from hasten.sums.plan import MAX_JOIN, plan_sums
 from hasten.support.arrays import BoolArray, FloatArray, IntArray, ints, offsets, ranges, sizes_of
 from hasten.support.checks import check_number, check_whole

@@ -45,7 +45,7 @@ class Group(NamedTuple):
     join: Join
     operands: list[Operand]
     steps: list[int]
-    forbidden: Tensor | None  # which labellings no table allows
+    forbidden: dict[torch.device, Tensor]  # which labellings no table allows, on each device; empty: all are allowed
 
 
 class State(NamedTuple):
@@ -199,11 +199,11 @@ def _group(plan: SumPlan, join: Join, steps: list[int], made: dict[tuple[int, in
         else:
             continue
         operands.append(Operand(role, axes, pattern.allowed.shape, places))
-    forbidden = None
+    forbidden = {}
     if any(role == SILENT for _, _, role in join.parts) and not join.allows_all:
         allowed = np.zeros(math.prod(join.shape), dtype=bool)
         allowed[join.combos] = True
-        forbidden = torch.from_numpy(~allowed.reshape(join.shape))
+        forbidden[torch.device("cpu")] = torch.from_numpy(~allowed.reshape(join.shape))
     return Group(join, operands, steps, forbidden)
 
 
@@ -216,7 +216,7 @@ def _contract(group: Group, operands: list[tuple[Operand, Tensor]], state: State
     }
     pairs = sorted(other)
     product = pairs == [(0, 1)] or pairs == [(0, 2), (1, 2)]
-    if not product or group.join.n_inside > 1 or group.forbidden is not None or len(other) + len(own) < len(operands):
+    if not product or group.join.n_inside > 1 or group.forbidden or len(other) + len(own) < len(operands):
         return _add_up(group, operands, state)
     vector = own[0] if len(own) == 1 else sum(own[1:], own[0])
     right = _weights(*other[pairs[-1]], state)
@@ -284,8 +284,10 @@ def _add_up(group: Group, operands: list[tuple[Operand, Tensor]], _: State) -> T
         total = spread if total is None else total + spread
     if total is None:
         raise AssertionError("a step has a variable")
-    if group.forbidden is not None:
-        total = total.masked_fill(group.forbidden.to(total.device), -math.inf)
+    if group.forbidden:
+        if total.device not in group.forbidden:
+            group.forbidden[total.device] = next(iter(group.forbidden.values())).to(total.device)
+        total = total.masked_fill(group.forbidden[total.device], -math.inf)
     axes = tuple(range(-group.join.n_inside, 0))
     high = total.detach().amax(axes, keepdim=True).clamp(min=LEAST)
     found = (total - high).exp().sum(axes)

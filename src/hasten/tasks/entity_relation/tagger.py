@@ -29,7 +29,7 @@ from hasten.tasks.entity_relation.labelling import Labelled, Labeller
 from hasten.tasks.entity_relation.names import BlackBox
 from hasten.tasks.entity_relation.task import EntityRelationTask
 
-FORMAT = "hasten.tagger/2"
+FORMAT = "hasten.tagger/3"
 KIND = "labeller of entities and relations"  # as errors call it: a tagger is what `hasten tag` trains
 MAX_NODES = 20_000  # of branching, before the solver is asked
 LEARNING_LIMIT = 2.0  # seconds for a sentence that is only learned from
@@ -172,5 +172,5 @@ def n_held_out(n: int) -> int:
 
 def check_place(path: Path) -> None:
     """Refuses a place that holds something else than a labeller, which may be replaced."""
-    if os.path.lexists(path) and format_of(path) not in (FORMAT, "hasten.tagger/1"):
+    if os.path.lexists(path) and format_of(path) not in (FORMAT, "hasten.tagger/1", "hasten.tagger/2"):
         raise ModelError(f"{path} is there already, and is not a {KIND}. Choose another place.")
