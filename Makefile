@@ -57,6 +57,15 @@ test-ray: ## Set up an environment with Ray and run the tests on a cluster of th
 	.venv-ray/bin/python -m pip install --quiet --disable-pip-version-check --group dev --editable ".[ray]"
 	.venv-ray/bin/python -m pytest tests/on_ray tests/scale
 
+.PHONY: test-torch
+test-torch: ## Set up an environment with PyTorch (a CPU build), and JAX where it installs; run the tests that need them
+	test -d .venv-torch || $(PYTHON) -m venv .venv-torch
+	.venv-torch/bin/python -m pip install --quiet --disable-pip-version-check --upgrade "pip>=25.1"
+	.venv-torch/bin/python -m pip install --quiet --disable-pip-version-check torch==2.13.0
+	.venv-torch/bin/python -m pip install --quiet --disable-pip-version-check --group dev --editable ".[torch]"
+	-.venv-torch/bin/python -m pip install --quiet --disable-pip-version-check jax
+	.venv-torch/bin/python -m pytest tests/on_torch tests/test_jax.py tests/test_examples.py tests/test_docs.py -k "torch or jax"
+
 .PHONY: wheel
 wheel: $(VENV)/ready ## Build a wheel that carries its compiled kernels, for this Python and kind of machine
 	$(BIN)/python tools/wheel.py
@@ -84,4 +93,4 @@ reproduce: $(VENV)/ready ## Run the paper's experiment: make reproduce CORPUS=co
 
 .PHONY: clean
 clean: ## Remove the environment and everything built
-	rm -rf $(VENV) .venv-ray results site dist .coverage* .pytest_cache .hypothesis .mypy_cache .ruff_cache
+	rm -rf $(VENV) .venv-ray .venv-torch results site dist .coverage* .pytest_cache .hypothesis .mypy_cache .ruff_cache
