@@ -239,3 +239,10 @@ def test_captured_graphs_have_the_sums_of_the_kernels(n_labels: int) -> None:
         scores = scores_of(n_labels).cuda().requires_grad_()
         ht.NegativeLogLikelihood(layer)(scores, gold.cuda()).backward()
         assert torch.allclose(scores.grad.cpu(), wanted.grad, atol=1e-9), turn
+
+
+def test_mapped_sums_are_those_of_each() -> None:
+    layer, scores = tagger(3), scores_of(3)
+    with torch.no_grad():
+        assert torch.equal(torch.vmap(layer.log_partition)(scores), layer.log_partition(scores))
+        assert torch.equal(torch.vmap(layer.marginals)(scores), layer.marginals(scores))

@@ -13,6 +13,7 @@ from weakref import WeakKeyDictionary
 import numpy as np
 import torch
 from torch import Tensor
+from torch.utils._pytree import tree_map
 
 from hasten.model.batch import Batch
 from hasten.padded.kernels import IGNORED
@@ -25,7 +26,7 @@ from hasten.sums import marginals, min_marginals
 from hasten.sums import sample as draw
 from hasten.support.arrays import ints, ranges, sizes_of
 from hasten.torch.executor import Executor, executor_for, run_graphed
-from hasten.torch.operators import as_arrays, as_tensors, engine_of, one_by_one, place
+from hasten.torch.operators import as_arrays, as_tensors, engine_of, mapped, place
 
 _PLACES: WeakKeyDictionary[Inference, dict[Any, Any]] = WeakKeyDictionary()  # of structures on devices
 
@@ -124,8 +125,23 @@ def sums_backward(ctx: Any, weight: Tensor) -> Any:
 
 
 log_partition.register_autograd(sums_backward, setup_context=keep_for_sums)
-for _each in (log_partition, shares):
-    _each.register_vmap(lambda info, dims, *args, each=_each: one_by_one(each, info.batch_size, dims, args))
+
+
+def one_by_one(operator: Any) -> Any:
+    """Returns how `torch.vmap` runs an operator: call by call."""
+
+    def run(info: Any, dims: Any, *args: Any) -> Any:
+        calls = [
+            operator(*mapped(lambda value, dim, i=i: value if dim is None else value.select(dim, i), args, dims))
+            for i in range(info.batch_size)
+        ]
+        return tree_map(lambda *each: torch.stack(each), *calls), tree_map(lambda _: 0, calls[0])
+
+    return run
+
+
+log_partition.register_vmap(one_by_one(log_partition))
+shares.register_vmap(one_by_one(shares))
 
 
 def log_partitions(told: Told) -> Tensor:
