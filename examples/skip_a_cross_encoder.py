@@ -1,10 +1,16 @@
 """Skip most calls of an expensive module: a gate learns where a cross-encoder's scores cannot change the answer.
 
-Needs PyTorch: pip install hasten[torch]. The cross-encoder here is small and random; yours reads the text of a pair.
+The cross-encoder here is small and random; yours reads the text of a pair.
 """
 
-import torch
-from torch import Tensor, nn
+import sys
+
+try:
+    import torch
+    from torch import Tensor, nn
+except ImportError:
+    print("This example needs PyTorch: pip install hasten[torch]")
+    sys.exit()
 
 import hasten
 import hasten.torch as ht

@@ -17,7 +17,11 @@ except ImportError:
     raise SystemExit from None
 
 ENTITIES = ["person", "location", "organization", "none"]
-ARGUMENTS = {"LiveIn": ("person", "location"), "WorkFor": ("person", "organization"), "BasedIn": ("organization", "location")}
+ARGUMENTS = {
+    "LiveIn": ("person", "location"),
+    "WorkFor": ("person", "organization"),
+    "BasedIn": ("organization", "location"),
+}
 N, ROOM = 200, 5
 
 schema = hasten.Schema()
