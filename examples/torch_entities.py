@@ -1,7 +1,7 @@
 """Entities and relations from a PyTorch network, decoded and trained under the constraints between them.
 
-Sentences have two to five entities; every ordered pair may be related. Scores are padded tensors, as networks give them;
-some relations of the training sentences are not labelled (-100). Answers are compared with HiGHS.
+Sentences have two to five entities; every ordered pair may be related. Scores are padded tensors, as networks give
+them; some relations of the training sentences are not labelled (-100). Answers are compared with HiGHS.
 """
 
 from itertools import permutations
@@ -46,6 +46,7 @@ class Network(torch.nn.Module):
         self.entity, self.pair = torch.nn.Linear(8, 4), torch.nn.Bilinear(8, 8, 4)
 
     def forward(self, x):
+        """Returns padded scores by field."""
         left, right = x[:, :, None].expand(-1, -1, ROOM, -1), x[:, None].expand(-1, ROOM, -1, -1)
         return {"entity": self.entity(x), "relation": self.pair(left.contiguous(), right.contiguous())}
 
