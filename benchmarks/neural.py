@@ -114,7 +114,7 @@ def main() -> None:
         difference = f1(results[box]).mean(axis=0)[1] - f1(results[first]).mean(axis=0)[1]
         limits = interval(draws[box][:, 1] - draws[first][:, 1])
         Console(width=120).print(f"Relation F1, {box} less {first}: {difference:+.3f} ({limits})", highlight=False)
-    if BlackBox.NEURAL in args.boxes:
+    if BlackBox.NEURAL in args.boxes[1:]:
         for box in set(args.boxes) & {BlackBox.NEURAL_STRUCTURED, BlackBox.NEURAL_LIKELIHOOD}:
             difference = f1(results[box]).mean(axis=0)[1] - f1(results[BlackBox.NEURAL]).mean(axis=0)[1]
             limits = interval(draws[box][:, 1] - draws[BlackBox.NEURAL][:, 1])

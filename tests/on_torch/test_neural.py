@@ -199,6 +199,10 @@ def test_wide_sentences_are_trained_alone_by_likelihood(monkeypatch: pytest.Monk
         TASK.lean, types, relations, n_entities, labels
     )  # one type alone is itself a chain of one
     assert found.item() == pytest.approx(expected.item())
+    n_entities, labels = n_entities[:1], LABELLINGS[2][0]  # and where no sentence is left to sum over
+    types, relations = random_scores(n_entities, 0)
+    found = training.likelihood(TASK.lean, types, relations, n_entities, labels)
+    assert found.item() == pytest.approx(training.alone(TASK.lean, types, relations, n_entities, labels).item())
 
 
 # -- training and files -----------------------------------------------------------------------------------------

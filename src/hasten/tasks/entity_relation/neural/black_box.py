@@ -141,4 +141,5 @@ def flat(types: Tensor, relations: Tensor, n_entities: IntArray) -> Tensor:
     n = n_entities.tolist()
     of_types = torch.split(types, n)
     of_relations = torch.split(relations, [each * (each - 1) for each in n])
-    return torch.cat([part.flatten() for pair in zip(of_types, of_relations, strict=True) for part in pair])
+    parts = [part.flatten() for pair in zip(of_types, of_relations, strict=True) for part in pair]
+    return torch.cat([types.new_zeros(0), *parts])  # of no sentence, too
