@@ -11,6 +11,7 @@ try:
 except ImportError:
     raise MissingExtra("PyTorch is not installed: pip install hasten[torch]") from None
 
+from hasten.torch.gate import Gate, Gated
 from hasten.torch.layer import Answer, Layer
 from hasten.torch.losses import (
     FenchelYoung,
@@ -24,6 +25,8 @@ from hasten.torch.losses import (
 __all__ = [
     "Answer",
     "FenchelYoung",
+    "Gate",
+    "Gated",
     "ImplicitMLE",
     "Layer",
     "NegativeLogLikelihood",
