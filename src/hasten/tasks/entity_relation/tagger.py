@@ -41,7 +41,7 @@ class TrainingSettings:
     """How a labeller is trained.
 
     black_box
-        "structured": trained with inference in the loop; "independent": without.
+        "structured": linear, trained with inference in the loop; "independent": without; "neural…": a network.
     width
         Of the beam in search mode, at least 1.
     risk
@@ -50,14 +50,14 @@ class TrainingSettings:
         Fixes all that is drawn.
     """
 
-    black_box: str = Training.STRUCTURED
+    black_box: str = BlackBox.STRUCTURED
     width: int = 2
     risk: float = 0.01
     seed: int = 0
 
     def __post_init__(self) -> None:
-        if self.black_box not in list(Training):
-            raise ProblemError(f"A black box is {Training.choices()}, not {brief(self.black_box)}.")
+        if self.black_box not in list(BlackBox):
+            raise ProblemError(f"A black box is {BlackBox.choices()}, not {brief(self.black_box)}.")
         check_width(self.width)
         check_number("risk", self.risk)
         check_whole("seed", self.seed)
