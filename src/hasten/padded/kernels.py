@@ -6,8 +6,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from hasten.jit import driver, kernel
-from hasten.kernels.layout import COST, TABLE, BatchArrays, graph_of, labels_of
+from hasten.jit import driver, kernel, part
+from hasten.kernels.layout import COST, GRAPH, TABLE, VARIABLE, BatchArrays, graph_of, labels_of
 from hasten.kernels.score import entry
 from hasten.support.arrays import FloatArray, IntArray
 
@@ -45,6 +45,23 @@ def row_of(cells: Cells, b: int, c: int) -> int:
 
 
 @driver
+def lay_out(number: IntArray, about: IntArray, place: IntArray, cost_at: IntArray, variable_at: IntArray) -> None:
+    """Writes where each problem's graph, costs, tables and variables are, given these of its structure, or how many.
+
+    A problem's structure is that of its example; rows of as many problems as there are examples follow one another.
+    """
+    cost, variable = 0, 0
+    for p in range(place.shape[0]):
+        cost_at[p], variable_at[p] = cost, variable
+        place[p, COST], place[p, VARIABLE] = cost, variable
+        if p < place.shape[0] - 1:
+            s = number[p % number.size]
+            place[p, GRAPH], place[p, TABLE] = about[s, GRAPH], about[s, TABLE]
+            cost += about[s, COST]
+            variable += about[s, VARIABLE]
+
+
+@driver
 def gather(scores: Any, cells: Cells, unit: int, sign: float, cost_at: IntArray, cost: FloatArray) -> None:
     """Writes the costs of one field's variables: `sign` times the scores, which start at `unit` times a cell's row."""
     for b in range(cells.number.size):
@@ -52,8 +69,10 @@ def gather(scores: Any, cells: Cells, unit: int, sign: float, cost_at: IntArray,
         while c < last:
             source, target = row_of(cells, b, c) * unit, cost_at[b] + cells.label[c]
             end = c + (1 if cells.row.size else cells.run[c])
-            for i in range(cells.label[end - 1] + cells.width[end - 1] - cells.label[c]):
-                cost[target + i] = sign * scores[source + i]
+            n = cells.label[end - 1] + cells.width[end - 1] - cells.label[c]
+            given, mine = part(scores, source, source + n), part(cost, target, target + n)
+            for i in range(n):
+                mine[i] = sign * given[i]
             c = end
 
 
@@ -95,13 +114,27 @@ def read_labels(padded: IntArray, cells: Cells, variable_at: IntArray, labels: I
 
 @driver
 def write_labels(labels: IntArray, cells: Cells, variable_at: IntArray, padded: IntArray) -> None:
-    """Writes the labels of one field's variables, (rows, all), where its cells are; negative ones are no answers."""
+    """Writes the labels of one field's variables, (rows, all), where its cells are, and `IGNORED` elsewhere.
+
+    Negative labels are no answers.
+    """
+    block = padded.shape[1] // max(1, cells.number.size)
     for r in range(labels.shape[0]):
         for b in range(cells.number.size):
-            s = cells.number[b]
-            for c in range(cells.first[s], cells.first[s + 1]):
-                label = labels[r, variable_at[b] + cells.variable[c]]
-                padded[r, row_of(cells, b, c)] = label if label >= 0 else IGNORED
+            own = part(padded[r], b * block, (b + 1) * block)
+            for i in range(block):
+                own[i] = IGNORED
+            c, last = cells.first[cells.number[b]], cells.first[cells.number[b] + 1]
+            while c < last:
+                n, row, at = (
+                    1 if cells.row.size else cells.run[c],
+                    row_of(cells, b, c),
+                    variable_at[b] + cells.variable[c],
+                )
+                mine, out = part(labels[r], at, at + n), part(padded[r], row, row + n)
+                for i in range(n):
+                    out[i] = mine[i] if mine[i] >= 0 else IGNORED
+                c += n
 
 
 @driver

@@ -14,7 +14,7 @@ from hasten.model.structure import Structure
 from hasten.model.templates import Slots
 from hasten.padded.fields import Field
 from hasten.padded.kernels import Cells
-from hasten.padded.shapes import Placed, Shapes
+from hasten.padded.shapes import Placed, Places, Shapes
 from hasten.support.arrays import BoolArray, IntArray, ints, offsets, ranges, sizes_of
 from hasten.support.cache import Cache
 from hasten.support.checks import brief
@@ -120,18 +120,15 @@ class Layout:
                 number = self._number_of({name: lengths.get(name, dims[name]) for name in self.sizes}, n)
             elif number.shape != (n,) or (n and not 0 <= number.min() <= number.max() < len(self._structures)):
                 raise ProblemError(f"Give the structure of each of {count(n, 'example')}; got {brief(number)}.")
-            label_cells = self._of_all(number)
+            label_cells = self._of_all(number, strides)
             if masks or by_structure or any(np.ndim(each) == 2 for each in sizes.values()):
                 label_cells = self._masked(label_cells, shapes, sizes, masks, lengths)
-            cells = label_cells = [
-                each._replace(stride=stride) for each, stride in zip(label_cells, strides, strict=True)
-            ]
+            cells = label_cells
         known = self.shapes(kinds)
-        cost_at, variable_at = offsets(known.n_costs[number]), offsets(known.n_values[number])
-        price = NONE
+        places, price = Places.of(known, number), NONE
         if known.soft:
-            price = ranges(cost_at[1:] - known.n_prices[number], known.n_prices[number])
-        return Placed(known, number, cells, label_cells, cost_at, variable_at, price, flat)
+            price = ranges(places.cost_at[1:] - known.n_prices[number], known.n_prices[number])
+        return Placed(known, number, cells, label_cells, places, price, flat)
 
     def _room(self, shapes: tuple[tuple[int, ...], ...]) -> tuple[dict[str, int], list[IntArray]]:
         """Returns how much room padded arrays have for each size, and their strides; refuses shapes that do not fit."""
@@ -165,10 +162,11 @@ class Layout:
             unique, inverse = np.unique(rows, axis=0, return_inverse=True)
             return ints(self._of_sizes(tuple(each)) for each in unique.tolist())[inverse.ravel()]
         (length,) = lengths.values()
-        top = int(np.max(length, initial=0))
-        if top >= len(self._by_length):
-            self._by_length = np.append(self._by_length, np.full(top, -1))
-        number = self._by_length[length]
+        try:
+            number = self._by_length[length]
+        except IndexError:  # longer than any before
+            self._by_length = np.append(self._by_length, np.full(int(np.max(length)), -1))
+            number = self._by_length[length]
         if number.min(initial=0) < 0:
             for size in np.unique(length[number < 0]).tolist():  # type: ignore[index]
                 self._by_length[size] = self._of_sizes((size,))
@@ -211,7 +209,7 @@ class Layout:
             self._by_shape[id(structure.compiled)] = len(self._structures) - 1
         return len(self._structures) - 1
 
-    def _of_all(self, number: IntArray) -> list[Cells]:
+    def _of_all(self, number: IntArray, strides: Sequence[IntArray]) -> list[Cells]:
         """Returns the cells of each field, as structures say it."""
         if not self._cells:
             firsts = [each.graph.first for each in self._structures]
@@ -225,7 +223,8 @@ class Layout:
                 first = offsets(map(len, mine))
                 run = _runs(first, label, width, coordinate)
                 self._cells.append(Cells(NONE, first, label, width, variable, coordinate, run, NONE, NONE, NONE))
-        return [each._replace(number=number) for each in self._cells]
+        known = zip(self._cells, strides, strict=True)
+        return [each._replace(number=number, stride=stride) for each, stride in known]
 
     def _flat_cells(self, number: IntArray, shape: Sequence[int]) -> tuple[list[Cells], list[Cells]]:
         """Returns the cells of one matrix with all scores of each example, and those of its labels."""

@@ -193,7 +193,7 @@ class Inference:
         found = []
         for shape, cells in zip(shapes, placed.label_cells, strict=True):
             axes = (len(cells.variable),) if placed.flat else shape[1:-1]
-            padded = np.full((len(labels), shape[0], *axes), IGNORED, dtype=np.int64)
+            padded = np.empty((len(labels), shape[0], *axes), dtype=np.int64)
             write_labels(labels, cells, placed.variable_at, padded.reshape(len(labels), -1))
             found.append(padded)
         return found

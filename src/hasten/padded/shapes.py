@@ -10,8 +10,8 @@ import numpy as np
 from hasten.kernels.layout import COST, GRAPH, TABLE, VARIABLE, BatchArrays
 from hasten.model.batch import Batch
 from hasten.model.structure import Structure
-from hasten.padded.kernels import Cells
-from hasten.support.arrays import FloatArray, IntArray, ints, offsets
+from hasten.padded.kernels import Cells, lay_out
+from hasten.support.arrays import FloatArray, IntArray, ints, offsets, stable_order
 
 
 class Shapes:
@@ -20,9 +20,6 @@ class Shapes:
     def __init__(self, structures: Sequence[Structure], kinds: tuple[str, ...]) -> None:
         self.structures, self.kinds = tuple(structures), kinds
         graphs, soft = [each.graph for each in structures], [each.compiled.indicators for each in structures]
-        self.address = ints(graph.address for graph in graphs)
-        self.n_costs = ints(graph.first[-1] for graph in graphs)
-        self.n_values = ints(graph.order.size for graph in graphs)
         self.prices = [np.zeros(0) if each is None else each.cost for each in soft]  # of soft rules, behind the costs
         self.n_prices = ints(map(len, self.prices))
         self.soft = bool(self.n_prices.any())
@@ -38,7 +35,11 @@ class Shapes:
             if len(blocks) > len(self._blocks):
                 self._blocks.append((structure.graph.table, brought))
         self._block_at = offsets(len(table) for table, _ in self._blocks)
-        self.table_at = self._block_at[self._block]
+        self.n_values = ints(graph.order.size for graph in graphs)
+        self.about = np.zeros((len(structures), 4), dtype=np.int64)  # as places: of costs and variables, how many
+        self.about[:, GRAPH] = [graph.address for graph in graphs]
+        self.about[:, COST], self.about[:, VARIABLE] = [graph.first[-1] for graph in graphs], self.n_values
+        self.about[:, TABLE] = self._block_at[self._block]
         self._table = np.concatenate([np.zeros(0), *(table for table, _ in self._blocks)])
 
     def table(self, costs: Mapping[str, FloatArray]) -> FloatArray:
@@ -66,6 +67,22 @@ class Shapes:
         return len(self._table)
 
 
+class Places(NamedTuple):
+    """Where problems are in flat arrays."""
+
+    place: IntArray  # (problems + 1, 4), as kernels take it
+    cost_at: IntArray  # (problems + 1,)
+    variable_at: IntArray  # (problems + 1,)
+
+    @classmethod
+    def of(cls, shapes: Shapes, number: IntArray, n: int = 1) -> Places:
+        """Lays out `n` rows of problems, one for each example."""
+        size = n * len(number) + 1
+        found = cls(np.zeros((size, 4), np.int64), np.empty(size, np.int64), np.empty(size, np.int64))
+        lay_out(number, shapes.about, *found)
+        return found
+
+
 class Placed(NamedTuple):
     """The examples of one padded batch: their structures, and where their variables are."""
 
@@ -73,21 +90,30 @@ class Placed(NamedTuple):
     number: IntArray  # (examples,) of each one's structure
     cells: list[Cells]  # of each array of scores
     label_cells: list[Cells]  # of each array of labels
-    cost_at: IntArray  # (examples + 1,)
-    variable_at: IntArray  # (examples + 1,)
+    places: Places
     price: IntArray  # where the prices of soft rules stand in the costs
     flat: bool  # whether one array has all scores of each example in a row
 
+    @property
+    def cost_at(self) -> IntArray:
+        """Where the costs of each example start."""
+        return self.places.cost_at
+
+    @property
+    def variable_at(self) -> IntArray:
+        """Where the variables of each example start."""
+        return self.places.variable_at
+
     def batch(self, cost: FloatArray, table: FloatArray, n: int = 1) -> Batch:
         """Returns the problems with `n` rows of costs, one after the other."""
-        shapes, number, cost_at, variable_at = self.shapes, self.number, self.cost_at, self.variable_at
+        shapes, number, (place, cost_at, variable_at) = self.shapes, self.number, self.places
         if n != 1:
-            number = np.tile(number, n)
-            cost_at, variable_at = offsets(shapes.n_costs[number]), offsets(shapes.n_values[number])
-        place = np.zeros((len(number) + 1, 4), dtype=np.int64)
-        place[:-1, GRAPH], place[:-1, TABLE] = shapes.address[number], shapes.table_at[number]
-        place[:, COST], place[:, VARIABLE] = cost_at, variable_at
+            number, (place, cost_at, variable_at) = np.tile(number, n), Places.of(shapes, number, n)
         batch = Batch(shapes.structures, number, cost, cost_at, table, place[:-1, TABLE])
-        derived = {"arrays": BatchArrays(place, cost, table), "variable_at": variable_at}
-        batch.__dict__.update(derived, n_variables=shapes.n_values[number])
+        batch.__dict__.update(
+            arrays=BatchArrays(place, cost, table),
+            variable_at=variable_at,
+            n_variables=shapes.n_values[number],
+            order=stable_order(number, len(shapes.structures)),
+        )
         return batch

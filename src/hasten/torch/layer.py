@@ -17,7 +17,7 @@ from hasten.padded.layout import Layout, Shape
 from hasten.padded.search import Inference, answerer
 from hasten.support.checks import check_whole
 from hasten.torch import sums
-from hasten.torch.operators import ENGINES, Asked, as_tensors, find, is_plain, search
+from hasten.torch.operators import ENGINES, Asked, Direct, as_tensors, find, is_plain, search
 
 Tensors: TypeAlias = Tensor | Mapping[str, Tensor]  # by field, or the only one
 Sizes: TypeAlias = Tensor | Mapping[str, Tensor]  # by size, or the only one
@@ -96,6 +96,7 @@ class Layer(nn.Module):
         self.inference = Inference(layout, answerer(layout.schema, solver), -1.0 if maximize else 1.0)
         ENGINES[self.name] = self.inference
         ranks = tables if isinstance(tables, Mapping) else dict.fromkeys(tables)
+        self.has_tables = bool(ranks)
         self.tables = nn.ModuleDict({name: Table(layout.schema, name, rank) for name, rank in ranks.items()})
 
     def decode(
@@ -145,8 +146,12 @@ class Layer(nn.Module):
         """
         own, form = self.table_scores(tables), self.form(scores)
         known = [] if gold is None else self.listed(gold, form)
-        about = list(own.values()), " ".join(own), where, known, seed
-        return search(self.name, self.listed(scores, form), *about, [*asked[:3], float(form.flat), asked.strict])
+        given, brought = self.listed(scores, form), list(own.values())
+        about = " ".join(own), where, known, seed, [*asked[:3], float(form.flat), asked.strict]
+        if is_plain((*given, *brought)):
+            score, gap, proved, *labels = Direct.apply((self.name, *about), len(given), *given, *brought)
+            return score, gap, proved, labels
+        return search(self.name, given, brought, *about)
 
     def log_partition(self, scores: Tensors, *, tables: Mapping[str, Tensor] | None = None, **where: Any) -> Tensor:
         """Returns the logarithm of the sum of exp(score) over all valid labellings, differentiable; -inf without one.
@@ -222,7 +227,7 @@ class Layer(nn.Module):
 
     def table_scores(self, tables: Mapping[str, Tensor] | None = None) -> dict[str, Tensor]:
         """Returns the scores of label tuples by kind: those given, and the layer's own for the other kinds."""
-        if not self.tables:
+        if not self.has_tables:
             return dict(tables) if tables else {}
         return {name: table() for name, table in self.tables.items() if not tables or name not in tables} | dict(
             tables or {}
@@ -267,7 +272,7 @@ class Layer(nn.Module):
         """Copies what is trained; the structures, which do not change, are shared."""
         other = Layer.__new__(Layer)
         nn.Module.__init__(other)
-        shared = {name: getattr(self, name) for name in ("name", "names", "sizes", "axes", "inference")}
+        shared = {name: getattr(self, name) for name in ("name", "names", "sizes", "axes", "inference", "has_tables")}
         other.__dict__.update(shared)
         other.tables = deepcopy(self.tables, memo)
         other.train(self.training)

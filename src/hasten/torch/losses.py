@@ -74,7 +74,8 @@ class StructuredLoss(nn.Module):
         """Returns the loss of each example, given where its variables are, and tables."""
         asked = self.asked()._replace(strict=float(self.invalid == "raise"))
         score, _, _, _ = self.layer.search(scores, *how, gold, seed=self.seed(), asked=asked)
-        loss = score[:-1].mean(dim=0) - score[-1]
+        n = len(score) - 1
+        loss = score.new_tensor([1.0 / n] * n + [-1.0]) @ score
         return loss if self.invalid == "raise" else torch.where(torch.isfinite(loss), loss, 0.0)
 
     def asked(self) -> Asked:

@@ -59,7 +59,7 @@ def engine_of(layer: str) -> Inference:
 
 def as_arrays(tensors: Sequence[Tensor]) -> list[Any]:
     """Returns tensors as arrays: without a copy from the CPU, if NumPy knows their type, else in one transfer."""
-    given = [each.detach() for each in tensors]
+    given = [each.detach() if each.requires_grad else each for each in tensors]
     if any(each.device.type != "cpu" for each in given):
         device = next(each.device for each in given if each.device.type != "cpu")
         order = sorted(range(len(given)), key=lambda n: -given[n].element_size())  # so that each is aligned
@@ -140,8 +140,7 @@ def _(layer, scores, tables, kinds, where, gold, seed, asked):  # type: ignore[n
     return score, gap, first.new_empty(of_each, dtype=torch.bool), labels
 
 
-@torch.library.custom_op("hasten::spread", mutates_args=())
-def spread(
+def spread_now(
     layer: str,
     labels: Sequence[Tensor],
     weight: Tensor,
@@ -180,6 +179,9 @@ def spread(
         counted = engine.tuples(placed, chosen, weights)
         found += [each.to(dtype) for each in as_tensors([counted[name] for name in placed.shapes.kinds], device)]
     return found
+
+
+spread = torch.library.custom_op("hasten::spread", spread_now, mutates_args=())
 
 
 @spread.register_fake
@@ -262,6 +264,31 @@ def sample_backward(ctx: Any, gradient: Sequence[Tensor]) -> Any:
 
 
 sample.register_autograd(sample_backward, setup_context=keep_for_sample)
+
+
+class Direct(torch.autograd.Function):
+    """`search` without the dispatcher, which takes longer than the answers to a small batch."""
+
+    @staticmethod
+    def forward(ctx: Any, told: tuple[Any, ...], n: int, *given: Tensor) -> tuple[Tensor, ...]:
+        """Returns what `search` does; the tensors that have gradients come last, `n` scores, then tables."""
+        layer, kinds, where, _, _, asked = told
+        found = find(layer, given[:n], given[n:], *told[1:])
+        score, *others = as_tensors([*found[:3], *found.labels], given[0].device)
+        ctx.mark_non_differentiable(*others)
+        ctx.about = layer, kinds, where, [each.shape[-1] for each in given[:n]], bool(Asked(*asked).flat)
+        ctx.dtypes = [each.dtype for each in given]
+        ctx.save_for_backward(*others[2:])
+        return score, *others
+
+    @staticmethod
+    def backward(ctx: Any, weight: Tensor, *_: Any) -> Any:
+        """Returns the gradient of `search`."""
+        layer, kinds, where, widths, flat = ctx.about
+        dtype = torch.float64 if torch.float64 in ctx.dtypes else torch.float32
+        weight = -engine_of(layer).sign * weight
+        found = spread_now(layer, ctx.saved_tensors, weight, kinds, where, widths, flat, dtype)
+        return None, None, *(each.to(dtype) for each, dtype in zip(found, ctx.dtypes, strict=True))
 
 
 def is_plain(tensors: Sequence[Tensor]) -> bool:
