@@ -242,7 +242,10 @@ def _structure_on(engine: Inference, placed: Placed, told: Told, n_problems: int
         one = [(1, *shape[1:]) for shape in told.shapes]
         cells = [each._replace(number=each.number[:1]) for each in placed.cells]
         alone = placed._replace(
-            number=placed.number[:1], cells=cells, cost_at=placed.cost_at[:2], price=placed.price[:0]
+            number=placed.number[:1],
+            cells=cells,
+            places=placed.places._replace(cost_at=placed.cost_at[:2]),
+            price=placed.price[:0],
         )
         places = [np.arange(end - size, end, dtype=np.float64) for end, size in zip(ends, sizes, strict=True)]
         numbers = [each.reshape(shape) for each, shape in zip(places, one, strict=True)]
