@@ -63,6 +63,8 @@ MAY_IMPORT = {
     "tasks.entity_relation.scoring": f"{MODEL} jit kernels.search search {PROOF} learning tasks.averaging {TASK}",
     "scale": f"{CORE} {SCORING} {LABELLING}",
     "ray": f"{CORE} scale {LABELLING}",
+    "padded": CORE,
+    "torch": f"{CORE} padded",
     "bench": f"{CORE} {SCORING} tasks.evaluation",
     "paper": f"{CORE} {PAPER}",
     "warm": f"{CORE} {PAPER} programs paper",
@@ -207,8 +209,9 @@ def test_only_jit_imports_numba() -> None:
     assert users_of("numba") == {"jit"}
 
 
-def test_only_our_room_of_that_name_imports_ray() -> None:
-    assert users_of("ray") == {"ray"}
+@pytest.mark.parametrize("library", ["ray", "torch"])
+def test_only_our_room_of_that_name_imports_it(library: str) -> None:
+    assert users_of(library) == {library}
 
 
 def users_of(library: str) -> set[str]:

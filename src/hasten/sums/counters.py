@@ -11,6 +11,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from fractions import Fraction
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
@@ -45,7 +46,7 @@ class Counted(NamedTuple):
     @property
     def n(self) -> int:
         """How many counts are told apart; a last one that is broken is none."""
-        return len(self.outcome) - (self.outcome[-1] == BROKEN)
+        return len(self.outcome) - int(self.outcome[-1] == BROKEN)
 
     def put(self, elimination: Elimination, tree: Sequence[Sequence[int]], max_join: int) -> bool:
         """Adds counters to an elimination; `tree` has, for each step, its variables and minus the steps below, less 1.
@@ -79,9 +80,9 @@ class Counted(NamedTuple):
         n = min(int(both.max()) + 1, self.n)
         if both.size * n > max_join:
             raise TooWide(
-                f"A rule counts too much to be summed exactly: up to {n:,} over {both.size:,} pairs of counts; the limit "
-                f"for their product is {max_join:,}. Train with a perturbed Fenchel-Young loss, which needs the best "
-                "labelling alone, or raise max_join."
+                f"A rule counts too much to be summed exactly: up to {n:,} over {both.size:,} pairs of counts; "
+                f"the limit for their product is {max_join:,}. Train with a perturbed Fenchel-Young loss, which "
+                "needs the best labelling alone, or raise max_join."
             )
         new = elimination.add_variable(n)
         allowed = both[:, :, None] == np.arange(n)
@@ -98,14 +99,19 @@ def rules_of(compiled: Compiled) -> list[Counted]:
         cells = slice(int(graph.row_first[r]), int(graph.row_first[r + 1]))
         label, weight = graph.row_label[cells], graph.row_weight[cells]
         if not (label >= n_own).any():  # else it is a row of a soft rule
-            least, most, name = float(graph.row_least[r]), float(graph.row_most[r]), compiled.row_names[r]
-            found.append(_counted(graph, label, weight, name, lambda s, a=least, b=most: KEPT if a <= s <= b else BROKEN))
+            least, most = float(graph.row_least[r]), float(graph.row_most[r])
+            found.append(_counted(graph, label, weight, compiled.row_names[r], partial(_holds, least, most)))
     if indicators is not None:
         n = len(graph.order) - len(indicators)
         for x, each in enumerate(indicators.indicators):
-            rule = _counted(graph, each.label, each.weight, each.name, lambda s, each=each: _label(each, s))
+            rule = _counted(graph, each.label, each.weight, each.name, partial(_label, each))
             found.append(rule._replace(indicator=n + x))
     return found
+
+
+def _holds(least: float, most: float, s: float) -> int:
+    """Returns whether a hard rule holds, given what it counts."""
+    return KEPT if least <= s <= most else BROKEN
 
 
 def _label(indicator: Indicator, s: float) -> int:
@@ -127,7 +133,7 @@ def _counted(graph: Graph, label: IntArray, weight: FloatArray, name: str, outco
     shift, most = sum(map(min, whole.values())), sum(max(each) - min(each) for each in whole.values())
     if most > MOST_COUNTS:
         raise TooWide(
-            f"Rule {name!r} tells {most + 1:,} sums apart, too many to be summed exactly; the limit is {MOST_COUNTS:,}. "
+            f"Rule {name!r} tells {most + 1:,} sums apart, too many to sum exactly; the limit is {MOST_COUNTS:,}. "
             "Give it weights that are small whole numbers, or train with a perturbed Fenchel-Young loss, which needs "
             "the best labelling alone."
         )

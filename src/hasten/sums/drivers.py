@@ -7,10 +7,11 @@ from typing import NamedTuple
 import numpy as np
 
 from hasten.jit import driver, inlined_kernel, keep, kernel, part, split
-from hasten.jit.simd import WIDTH
+from hasten.jit.simd import WIDTH, spread, store
 from hasten.kernels.layout import COST, TABLE, VARIABLE, Arrays, BatchArrays, graph_of, tables_of
-from hasten.proof.elimination.kernels import Plan, plan_at
-from hasten.sums.kernels import Space, Sums, Task, go_back, go_forward, put_costs, put_own_tables, put_tables, sums_at
+from hasten.proof.elimination.kernels import plan_at
+from hasten.sums.kernels import Space, Task, go_forward, put_costs, put_own_tables, put_tables, sums_at
+from hasten.sums.shares import draw, entropy_of, go_back
 from hasten.support.arrays import FloatArray, IntArray
 
 
@@ -22,6 +23,7 @@ class Found(NamedTuple):
     share: FloatArray  # (labels,) as the costs
     gain: FloatArray  # marginals of table entries
     gain_at: IntArray  # (n,) where those of a problem start; problems may share them
+    weight: FloatArray  # (n,) of each problem, in shares and marginals
 
 
 @kernel
@@ -30,13 +32,13 @@ def most_of(problems: IntArray, plans: IntArray, most: IntArray) -> None:
     for x in range(problems.size):
         if x == 0 or plans[x, 1] != plans[x - 1, 1]:
             sums = sums_at(plans[x, 1])
-            for k in range(most.size):
+            for k in range(5):
                 most[k] = max(most[k], sums.sizes[k])
 
 
 @inlined_kernel
 def alike(batch: BatchArrays, problems: IntArray, plans: IntArray, begin: int) -> tuple[int, bool]:
-    """Returns where the problems of one plan that begin here end, eight at most, and whether they share their tables."""
+    """Returns where the problems of one plan that begin here end, eight at most, and whether they share tables."""
     end, same = begin + 1, True
     while end < min(begin + WIDTH, problems.size) and plans[end, 0] == plans[begin, 0]:
         same = same and batch.place[problems[end], TABLE] == batch.place[problems[begin], TABLE]
@@ -51,61 +53,115 @@ def start_lanes(batch: BatchArrays, problems: IntArray, begin: int, end: int, co
         space.start[lane] = batch.place[problems[min(begin + lane, end - 1)], column]
 
 
+class Scratch(NamedTuple):
+    """What a driver works with: scratch space, and which tables are in it."""
+
+    space: Space
+    seen: IntArray  # (2,) where the tables start, and the plan that they were put for
+    in_tables: FloatArray  # (1,) the constant part of these
+
+
+@inlined_kernel
+def n_floats(batch: BatchArrays, problems: IntArray, most: IntArray, gaining: int) -> int:
+    """Returns how many numbers the scratch space has, and sets the sizes of what is not asked for to 0."""
+    n_own = 0
+    for x in range(1, problems.size):
+        if batch.place[problems[x], TABLE] != batch.place[problems[x - 1], TABLE]:
+            n_own = most[2]
+    most[3] *= gaining
+    most[5] = n_own
+    n: int = WIDTH * (4 * most[0] + 4 * most[1] + most[3] + most[4] + 3 + 2 * n_own) + 2 * most[2]
+    return n
+
+
+@inlined_kernel
+def space_of(floats: FloatArray, ints: IntArray, most: IntArray) -> Space:
+    """Cuts scratch space up."""
+    a, b, c, d, e = WIDTH * most[0], WIDTH * most[1], WIDTH * most[3], WIDTH * most[4], WIDTH * most[5]
+    return Space(
+        *split(floats, (a, a, a, a, b, b, b, b, c, d, 3 * WIDTH, e, e, most[2], most[2])), part(ints, 0, WIDTH)
+    )  # type: ignore[call-arg]
+
+
 @kernel
-def forward(
-    batch: BatchArrays, problems: IntArray, begin: int, end: int, plan: Plan, sums: Sums, space: Space, task: Task
-) -> None:
-    """Takes problems of one plan forwards; whether they share their tables was found before."""
-    graph = graph_of(batch, problems[begin])
+def go(batch: BatchArrays, problems: IntArray, plans: IntArray, begin: int, scratch: Scratch, asked: IntArray) -> int:
+    """Takes the problems of one plan that begin here forwards; returns where they end."""
+    space, seen, plan, sums = scratch.space, scratch.seen, plan_at(plans[begin, 0]), sums_at(plans[begin, 1])
+    end, same = alike(batch, problems, plans, begin)
+    graph, task = graph_of(batch, problems[begin]), Task(asked[0], asked[1], asked[2], same)
     start_lanes(batch, problems, begin, end, COST, space)
     put_costs(graph, part(batch.cost, 0, batch.cost.size), space, sums.sizes[0])
-    if not task.same:
+    table_at = batch.place[problems[begin], TABLE]
+    if not same:
         start_lanes(batch, problems, begin, end, TABLE, space)
-        put_own_tables(graph, part(batch.table, 0, batch.table.size), space, task.summing != 0)
+        put_own_tables(graph, part(batch.table, 0, batch.table.size), space, asked[0] != 0)
+    elif seen[0] != table_at or seen[1] != plans[begin, 0]:
+        scratch.in_tables[0] = put_tables(graph, tables_of(batch, problems[begin]), space, asked[0] != 0)
+        seen[0], seen[1] = table_at, plans[begin, 0]
+    if same:
+        store(space.line, 2, spread(scratch.in_tables[0]))
     go_forward(plan, sums, space, task)
+    return end
 
 
 @driver
 def sum_some(arrays: Arrays, problems: IntArray, plans: IntArray, asked: IntArray, found: Found) -> None:
     """Sums over the labellings of some problems; `plans` has the addresses of each one's plan, `asked` a `Task`."""
-    batch, most = BatchArrays(*arrays), np.zeros(5, dtype=np.int64)
-    most_of(problems, plans, part(most, 0, 5))
-    n_labels, n_entries, n_table, n_gain, n_terms = most[0], most[1], most[2], most[3], most[4]
-    n_own = 0
-    for x in range(1, problems.size):
-        if batch.place[problems[x], TABLE] != batch.place[problems[x - 1], TABLE]:
-            n_own = n_table
-    if not asked[2]:
-        n_gain = 0
-    floats = np.empty(WIDTH * (4 * n_labels + 4 * n_entries + n_gain + n_terms + 2 + 2 * n_own) + 2 * n_table)
-    ints = np.zeros(WIDTH, dtype=np.int64)
-    a, b, c, d = WIDTH * n_labels, WIDTH * n_entries, WIDTH * n_gain, WIDTH * n_own
-    space = Space(
-        *split(floats, (a, a, a, a, b, b, b, b, c, WIDTH * n_terms, 2 * WIDTH, d, d, n_table, n_table)),
-        part(ints, 0, WIDTH),
-    )
-    begin, table_at, table_of, in_tables = 0, -1, -1, 0.0
+    batch, ints = BatchArrays(*arrays), np.zeros(WIDTH + 8, dtype=np.int64)
+    start, most, seen = split(ints, (WIDTH, 6, 2))
+    most_of(problems, plans, most)
+    floats, constant, begin = np.empty(n_floats(batch, problems, most, asked[2])), np.zeros(1), 0
+    scratch = Scratch(space_of(floats, start, most), seen, part(constant, 0, 1))
+    seen[0], wanted = -1, part(asked, 0, 3)
     while begin < problems.size:
-        p, plan, sums = problems[begin], plan_at(plans[begin, 0]), sums_at(plans[begin, 1])
-        end, same = alike(batch, problems, plans, begin)
-        task, graph = Task(asked[0], asked[1], asked[2], asked[3], same), graph_of(batch, p)
-        if same and (table_at != batch.place[p, TABLE] or table_of != plans[begin, 0]):
-            in_tables = put_tables(graph, tables_of(batch, p), space, asked[0] != 0)
-            table_at, table_of = batch.place[p, TABLE], plans[begin, 0]
-        forward(batch, problems, begin, end, plan, sums, space, task)
-        if task.sharing:
-            go_back(plan, sums, space, task)
+        plan, sums, space = plan_at(plans[begin, 0]), sums_at(plans[begin, 1]), scratch.space
+        end = go(batch, problems, plans, begin, scratch, wanted)
+        _, same = alike(batch, problems, plans, begin)
+        if asked[1]:
+            go_back(plan, sums, space, Task(asked[0], asked[1], asked[2], same))
+        n_labels, n_gain = batch.place[problems[begin] + 1, COST] - batch.place[problems[begin], COST], sums.sizes[3]
         for lane in range(end - begin):
             p = problems[begin + lane]
-            found.value[p] = space.line[lane] + (in_tables if same else 0.0)
-            if task.sharing:
-                found.entropy[p] = space.line[WIDTH + lane]
+            found.value[p] = space.line[lane]
+            if asked[1]:
                 at = batch.place[p, COST]
-                for x in range(graph.first[graph.order.size]):
-                    found.share[at + x] = space.share[WIDTH * x + lane]
-            if task.gaining:
+                for x in range(n_labels):
+                    found.share[at + x] = found.weight[p] * space.share[WIDTH * x + lane]
+            if asked[2]:
+                found.entropy[p] = entropy_of(sums, space, Task(asked[0], asked[1], asked[2], same), lane)
                 at = found.gain_at[p]
-                for x in range(sums.sizes[3]):
-                    found.gain[at + x] += space.gain[WIDTH * x + lane]
+                for x in range(n_gain):
+                    found.gain[at + x] += found.weight[p] * space.gain[WIDTH * x + lane]
         begin = end
-    keep((floats, ints, most))
+    keep((floats, ints, constant))
+
+
+@driver
+def draw_some(
+    arrays: Arrays, problems: IntArray, plans: IntArray, chance: FloatArray, value: FloatArray, labels: IntArray
+) -> None:
+    """Draws labellings of some problems, a row of `labels` for each; `chance` has (problems, rows, steps) numbers."""
+    batch, ints = BatchArrays(*arrays), np.zeros(WIDTH + 11, dtype=np.int64)
+    start, most, seen, asked = split(ints, (WIDTH, 6, 2, 3))
+    asked[0], seen[0] = 1, -1
+    most_of(problems, plans, most)
+    floats, constant, begin = np.empty(n_floats(batch, problems, most, 0)), np.zeros(1), 0
+    scratch, drawn = (
+        Scratch(space_of(floats, start, most), seen, part(constant, 0, 1)),
+        np.zeros(max(1, most[0]), dtype=np.int64),
+    )
+    while begin < problems.size:
+        plan, space = plan_at(plans[begin, 0]), scratch.space
+        end = go(batch, problems, plans, begin, scratch, asked)
+        _, same = alike(batch, problems, plans, begin)
+        for lane in range(end - begin):
+            p = problems[begin + lane]
+            value[p] = space.line[lane]
+            n_variables = batch.place[p + 1, VARIABLE] - batch.place[p, VARIABLE]
+            for row in range(labels.shape[0] if value[p] < np.inf else 0):
+                mine = part(chance[begin + lane, row], 0, plan.variable.size)
+                draw(plan, space, Task(1, 0, 0, same), lane, mine, part(drawn, 0, drawn.size))
+                for v in range(n_variables):
+                    labels[row, batch.place[p, VARIABLE] + v] = drawn[v]
+        begin = end
+    keep((floats, ints, constant, drawn))

@@ -8,7 +8,7 @@ labelling with it costs than the best of all.
 Costs and tables start from 0, and so do derived tables: whatever is subtracted goes to the constant part. So sums of
 large costs keep their small differences. Where a step has one large table that all eight share (a *dense* form), the
 exponentials of that table are there already, and a sum takes one product; where such sums are too small to trust, they
-are taken again, term by term.
+are taken again, term by term. This module goes forwards, `hasten.sums.shares` backwards.
 """
 
 from __future__ import annotations
@@ -18,20 +18,24 @@ from typing import NamedTuple
 import numpy as np
 
 from hasten.jit import Record, inlined_kernel, kernel, viewer
-from hasten.jit.simd import WIDTH, lesser, load, spread, store, where_less
+from hasten.jit.simd import WIDTH, greater, lesser, load, spread, store, where_less
 from hasten.kernels.exponentials import exponential, logarithm
 from hasten.kernels.layout import Graph
 from hasten.proof.elimination.kernels import Plan
 from hasten.support.arrays import FloatArray, IntArray
 
 TINY = 1e-250  # sums of products below this may have lost terms
+MOST = 1e301  # magnitude of costs whose sums cannot overflow
 
 
 class Sums(Record):
     """What sums need to know of a structure besides the plan."""
 
-    dense: IntArray  # (forms,) which of the tables read is one of the problem's, large, and over both variables; -1: none
+    dense: (
+        IntArray  # (forms,) which of the tables read is one of the problem's, large, and over both variables; -1: none
+    )
     target: IntArray  # (as the plan's base) where the marginals of each of the problem's tables that are read start
+    source: IntArray  # (marginals,) the table entry that each is of
     sizes: IntArray  # (5,) labels with those of counters, entries of derived tables, of tables, of marginals; most sums
 
 
@@ -44,7 +48,6 @@ class Task(NamedTuple):
     summing: int  # logarithms of sums; else least sums
     sharing: int  # shares of labels
     gaining: int  # and of table entries
-    spreading: int  # and the entropy
     same: bool  # whether the eight problems share their tables
 
 
@@ -61,7 +64,7 @@ class Space(NamedTuple):
     flow: FloatArray  # (entries,) the share of each entry
     gain: FloatArray  # (marginals,)
     values: FloatArray  # (sums,) the terms of one entry
-    line: FloatArray  # (2,) the constant part, and the entropy
+    line: FloatArray  # (3,) the constant part in all, of the steps alone, and of the tables
     tables: FloatArray  # (entries of tables,) from 0, where the eight have different ones
     weights: FloatArray  # (entries of tables,) and their exponentials
     flat: FloatArray  # (entries of tables,) the tables that the eight share, from 0
@@ -71,18 +74,24 @@ class Space(NamedTuple):
 
 @kernel
 def put_costs(graph: Graph, cost: FloatArray, space: Space, n_labels: int) -> None:
-    """Lays the costs of eight problems side by side, each variable's from 0; the rest is the constant part."""
-    constant, start = spread(0.0), space.start
+    """Lays the costs of eight problems side by side, each variable's from 0; the rest is the constant part.
+
+    That is not a number if a cost is too large.
+    """
+    constant, start, forbidden, most = spread(0.0), space.start, spread(np.inf), spread(0.0)
     for v in range(graph.order.size):
-        least = spread(np.inf)
+        least = forbidden
         for x in range(graph.first[v], graph.first[v + 1]):
             for lane in range(WIDTH):
                 space.cost[WIDTH * x + lane] = cost[start[lane] + x]
-            least = lesser(load(space.cost, x), least)
-        safe = where_less(least, spread(np.inf), least, spread(0.0))
+            value = load(space.cost, x)
+            least, most = lesser(value, least), greater(where_less(value, forbidden, value, most), most)
+        safe = where_less(least, forbidden, least, spread(0.0))
+        most = greater(most, spread(0.0) - safe)
         for x in range(graph.first[v], graph.first[v + 1]):
             store(space.cost, x, load(space.cost, x) - safe)
         constant = constant + safe
+    constant = where_less(spread(MOST), most, spread(np.nan), constant)
     for x in range(graph.first[graph.order.size], n_labels):
         store(space.cost, x, spread(0.0))
     store(space.line, 0, constant)
@@ -101,6 +110,8 @@ def put_tables(graph: Graph, table: FloatArray, space: Space, weighted: bool) ->
         least = least if least < np.inf else 0.0
         for x in range(begin, end):
             space.flat[x] = table[x] - least
+            if MOST < abs(table[x]) < np.inf:
+                constant = np.nan
         constant += graph.soft_count[t] * least
     for x in range(0, n if weighted else 0, WIDTH):
         for lane in range(WIDTH):
@@ -113,41 +124,46 @@ def put_tables(graph: Graph, table: FloatArray, space: Space, weighted: bool) ->
 
 @kernel
 def put_own_tables(graph: Graph, table: FloatArray, space: Space, weighted: bool) -> None:
-    """Lays the tables of eight problems side by side, each from 0; the rest is added to the constant part."""
-    constant, start = load(space.line, 0), space.start
+    """Lays the tables of eight problems side by side, each from 0; the rest is a part of the constant."""
+    constant, start, forbidden, most = spread(0.0), space.start, spread(np.inf), spread(0.0)
     for x in range(graph.table.size):
         for lane in range(WIDTH):
             space.tables[WIDTH * x + lane] = table[start[lane] + x]
     for t in range(graph.soft_at.size):
-        begin, end, least = graph.soft_at[t], graph.soft_at[t] + graph.soft_size[t], spread(np.inf)
+        begin, end, least = graph.soft_at[t], graph.soft_at[t] + graph.soft_size[t], forbidden
         for x in range(begin, end):
-            least = lesser(load(space.tables, x), least)
-        safe = where_less(least, spread(np.inf), least, spread(0.0))
+            value = load(space.tables, x)
+            least, most = lesser(value, least), greater(where_less(value, forbidden, value, most), most)
+        safe = where_less(least, forbidden, least, spread(0.0))
+        most = greater(most, spread(0.0) - safe)
         for x in range(begin, end):
             store(space.tables, x, load(space.tables, x) - safe)
         constant = constant + spread(float(graph.soft_count[t])) * safe
+    constant = where_less(spread(MOST), most, spread(np.nan), constant)
     for x in range(graph.table.size if weighted else 0):
         store(space.weights, x, exponential(spread(0.0) - load(space.tables, x)))
-    store(space.line, 0, constant)
+    store(space.line, 2, constant)
 
 
 @inlined_kernel
 def table_at(space: Space, task: Task, x: int) -> FloatArray:
     """Returns an entry of the problem's tables."""
-    return spread(space.flat[x]) if task.same else load(space.tables, x)
+    entry: FloatArray = spread(space.flat[x]) if task.same else load(space.tables, x)
+    return entry
 
 
 @inlined_kernel
 def weight_at(space: Space, task: Task, x: int) -> FloatArray:
     """Returns the exponential of minus an entry of the problem's tables."""
-    return spread(space.weight[x]) if task.same else load(space.weights, x)
+    weight: FloatArray = spread(space.weight[x]) if task.same else load(space.weights, x)
+    return weight
 
 
 @inlined_kernel
 def term(plan: Plan, space: Space, task: Task, n: int, m: int, c: int, at: int) -> FloatArray:
     """Returns term `c` of step `n`, of the form `m`, whose reads start at `at`."""
     base, n_static = plan.base_first[n], plan.n_static[m]
-    value = load(space.cost, plan.label_at[n] + plan.sum_label[c])
+    value: FloatArray = load(space.cost, plan.label_at[n] + plan.sum_label[c])
     if plan.partner[n] >= 0:
         value = value + load(space.cost, plan.partner_at[n] + plan.sum_partner[c])
     for x in range(n_static):
@@ -270,7 +286,7 @@ def add_up_again(plan: Plan, sums: Sums, space: Space, task: Task, n: int, m: in
 @kernel
 def go_forward(plan: Plan, sums: Sums, space: Space, task: Task) -> None:
     """Carries out all steps; the derived tables start from 0, the rest is added to the constant part."""
-    constant, forbidden, none = load(space.line, 0), spread(np.inf), spread(0.0)
+    constant, forbidden, none = spread(0.0), spread(np.inf), spread(0.0)
     for n in range(plan.variable.size):
         m = plan.form[n]
         if task.summing and task.same and sums.dense[m] >= 0:
@@ -284,143 +300,5 @@ def go_forward(plan: Plan, sums: Sums, space: Space, task: Task) -> None:
         for e in range(plan.out_first[n], plan.out_first[n + 1]):
             store(space.work, e, load(space.work, e) - safe)
         constant = constant + least
-    store(space.line, 0, constant)
-
-
-@inlined_kernel
-def give(span: FloatArray, x: int, task: Task, share: FloatArray) -> None:
-    """Adds a share to what is there, or keeps the lesser."""
-    if task.summing:
-        store(span, x, load(span, x) + share)
-    else:
-        store(span, x, lesser(share, load(span, x)))
-
-
-@kernel
-def share_out(plan: Plan, sums: Sums, space: Space, task: Task, n: int, m: int) -> None:
-    """Gives each term of step `n`, of the form `m`, its share of its entry."""
-    entry, out, at, none = plan.entry_at[m], plan.out_first[n], plan.read_at[m], spread(0.0)
-    base, n_static, forbidden = plan.base_first[n], plan.n_static[m], spread(np.inf)
-    n_reads, spreads = n_static + plan.n_derived[m], none
-    for e in range(plan.out_first[n + 1] - out):
-        flow, low, total = load(space.flow, out + e), load(space.low, out + e), load(space.total, out + e)
-        rate = where_less(none, total, flow / total, none)
-        if task.spreading:
-            spreads = spreads + where_less(none, total, flow * logarithm(total), none)
-        for c in range(plan.sum_at[m] + plan.sum_first[entry + e], plan.sum_at[m] + plan.sum_first[entry + e + 1]):
-            value = term(plan, space, task, n, m, c, at)
-            if task.summing:
-                share = rate * exponential(low - value)
-                if task.spreading:
-                    spreads = spreads + where_less(value, forbidden, share * (value - low), none)
-            else:
-                share = flow + (value - low)
-            give(space.share, plan.label_at[n] + plan.sum_label[c], task, share)
-            if plan.partner[n] >= 0:
-                give(space.share, plan.partner_at[n] + plan.sum_partner[c], task, share)
-            if task.gaining:
-                for x in range(n_static):
-                    give(space.gain, sums.target[base + x] + plan.reads[at + x], task, share)
-            for x in range(n_static, n_reads):
-                give(space.flow, plan.base[base + x] + plan.reads[at + x], task, share)
-            at += n_reads
-    store(space.line, 1, load(space.line, 1) + spreads)
-
-
-@kernel
-def multiply_back(plan: Plan, sums: Sums, space: Space, task: Task, n: int, m: int) -> None:
-    """Gives each term of step `n`, of a form with one large table that all share, its share of its entry."""
-    first, out, none, end = plan.label_at[n], plan.out_first[n], spread(0.0), plan.out_first[n + 1]
-    step_out, step_in, joint = plan.joint_out[m], plan.joint_in[m], plan.base_first[n] + sums.dense[m]
-    start, target, spreads, again = plan.base[joint], sums.target[joint], none, none
-    for e in range(out, end):  # the flow becomes a rate
-        flow, total = load(space.flow, e), load(space.total, e)
-        again = lesser(total, again)
-        store(space.flow, e, where_less(none, total, flow / total, none))
-        if task.spreading:
-            size = where_less(total, none, none - total, total)
-            spreads = spreads + where_less(none, size, flow * logarithm(size), none)
-        store(space.total, e, where_less(total, none, flow / total, none))
-    low = spread(np.inf)
-    for i in range(first, first + plan.n_labels[m] if task.spreading else first):
-        low = lesser(load(space.sums, i), low)
-    for i in range(plan.n_labels[m]):
-        power, share, place = load(space.power, first + i), none, i * step_in
-        for e in range(out, end):
-            rate = load(space.flow, e) * weight_at(space, task, start + place)
-            share = share + rate
-            if task.gaining:
-                store(space.gain, target + place, load(space.gain, target + place) + power * rate)
-            if task.spreading:
-                excess = table_at(space, task, start + place)
-                spreads = spreads + where_less(none, rate, power * rate * excess, none)
-            place += step_out
-        share = power * share
-        if task.spreading:
-            excess = load(space.sums, first + i) - low
-            spreads = spreads + where_less(none, share, share * excess, none)
-        pass_on(plan, sums, space, task, n, m, i, share)
-    store(space.line, 1, load(space.line, 1) + spreads)
-    store(space.values, 0, again)
-    for lane in range(WIDTH):
-        if space.values[lane] < 0.0:
-            share_again(plan, sums, space, task, n, m)
-            break
-
-
-@kernel
-def pass_on(plan: Plan, sums: Sums, space: Space, task: Task, n: int, m: int, i: int, share: FloatArray) -> None:
-    """Gives a label of the variable of step `n`, and the entries of the tables over it alone, their share."""
-    give(space.share, plan.label_at[n] + i, task, share)
-    base, n_static = plan.base_first[n], plan.n_static[m]
-    for x in range(n_static + plan.n_derived[m]):
-        if x != sums.dense[m]:
-            if x >= n_static:
-                give(space.flow, plan.base[base + x] + i, task, share)
-            elif task.gaining:
-                give(space.gain, sums.target[base + x] + i, task, share)
-
-
-@kernel
-def share_again(plan: Plan, sums: Sums, space: Space, task: Task, n: int, m: int) -> None:
-    """Shares out the entries that were added up again, in the problems where they were: the others' rates are 0."""
-    out, joint, none = plan.out_first[n], plan.base_first[n] + sums.dense[m], spread(0.0)
-    spreads, forbidden = load(space.line, 1), spread(np.inf)
-    for i in range(plan.n_labels[m]):
-        label_share = none
-        for e in range(plan.out_first[n + 1] - out):
-            place = e * plan.joint_out[m] + i * plan.joint_in[m]
-            value = load(space.sums, plan.label_at[n] + i) + table_at(space, task, plan.base[joint] + place)
-            rate, low = none - load(space.total, out + e), load(space.low, out + e)
-            share = where_less(none, rate, rate * exponential(low - value), none)
-            label_share = label_share + share
-            if task.gaining:
-                give(space.gain, sums.target[joint] + place, task, share)
-            if task.spreading:
-                spreads = spreads + where_less(none, share, share * (value - low), none)
-        pass_on(plan, sums, space, task, n, m, i, label_share)
-    store(space.line, 1, spreads)
-
-
-@kernel
-def go_back(plan: Plan, sums: Sums, space: Space, task: Task) -> None:
-    """Shares out all steps, the last one first; nothing is shared where all is forbidden."""
-    none, nothing = spread(0.0), spread(0.0 if task.summing else np.inf)
-    whole = spread(1.0 if task.summing else 0.0)
-    for x in range(sums.sizes[0]):
-        store(space.share, x, nothing)
-    for x in range(sums.sizes[1]):
-        store(space.flow, x, nothing)
-    for x in range(sums.sizes[3] if task.gaining else 0):
-        store(space.gain, x, nothing)
-    store(space.line, 1, none)
-    feasible = where_less(load(space.line, 0), spread(np.inf), whole, nothing)
-    for back in range(plan.variable.size):
-        n = plan.variable.size - 1 - back
-        m = plan.form[n]
-        if plan.scope_first[n] == plan.scope_first[n + 1]:
-            store(space.flow, plan.out_first[n], feasible)
-        if task.summing and task.same and sums.dense[m] >= 0:
-            multiply_back(plan, sums, space, task, n, m)
-        else:
-            share_out(plan, sums, space, task, n, m)
+    store(space.line, 1, constant)
+    store(space.line, 0, load(space.line, 0) + load(space.line, 2) + constant)

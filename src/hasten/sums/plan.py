@@ -16,10 +16,10 @@ from hasten.kernels.cells import NO_ROWS, with_rows
 from hasten.model.compiled import Compiled
 from hasten.proof.elimination.joins import Pattern
 from hasten.proof.elimination.kernels import Plan
-from hasten.proof.elimination.plan import NO_STEPS, Elimination, Step
+from hasten.proof.elimination.plan import NO_STEPS, Elimination
 from hasten.sums.counters import rules_of, tree_of
 from hasten.sums.kernels import Sums
-from hasten.support.arrays import IntArray, ints, offsets, sizes_of
+from hasten.support.arrays import IntArray, ints, offsets, ranges, sizes_of
 
 MAX_JOIN = 2**20  # terms of one step
 MOST_ENTRIES = 2**21  # of derived tables: half a gigabyte for eight problems
@@ -45,7 +45,8 @@ class SumPlan:
             without.eliminate()
             _check_width(without, max_join)
             tree = tree_of(without.steps)
-            self.feasible = all([rule.put(elimination, tree, max_join) for rule in rules])
+            for rule in rules:
+                self.feasible &= rule.put(elimination, tree, max_join)
         elimination.eliminate_in_rounds() if rounds else elimination.eliminate()
         _check_width(elimination, max_join)
         self.sizes, self.steps, self.first = elimination.sizes, elimination.steps, elimination.first
@@ -54,24 +55,26 @@ class SumPlan:
         size = np.array([math.prod(self.sizes[v] for v in graph.scope[a:b]) for a, b in _pairs(graph.scope_first)])
         self.factor_first = offsets(size.astype(np.int64)[self.factors])
         at = self.factor_first if factors else graph.table_at[self.factors]
-        self.n_gain = int(self.factor_first[-1]) if factors else len(graph.table)
+        places = ranges(graph.table_at[self.factors], sizes_of(self.factor_first))
+        self.source = places if factors else np.arange(len(graph.table))  # of each marginal, the table entry
         fields = elimination.step_fields() if self.steps else NO_STEPS
         nothing = dict.fromkeys(("constant", "keep", "keep_label", "fold_from", "fold_to", "copy_from", "priced"), ())
         self.plan = Plan.pack(**fields, **nothing)
         joins = list(dict.fromkeys(step.join for step in self.steps))
-        dense = [
+        both = [
             join.shared[0] if join.shared[0] < join.n_static and len(join.order) == len(join.parts) else -1
             for join in joins
         ]
-        self.dense = [x if math.prod(join.shape) > MANY_SUMS else -1 for x, join in zip(dense, joins, strict=True)]
+        self.dense = [x if math.prod(join.shape) > MANY_SUMS else -1 for x, join in zip(both, joins, strict=True)]
         target = [
             int(at[step.tables[i]]) if k < step.join.n_static else -1
             for step in self.steps
             for k, i in enumerate(step.join.order)
         ]
         most = max((int(join.counts.max(initial=0)) for join in joins), default=0)
-        sizes = self.n_labels, self.n_entries, len(graph.table), self.n_gain, max(1, most)
-        self.sums = Sums.pack(dense=np.maximum(ints(self.dense), -1), target=ints(target), sizes=ints(sizes))
+        sizes = self.n_labels, self.n_entries, len(graph.table), len(self.source), max(1, most)
+        dense = np.maximum(ints(self.dense), -1)
+        self.sums = Sums.pack(dense=dense, target=ints(target), source=self.source, sizes=ints(sizes))
 
     @property
     def width(self) -> int:
