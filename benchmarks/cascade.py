@@ -1,7 +1,7 @@
-"""How many inputs a student answers in front of a slow extractor, whether its promise holds, and how soon a drift is seen.
+"""How many inputs a student answers in front of a slow extractor, and whether its promise holds.
 
 The extractor is a labeller of entities and relations (`hasten train`) that shows nothing but its answers. *Coverage*: a
-linear student learns from 20,000 answers; 3,500 others fit and test its confidence; the rest are what is to come. *Promise*:
+linear student learns from 20,000 answers; 3,500 others fit and test its confidence; the rest are to come. *Promise*:
 200 times other 3,500 answers fit and test, and the rest show whether more than the risk were wrong. *Drift*: a cascade
 serves, and the extractor stops reporting relations, or mistakes two types for each other: wrong answers given until
 trust ends, by audits alone and with the inputs that go to the extractor anyway.
@@ -62,11 +62,15 @@ def coverage(answers: list[Sentence], n_taught: int, n_held: int, resamples: int
             wrong = float((~right[test][given]).mean()) if given.any() else 0.0
             broken[risk].append((float(given.mean()), wrong))
             if run == 0:
-                print(f"  risk {risk:.0%}: {made}; on {len(test):,} to come: {given.mean():.1%} given, {wrong:.2%} wrong")
+                print(
+                    f"  risk {risk:.0%}: {made}; on {len(test):,} to come: {given.mean():.1%} given, {wrong:.2%} wrong"
+                )
     for risk, each in broken.items():
         shares, wrongs = np.array(each).T
         over = (wrongs > risk).mean()
-        print(f"  risk {risk:.0%}, {resamples} resamples: mean coverage {shares.mean():.3f}, promise broken in {over:.1%}")
+        print(
+            f"  risk {risk:.0%}, {resamples} resamples: mean coverage {shares.mean():.3f}, promise broken in {over:.1%}"
+        )
 
 
 def drift(before: list[Sentence], after: list[Sentence], n_taught: int, streams: int, risk: float) -> None:

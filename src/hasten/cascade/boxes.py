@@ -18,7 +18,7 @@ MOST = 16 * 2**20  # bytes of an answer
 
 @dataclass(frozen=True)
 class Endpoint(Generic[Text]):
-    """A black box behind HTTP: the input is posted as JSON (`Task.to_json`), the answer's body is JSON (`Task.of_json`).
+    """A black box behind HTTP: it gets the input as JSON (`Task.to_json`), and answers with JSON (`Task.of_json`).
 
     timeout
         Seconds that an answer may take.

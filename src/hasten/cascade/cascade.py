@@ -1,25 +1,24 @@
 """A cascade: a student in front of a slow black box, which learns from its answers while it serves.
 
-An input gets the student's answer where that is sure enough (`hasten.cascade.promise`), and the black box's elsewhere. A
-share of all inputs, drawn before anybody looks at them, always goes to the black box: their answers are never learned
-from, but fit and test each new version of the student, and audit the one that answers (`hasten.speedup.audit`). The other
-answers of the black box teach. As they double, a new version is trained: a *challenger*. It answers in the *shadow* of
-the *champion* for a while, and is *promoted* if it would answer more inputs under the same promise.
+An input gets the student's answer where that is sure enough (`hasten.cascade.promise`), and the black box's elsewhere.
+A share of all inputs, drawn before anybody looks at them, always goes to the black box: their answers are never learned
+from, but fit and test each new version of the student, and audit the one that answers (`hasten.speedup.audit`). The
+other answers of the black box teach. As they double, a new version is trained: a *challenger*. It answers in the
+*shadow* of the *champion* for a while, and is *promoted* if it would answer more inputs under the same promise.
 """
 
 from __future__ import annotations
 
 import logging
 import threading
-import time
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
 from types import TracebackType
 from typing import Generic
 
 import numpy as np
 
+from hasten.cascade.parts import Budget, Counters, Reply
 from hasten.cascade.promise import Promise
 from hasten.cascade.student import Guesses, Student, calibrate, train
 from hasten.errors import HastenError, ProblemError
@@ -37,63 +36,6 @@ GROWN = 1.5  # times as many held-out answers as at the last test are worth anot
 SHADOW = 50  # answers of the black box that a challenger is compared with before it is promoted
 KEPT = 8  # versions that one can roll back to
 DOUBT = 1.2, 0.02  # an unsure answer may be wrong that many times as often as it says, and that share more
-
-
-@dataclass(frozen=True, slots=True)
-class Reply(Generic[Text]):
-    """An answer: the labelled text, who gave it, how sure the student was, and why the black box was asked.
-
-    `text` is None if nobody had an answer. `promised` says whether the student's promise covers it. `probability` is that
-    of the student's answer being the black box's, nan without a student.
-    """
-
-    text: Text | None
-    source: str  # "student", "black box" or "nobody"
-    probability: float
-    promised: bool
-    reason: str
-    version: str
-
-
-@dataclass(slots=True)
-class Budget:
-    """How often the black box may be called: in all, and in an hour. None, the default, is as often as it is needed."""
-
-    calls: int | None = None
-    per_hour: int | None = None
-    times: list[float] = field(default_factory=list, repr=False)  # of the calls in the last hour
-    used: int = field(default=0, repr=False)
-
-    def __post_init__(self) -> None:
-        for name in ("calls", "per_hour"):
-            if getattr(self, name) is not None:
-                check_whole(name, getattr(self, name))
-
-    def left(self) -> float:
-        """Returns how many calls are left now."""
-        self.times = [each for each in self.times if each > time.monotonic() - 3600]
-        limits = (self.calls, self.used), (self.per_hour, len(self.times))
-        return min((max(0, most - used) for most, used in limits if most is not None), default=np.inf)
-
-    def take(self, n: int) -> None:
-        """Counts some calls."""
-        self.used += n
-        if self.per_hour is not None:
-            self.times += [time.monotonic()] * n
-
-
-@dataclass(slots=True)
-class Counters:
-    """Counts of all that a cascade did."""
-
-    inputs: int = 0
-    by_student: int = 0
-    by_black_box: int = 0
-    unanswered: int = 0
-    calls: int = 0
-    failed: int = 0  # calls
-    audits: int = 0
-    disagreements: int = 0
 
 
 class Cascade(Generic[Text]):
@@ -152,8 +94,6 @@ class Cascade(Generic[Text]):
         self._closing = False
         self._audits, self._unsure = self._new_audits()
 
-    # -- what stands ---------------------------------------------------------------------------------------
-
     @property
     def promise(self) -> Promise:
         """What the champion promises."""
@@ -183,8 +123,6 @@ class Cascade(Generic[Text]):
         level, alarmed = 1 - self.risk, min(ALERT, int(np.ceil(0.5 / self.risk)))
         return Audit(level, alarmed), Audit(level, 0)
 
-    # -- answers -------------------------------------------------------------------------------------------
-
     def predict(self, inputs: Iterable[Text]) -> list[Reply[Text]]:
         """Answers inputs, asks the black box where it must, and learns."""
         texts, replies = list(inputs), list[Reply[Text]]()
@@ -207,9 +145,11 @@ class Cascade(Generic[Text]):
             held = self._rng.random(len(texts)) < (self.audit if trusted else HELD)
             alert = self._audits.alert
             self.counters.inputs += len(texts)
-        guesses = champion(texts) if champion is not None else Guesses([None] * len(texts), np.full(len(texts), -np.inf))
-        sure = champion.sure(guesses) if champion is not None else np.zeros(len(texts), dtype=bool)
-        given = sure & ~held & (np.cumsum(sure) > alert) if trusted else np.zeros(len(texts), dtype=bool)
+        guesses, sure = Guesses([None] * len(texts), np.full(len(texts), -np.inf)), np.zeros(len(texts), dtype=bool)
+        if champion is not None:
+            guesses = champion(texts)
+            sure = champion.sure(guesses)
+        given = trusted & sure & ~held & (np.cumsum(sure) > alert)
         answers: list[Text | Exception | None] = [None] * len(texts)
         self._ask(texts, answers, ~given, held, guesses)
         agreed = self._agreed(champion, answers, guesses)
@@ -220,14 +160,19 @@ class Cascade(Generic[Text]):
             self._observe(answers, guesses, sure, agreed, first)
             known = [n for n, each in enumerate(answers) if each is not None and not isinstance(each, Exception)]
             self._keep([(first + n, answers[n]) for n in known], held[known])  # type: ignore[misc]
-            replies = [
-                self._reply(text, answers[n], guesses, n, bool(given[n]), self._why(trusted, sure[n], held[n]))
-                for n, text in enumerate(texts)
+            why = [self._why(trusted, *each) for each in zip(sure, held, strict=True)]
+            return [
+                self._reply(champion, *each, bool(given[n]))
+                for n, each in enumerate(zip(texts, answers, guesses.labels, np.exp(guesses.log_p), why, strict=True))
             ]
-        return replies
 
     def _ask(
-        self, texts: list[Text], answers: list[Text | Exception | None], wanted: BoolArray, held: BoolArray, known: Guesses
+        self,
+        texts: list[Text],
+        answers: list[Text | Exception | None],
+        wanted: BoolArray,
+        held: BoolArray,
+        known: Guesses,
     ) -> None:
         """Asks the black box, within the budget: first what is held out, then where the student is least sure."""
         order = np.lexsort((known.log_p, ~held))
@@ -276,8 +221,7 @@ class Cascade(Generic[Text]):
         first: int,
     ) -> None:
         """Audits the champion by the black box's answers, and compares the challenger."""
-        asked = np.array([each is not None for each in answers], dtype=bool)
-        failed = np.array([isinstance(each, Exception) for each in answers], dtype=bool)
+        asked, failed = np.array([(each is not None, isinstance(each, Exception)) for each in answers], dtype=bool).T
         if self.promise.holds:
             audited, unsure = np.flatnonzero(sure & asked), np.flatnonzero(~sure & asked & ~failed)
             self.counters.audits += len(audited)
@@ -308,8 +252,9 @@ class Cascade(Generic[Text]):
                 continue
             suspect = audit.suspect or range(0)
             self._note(
-                f"The student is not trusted any more: its agreement is {audit.distrust}. Answers {suspect.start + 1:,} "
-                f"to {suspect.stop:,} may be wrong, but for the black box's. What it learned before is forgotten."
+                f"The student is not trusted any more: its agreement is {audit.distrust}. Answers "
+                f"{suspect.start + 1:,} to {suspect.stop:,} may be wrong, but for the black box's. All answers before "
+                "these are forgotten."
             )
             self._taught = [each for each in self._taught if each[0] >= suspect.start]
             self._held = [each for each in self._held if each[0] >= suspect.start]
@@ -325,26 +270,39 @@ class Cascade(Generic[Text]):
             return f"The student has {self.promise}."
         if not trusted:
             return "The student is not trusted."
-        return "Drawn to audit and test the student." if held else "A check." if sure else "The student is not sure enough."
+        return (
+            "Drawn to audit and test the student."
+            if held
+            else "A check."
+            if sure
+            else "The student is not sure enough."
+        )
 
     def _reply(
-        self, text: Text, answer: Text | Exception | None, guesses: Guesses, n: int, given: bool, why: str
+        self,
+        champion: Student[Text] | None,
+        text: Text,
+        answer: Text | Exception | None,
+        labels: Sequence[str] | None,
+        probability: float,
+        why: str,
+        given: bool,
     ) -> Reply[Text]:
-        version = "" if self.champion is None else self.champion.name
-        p = float(np.exp(guesses.log_p[n])) if self.champion is not None else np.nan
+        """Returns the reply to an input: the black box's answer, or the champion's, with or without a promise."""
+        known = (float(probability) if champion is not None else np.nan), given
+        version = "" if champion is None else champion.name
         if answer is not None and not isinstance(answer, Exception):
             self.counters.by_black_box += 1
-            return Reply(answer, "black box", p, False, why, version)
-        labels = guesses.labels[n]
+            return Reply(answer, "black box", *known, why, version)
         if isinstance(answer, Exception):
             why = f"The black box failed: {type(answer).__name__}: {answer}"
         elif not given:
             why = "The budget is spent."
-        if self.champion is None or labels is None:
+        if champion is None or labels is None:
             self.counters.unanswered += 1
-            return Reply(None, "nobody", p, False, why, version)
+            return Reply(None, "nobody", *known, why, version)
         self.counters.by_student += 1
-        return Reply(self.champion.model.label(text, labels), "student", p, given, "" if given else why, version)
+        return Reply(champion.model.label(text, labels), "student", *known, "" if given else why, version)
 
     # -- learning ------------------------------------------------------------------------------------------
 
@@ -378,7 +336,7 @@ class Cascade(Generic[Text]):
             with self._lock:
                 self.versions[new.name] = new
                 while len(self.versions) > KEPT:
-                    del self.versions[next(name for name in self.versions if name != self.promise_name)]
+                    del self.versions[next(name for name in self.versions if name != self._name)]
                 self.challenger, self._n_shadow = new, 0
                 self._note(f"{new.name} learned from {len(taught):,} answers and {new.promise}.")
                 if champion is None or not self.trusted:
@@ -392,8 +350,7 @@ class Cascade(Generic[Text]):
                         self._note(f"{renewed.name}, tested on {len(held):,} answers, {renewed.promise}.")
 
     @property
-    def promise_name(self) -> str:
-        """The name of the champion."""
+    def _name(self) -> str:
         return "" if self.champion is None else self.champion.name
 
     def _decide(self, challenger: Student[Text]) -> None:
@@ -416,8 +373,7 @@ class Cascade(Generic[Text]):
 
     def rollback(self) -> None:
         """Lets the version answer that answered before."""
-        names = [name for name in self.versions if name != self.promise_name]
-        if not names:
+        if not (names := [name for name in self.versions if name != self._name]):
             raise HastenError("There is no earlier version to roll back to.")
         self.promote(names[-1])
 

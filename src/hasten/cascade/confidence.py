@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from hasten.model.batch import Batch
-from hasten.support.arrays import BoolArray, FloatArray, IntArray
+from hasten.support.arrays import BoolArray, FloatArray, IntArray, ints
 
 FLOOR, CEILING = 1e-3, 1e6  # of margins: ties, and labels without an alternative
 RIDGE, STEPS = 1.0, 50
@@ -49,9 +49,9 @@ def groups_of(batch: Batch, labels: IntArray, silent: Collection[str]) -> IntArr
     nothing = np.zeros((len(kinds), most + 1), dtype=bool)
     for n, kind in enumerate(kinds):
         nothing[n, : len(kind.labels)] = [label in silent for label in kind.labels]
-    of_structure = [np.array([number[kind.name] for kind in each.kinds], dtype=np.int64) for each in batch.structures]
-    kind = np.concatenate([np.zeros(0, dtype=np.int64), *(of_structure[s] for s in batch.structure.tolist())])
-    return 2 * kind + nothing[kind, labels]
+    numbers = [ints(number[kind.name] for kind in each.kinds) for each in batch.structures]
+    flat = np.concatenate([ints(()), *(numbers[s] for s in batch.structure.tolist())])
+    return np.asarray(2 * flat + nothing[flat, labels])
 
 
 def _features(margin: FloatArray) -> FloatArray:

@@ -1,9 +1,9 @@
 """What a student may promise: that few of the answers it gives are not the black box's.
 
-An answer is given where its confidence reaches a threshold. Candidates come from answers that the test does not see; they
-are tested one after the other, each by the exact binomial limit of the share of wrong answers among those given, from the
-one with the most power on, until one fails (fixed-sequence testing). So with the stated confidence the share is at most
-`risk` among inputs like those tested, which neither the student nor its confidence learned from.
+An answer is given where its confidence reaches a threshold. Candidates come from answers that the test does not see;
+they are tested one after the other, each by the exact binomial limit of the share of wrong answers among those given,
+from the one with the most power on, until one fails (fixed-sequence testing). So with the stated confidence the share
+is at most `risk` among inputs like those tested, which neither the student nor its confidence learned from.
 """
 
 from __future__ import annotations
@@ -30,7 +30,9 @@ class Promise:
     n_tested: int
     n_given: int  # of those tested, answers that reach the threshold
     n_wrong: int  # of these, other than the black box's
-    needed: int | None = None  # about how many more tested answers a promise takes; None if nobody can tell, or it holds
+    needed: int | None = (
+        None  # about how many more tested answers a promise takes; None if nobody can tell, or it holds
+    )
 
     @classmethod
     def none(cls) -> Promise:
@@ -67,11 +69,9 @@ def promise(
     thresholds = candidates(risk, *seen)
     log_p, right = tested
     chosen: Promise | None = None
-    rates = []
     for threshold in thresholds.tolist():
         given = log_p >= threshold
         n, wrong = int(given.sum()), int((given & ~right).sum())
-        rates.append((n, wrong))
         if upper_limit(wrong, n, confidence) > risk:
             break
         chosen = Promise(risk, confidence, threshold, len(right), n, wrong)

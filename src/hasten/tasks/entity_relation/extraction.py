@@ -82,5 +82,7 @@ class Extraction(Task[Sentence]):
         """Returns a sentence with the `types` and `relations` of an answer."""
         if not isinstance(answer, dict) or not {"types", "relations"} <= set(answer):
             raise CorpusError(f"An answer should be an object with 'types' and 'relations', not {answer!r:.80}.")
-        found = from_object(to_json(text.unlabeled()) | {key: answer[key] for key in ("types", "relations")}, text.id)
+        spans = [list(span) for span in text.spans]
+        labels = {key: answer[key] for key in ("types", "relations")}
+        found = from_object({"id": text.id, "tokens": list(text.tokens), "spans": spans} | labels, text.id)
         return replace(text, types=found.types, relations=found.relations)
