@@ -14,7 +14,7 @@ import threading
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from types import TracebackType
-from typing import Generic
+from typing import Any, Generic
 
 import numpy as np
 
@@ -115,8 +115,7 @@ class Cascade(Generic[Text]):
         return self._audits.suspect or self._unsure.suspect
 
     def __repr__(self) -> str:
-        name = "no student yet" if self.champion is None else f"{self.champion.name} {self.promise}"
-        return f"Cascade({name})"
+        return "Cascade(no student yet)" if self.champion is None else f"Cascade({self._name} {self.promise})"
 
     def _new_audits(self) -> tuple[Audit, Audit]:
         """Returns audits of sure answers, and of unsure ones; the threshold allows errors, so alerts are short."""
@@ -133,9 +132,9 @@ class Cascade(Generic[Text]):
 
     def teach(self, answered: Iterable[Text]) -> None:
         """Takes in answers that the black box gave before, of inputs like those to come, and learns from them."""
-        texts = list(answered)
         with self._lock:
-            self._keep(list(enumerate(texts, self.counters.inputs - len(texts))), self._rng.random(len(texts)) < HELD)
+            texts = [(self.counters.inputs - 1, text) for text in answered]
+            self._keep(texts, self._rng.random(len(texts)) < HELD)
         self._learn_if_due()
 
     def _answer(self, texts: list[Text]) -> list[Reply[Text]]:
@@ -202,14 +201,12 @@ class Cascade(Generic[Text]):
                 self.counters.failed += 1
                 log.warning("The black box failed: %s: %s", type(answer).__name__, answer)
 
-    def _agreed(
-        self, student: Student[Text] | None, answers: Sequence[Text | Exception | None], guesses: Guesses
-    ) -> BoolArray:
+    def _agreed(self, student: Student[Text] | None, answers: Sequence[Any], guesses: Guesses) -> BoolArray:
         """Tells where a student's answer is the black box's; a call that failed counts as a disagreement."""
         right = np.zeros(len(answers), dtype=bool)
         known = [n for n, each in enumerate(answers) if each is not None and not isinstance(each, Exception)]
         if student is not None and known:
-            right[known] = student.right([answers[n] for n in known], [guesses.labels[n] for n in known])  # type: ignore[misc]
+            right[known] = student.right([answers[n] for n in known], [guesses.labels[n] for n in known])
         return right
 
     def _observe(
@@ -304,8 +301,6 @@ class Cascade(Generic[Text]):
         self.counters.by_student += 1
         return Reply(champion.model.label(text, labels), "student", *known, "" if given else why, version)
 
-    # -- learning ------------------------------------------------------------------------------------------
-
     def _keep(self, answers: Sequence[tuple[int, Text]], held: BoolArray) -> None:
         for answer, out in zip(answers, held.tolist(), strict=True):
             (self._held if out else self._taught).append(answer)
@@ -381,8 +376,6 @@ class Cascade(Generic[Text]):
         log.info("%s", note)
         self.notes.append(f"After {self.counters.inputs:,} inputs: {note}")
 
-    # -- a thread of its own -------------------------------------------------------------------------------
-
     def __enter__(self) -> Cascade[Text]:
         self._closing = False
         self._thread = threading.Thread(target=self._learn_on, name="hasten cascade", daemon=True)
@@ -391,17 +384,17 @@ class Cascade(Generic[Text]):
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
         thread, self._thread, self._closing = self._thread, None, True
-        self._due.set()
         if thread is not None:
+            self._due.set()
             thread.join()
 
     def _learn_on(self) -> None:
         while True:
             self._due.wait()
             self._due.clear()
-            if self._closing:
-                return
             try:
+                if self._closing:
+                    return
                 self.learn()
             except Exception:
                 log.exception("Learning failed; the student stays as it is.")
