@@ -133,7 +133,7 @@ class Cascade(Generic[Text]):
     def teach(self, answered: Iterable[Text]) -> None:
         """Takes in answers that the black box gave before, of inputs like those to come, and learns from them."""
         with self._lock:
-            texts = [(self.counters.inputs - 1, text) for text in answered]
+            texts = [(-1, text) for text in answered]  # of before all inputs
             self._keep(texts, self._rng.random(len(texts)) < HELD)
         self._learn_if_due()
 
