@@ -66,7 +66,6 @@ MAY_IMPORT = {
     "tasks.entity_relation.data.formats": "errors support tasks.text tasks.entity_relation.data.corpus",
     "tasks.entity_relation.task": f"errors support model {DATA}",
     "tasks.entity_relation.scoring": f"{MODEL} jit kernels.search search {PROOF} learning tasks.averaging {TASK}",
-    "sums": f"{MODEL} jit {PROOF}",
     "cascade": f"{CORE} sums tasks.task",
     "scale": f"{CORE} {SCORING} {LABELLING}",
     "ray": f"{CORE} scale {LABELLING}",

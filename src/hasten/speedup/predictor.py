@@ -20,7 +20,7 @@ from hasten.errors import NotFittedError, ProblemError, SchemaError
 from hasten.learning.gate import Cheap
 from hasten.learning.heuristic import Heuristic
 from hasten.learning.mixing import Shards
-from hasten.learning.targets import Answers, read_answers
+from hasten.learning.targets import Answers
 from hasten.model.batch import Batch, as_batch
 from hasten.model.problem import Problem, check_one
 from hasten.model.schema import Schema
@@ -161,24 +161,7 @@ class Speedup(parameters.Estimator):
         It looks at the strategy's own answers, trusted or not, and leaves no trace: it neither counts nor learns.
         `answers` are the black box's, as `fit` takes them, if they are there already; problems without are left out.
         """
-        batch, strategy, oracle = self._checked(problems).resolved(), self._strategy(), self._oracle
-        if answers is None:
-            exact = oracle.answers(batch)[0]
-        else:
-            labels, usable = read_answers(batch, answers)
-            labels = labels[batch.places(usable)]
-            batch = batch.select(usable)
-            exact = Solutions.scored(batch, labels)
-        if not len(batch):
-            return 1.0
-        if not strategy.has_answers and answers is None:
-            return float(oracle.judges(exact).mean())
-        found = strategy.find(batch)
-        same = strategy.agrees(found, exact)
-        if answers is not None:  # an answer that breaks a constraint costs nothing to compare with
-            same &= exact.valid
-        wrong = ~same & (found.valid | (not self.trust.repair))
-        return float(1 - wrong.mean())
+        return self._strategy().score(self._checked(problems).resolved(), answers)
 
     def fit(self, problems: Batch | Iterable[Problem], answers: Answers | None = None) -> Speedup:
         """Learns from scratch, from the black box's answers, and forgets all it counted.

@@ -137,6 +137,26 @@ class CertifiedStrategy:
         self.remember(exact, calls, agreed[compared], compared, [exact])
         return exact
 
+    def score(self, batch: Batch, answers: Answers | None) -> float:
+        """Returns the share of its own answers that are the black box's; those that would be repaired count."""
+        if answers is None:
+            exact = self.oracle.answers(batch)[0]
+        else:
+            labels, usable = read_answers(batch, answers)
+            labels = labels[batch.places(usable)]
+            batch = batch.select(usable)
+            exact = Solutions.scored(batch, labels)
+        if not len(batch):
+            return 1.0
+        if not self.has_answers and answers is None:
+            return float(self.oracle.judges(exact).mean())
+        found = self.find(batch)
+        same = self.agrees(found, exact)
+        if answers is not None:  # an answer that breaks a constraint costs nothing to compare with
+            same &= exact.valid
+        wrong = ~same & (found.valid | (not self.speedup.trust.repair))
+        return float(1 - wrong.mean())
+
     def remember(
         self, answers: Solutions, calls: int, agreed: BoolArray, compared: IntArray, taught: list[Solutions]
     ) -> None:
