@@ -49,6 +49,8 @@ format: $(VENV)/ready ## Rewrite the code in the house format
 .PHONY: fuzz
 fuzz: $(VENV)/ready ## Compare answers with the truth on random problems: make fuzz [COUNT=2000] [SEED=0]
 	$(BIN)/python tests/campaign/proofs.py --count $(or $(COUNT),2000) --seed $(or $(SEED),0)
+	$(BIN)/python tests/campaign/certificates.py --count $(or $(COUNT),2000) --seed $(or $(SEED),0)
+	$(BIN)/python tests/campaign/certificates.py --large 45 --seed $(or $(SEED),0)
 
 .PHONY: test-ray
 test-ray: ## Set up an environment with Ray and run the tests on a cluster of this machine

@@ -1,6 +1,6 @@
 """What the layer of `hasten.torch` costs: beside flat NumPy batches, in a training step, beside PyEPO and pytorch-crf.
 
-Rows are measured in turns within one run, medians of processor time, with one thread. Sections, of which some can be chosen:
+Rows are measured in turns within one run, medians of processor time, with one thread. Sections:
 
     decode      padded CPU tensors beside the flat NumPy batch of the same problems, entities and relations and chains
     step        a training step on sentences as CoNLL04 has them: a BiLSTM over 384 numbers for each word, pairs of

@@ -26,7 +26,18 @@ PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").glob("*.md")])
         "README.md",
         *(
             f"docs/{name}.md"
-            for name in ("modelling", "adopting", "skipping", "past", "marginals", "seeing", "tagging", "new-task")
+            for name in (
+                "modelling",
+                "adopting",
+                "dropin",
+                "requirements",
+                "skipping",
+                "past",
+                "marginals",
+                "seeing",
+                "tagging",
+                "new-task",
+            )
         ),
     ],
 )

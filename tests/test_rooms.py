@@ -19,7 +19,7 @@ PACKAGE = Path(hasten.__file__).parent
 # from the rooms listed behind it; one that is not listed, even within a listed one, is closed to it.
 MODEL = "errors support kernels model"
 PROOF = "proof proof.elimination"
-CORE = f"{MODEL} jit kernels.search search.theta trace search {PROOF} solvers learning speedup"
+CORE = f"{MODEL} certificate certificates jit kernels.search search.theta trace search {PROOF} solvers learning speedup"
 DATA = "tasks.text tasks.entity_relation.data tasks.entity_relation.data.corpus tasks.entity_relation.data.formats"
 TASK = f"{DATA} tasks.entity_relation.names tasks.entity_relation.task"
 SCORING = f"{TASK} tasks.averaging tasks.entity_relation.scoring"
@@ -49,6 +49,9 @@ MAY_IMPORT = {
     "programs": CORE,
     "programs.reading": f"{CORE} programs",
     "programs.adopting": f"{CORE} programs",
+    "hosts": f"{CORE} {PROGRAMS}",
+    **dict.fromkeys(("pulp", "linopy", "cvxpy", "pyepo"), f"{CORE} {PROGRAMS} hosts"),
+    "pyomo": f"{CORE} {PROGRAMS} hosts hasten",
     "tasks": "",
     "tasks.task": "support model",
     "tasks.averaging": "support",
@@ -72,7 +75,7 @@ MAY_IMPORT = {
     "warm": f"{CORE} {PAPER} programs paper sums padded",
     "commands": f"{CORE} {EDGES} {PROGRAMS} hasten",
     "cli": "errors support commands hasten",
-    "hasten": f"{CORE} {PROGRAMS} padded",
+    "hasten": f"{CORE} {PROGRAMS} hosts padded",
     "__main__": "cli",
 }
 
@@ -87,6 +90,7 @@ FORWARD = {
     "model.problem: alike() imports model.batch",
     "model.problem: check() imports model.violations",
     "proof.certifier: certificate() imports certificates.writing",
+    "proof.certifier: certificate() imports proof.outline",
     "speedup.predictor: save() imports speedup.persistence",
     "speedup.predictor: digest() imports speedup.persistence",
     "speedup.predictor: load() imports speedup.persistence",

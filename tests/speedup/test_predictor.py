@@ -198,7 +198,7 @@ def test_a_solver_that_is_refuted_is_an_error():
             batch.select(np.flatnonzero(batch.structure == 0))
         )
     with pytest.raises(SolverDisagrees, match=r"Is it not meant to be exact\? Use Trust\(prove=False\)"):
-        Speedup(news(), solver=lambda problem: None, limits=Limits(max_nodes=0)).predict(batch)
+        Speedup(news(), solver=lambda problem: Status.INFEASIBLE, limits=Limits(max_nodes=0)).predict(batch)
 
 
 # -- search ---------------------------------------------------------------------------------------------
@@ -909,7 +909,7 @@ def test_misuse_is_explained():
         Speedup(guessing().schema).predict(batch)
     assert len(Speedup(news()).predict([])) == 0
     for wrong in (None, batch[0], shape(2)):
-        with pytest.raises(SchemaError, match="problems of a schema; pass that first"):
+        with pytest.raises(SchemaError, match="problems of a schema; what is passed first must be a Schema"):
             Speedup(wrong).predict(batch)
     for wrong in (None, np.zeros((3, 5)), [[1, 2, 3]], shape(2)):
         with pytest.raises(ProblemError, match="Expected"):
@@ -945,7 +945,7 @@ def test_parts_are_checked_when_they_are_made(part, wrong, message):
         ({"n_jobs": 0}, "n_jobs must be at least 1, got 0"),
         ({"seed": -1}, "seed must be at least 0, got -1"),
         ({"learn": "yes"}, "learn must be True or False, got 'yes'"),
-        ({"limits": 3.0}, r"limits must be Limits\(...\), got 3.0"),
+        ({"limits": 3.0}, "limits must be a Limits, got 3.0"),
     ],
 )
 def test_settings_are_checked_before_they_are_used_and_after_each_change(wrong, message):
@@ -997,3 +997,34 @@ def test_the_examples_of_the_guide_run():
     blocks = re.findall(r"```python\n(.*?)```", guide, re.DOTALL)
     assert len(blocks) >= 5
     exec(compile("\n".join(blocks), "docs/speedup.md", "exec"), {"__name__": "guide"})
+
+
+# -- misuse that a newcomer met -------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("given", "hint"),
+    [
+        ({"mode": "search"}, "mode= is answer= now, such as answer='search'"),
+        ({"width": 3}, r"width= is in answer=Search\(width=…\)"),
+        ({"audit": 0.1}, r"audit= is in trust=Trust\(audit=…\)"),
+        ({"time_limit": 3.0}, r"time_limit= is in limits=Limits\(time_limit=…\)"),
+        ({"wide": 3}, "Speedup has no setting wide. It has schema, solver, "),
+    ],
+)
+def test_settings_that_moved_into_parts_are_told(given, hint):
+    with pytest.raises(ProblemError, match=hint):
+        Speedup(news(), **given)
+    with pytest.raises(ValueError, match=hint):
+        Speedup(news()).set_params(**given)
+
+
+def test_a_path_and_a_schema_that_are_swapped_are_told(tmp_path):
+    with pytest.raises(ProblemError, match="must be a Schema, got an object of type PosixPath"):
+        Speedup.load(news(), tmp_path / "fast")
+
+
+def test_a_black_box_that_forgets_to_return_is_told():
+    fast = Speedup(news(), solver=lambda problem: None, trust=Trust(prove=False, on_error="raise"))
+    with pytest.raises(SolverError, match=r"returned None. Return the labels"):
+        fast.predict(batch_of(1, 1))

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 import typer
 from rich.console import Console
 from rich.markup import escape
+from typer.core import TyperCommand, TyperGroup
 
 from hasten.errors import CorpusError, ModelError, WriteError
 from hasten.support.files import write_whole
@@ -33,6 +34,29 @@ console = Console()
 MILLION = 1_000_000
 FEWEST = 10  # labelled sentences to train on
 errors = Console(stderr=True)
+
+
+class Command(TyperCommand):
+    """A command whose help names no type beside a flag: there is none to give."""
+
+    def get_params(self, ctx: Any) -> list[Any]:
+        """Returns the parameters."""
+        return _without_types(super().get_params(ctx))
+
+
+class Group(TyperGroup):
+    """A group of commands, likewise."""
+
+    def get_params(self, ctx: Any) -> list[Any]:
+        """Returns the parameters."""
+        return _without_types(super().get_params(ctx))
+
+
+def _without_types(params: list[Any]) -> list[Any]:
+    for each in params:
+        if getattr(each, "is_flag", False):
+            each.metavar = ""
+    return params
 
 
 Out = Annotated[Path, typer.Option("--out", "-o", help="Directory for results.json and report.html.")]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 from rich.markup import escape
@@ -76,7 +76,7 @@ def train(
     """
     from hasten.tasks.entity_relation.data.corpora import Corpora, Reading
     from hasten.tasks.entity_relation.data.split import Split
-    from hasten.tasks.entity_relation.tagger import Tagger, check_place
+    from hasten.tasks.entity_relation.tagger import Tagger, TrainingSettings, check_place
     from hasten.tasks.entity_relation.task import EntityRelationTask
 
     check_place(out)
@@ -91,8 +91,8 @@ def train(
         task = EntityRelationTask.fitting(taught, induce=induce, no_relation=no_relation)
         tell_task(task, induce)
         with show_progress(errors) as tell:
-            how: dict[str, Any] = {"black_box": black_box, "width": width, "risk": risk, "seed": seed}
-            tagger = Tagger.train(taught, corpora.unlabeled, task=task, **how, tell=tell)
+            settings = TrainingSettings(black_box, width, risk, seed)
+            tagger = Tagger.train(taught, corpora.unlabeled, task=task, settings=settings, tell=tell)
         tagger.save(out)
     n_labelled, n_unlabeled = len(taught), len(corpora.unlabeled)
     console.print(

@@ -19,12 +19,12 @@ from hasten.model.batch import Batch
 from hasten.model.problem import Problem
 from hasten.model.solution import Solution, Solutions, Source, Status
 from hasten.proof.certifier import Certifier
-from hasten.proof.loading import deadline_after
 from hasten.solvers import Progress, Solver, UserSolver, solve_within
 from hasten.solvers.failures import OnError, failed
 from hasten.speedup.effort import AIDED, ALONE, EFFORTS, Effort, Schedule
 from hasten.speedup.parts import Limits
 from hasten.support.arrays import all_of
+from hasten.support.clock import deadline_after, now
 
 CHUNK = 4096  # problems between two reports of progress
 UNLIMITED = Limits()
@@ -70,9 +70,9 @@ def prove_or_solve(
         part = batch if n == len(batch) else batch.select(range(start, start + n))
         some = found if found is None or n == len(batch) else found.select(range(start, start + n))
         tell(0, n)
-        began = time.monotonic()
+        began = now()
         answers = _certify(part, some, limits, deadline, n_jobs) if proves else nothing_known(part)
-        within = _left(limits, time.monotonic() - began), deadline
+        within = _left(limits, now() - began), deadline
         if schedule is not None and not proves:
             within = min(within[0], schedule.patience), deadline
         optimal, errors = answers.optimal, on_error if proves else OnError.KEEP
@@ -129,7 +129,7 @@ def _certify(batch: Batch, found: Solutions | None, limits: Limits, deadline: fl
     prove = _unlimited(limits.max_nodes)
     if limits.timed:
         half = None if limits.time_limit is None else limits.time_limit / 2
-        left = None if limits.call_limit is None else max(0.0, deadline - time.monotonic())
+        left = None if limits.call_limit is None else max(0.0, deadline - now())
         prove = Certifier(max_nodes=limits.max_nodes, time_limit=half, call_limit=left)
     if len(batch) == 1 and found is None:  # a problem alone takes less
         return Solutions.of(batch, [prove(batch[0])])
@@ -158,7 +158,7 @@ def solve_open(
 ) -> tuple[Solutions, int]:
     """Asks the solver about the answers that are not optimal; returns all answers, and how many it was asked about.
 
-    `limits` are the seconds that it has for each, and the time (of `time.monotonic`) when it must be done with all.
+    `limits` are the seconds that it has for each, and the time (of `now`) when it must be done with all.
     `harder` is whether to branch further before that where it pays, by a `clock`.
     """
     left = np.flatnonzero(~answers.optimal)
@@ -183,15 +183,15 @@ def solve_one(
     clock: Callable[[], float] = time.perf_counter,
 ) -> tuple[Solution, bool]:
     """Asks the solver about one answer that is not optimal; returns the better one, and whether it was asked."""
-    until = min(time.monotonic() + limits[0], limits[1])
-    if until <= time.monotonic():
+    until = min(now() + limits[0], limits[1])
+    if until <= now():
         return out_of_time(found), False
     asked, started = solver(), clock()
     effort = EFFORTS.of(found.problem.structure.compiled, asked.name)
     n_nodes = effort.n_further(len(found.problem.graph.row_low) > 0) if harder else 0
     if n_nodes:
-        found = branch_further(found, n_nodes, max(0.0, until - time.monotonic()), effort, clock)
-    seconds = until - time.monotonic()
+        found = branch_further(found, n_nodes, max(0.0, until - now()), effort, clock)
+    seconds = until - now()
     called = not found.status.optimal and seconds > 0
     try:
         answer = better(found, asked, seconds) if called else found if found.status.optimal else out_of_time(found)

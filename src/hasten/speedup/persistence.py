@@ -38,6 +38,7 @@ from hasten.speedup.parts import Search, as_answer, search_of
 from hasten.speedup.state import State
 from hasten.support import forms
 from hasten.support.arrays import BoolArray, IntArray
+from hasten.support.checks import check_type
 from hasten.support.tensors import Tensors, load_tensors, reading, save_tensors
 
 if TYPE_CHECKING:
@@ -122,6 +123,7 @@ def of_content(
     elif state["own_solver"]:
         raise ModelError(f"{path} was saved with a solver of your own. Give it again: load(path, schema, solver=...).")
     wanted = set(_cheap_kinds(state))
+    check_type({} if cheap is None else cheap, Mapping, "The cheap features of a gate")
     if not wanted <= set(cheap or {}):
         raise ModelError(
             f"{path} was saved with a gate for {', '.join(sorted(wanted))}. Give the functions for its cheap features "

@@ -18,7 +18,7 @@ from hasten.tasks.entity_relation.data.corpus import Sentence
 from hasten.tasks.entity_relation.data.formats.jsonl import Line, encode_lines, to_json
 from hasten.tasks.entity_relation.data.synthetic import generate
 from hasten.tasks.entity_relation.labelling import in_words
-from hasten.tasks.entity_relation.tagger import FORMAT, Tagger
+from hasten.tasks.entity_relation.tagger import FORMAT, Tagger, TrainingSettings
 from hasten.tasks.entity_relation.task import EntityRelationTask
 
 
@@ -69,7 +69,9 @@ def test_a_tagger_that_cannot_be_saved_names_its_place(tagger, tmp_path):
 def test_theta_is_spoken_of_only_where_there_was_enough_to_calibrate_it(tagger):
     assert tagger.note == ""
     assert math.isinf(tagger.beam().theta)
-    told = Tagger.train(list(generate(60, 1)), list(generate(900, 2, labelled=False)), risk=0.05)
+    told = Tagger.train(
+        list(generate(60, 1)), list(generate(900, 2, labelled=False)), settings=TrainingSettings(risk=0.05)
+    )
     assert re.match(r"Search mode: theta .* at width 2: computes .* of the costs, changes", told.note)
     assert "\n" not in told.note
 

@@ -70,8 +70,8 @@ def _reduce(compiled: Compiled, max_join: int | None) -> Reduction:
     return plan_reduction(compiled.graph, max_join)
 
 
-def plan_reduction(graph: Graph, max_join: int | None) -> Reduction:
-    """Plans the elimination of a graph's variables, as `reduce` says."""
+def plan_reduction(graph: Graph, max_join: int | None, cliques: bool = True) -> Reduction:
+    """Plans the elimination of a graph's variables, as `reduce` says; rows over pairs may become `cliques`."""
     in_rows = np.zeros(len(graph.order), dtype=bool)
     in_rows[graph.row_variable] = True
     if all_of(in_rows) and all_of(graph.table_at >= 0):
@@ -82,7 +82,7 @@ def plan_reduction(graph: Graph, max_join: int | None) -> Reduction:
         most_sums = max([step.join.n_combos for step in elimination.steps], default=0)
         if max_join is None and len(reduction.graph.order) and most_sums > FEW_LEFT:
             reduction = Elimination(graph, None, FEW_LEFT).run()
-    if reduction.graph.table_at.size:
+    if reduction.graph.table_at.size or not cliques:
         return reduction
     return Reduction(reduction.plan, with_cliques(reduction.graph))
 

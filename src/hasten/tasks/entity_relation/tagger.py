@@ -20,6 +20,7 @@ from hasten.speedup.parts import Certified, Limits, Search, Trust, as_answer, se
 from hasten.speedup.persistence import content, of_content
 from hasten.speedup.predictor import Speedup
 from hasten.support import forms
+from hasten.support.checks import brief, check_number, check_whole, check_width
 from hasten.support.files import output_directory
 from hasten.support.progress import Tell, tell_nobody
 from hasten.support.tensors import Tensors, digest_of, format_of, load_tensors, reading, save_tensors
@@ -35,6 +36,33 @@ FORMAT = "hasten.tagger/3"
 KIND = "labeller of entities and relations"  # as errors call it: a tagger is what `hasten tag` trains
 MAX_NODES = 20_000  # of branching, before the solver is asked
 LEARNING_LIMIT = 2.0  # seconds for a sentence that is only learned from
+
+
+@dataclass(frozen=True)
+class TrainingSettings:
+    """How a labeller is trained.
+
+    black_box
+        "structured": trained with inference in the loop; "independent": without.
+    width
+        Of the beam in search mode, at least 1.
+    risk
+        Share of answers that theta may change, from 0.0001 to 0.5.
+    seed
+        Fixes all that is drawn.
+    """
+
+    black_box: str = Training.STRUCTURED
+    width: int = 2
+    risk: float = 0.01
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        if self.black_box not in list(Training):
+            raise ProblemError(f"A black box is {Training.choices()}, not {brief(self.black_box)}.")
+        check_width(self.width)
+        check_number("risk", self.risk)
+        check_whole("seed", self.seed)
 
 
 @dataclass(frozen=True, eq=False)
@@ -65,10 +93,7 @@ class Tagger:
         unlabeled: Sequence[Sentence] = (),
         *,
         task: EntityRelationTask | None = None,
-        black_box: str = Training.STRUCTURED,
-        width: int = 2,
-        risk: float = 0.01,
-        seed: int = 0,
+        settings: TrainingSettings = TrainingSettings(),
         tell: Tell = tell_nobody,
     ) -> Tagger:
         """Trains a black box on labelled sentences, then fits a speedup to what it says of these and of unlabeled ones.
@@ -76,16 +101,16 @@ class Tagger:
         Without a task it is the paper's where the labels are, and taken from the labelled sentences where they are not.
         A tenth of the sentences, new to the black box where there is enough text, calibrates theta.
         """
-        task = task or EntityRelationTask.fitting(labelled)
+        task, risk, seed = task or EntityRelationTask.fitting(labelled), settings.risk, settings.seed
         taught, fresh = labelled, unlabeled
         if not unlabeled and n_held_out(len(labelled)) >= problems_needed(risk):
             fresh, taught = split(labelled, n_held_out(len(labelled)) / len(labelled), seed)
-        scorer = train_black_box(black_box, taught, task, seed=seed, tell=tell)
+        scorer = train_black_box(settings.black_box, taught, task, seed=seed, tell=tell)
         text = intern([*taught, *fresh])
         tell("Scoring the text to learn from", None)
         batch = task.batch(text.n_entities, scorer.costs(text)[0])
         tell("Learning the speedup", None)
-        search, limits = Search(width), Limits(LEARNING_LIMIT, max_nodes=MAX_NODES)
+        search, limits = Search(settings.width), Limits(LEARNING_LIMIT, max_nodes=MAX_NODES)
         trust = Trust(audit=0.0, min_agreement=None)
         speedup = Speedup(task.schema, answer=search, trust=trust, limits=limits, seed=seed)
         cut = len(batch) - min(n_held_out(len(batch)), len(fresh) or len(batch))
@@ -106,7 +131,7 @@ class Tagger:
 
     def asking(self, mode: str | None = None, **settings: Any) -> Tagger:
         """Returns a labeller in another mode, or with other settings of its speedup, such as `limits__time_limit`."""
-        speedup = deepcopy(self.speedup)
+        speedup = deepcopy(self.speedup, {id(self.task.schema): self.task.schema})
         if mode is not None:
             if mode not in list(TextMode):
                 raise ProblemError(f"A labeller's mode is {TextMode.choices()}, not {mode!r}.")
