@@ -24,7 +24,21 @@ PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").glob("*.md")])
     "page",
     [
         "README.md",
-        *(f"docs/{name}.md" for name in ("modelling", "adopting", "skipping", "past", "seeing", "tagging", "new-task")),
+        *(
+            f"docs/{name}.md"
+            for name in (
+                "modelling",
+                "adopting",
+                "dropin",
+                "requirements",
+                "skipping",
+                "past",
+                "marginals",
+                "seeing",
+                "tagging",
+                "new-task",
+            )
+        ),
     ],
 )
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")  # PuLP's, of how most write it

@@ -24,9 +24,11 @@ from hasten.model.schema import Schema
 from hasten.padded.kernels import spread
 from hasten.padded.layout import Layout
 from hasten.padded.search import Inference, Request
+from hasten.padded.sums import sum_up
 from hasten.paper.amortizer import Amortizer
 from hasten.paper.demo import running_example
 from hasten.programs.program import Program
+from hasten.programs.requirements import Requirements
 from hasten.programs.statement import Builder
 from hasten.proof.certifier import Certifier
 from hasten.proof.outline import outline
@@ -40,6 +42,7 @@ from hasten.speedup.mode import TextMode
 from hasten.speedup.parts import Trust
 from hasten.speedup.pool import AnswerPool
 from hasten.speedup.predictor import Speedup
+from hasten.sums import marginals, sample
 from hasten.support.arrays import FloatArray, IntArray
 from hasten.support.progress import Tell, tell_nobody
 from hasten.tasks.entity_relation.data.synthetic import generate
@@ -89,6 +92,7 @@ def compile_kernels(tell: Tell = tell_nobody) -> None:
         "entities and relations": _label_text,
         "gate": _guess,
         "past answers": lambda: _recall(problem),
+        "sums": lambda: (marginals(problem), sample(problem)),
         "programs": _adopt,
         "padded scores": lambda: _pad(problem),
     }
@@ -108,6 +112,7 @@ def _pad(problem: Problem) -> None:
     for dtype in (np.float32, np.float64):
         (labels,) = inference.search(placed, [np.zeros(shape, dtype)], tables).labels
         inference.search(placed, [np.zeros(shape, dtype)], tables, [labels[0]], Request(margin=1.0))
+        sum_up(inference, placed, [np.zeros(shape, dtype)], tables, [labels[0]])
         spread(labels, np.ones((1, 1)), structure.graph.first[: structure.n_variables], np.zeros(shape, dtype))
     inference.tuples(placed, [labels], np.ones((1, 1)))
 
@@ -218,6 +223,7 @@ def _adopt() -> None:
     for _ in range(2):
         program.solve(solver="brute")
     program.solve_all([program.statement.objective], solver="brute")
+    Requirements(["a label"]).nearest([1.0])
 
 
 def _guess() -> None:

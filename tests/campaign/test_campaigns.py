@@ -36,8 +36,9 @@ def campaign(monkeypatch):
         ("proofs.py", 168),
         ("programs.py", 60),
         ("certificates.py", 240),
+        ("sums.py", 200),
     ],
-    ids=["kills", "files", "texts", "proofs", "programs", "certificates"],
+    ids=["kills", "files", "texts", "proofs", "programs", "certificates", "sums"],
 )
 def test_a_short_campaign_finds_nothing(name, count):
     command = [sys.executable, str(HERE / name), "--count", str(count), "--seed", "1"]

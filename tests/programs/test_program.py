@@ -187,7 +187,7 @@ def test_a_solver_that_is_asked_alone_has_all_the_time_that_there_is(monkeypatch
     program, asked = Program(slots(4)), []
     native = program._solving.native("highs")
 
-    def late(cost: np.ndarray, seconds: float) -> Said:
+    def late(cost: np.ndarray, seconds: float, *more: object) -> Said:
         asked.append(seconds)
         return Said(hasten.Status.NO_TIME)
 
@@ -308,7 +308,7 @@ def test_a_look_at_the_solver_costs_few_of_many_problems(monkeypatch: pytest.Mon
     native = program._solving.native("highs")
     solve, certify = native.solve, hasten.Certifier.__call__
 
-    def counted(cost: np.ndarray, seconds: float) -> object:
+    def counted(cost: np.ndarray, seconds: float, *more: object) -> object:
         now[0] += 0.02
         asked.append(cost)
         return solve(cost, 9.0)
@@ -330,7 +330,7 @@ def test_a_solver_that_refuses_a_program_is_not_asked_where_proofs_are_there(mon
     program = Program(slots(4))
     native = program._solving.native("gurobi")
 
-    def refuse(cost: np.ndarray, seconds: float) -> object:
+    def refuse(cost: np.ndarray, seconds: float, *more: object) -> object:
         raise hasten.SolverError("Gurobi is too small for this.")
 
     monkeypatch.setattr(native, "solve", refuse)

@@ -20,7 +20,7 @@ from hasten.support.files import write_whole
 from hasten.support.progress import Tell, show_progress
 from hasten.support.terminal import printable
 from hasten.support.words import count
-from hasten.tasks.entity_relation.names import Training
+from hasten.tasks.entity_relation.names import BlackBox
 
 if TYPE_CHECKING:
     from hasten.tasks.entity_relation.data.corpus import Sentence
@@ -115,7 +115,14 @@ TimeLimit = Annotated[
 Dev = Annotated[Path | None, typer.Option(help="A labelled file to develop on, beside the corpus.")]
 Test = Annotated[Path | None, typer.Option(help="A labelled file to test on; the corpus then trains, all of it.")]
 Jobs = Annotated[int, typer.Option("--jobs", "-j", min=1, help="Processes that share the work; answers do not change.")]
-Box = Annotated[Training, typer.Option("--black-box", help="Trained with inference in the loop, or not.")]
+Box = Annotated[
+    BlackBox,
+    typer.Option(
+        "--black-box",
+        help="Linear, trained with inference in the loop or not; or neural (pip install hasten[neural]): trained on "
+        "each label alone, with inference in the loop, or by likelihood.",
+    ),
+]
 
 
 Runs = Annotated[int, typer.Option(min=1, help="How often each time is measured.")]

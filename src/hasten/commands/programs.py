@@ -26,7 +26,9 @@ if TYPE_CHECKING:
 
 
 def solve(
-    files: Annotated[list[Path], typer.Argument(help="Programs: .mps, .lp, .wcsp, .cfn or .uai, plain or .gz.")],
+    files: Annotated[
+        list[Path], typer.Argument(help="Programs: .mps, .lp, .wcsp, .cfn, .uai, .cnf or .wcnf, plain or .gz.")
+    ],
     time_limit: Annotated[
         float | None, typer.Option(min=0.0, help="Seconds that each may take; then the best found has to do.")
     ] = None,

@@ -49,7 +49,7 @@ from hasten.support.files import output_directory
 from hasten.support.progress import show_progress
 from hasten.support.terminal import printable
 from hasten.support.words import count
-from hasten.tasks.entity_relation.names import Training
+from hasten.tasks.entity_relation.names import BlackBox
 
 
 def train(
@@ -57,7 +57,7 @@ def train(
     corpus: Corpus = None,
     corpus_option: CorpusOption = None,
     unlabeled: Unlabeled = None,
-    black_box: Box = Training.STRUCTURED,
+    black_box: Box = BlackBox.STRUCTURED,
     dev: Dev = None,
     split: Lists = None,
     induce: Induce = None,

@@ -77,6 +77,28 @@ def gather(scores: Any, cells: Cells, unit: int, sign: float, cost_at: IntArray,
 
 
 @driver
+def scatter(flat: FloatArray, cells: Cells, unit: int, cost_at: IntArray, padded: Any) -> None:
+    """Writes numbers, one for each label of one field's variables, where `gather` reads the scores of these labels."""
+    for b in range(cells.number.size):
+        for c in range(cells.first[cells.number[b]], cells.first[cells.number[b] + 1]):
+            source, target = cost_at[b] + cells.label[c], row_of(cells, b, c) * unit
+            for i in range(cells.width[c]):
+                padded[target + i] = flat[source + i]
+
+
+@driver
+def subtract(batch: BatchArrays, labels: IntArray, weight: FloatArray, share: FloatArray, gain: FloatArray) -> None:
+    """Subtracts the weight of each labelling from the shares of its labels and, if there are any, of its tuples."""
+    for p in range(weight.size):
+        graph, mine = graph_of(batch, p), labels_of(batch, labels, p)
+        for v in range(graph.order.size):
+            share[batch.place[p, COST] + graph.first[v] + mine[v]] -= weight[p]
+        for f in range(graph.table_at.size if gain.size else 0):
+            if graph.table_at[f] >= 0:
+                gain[batch.place[p, TABLE] + graph.table_at[f] + entry(graph, f, mine)] -= weight[p]
+
+
+@driver
 def read_labels(padded: IntArray, cells: Cells, variable_at: IntArray, labels: IntArray) -> int:
     """Writes the labels of one field's variables, -1 where they are ignored; returns the first that is none, or -1."""
     wrong = -1

@@ -78,7 +78,7 @@ class Inference:
         table, cost, n = self.table(placed, tables), self.costs(placed, scores), 1
         if gold or asked.samples:
             n = max(1, asked.samples) + bool(gold)
-            cost = self._rows(placed, cost, table, gold, asked, n)
+            cost = self.rows(placed, cost, table, gold, asked, n)
         answers = self.answer(placed.batch(cost, table, n))
         if asked.strict and not answers.cost.max(initial=0.0) < np.inf:
             self._refuse_gold(placed, answers, gold)
@@ -89,7 +89,7 @@ class Inference:
             gap[left] = np.where(answers.cost[left] < np.inf, answers.cost[left] - answers.bound[left], np.inf)
         return Found(-answers.cost.reshape(shape), gap.reshape(shape), optimal.reshape(shape), labels)
 
-    def _rows(
+    def rows(
         self, placed: Placed, base: FloatArray, table: FloatArray, gold: Sequence[IntArray], asked: Request, n: int
     ) -> FloatArray:
         """Returns the flat costs of all problems that are asked, row after row."""

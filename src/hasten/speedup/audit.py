@@ -50,16 +50,20 @@ class Agreement:
 
 @dataclass(slots=True)
 class Bet:
-    """A bet on a rate of disagreement, and how long it has been winning."""
+    """A bet on another rate of disagreement than is allowed, and how long it has been winning.
 
-    rate: float
+    `share` says which rate: above 0, that share of the way from the allowed rate up to 1; below 0, down to 0.
+    """
+
+    share: float
     stake: float = 0.0
     run: float = 0.0  # the logarithm of what one stake would have become since it has been winning; at least 0
     n: int = 0  # audits since then
 
     def observe(self, allowed: float, agreed: bool) -> None:
-        """Bets on an audit."""
-        gain = 1 + (self.rate - allowed) * ((not agreed) - allowed) / (allowed * (1 - allowed))
+        """Bets on an audit, where the rate `allowed` is allowed."""
+        odds = self.share / (allowed if self.share > 0 else 1 - allowed)
+        gain = 1 + odds * ((not agreed) - allowed)
         self.stake = (1 + self.stake) * gain
         self.run = max(0.0, self.run + math.log(gain)) if gain > 0 else 0.0
         self.n = self.n + 1 if self.run else 0
@@ -69,11 +73,11 @@ class Audit:
     """The last audits, and whether they leave the answers trusted; `level` None trusts them for ever.
 
     `distrust` is the agreement that ended the trust, until trust returns; `suspect` has the answers before that, by
-    number, that may be wrong. `alert` is how many of the next answers are all audited.
+    number, that may be wrong. `alert` is how many of the next answers are all audited: `alarmed` after a disagreement.
     """
 
-    def __init__(self, level: float | None = 0.95) -> None:
-        self.level = level
+    def __init__(self, level: float | None = 0.95, alarmed: int = ALERT) -> None:
+        self.level, self.alarmed = level, alarmed
         self.trusted = True
         self.distrust: Agreement | None = None
         self.suspect: range | None = None
@@ -90,11 +94,11 @@ class Audit:
 
     def new_bets(self) -> list[Bet]:
         """Returns new bets: that trust should end or, once it did, that it may return."""
-        allowed = 1 - (self.level or 0.0)
+        level = self.level or 0.0
         if not self.trusted:
-            return [Bet(0.0), Bet(allowed / 4), Bet(allowed / 2)]
-        rates = (2 * allowed, 4 * allowed, 0.15, 0.35, 0.7)
-        return [Bet(rate) for rate in rates if allowed < rate < 1] or [Bet((1 + allowed) / 2)]
+            return [Bet(-1.0), Bet(-0.75), Bet(-0.5)]
+        rates = (2 * (1 - level), 4 * (1 - level), 0.15, 0.35, 0.7)
+        return [Bet((rate + level - 1) / level) for rate in rates if 1 - level < rate < 1] or [Bet(0.5)]
 
     @property
     def agreement(self) -> Agreement:
@@ -108,14 +112,16 @@ class Audit:
         last = self.recent[max(0, len(self.recent) - n) :]
         return Agreement.of(int(np.count_nonzero(last)), len(last))
 
-    def observe(self, agreed: BoolArray, at: IntArray) -> int | None:
+    def observe(self, agreed: BoolArray, at: IntArray, allowed: FloatArray | None = None) -> int | None:
         """Takes in audits, oldest first, of the answers with the numbers `at`, up to one that changes the trust.
 
-        Returns which one that was. The audits after it are left: the answers were to be given in another way.
+        Returns which one that was. The audits after it are left: the answers were to be given in another way. Each may
+        be `allowed` a rate of disagreement of its own.
         """
-        for i, right in enumerate(agreed.tolist() if self.level else ()):
-            self.alert = max(0, self.alert - 1) if right else ALERT
-            if self._has_won(right):
+        rates = np.full(len(agreed), 1 - (self.level or 0.0)) if allowed is None else allowed
+        for i, (right, rate) in enumerate(zip(agreed.tolist(), rates.tolist(), strict=True) if self.level else ()):
+            self.alert = max(0, self.alert - 1) if right else self.alarmed
+            if self._has_won(right, rate):
                 self._keep(agreed[: i + 1], at[: i + 1])
                 self._turn()
                 return i
@@ -126,9 +132,9 @@ class Audit:
         self.recent = np.concatenate([self.recent, agreed])[-WINDOW:]
         self.numbers = np.concatenate([self.numbers, at])[-WINDOW:]
 
-    def _has_won(self, agreed: bool) -> bool:
+    def _has_won(self, agreed: bool, allowed: float) -> bool:
         for bet in self.bets:
-            bet.observe(1 - (self.level or 0.0), agreed)
+            bet.observe(allowed, agreed)
         return sum(bet.stake for bet in self.bets) >= len(self.bets) * (ALARM if self.trusted else RECOVERED)
 
     def _turn(self) -> None:

@@ -223,7 +223,7 @@ def _audit_read(told: dict[str, Any], recent: BoolArray, numbers: IntArray) -> A
     same = len(told["bets"]) == len(audit.bets) and len(recent) == len(numbers)
     if not same or audit.trusted != (audit.distrust is None):
         raise forms.Misfit("its audits contradict each other")
-    audit.bets = [Bet(bet.rate, *row) for bet, row in zip(audit.bets, told["bets"], strict=True)]
+    audit.bets = [Bet(bet.share, *row) for bet, row in zip(audit.bets, told["bets"], strict=True)]
     return audit
 
 

@@ -11,14 +11,25 @@ try:
 except ImportError:
     raise MissingExtra("PyTorch is not installed: pip install hasten[torch]") from None
 
+from hasten.torch.gate import Gate, Gated
 from hasten.torch.layer import Answer, Layer
-from hasten.torch.losses import FenchelYoung, ImplicitMLE, SPOPlus, StructuredHinge, StructuredPerceptron
+from hasten.torch.losses import (
+    FenchelYoung,
+    ImplicitMLE,
+    NegativeLogLikelihood,
+    SPOPlus,
+    StructuredHinge,
+    StructuredPerceptron,
+)
 
 __all__ = [
     "Answer",
     "FenchelYoung",
+    "Gate",
+    "Gated",
     "ImplicitMLE",
     "Layer",
+    "NegativeLogLikelihood",
     "SPOPlus",
     "StructuredHinge",
     "StructuredPerceptron",

@@ -16,6 +16,7 @@ from hasten.model.structure import Structure
 from hasten.padded.layout import Layout, Shape
 from hasten.padded.search import Inference, answerer
 from hasten.support.checks import check_whole
+from hasten.torch import sums
 from hasten.torch.operators import ENGINES, Asked, Direct, as_tensors, find, is_plain, search
 
 Tensors: TypeAlias = Tensor | Mapping[str, Tensor]  # by field, or the only one
@@ -151,6 +152,57 @@ class Layer(nn.Module):
             score, gap, proved, *labels = Direct.apply((self.name, *about), len(given), *given, *brought)
             return score, gap, proved, labels
         return search(self.name, given, brought, *about)
+
+    def log_partition(self, scores: Tensors, *, tables: Mapping[str, Tensor] | None = None, **where: Any) -> Tensor:
+        """Returns the logarithm of the sum of exp(score) over all valid labellings, differentiable; -inf without one.
+
+        Its gradient is the marginals. A structure that is too wide to be summed is refused, by `TooWide`.
+        """
+        found = sums.log_partitions(self.told(scores, None, self.where(**where), tables))[0]
+        return found[0] if self.form(scores).single else found
+
+    def marginals(self, scores: Tensors, *, tables: Mapping[str, Tensor] | None = None, **where: Any) -> Any:
+        """Returns the probability of each label, where its score is; 0 elsewhere. Not differentiable."""
+        told = self.told(scores, None, self.where(**where), tables)
+        with torch.no_grad():
+            _, found = sums.log_partition(*told, True)
+        sign = -self.inference.sign
+        return self.named([sign * each for each in found[: len(told.scores)]], scores)
+
+    def entropy(self, scores: Tensors, *, tables: Mapping[str, Tensor] | None = None, **where: Any) -> Tensor:
+        """Returns the entropy of each example's distribution over labellings, in nats. Not differentiable."""
+        found = sums.entropies(self.told(scores, None, self.where(**where), tables))
+        return found[0] if self.form(scores).single else found
+
+    def sample(
+        self, scores: Tensors, n: int = 1, *, seed: int = 0, tables: Mapping[str, Tensor] | None = None, **where: Any
+    ) -> Any:
+        """Draws `n` labellings of each example by their probabilities: labels padded with -100, samples first."""
+        found = sums.samples(self.told(scores, None, self.where(**where), tables), n, seed)
+        return self.named(found, scores, axis=1)
+
+    def margins(self, scores: Tensors, *, tables: Mapping[str, Tensor] | None = None, **where: Any) -> Any:
+        """Returns how much less the best labelling with each label scores than the best of all; nan where none is.
+
+        0 is a label of the best labelling, inf one that no valid labelling has. The second least of a variable is its
+        margin: how sure the answer is of it. Not differentiable.
+        """
+        return self.named(sums.excesses(self.told(scores, None, self.where(**where), tables)), scores)
+
+    def told(
+        self, scores: Tensors, gold: Tensors | None, where: list[Tensor], tables: Mapping[str, Tensor] | None
+    ) -> sums.Told:
+        """Returns what the operators of `hasten.torch.sums` are told."""
+        own, form = self.table_scores(tables), self.form(scores)
+        known = [] if gold is None else self.listed(gold, form)
+        return sums.Told(
+            self.name, self.listed(scores, form), list(own.values()), " ".join(own), where, known, form.flat
+        )
+
+    def named(self, found: Sequence[Tensor], scores: Tensors, axis: int = 0) -> Any:
+        """Returns tensors, one for each field, as the scores were given; examples are along `axis`."""
+        each = [tensor.select(axis, 0) for tensor in found] if self.form(scores).single else list(found)
+        return each[0] if isinstance(scores, Tensor) else dict(zip(self.names, each, strict=True))
 
     def where(
         self,

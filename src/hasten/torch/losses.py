@@ -5,6 +5,7 @@ With scores s, labellings y as indicators and gold g:
 - structured perceptron: max_y s·y - s·g
 - structured hinge: max_y [s·y + cost(y, g)] - s·g
 - Fenchel-Young with normal noise Z: E max_y (s + sigma Z)·y - s·g
+- negative log-likelihood: log sum_y exp(s·y) - s·g
 - SPO+ with true scores c: max_y (2s - c)·y - (2s - c)·y*(c)
 
 Where gold is partly known (-100 elsewhere), s·g is the score of the best labelling that agrees with it.
@@ -22,6 +23,7 @@ from hasten.padded.kernels import IGNORED
 from hasten.support.checks import check_whole
 from hasten.torch.layer import Layer, Tensors
 from hasten.torch.operators import Asked, sample
+from hasten.torch.sums import log_partitions
 
 REDUCTIONS = "mean", "sum", "none"
 
@@ -87,6 +89,20 @@ class StructuredLoss(nn.Module):
 
 class StructuredPerceptron(StructuredLoss):
     """How much better the best labelling scores than gold; its gradient is their difference (Collins 2002)."""
+
+
+class NegativeLogLikelihood(StructuredLoss):
+    """Minus the log-probability of gold, as a conditional random field has it (Lafferty et al. 2001).
+
+    Where gold is partly known, it is that of all labellings that agree with it. A structure that is too wide to be
+    summed is refused: train with `FenchelYoung`.
+    """
+
+    def each(self, scores: Tensors, gold: Tensors, how: tuple[Any, Any]) -> Tensor:
+        """Returns the loss of each example."""
+        told = self.layer.told(scores, gold, *how)._replace(strict=self.invalid == "raise")
+        of_all, of_gold = log_partitions(told)
+        return torch.where(torch.isfinite(of_gold), of_all - of_gold, 0.0)
 
 
 class StructuredHinge(StructuredLoss):

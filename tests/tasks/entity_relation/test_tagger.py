@@ -3,6 +3,7 @@
 import json
 import math
 import re
+import sys
 from dataclasses import replace
 
 import msgspec
@@ -11,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hasten.errors import ModelError, ProblemError, WriteError
+from hasten.errors import MissingExtra, ModelError, ProblemError, WriteError
 from hasten.solvers import make_solver
 from hasten.support.tensors import load_tensors, save_tensors
 from hasten.tasks.entity_relation.data.corpus import Sentence
@@ -162,3 +163,11 @@ def test_lines_are_written_as_pythons_json_writes_them(words, labelled):
     assert encode_lines(lines).decode() == expected
     assert [json.loads(line)["tokens"] for line in expected.splitlines()] == [words, words]
     assert encode_lines([]) == b""
+
+
+def test_a_neural_black_box_without_its_packages_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
+    for name in [name for name in sys.modules if name.startswith("hasten.tasks.entity_relation.neural")]:
+        monkeypatch.delitem(sys.modules, name)
+    with pytest.raises(MissingExtra, match=r"needs torch, .*: pip install hasten\[neural\]"):
+        Tagger.train(list(generate(20, seed=0)), black_box="neural")

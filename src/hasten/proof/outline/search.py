@@ -16,11 +16,11 @@ import numpy as np
 from hasten.jit import driver, keep, kernel, part, split
 from hasten.kernels.layout import Arrays, BatchArrays, Graph, Instance, graph_at, instance_of
 from hasten.kernels.rows import in_reach
+from hasten.kernels.stopping import stopped
 from hasten.proof.branch.dive import Tree, assess, assign, next_label, prepare, undo
 from hasten.proof.branch.space import dual_floats, make_dual, make_tree, n_tree_floats, space_for, together, tree_ints
 from hasten.proof.branch.split import cheapest_untried, open_level, recall
 from hasten.proof.elimination.kernels import eliminate, plan_at
-from hasten.proof.outcome import stopped
 from hasten.proof.outline.log import (
     DONE,
     LEAF,
@@ -310,12 +310,12 @@ def log_proof(
     words, numbers, used = log
     said = Log(part(words, 0, words.size), part(numbers, 0, numbers.size), part(used, 0, used.size))
     plan, small, given = plan_at(reduced[0, 0]), graph_at(reduced[0, 1]), instance_of(batch, problems[0])
-    constant = eliminate(plan, given.cost, given.table, work, cost)
     watch[AT] = 1
+    constant = eliminate(plan, given.cost, given.table, work, cost, dual.watch)
     if constant == np.inf:
         say(said, SUM)
         used[DONE] = 1
-    else:
+    elif constant == constant:  # it was not stopped
         for at in range(small.first[1]):
             cost[at] += constant
         start_dual(small, cost, dual)

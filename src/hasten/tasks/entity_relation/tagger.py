@@ -24,12 +24,10 @@ from hasten.support.checks import brief, check_number, check_whole, check_width
 from hasten.support.files import output_directory
 from hasten.support.progress import Tell, tell_nobody
 from hasten.support.tensors import Tensors, digest_of, format_of, load_tensors, reading, save_tensors
+from hasten.tasks.entity_relation.black_boxes import Box, read_black_box, train_black_box
 from hasten.tasks.entity_relation.data.corpus import Sentence, split
 from hasten.tasks.entity_relation.labelling import Labelled, Labeller
-from hasten.tasks.entity_relation.names import Training
-from hasten.tasks.entity_relation.scoring.black_box import LinearScorer, check_versions
-from hasten.tasks.entity_relation.scoring.text import intern
-from hasten.tasks.entity_relation.scoring.training import train_black_box
+from hasten.tasks.entity_relation.names import BlackBox
 from hasten.tasks.entity_relation.task import EntityRelationTask
 
 FORMAT = "hasten.tagger/3"
@@ -43,7 +41,7 @@ class TrainingSettings:
     """How a labeller is trained.
 
     black_box
-        "structured": trained with inference in the loop; "independent": without.
+        "structured": linear, trained with inference in the loop; "independent": without; "neural…": a network.
     width
         Of the beam in search mode, at least 1.
     risk
@@ -52,14 +50,14 @@ class TrainingSettings:
         Fixes all that is drawn.
     """
 
-    black_box: str = Training.STRUCTURED
+    black_box: str = BlackBox.STRUCTURED
     width: int = 2
     risk: float = 0.01
     seed: int = 0
 
     def __post_init__(self) -> None:
-        if self.black_box not in list(Training):
-            raise ProblemError(f"A black box is {Training.choices()}, not {brief(self.black_box)}.")
+        if self.black_box not in list(BlackBox):
+            raise ProblemError(f"A black box is {BlackBox.choices()}, not {brief(self.black_box)}.")
         check_width(self.width)
         check_number("risk", self.risk)
         check_whole("seed", self.seed)
@@ -74,7 +72,7 @@ class Tagger:
     """
 
     task: EntityRelationTask
-    scorer: LinearScorer
+    scorer: Box
     speedup: Speedup
     note: str = field(default="", repr=False)  # what theta rests on, in words; not saved
 
@@ -106,7 +104,7 @@ class Tagger:
         if not unlabeled and n_held_out(len(labelled)) >= problems_needed(risk):
             fresh, taught = split(labelled, n_held_out(len(labelled)) / len(labelled), seed)
         scorer = train_black_box(settings.black_box, taught, task, seed=seed, tell=tell)
-        text = intern([*taught, *fresh])
+        text = scorer.read([*taught, *fresh])
         tell("Scoring the text to learn from", None)
         batch = task.batch(text.n_entities, scorer.costs(text)[0])
         tell("Learning the speedup", None)
@@ -173,13 +171,11 @@ class Tagger:
     def load(cls, path: str | os.PathLike[str]) -> Tagger:
         """Reads what `save` wrote."""
         tensors, about = load_tensors(path, FORMAT, KIND)
-        check_versions(path, about)
+        black_box = {name: each for name, each in tensors.items() if not name.startswith("speedup/")}
+        weights = {name.removeprefix("black_box/"): each for name, each in black_box.items()}
+        scorer = read_black_box(path, weights, about)
         with reading(path):
             task = EntityRelationTask.of_settings(forms.read_json(about.get("task", ""), "its task"))
-            black_box = {name: each for name, each in tensors.items() if not name.startswith("speedup/")}
-            scorer = LinearScorer.of_tensors(
-                {name.removeprefix("black_box/"): each for name, each in black_box.items()}, about
-            )
         speedup = of_content(Speedup, Path(path), (_taken(tensors), _taken(about)), task.schema)
         with reading(path):
             return cls(task, scorer, speedup)
