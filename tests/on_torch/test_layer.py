@@ -158,7 +158,7 @@ def test_tables_add_to_what_the_schema_says() -> None:
     scores, lengths = torch.randn(5, 4, 3), torch.tensor([4, 1, 3, 0, 2])
     for tables in (None, {"step": torch.randn(3, 3)}, {"step": torch.randn(3, 3), "start": torch.randn(3)}):
         answer = layer.decode(scores, lengths=lengths, tables=tables)
-        used = {name: each.detach().numpy() for name, each in layer.table_scores(tables).items()}
+        used = {name: each.detach().double().numpy() for name, each in layer.table_scores(tables).items()}
         for b, n in enumerate(lengths.tolist()):
             expected = scenes.best(shape(n), list(scores[b, :n]), used)
             assert -answer.cost[b].item() == pytest.approx(expected)
