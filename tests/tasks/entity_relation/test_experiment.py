@@ -170,8 +170,8 @@ def test_too_little_text_is_an_error(sentences):
         Experiment(sentences, sentences[:3])
     with pytest.raises(CorpusError, match="needs 20, without unlabeled ones"):
         Experiment(sentences[:19], [])
-    with pytest.raises(CorpusError, match="'structured' or 'independent'"):
-        Experiment(sentences, sentences, black_box="neural")
+    with pytest.raises(CorpusError, match="'structured' or 'independent' or 'neural'"):
+        Experiment(sentences, sentences, black_box="another")
     with pytest.raises(CorpusError, match="at least one seed, not 0"):
         Experiment(sentences, sentences, seeds=0)
 
