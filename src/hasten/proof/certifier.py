@@ -3,14 +3,15 @@
 Steps, each only where the one before left something open (`hasten.proof.steps`): *cut* what is a smallest cut of a
 network; *look* whether the cheapest labels fit, and *repair* the few constraints that they break; *eliminate* variables
 of low degree exactly; *tally* what rules count; fix labels by *persistency*; *sweep* messages that raise a lower bound,
-and *branch*; eliminate all by large tables. A labelling that costs no more than the bound, within `TOLERANCE`, *is* an
-optimum of the integer program.
+and *branch*; eliminate all by large tables; within a limit of time, *improve* both until it is over. A labelling that
+costs no more than the bound, within `TOLERANCE`, *is* an optimum of the integer program.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+import time
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, overload
 
@@ -24,13 +25,14 @@ from hasten.model.solution import Solution, Solutions
 from hasten.model.structure import Structure
 from hasten.proof.branch import BRANCHING, BranchPlan
 from hasten.proof.elimination.plan import reduce
+from hasten.proof.improve import IMPROVING
 from hasten.proof.loading import load_drivers
-from hasten.proof.outcome import BOUND, LOOK, SIZE, STEP, Proofs, nothing_known
+from hasten.proof.outcome import BOUND, LOOK, OPEN, OUTCOME, SIZE, STEP, STOPPED, Proofs, nothing_known
 from hasten.proof.plan import MAX_SWEEPS, ProofPlan, Work
 from hasten.proof.ranking import MinMarginals, Ranking, best_labellings, min_marginals
 from hasten.proof.recorder import MOST_WORK, EnoughError, ProofRecorder
 from hasten.proof.report import STEPS, Report, solution_of, solutions_of, start_from
-from hasten.proof.steps import AFTER_LOOKING, prove
+from hasten.proof.steps import AFTER_LOOKING, BEFORE_IMPROVING, prove
 from hasten.support.arrays import FloatArray, plain
 from hasten.support.checks import check_limit, check_whole
 from hasten.support.clock import Clock
@@ -59,7 +61,8 @@ class Certifier:
     Limits, in seconds of the wall clock; after that you get the best labelling and bound so far, and the status tells:
 
     time_limit
-        How long a problem may take. None, the default, is no limit.
+        How long a problem may take. All of it is used on a problem that stays open, unless `max_nodes` is given. None,
+        the default, is no limit.
     call_limit
         How long all problems of a call may take together. None, the default, is no limit.
     """
@@ -129,6 +132,33 @@ class Certifier:
         work = self._work_on(batch, found, 1)
         prove(work, batch.order)
         return Report.of(batch, work.proofs)
+
+    def improving(self, problem: Problem, found: Solution | None = None) -> Iterator[Solution]:
+        """Yields an answer at once, then every better one, and every higher bound, until one is proved or time is up.
+
+        The last one is what a call would return. Without a limit of time it goes on until something is proved: stop
+        when an answer is good enough.
+
+        >>> for answer in Certifier(time_limit=60).improving(problem):  # doctest: +SKIP
+        ...     if answer.gap < 0.01 * abs(answer.cost):
+        ...         break
+        """
+        check_one(problem)
+        batch = problem.batch.resolved()
+        work = self._work_on(batch, None if found is None else Solutions.of(batch, [found]), 1)
+        values, facts, began = work.proofs.values, work.proofs.facts, time.monotonic()
+        prove(work, ONLY, BEFORE_IMPROVING)
+        if facts[OUTCOME, 0] == OPEN and work.taking(IMPROVING, ONLY).size:
+            yield _so_far(batch, work).only(problem)
+            limits = [limit for limit in (self.time_limit, self.call_limit) if limit is not None]
+            known = values[:2, 0].tolist()
+            for _ in IMPROVING.slices(work, 0, min([*limits, math.inf]) - (time.monotonic() - began)):
+                if facts[OUTCOME, 0] == OPEN and values[:2, 0].tolist() != known:
+                    known = values[:2, 0].tolist()
+                    yield _so_far(batch, work).only(problem)
+            if facts[OUTCOME, 0] == OPEN:
+                facts[OUTCOME, 0] = STOPPED
+        yield _so_far(batch, work).only(problem)
 
     def best(self, problem: Problem, k: int = 10) -> Ranking:
         """Returns the `k` best labellings, in order, all of them if there are fewer; and whether that is proved.
@@ -212,6 +242,12 @@ class Certifier:
         load_drivers()
         together = math.inf if self.call_limit is None else self.call_limit
         return Clock(self.time_limit, together if self.time_limit is None else min(together, n * self.time_limit))
+
+
+def _so_far(batch: Batch, work: Work) -> Solutions:
+    """Returns what is known of problems that work goes on with."""
+    labels, values, facts = work.proofs
+    return solutions_of(batch, Proofs(labels.copy(), values.copy(), facts.copy()))
 
 
 def _note_look(proofs: Proofs, bound: float, size: float) -> None:

@@ -112,7 +112,8 @@ class Clock:
 
     def __init__(self, each: float | None = None, together: float | None = None) -> None:
         self.each = math.inf if each is None else each
-        self.deadline = math.inf if together is None else time.monotonic() + together
+        self.began = time.monotonic()
+        self.deadline = math.inf if together is None else self.began + together
         self.stopped = False
         self._seen: list[tuple[IntArray, list[float]]] = []  # each watch, with what it was at, and since when
 

@@ -1,0 +1,156 @@
+"""Improve: the step that goes on as long as there is time, with better labellings and higher bounds on the way.
+
+Three tasks take turns, a slice at a time, each from where its last one has ended: `prices` raise the bound and rule
+labels out, `moves` find better labellings, and branching (`hasten.proof.branch`) proves, with more nodes each time. A
+task that gains nothing has fewer turns. The clock only says when to stop: the same seed takes the same slices.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Iterator
+from typing import NamedTuple
+
+import numpy as np
+
+from hasten.proof.branch import effort_for
+from hasten.proof.branch.certify import certify_ruled
+from hasten.proof.branch.space import Space
+from hasten.proof.eliminate import NO_PLANS
+from hasten.proof.elimination.plan import reduce
+from hasten.proof.elimination.reduction import Reduction
+from hasten.proof.improve.rounds import BRANCHING, MOVE, PRICE, improve_some, scratch_floats, scratch_ints
+from hasten.proof.outcome import OPEN, OUTCOME, SIZE, STOPPED
+from hasten.proof.plan import ProofPlan, Work
+from hasten.support.arrays import IntArray, sizes_of
+from hasten.support.clock import UNWATCHED, Clock
+
+SEED = 7
+SWEEPS, SWEPT, MOVES, NODES = 500, 2e7, 2048, 2000  # of a slice; of sweeps no more than go through so much; nodes grow
+SWEEP_TIME, MOVE_TIME, NODE_TIME = 12.0, 100.0, 40.0  # nanoseconds for what is left, for a table of it, for a variable
+WEIGHTS = {PRICE: 1.0, MOVE: 1.0, BRANCHING: 0.5}  # shares of the time
+STALLED, LEAST_WEIGHT = 0.5, 1 / 32  # by how much the share of a task shrinks that gained nothing, and how far
+GAIN = 1e-4  # of the gap that a higher bound closes, to be a gain
+FEWEST, GROWTH = 2000, 4  # nodes where rules are all that is left, and how many times as many come next
+
+
+class ImprovePlan(NamedTuple):
+    """How to go on with the problems of a structure."""
+
+    addresses: IntArray  # (1, 2) those of the reduction
+    space: tuple[int, ...]  # a `Space`
+    reduction: Reduction
+    seconds: float = math.inf
+
+
+class Improving:
+    """The step: go on until time is up."""
+
+    def drivers(self) -> tuple[tuple[object, ...], ...]:
+        """Returns its driver, with arguments for no problems."""
+        nothing = len(Space._fields) * (0,), np.zeros(0), np.zeros(0, dtype=np.int64), (0, 0, 0)
+        return ((improve_some, NO_PLANS, *nothing, UNWATCHED),)
+
+    def plan(self, plan: ProofPlan) -> ImprovePlan | None:
+        """Returns the plan for a structure, unless elimination leaves nothing of it, or nodes are counted."""
+        reduction = reduce(plan.shape, plan.max_join)
+        if reduction.complete or plan.max_nodes is not None:
+            return None
+        return ImprovePlan(reduction.addresses, space_of(plan.shape.graph.order.size, reduction), reduction)
+
+    def run(self, work: Work, problems: IntArray) -> None:
+        """Goes on with one problem after the other, if time is limited."""
+        clock = work.clock
+        if clock is None or min(clock.each, clock.deadline) == math.inf:
+            return
+        spent = (time.monotonic() - clock.began) / max(1, work.proofs.facts.shape[1])  # by each, in the steps before
+        for p in problems.tolist():
+            for _ in self.slices(work, p, clock.each - spent):
+                pass
+            if work.proofs.facts[OUTCOME, p] == OPEN:
+                work.proofs.facts[OUTCOME, p] = STOPPED
+        work.clock = clock
+
+    def slices(self, work: Work, p: int, seconds: float) -> Iterator[None]:
+        """Goes on with a problem for some seconds, until it is proved or time is up; stops after each slice."""
+        proofs, outer = work.proofs, work.clock
+        if proofs.values[SIZE, p] == np.inf:  # sums may overflow
+            return
+        until = time.monotonic() + seconds
+        if outer is not None:
+            until = min(until, outer.deadline)
+        plan = work.plans_of(np.array([p]))[0]
+        part: ImprovePlan = plan.part(self)
+        slices = self._by_rules(work, p, plan) if part.reduction.leaves_rules else self._in_turns(work, p, part)
+        while proofs.facts[OUTCOME, p] in (OPEN, STOPPED) and time.monotonic() < until:
+            proofs.facts[OUTCOME, p] = OPEN
+            work.clock = Clock(together=until - time.monotonic())
+            next(slices)
+            yield
+
+    def _in_turns(self, work: Work, p: int, part: ImprovePlan) -> Iterator[None]:
+        """Goes on by prices, moves and branching in turns."""
+        values, some, space = work.proofs.values, np.array([p]), Space(*part.space)
+        floats = np.zeros(sum(scratch_floats(space)))
+        ints = np.zeros(sum(scratch_ints(space)), dtype=np.int64)
+        size, graph = part.reduction.size, part.reduction.graph
+        sweeps = max(1, int(min(SWEEPS, SWEPT / size)))
+        amount = {PRICE: sweeps, MOVE: MOVES, BRANCHING: NODES}
+        each = {
+            PRICE: SWEEP_TIME * size,
+            MOVE: MOVE_TIME * size / max(1, graph.table_at.size),
+            BRANCHING: NODE_TIME * graph.order.size,
+        }
+        spent, weight = dict.fromkeys(WEIGHTS, 0.0), dict(WEIGHTS)
+        while True:
+            task = min(WEIGHTS, key=lambda task: (spent[task] + amount[task] * each[task]) / weight[task])
+            before = values[:2, p].tolist()
+            shared = (part.space, floats, ints, (task, amount[task], SEED))
+            work.run(improve_some, some, part.addresses, shared=shared, seconds=math.inf)
+            spent[task] += amount[task] * each[task]
+            gained = has_gained(before, values[:2, p].tolist())
+            weight[task] = WEIGHTS[task] if gained else max(weight[task] * STALLED, LEAST_WEIGHT)
+            if task == BRANCHING:
+                weight[task], amount[task] = WEIGHTS[task], GROWTH * amount[task]
+            yield
+
+    def _by_rules(self, work: Work, p: int, plan: ProofPlan) -> Iterator[None]:
+        """Goes on by branching, with more nodes each time, where rules are all that is left."""
+        some, reduction, nodes = np.array([p]), reduce(plan.shape, plan.max_join), FEWEST
+        while True:
+            effort = effort_for(plan, reduction)._replace(max_nodes=nodes, row_nodes=nodes, row_work=0, strict=1)
+            work.run(certify_ruled, some, reduction.addresses, shared=((*effort,),), seconds=math.inf)
+            nodes *= GROWTH
+            yield
+
+
+IMPROVING = Improving()
+
+
+def has_gained(before: list[float], after: list[float]) -> bool:
+    """Whether a cost is lower, or a bound clearly higher, than they were."""
+    gap = before[0] - before[1]
+    return after[0] < before[0] or after[1] > before[1] + (GAIN * gap if gap < math.inf else 0.0)
+
+
+def space_of(given: int, reduction: Reduction) -> tuple[int, ...]:
+    """Returns the `Space` that a problem takes, given how many variables it has and what elimination leaves of them."""
+    graph, plan, n_labels = reduction.graph, reduction.plan, sizes_of(reduction.graph.first)
+    by_slot, n_messages, n_marginals = n_labels[graph.scope], 0, 0
+    if by_slot.size:
+        n_messages = int(graph.message_at[-1] + by_slot[-1])
+        n_marginals = int(np.add.reduceat(by_slot, graph.scope_first[:-1]).max())
+    return (
+        int(plan.out_first[-1]) + plan.copy_from.size,
+        int(graph.first[-1]),
+        n_messages,
+        graph.row_low.size,
+        n_marginals,
+        graph.order.size,
+        graph.table_at.size,
+        graph.link_row.size,
+        int(n_labels.max()),
+        given,
+        0,
+    )
