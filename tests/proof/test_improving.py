@@ -17,7 +17,7 @@ from hasten.model.batch import ONLY
 from hasten.model.problem import Problem
 from hasten.model.solution import Solution, Status
 from hasten.proof.certifier import Certifier
-from hasten.proof.improve import IMPROVING
+from hasten.proof.improve import IMPROVING, Improvement
 from hasten.proof.look import LOOKING
 from hasten.proof.outcome import OPEN, OUTCOME
 from hasten.proof.report import solution_of
@@ -31,8 +31,9 @@ def improved(problem: Problem, n_slices: int, max_join: int | None = None) -> So
     prove(work, ONLY, (LOOKING,))
     if work.proofs.facts[OUTCOME, 0] != OPEN or not work.taking(IMPROVING, ONLY).size:
         return None
-    for _, _ in zip(range(n_slices), IMPROVING.slices(work, 0, np.inf), strict=False):
-        pass
+    improvement = Improvement(work, 0)
+    for _ in range(n_slices):
+        improvement.go(np.inf)
     return solution_of(problem, work.proofs)
 
 

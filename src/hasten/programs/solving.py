@@ -160,7 +160,7 @@ class Solving:
     def prove_one(self, way: AskedSolver, seen: FirstLook, objective: FloatArray, seconds: float) -> Solution:
         """Proves a problem in half of some seconds, after a first look, or asks the solver in the rest."""
         deadline = math.inf if seconds == math.inf else time.monotonic() + seconds
-        certifier = WITHOUT_LIMIT if seconds == math.inf else Certifier(time_limit=seconds / 2)
+        certifier = WITHOUT_LIMIT if seconds == math.inf else Certifier(time_limit=seconds / 2, improve=False)
 
         def certify(problem: Problem) -> Solution:
             return certifier.after_looking(problem, seen.bound, seen.size) if seen.looked else certifier(problem)

@@ -10,8 +10,7 @@ costs no more than the bound, within `TOLERANCE`, *is* an optimum of the integer
 from __future__ import annotations
 
 import math
-import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, overload
 
@@ -23,18 +22,18 @@ from hasten.model.compiled import Compiled
 from hasten.model.problem import Problem, check_one
 from hasten.model.solution import Solution, Solutions
 from hasten.model.structure import Structure
+from hasten.proof.answers import Answers
 from hasten.proof.branch import BRANCHING, BranchPlan
 from hasten.proof.elimination.plan import reduce
-from hasten.proof.improve import IMPROVING
 from hasten.proof.loading import load_drivers
-from hasten.proof.outcome import BOUND, LOOK, OPEN, OUTCOME, SIZE, STEP, STOPPED, Proofs, nothing_known
+from hasten.proof.outcome import BOUND, LOOK, SIZE, STEP, Proofs, nothing_known
 from hasten.proof.plan import MAX_SWEEPS, ProofPlan, Work
 from hasten.proof.ranking import MinMarginals, Ranking, best_labellings, min_marginals
 from hasten.proof.recorder import MOST_WORK, EnoughError, ProofRecorder
 from hasten.proof.report import STEPS, Report, solution_of, solutions_of, start_from
-from hasten.proof.steps import AFTER_LOOKING, BEFORE_IMPROVING, prove
+from hasten.proof.steps import AFTER_LOOKING, prove
 from hasten.support.arrays import FloatArray, plain
-from hasten.support.checks import check_limit, check_whole
+from hasten.support.checks import check_limit, check_switch, check_whole
 from hasten.support.clock import Clock
 from hasten.trace.events import ProofStep, Trace
 
@@ -61,10 +60,12 @@ class Certifier:
     Limits, in seconds of the wall clock; after that you get the best labelling and bound so far, and the status tells:
 
     time_limit
-        How long a problem may take. All of it is used on a problem that stays open, unless `max_nodes` is given. None,
-        the default, is no limit.
+        How long a problem may take. None, the default, is no limit.
     call_limit
         How long all problems of a call may take together. None, the default, is no limit.
+    improve
+        Whether to go on with a problem that stays open until its time is up, if that is limited and `max_nodes` is not
+        given. True by default.
     """
 
     max_join: int | None = None
@@ -72,6 +73,7 @@ class Certifier:
     max_nodes: int | None = None
     time_limit: float | None = None
     call_limit: float | None = None
+    improve: bool = True
 
     def __post_init__(self) -> None:
         if self.max_join is not None:
@@ -81,6 +83,7 @@ class Certifier:
             check_whole("max_nodes", self.max_nodes)
         check_limit("time_limit", self.time_limit)
         check_limit("call_limit", self.call_limit)
+        check_switch("improve", self.improve)
 
     @overload
     def __call__(self, problems: Problem, found: Solution | None = None, *, n_jobs: int = 1) -> Solution: ...
@@ -133,10 +136,10 @@ class Certifier:
         prove(work, batch.order)
         return Report.of(batch, work.proofs)
 
-    def improving(self, problem: Problem, found: Solution | None = None) -> Iterator[Solution]:
-        """Yields an answer at once, then every better one, and every higher bound, until one is proved or time is up.
+    def improving(self, problem: Problem, found: Solution | None = None) -> Answers:
+        """Returns an iterator: an answer at once, then each better one, and each higher bound, until one is proved.
 
-        The last one is what a call would return. Without a limit of time it goes on until something is proved: stop
+        It also ends when time is up; the last answer is what a call would return. Without a limit of time it goes on until something is proved: stop
         when an answer is good enough.
 
         >>> for answer in Certifier(time_limit=60).improving(problem):  # doctest: +SKIP
@@ -146,19 +149,8 @@ class Certifier:
         check_one(problem)
         batch = problem.batch.resolved()
         work = self._work_on(batch, None if found is None else Solutions.of(batch, [found]), 1)
-        values, facts, began = work.proofs.values, work.proofs.facts, time.monotonic()
-        prove(work, ONLY, BEFORE_IMPROVING)
-        if facts[OUTCOME, 0] == OPEN and work.taking(IMPROVING, ONLY).size:
-            yield _so_far(batch, work).only(problem)
-            limits = [limit for limit in (self.time_limit, self.call_limit) if limit is not None]
-            known = values[:2, 0].tolist()
-            for _ in IMPROVING.slices(work, 0, min([*limits, math.inf]) - (time.monotonic() - began)):
-                if facts[OUTCOME, 0] == OPEN and values[:2, 0].tolist() != known:
-                    known = values[:2, 0].tolist()
-                    yield _so_far(batch, work).only(problem)
-            if facts[OUTCOME, 0] == OPEN:
-                facts[OUTCOME, 0] = STOPPED
-        yield _so_far(batch, work).only(problem)
+        limits = [limit for limit in (self.time_limit, self.call_limit) if limit is not None]
+        return Answers(problem, work, min(limits, default=math.inf))
 
     def best(self, problem: Problem, k: int = 10) -> Ranking:
         """Returns the `k` best labellings, in order, all of them if there are fewer; and whether that is proved.
@@ -221,7 +213,7 @@ class Certifier:
         shape = structure.compiled
         work = Work(arrays, (self._plan(shape),), nothing_known(1, shape.graph.order.size))
         if self.time_limit is not None or self.call_limit is not None:
-            work.clock = self._clock(1)
+            work.clock, work.improves = self._clock(1), self.improve
         return work
 
     def _work_on(self, batch: Batch, found: Solutions | None, n_jobs: int) -> Work:
@@ -233,6 +225,7 @@ class Certifier:
         plans = [self._plan(batch.structures[s].compiled) for s in used if batch.structures]
         work = Work(batch.arrays, plans, start_from(batch, found))
         work.structure, work.n_jobs, work.clock = numbers, n_jobs, self._clock(len(batch))
+        work.improves = self.improve
         return work
 
     def _clock(self, n: int) -> Clock | None:
@@ -242,12 +235,6 @@ class Certifier:
         load_drivers()
         together = math.inf if self.call_limit is None else self.call_limit
         return Clock(self.time_limit, together if self.time_limit is None else min(together, n * self.time_limit))
-
-
-def _so_far(batch: Batch, work: Work) -> Solutions:
-    """Returns what is known of problems that work goes on with."""
-    labels, values, facts = work.proofs
-    return solutions_of(batch, Proofs(labels.copy(), values.copy(), facts.copy()))
 
 
 def _note_look(proofs: Proofs, bound: float, size: float) -> None:

@@ -62,41 +62,48 @@ class Improving:
     def run(self, work: Work, problems: IntArray) -> None:
         """Goes on with one problem after the other, if time is limited."""
         clock = work.clock
-        if clock is None or min(clock.each, clock.deadline) == math.inf:
+        if not work.improves or clock is None or min(clock.each, clock.deadline) == math.inf:
             return
         spent = (time.monotonic() - clock.began) / max(1, work.proofs.facts.shape[1])  # by each, in the steps before
         for p in problems.tolist():
-            for _ in self.slices(work, p, clock.each - spent):
+            improvement, until = Improvement(work, p), time.monotonic() + clock.each - spent
+            while improvement.go(min(until, clock.deadline)):
                 pass
             if work.proofs.facts[OUTCOME, p] == OPEN:
                 work.proofs.facts[OUTCOME, p] = STOPPED
         work.clock = clock
 
-    def slices(self, work: Work, p: int, seconds: float) -> Iterator[None]:
-        """Goes on with a problem for some seconds, until it is proved or time is up; stops after each slice."""
-        proofs, outer = work.proofs, work.clock
-        if proofs.values[SIZE, p] == np.inf:  # sums may overflow
-            return
-        until = time.monotonic() + seconds
-        if outer is not None:
-            until = min(until, outer.deadline)
-        plan = work.plans_of(np.array([p]))[0]
-        part: ImprovePlan = plan.part(self)
-        slices = self._by_rules(work, p, plan) if part.reduction.leaves_rules else self._in_turns(work, p, part)
-        while proofs.facts[OUTCOME, p] in (OPEN, STOPPED) and time.monotonic() < until:
-            proofs.facts[OUTCOME, p] = OPEN
-            work.clock = Clock(together=until - time.monotonic())
-            next(slices)
-            yield
 
-    def _in_turns(self, work: Work, p: int, part: ImprovePlan) -> Iterator[None]:
+IMPROVING = Improving()
+
+
+class Improvement:
+    """Work on one open problem that goes on from where it was left."""
+
+    def __init__(self, work: Work, p: int) -> None:
+        self._work, self._p = work, p
+        plan = work.plans_of(np.array([p]))[0]
+        part: ImprovePlan = plan.part(IMPROVING)
+        self._slices = self._by_rules(plan) if part.reduction.leaves_rules else self._in_turns(part)
+
+    def go(self, until: float) -> bool:
+        """Takes one slice; whether the problem is still open, and there is time until then, of `time.monotonic`."""
+        proofs, p, now = self._work.proofs, self._p, time.monotonic()
+        if proofs.facts[OUTCOME, p] != OPEN or proofs.values[SIZE, p] == np.inf or now >= until:  # sums may overflow
+            return False
+        self._work.clock = Clock(together=until - now)
+        next(self._slices)
+        if proofs.facts[OUTCOME, p] == STOPPED:
+            proofs.facts[OUTCOME, p] = OPEN
+        return bool(proofs.facts[OUTCOME, p] == OPEN)
+
+    def _in_turns(self, part: ImprovePlan) -> Iterator[None]:
         """Goes on by prices, moves and branching in turns."""
-        values, some, space = work.proofs.values, np.array([p]), Space(*part.space)
+        values, some, space, p = self._work.proofs.values, np.array([self._p]), Space(*part.space), self._p
         floats = np.zeros(sum(scratch_floats(space)))
         ints = np.zeros(sum(scratch_ints(space)), dtype=np.int64)
         size, graph = part.reduction.size, part.reduction.graph
-        sweeps = max(1, int(min(SWEEPS, SWEPT / size)))
-        amount = {PRICE: sweeps, MOVE: MOVES, BRANCHING: NODES}
+        amount = {PRICE: max(1, int(min(SWEEPS, SWEPT / size))), MOVE: MOVES, BRANCHING: NODES}
         each = {
             PRICE: SWEEP_TIME * size,
             MOVE: MOVE_TIME * size / max(1, graph.table_at.size),
@@ -107,7 +114,7 @@ class Improving:
             task = min(WEIGHTS, key=lambda task: (spent[task] + amount[task] * each[task]) / weight[task])
             before = values[:2, p].tolist()
             shared = (part.space, floats, ints, (task, amount[task], SEED))
-            work.run(improve_some, some, part.addresses, shared=shared, seconds=math.inf)
+            self._work.run(improve_some, some, part.addresses, shared=shared, seconds=math.inf)
             spent[task] += amount[task] * each[task]
             gained = has_gained(before, values[:2, p].tolist())
             weight[task] = WEIGHTS[task] if gained else max(weight[task] * STALLED, LEAST_WEIGHT)
@@ -115,17 +122,14 @@ class Improving:
                 weight[task], amount[task] = WEIGHTS[task], GROWTH * amount[task]
             yield
 
-    def _by_rules(self, work: Work, p: int, plan: ProofPlan) -> Iterator[None]:
+    def _by_rules(self, plan: ProofPlan) -> Iterator[None]:
         """Goes on by branching, with more nodes each time, where rules are all that is left."""
-        some, reduction, nodes = np.array([p]), reduce(plan.shape, plan.max_join), FEWEST
+        some, reduction, nodes = np.array([self._p]), reduce(plan.shape, plan.max_join), FEWEST
         while True:
             effort = effort_for(plan, reduction)._replace(max_nodes=nodes, row_nodes=nodes, row_work=0, strict=1)
-            work.run(certify_ruled, some, reduction.addresses, shared=((*effort,),), seconds=math.inf)
+            self._work.run(certify_ruled, some, reduction.addresses, shared=((*effort,),), seconds=math.inf)
             nodes *= GROWTH
             yield
-
-
-IMPROVING = Improving()
 
 
 def has_gained(before: list[float], after: list[float]) -> bool:
