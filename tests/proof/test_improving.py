@@ -41,7 +41,7 @@ def improved(problem: Problem, n_slices: int, max_join: int | None = None) -> So
 @settings(max_examples=150)
 def test_every_slice_is_sound(problem: Problem) -> None:
     optimum = exact.optimum(problem)
-    for n in (1, 2, 4):
+    for n in (1, 2, 6):
         found = improved(problem, n, max_join=0)
         if found is not None:
             assert_sound(found, optimum)

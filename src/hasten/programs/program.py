@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -133,6 +133,7 @@ class Program:
         order: Order = None,
         solver: str | Solver = "highs",
         time_limit: float | None = None,
+        on_better: Callable[[float, float], None] | None = None,
     ) -> Answer:
         """Returns the best answer: proved where we can, the solver's elsewhere.
 
@@ -146,6 +147,8 @@ class Program:
             as it is, others what was recognised.
         time_limit
             Seconds of the wall clock; what runs out of time is the best found so far, and says so.
+        on_better
+            Is called with the objective and the bound of each better answer that we find within limited time.
         """
         self._check(solver, time_limit)
         if model is not None:
@@ -161,7 +164,12 @@ class Program:
             return self._answer(c, Status.PROVED, seen.x, seen.bound + constant, True, PROVED, "")
         if seen.outcome == kernels.INFEASIBLE:
             return self._answer(c, Status.INFEASIBLE, None, math.inf, True, Status.INFEASIBLE.value, "")
-        found = solving.prove_one(solving.way(solver), seen, c if sign > 0 else -c, seconds)
+
+        def tell(better: Solution) -> None:
+            if on_better is not None:
+                on_better(sign * (better.cost + constant), sign * (better.bound + constant))
+
+        found = solving.prove_one(solving.way(solver), seen, c if sign > 0 else -c, seconds, tell)
         x, how = None if found.values is None else solving.costs.values(found.values, 1)[0], found.status.value
         return self._answer(c, found.status, x, found.bound + constant, found.proved, how, found.reason)
 

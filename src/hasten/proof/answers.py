@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 from hasten.model.batch import ONLY
 from hasten.model.problem import Problem
@@ -19,8 +19,10 @@ from hasten.proof.steps import BEFORE_IMPROVING, prove
 class Answers(Iterator[Solution]):
     """Answers, each cheaper than the one before, or with a higher bound; the last one is proved, or time was up.
 
-    Made by `Certifier.improving`. The work waits between two answers.
+    Made by `Certifier.improving`. The work waits between two answers. `tell` is called with each of them.
     """
+
+    tell: Callable[[Solution], None] | None = None
 
     def __init__(self, problem: Problem, work: Work, seconds: float, steps: Sequence[Step] = BEFORE_IMPROVING) -> None:
         self._problem, self._work, self._until = problem, work, time.monotonic() + seconds
@@ -54,8 +56,12 @@ class Answers(Iterator[Solution]):
         values, facts = self._work.proofs.values, self._work.proofs.facts
         known = values[:2, 0].tolist()
         while self._improvement is not None and self._improvement.go(until):
-            if changed and values[:2, 0].tolist() != known:
-                return True
+            if values[:2, 0].tolist() != known:
+                known = values[:2, 0].tolist()
+                if self.tell is not None:
+                    self.tell(self.answer)
+                if changed:
+                    return True
         if facts[OUTCOME, 0] == OPEN and time.monotonic() >= self._until < math.inf:
             facts[OUTCOME, 0] = STOPPED
         return False

@@ -139,8 +139,8 @@ class Certifier:
     def improving(self, problem: Problem, found: Solution | None = None) -> Answers:
         """Returns an iterator: an answer at once, then each better one, and each higher bound, until one is proved.
 
-        It also ends when time is up; the last answer is what a call would return. Without a limit of time it goes on until something is proved: stop
-        when an answer is good enough.
+        It also ends when time is up; the last answer is what a call would return. Without a limit of time it goes on
+        until something is proved: stop when an answer is good enough.
 
         >>> for answer in Certifier(time_limit=60).improving(problem):  # doctest: +SKIP
         ...     if answer.gap < 0.01 * abs(answer.cost):

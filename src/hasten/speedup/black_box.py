@@ -183,14 +183,18 @@ def solve_one(
     limits: tuple[float, float] = (math.inf, math.inf),
     harder: bool = False,
     clock: Callable[[], float] = time.perf_counter,
+    tell: Callable[[Solution], None] | None = None,
 ) -> tuple[Solution, bool]:
-    """Asks the solver about one answer that is not optimal; returns the better one, and whether it was asked."""
+    """Asks the solver about one answer that is not optimal; returns the better one, and whether it was asked.
+
+    Where limited time is shared, `tell` is called with each better answer of ours.
+    """
     until = min(time.monotonic() + limits[0], limits[1])
     if until <= time.monotonic():
         return out_of_time(found), False
     asked, started = solver(), clock()
     if harder and until < math.inf:
-        return take_turns(found, asked, on_error, until)
+        return take_turns(found, asked, on_error, until, tell)
     effort = EFFORTS.of(found.problem.structure.compiled, asked.name)
     n_nodes = effort.n_further(len(found.problem.graph.row_low) > 0) if harder else 0
     if n_nodes:
@@ -215,7 +219,9 @@ def _ask(found: Solution, asked: Solver, on_error: OnError, seconds: float) -> S
         return failed(found.problem, error, found)
 
 
-def take_turns(found: Solution, asked: Solver, on_error: OnError, until: float) -> tuple[Solution, bool]:
+def take_turns(
+    found: Solution, asked: Solver, on_error: OnError, until: float, tell: Callable[[Solution], None] | None = None
+) -> tuple[Solution, bool]:
     """Shares the time that is left, which is limited, between our own improvement and the solver (`TURNS`).
 
     Neither of them tells beforehand how long it takes. So both have short turns first, and longer ones then. The
@@ -226,10 +232,10 @@ def take_turns(found: Solution, asked: Solver, on_error: OnError, until: float) 
     whole, size = until - began, problem.graph.list_first[-1] + problem.graph.first[-1]
     hopeless = is_ours(asked) and BEGINNING * float(size) ** 1.5 > whole
     answers = Certifier(time_limit=whole).improving(problem, found)
+    answers.tell = tell
     called, failure = False, None
     for ours, theirs in TURNS:
-        improved = answers.within(ours * whole)
-        found = _merged(found, improved)
+        found = _merged(found, answers.within(ours * whole))
         left = until - time.monotonic()
         if found.status.optimal or left <= 0.0:
             break

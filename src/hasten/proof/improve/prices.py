@@ -33,6 +33,7 @@ AHEAD = 0.2  # how far above the bound to aim at first, relative to it
 INERTIA = 0.6  # of a direction that is kept for the next one
 FIRST = 32  # sweeps that move one price after the other
 EVERY = 8  # sweeps between two looks at what can be ruled out
+LIGHTEST, HEAVIEST = 1e-50, 1e50  # largest weights of rows that are priced, and what one may cost
 GAIN = 1e-4  # share of the gap that counts as a gain
 
 
@@ -54,7 +55,7 @@ def start_prices(graph: Graph, prices: Prices) -> None:
         largest = 0.0
         for c in range(graph.row_first[r], graph.row_first[r + 1]):
             largest = max(largest, abs(graph.row_weight[c]))
-        prices.scale[r] = 1.0 / (largest * largest) if largest > 0.0 else 0.0
+        prices.scale[r] = 1.0 / (largest * largest) if LIGHTEST < largest < HEAVIEST else 0.0
         prices.direction[r] = 0.0
     prices.values[BOUND] = prices.values[LEVEL] = -np.inf
     prices.values[STEP], prices.values[STALE] = 0.0, 0.0
@@ -146,9 +147,9 @@ def step_prices(graph: Graph, dual: Dual, prices: Prices, ahead: float) -> None:
             over = excess[r] - low
         direction[r] = INERTIA * direction[r] + over
         norm += direction[r] * direction[r] * prices.scale[r]
-    if norm == 0.0:
+    along = ahead / norm if norm > 0.0 else np.inf
+    if not abs(along) < HEAVIEST:  # there is no direction left
         return
-    along = ahead / norm
     for r in range(graph.row_low.size):
         before = dual.multiplier[r]
         after = before + along * prices.scale[r] * direction[r]
@@ -156,7 +157,7 @@ def step_prices(graph: Graph, dual: Dual, prices: Prices, ahead: float) -> None:
             after = min(after, 0.0)
         if graph.row_least[r] == -np.inf:
             after = max(after, 0.0)
-        if after == before:
+        if after == before or not after * after < HEAVIEST * HEAVIEST * prices.scale[r]:
             continue
         dual.multiplier[r] = after
         for c in range(graph.row_first[r], graph.row_first[r + 1]):
@@ -167,7 +168,7 @@ def step_prices(graph: Graph, dual: Dual, prices: Prices, ahead: float) -> None:
 def ascend(
     instance: Instance, dual: Dual, tight: Tight, prices: Prices, n_sweeps: int, best_cost: float, known: Known
 ) -> tuple[bool, float]:
-    """Sweeps and moves prices; returns whether that proved that nothing is better, and the least cost.
+    """Sweeps and moves prices; returns whether nothing is left that is better, and the least cost.
 
     The bound is `prices.values[BOUND]`: the least of it and of `best_cost` bounds the problem.
     """
@@ -190,6 +191,8 @@ def ascend(
         quick = quick_bound(graph, dual)
         if quick == np.inf:
             return True, best_cost
+        if not quick > -np.inf:  # nothing is said by sums that overflow
+            values[STALE] = PATIENCE
         ahead = best_cost - values[LEVEL]
         if not quick <= values[LEVEL] + GAIN * min(ahead, abs(values[LEVEL])):
             values[LEVEL], values[STALE], values[STEP] = quick, 0.0, values[STEP] * LONGER
@@ -202,9 +205,10 @@ def ascend(
             for r in range(graph.row_low.size):
                 prices.direction[r] = 0.0
         if n % EVERY == 0:
-            closed = look(instance, dual, tight, prices, best_cost, known)
-            if closed:
+            if look(instance, dual, tight, prices, best_cost, known):
                 return True, best_cost
+            if is_closed(best_cost, values[BOUND], known.size, known.gap):  # the bound says so by itself
+                return False, best_cost
         if values[STEP] == 0.0:
             values[STEP] = AHEAD * abs(quick)
         step_prices(graph, dual, prices, min(values[LEVEL] + values[STEP], best_cost) - quick)
@@ -213,12 +217,10 @@ def ascend(
 
 @kernel
 def look(instance: Instance, dual: Dual, tight: Tight, prices: Prices, best_cost: float, known: Known) -> bool:
-    """Sums the bound anew and rules labels out; whether nothing is better than the best labelling."""
+    """Sums the bound anew and rules labels out; whether nothing is left that is better than the best labelling."""
     (graph, cost, table), values = instance, prices.values
     bound, off = sum_anew(graph, cost, table, dual, True)
     values[BOUND] = max(values[BOUND], bound)
-    if is_closed(best_cost, values[BOUND], known.size, known.gap):
-        return True
     if not count_left(graph, tight):
         return True
     enough = prune_from(best_cost, known, 0.0)

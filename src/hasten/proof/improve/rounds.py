@@ -213,6 +213,8 @@ def improve_some(
     bound = prices.values[LOWEST] - slip
     if gap > 0.0:
         bound = np.ceil(bound)
+    elif least < np.inf:  # labels of labellings that are hardly better may be out
+        bound = min(bound, prune_above(least, size, 2.0 * slip))
     proofs.facts[STEP, p] = BRANCH
     if closed and least == np.inf:
         rule_out(proofs, p, BRANCH)
