@@ -30,8 +30,9 @@ SEED = 7
 SWEEPS, SWEPT, MOVES, NODES = 500, 2e7, 2048, 2000  # of a slice; of sweeps no more than go through so much; nodes grow
 SWEEP_TIME, MOVE_TIME, NODE_TIME = 12.0, 100.0, 40.0  # nanoseconds for what is left, for a table of it, for a variable
 WEIGHTS = {PRICE: 1.0, MOVE: 1.0, BRANCHING: 0.5}  # shares of the time
-STALLED, LEAST_WEIGHT = 0.5, 1 / 32  # by how much the share of a task shrinks that gained nothing, and how far
+STALLED, LEAST_WEIGHT = 0.9, 1 / 32  # by how much the share of a task shrinks that gained nothing, and how far
 GAIN = 1e-4  # of the gap that a higher bound closes, to be a gain
+SPLIT = 50  # nodes for each sweep of branching, at least, mostly
 FEWEST, GROWTH = 2000, 4  # nodes where rules are all that is left, and how many times as many come next
 
 
@@ -107,7 +108,7 @@ class Improvement:
         each = {
             PRICE: SWEEP_TIME * size,
             MOVE: MOVE_TIME * size / max(1, graph.table_at.size),
-            BRANCHING: NODE_TIME * graph.order.size,
+            BRANCHING: NODE_TIME * graph.order.size + SWEEP_TIME * size / SPLIT,
         }
         spent, weight = dict.fromkeys(WEIGHTS, 0.0), dict(WEIGHTS)
         while True:
@@ -119,7 +120,7 @@ class Improvement:
             gained = has_gained(before, values[:2, p].tolist())
             weight[task] = WEIGHTS[task] if gained else max(weight[task] * STALLED, LEAST_WEIGHT)
             if task == BRANCHING:
-                weight[task], amount[task] = WEIGHTS[task], GROWTH * amount[task]
+                weight[task], amount[task] = WEIGHTS[task], 2 * amount[task]
             yield
 
     def _by_rules(self, plan: ProofPlan) -> Iterator[None]:
