@@ -49,6 +49,8 @@ format: $(VENV)/ready ## Rewrite the code in the house format
 .PHONY: fuzz
 fuzz: $(VENV)/ready ## Compare answers with the truth on random problems: make fuzz [COUNT=2000] [SEED=0]
 	$(BIN)/python tests/campaign/proofs.py --count $(or $(COUNT),2000) --seed $(or $(SEED),0)
+	$(BIN)/python tests/campaign/certificates.py --count $(or $(COUNT),2000) --seed $(or $(SEED),0)
+	$(BIN)/python tests/campaign/certificates.py --large 45 --seed $(or $(SEED),0)
 
 .PHONY: test-ray
 test-ray: ## Set up an environment with Ray and run the tests on a cluster of this machine
@@ -56,6 +58,15 @@ test-ray: ## Set up an environment with Ray and run the tests on a cluster of th
 	.venv-ray/bin/python -m pip install --quiet --disable-pip-version-check --upgrade "pip>=25.1"
 	.venv-ray/bin/python -m pip install --quiet --disable-pip-version-check --group dev --editable ".[ray]"
 	.venv-ray/bin/python -m pytest tests/on_ray tests/scale
+
+.PHONY: test-torch
+test-torch: ## Set up an environment with PyTorch (a CPU build), and JAX where it installs; run the tests that need them
+	test -d .venv-torch || $(PYTHON) -m venv .venv-torch
+	.venv-torch/bin/python -m pip install --quiet --disable-pip-version-check --upgrade "pip>=25.1"
+	.venv-torch/bin/python -m pip install --quiet --disable-pip-version-check torch==2.13.0
+	.venv-torch/bin/python -m pip install --quiet --disable-pip-version-check --group dev --editable ".[torch,neural]"
+	-.venv-torch/bin/python -m pip install --quiet --disable-pip-version-check jax
+	.venv-torch/bin/python -m pytest tests/on_torch tests/test_jax.py tests/test_examples.py tests/test_docs.py -k "torch or jax or skip_a_cross_encoder"
 
 .PHONY: wheel
 wheel: $(VENV)/ready ## Build a wheel that carries its compiled kernels, for this Python and kind of machine
@@ -84,4 +95,4 @@ reproduce: $(VENV)/ready ## Run the paper's experiment: make reproduce CORPUS=co
 
 .PHONY: clean
 clean: ## Remove the environment and everything built
-	rm -rf $(VENV) .venv-ray results site dist .coverage* .pytest_cache .hypothesis .mypy_cache .ruff_cache
+	rm -rf $(VENV) .venv-ray .venv-torch results site dist .coverage* .pytest_cache .hypothesis .mypy_cache .ruff_cache

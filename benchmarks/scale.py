@@ -40,7 +40,7 @@ import numpy as np
 from hasten import Batch, Certifier, Learner
 from hasten.learning.mixing import Labelled, fit_shards
 from hasten.model.solution import Solutions
-from hasten.scale.run import Run, here, predict_shards
+from hasten.scale.run import Here, Run, Sharding, predict_shards
 from hasten.scale.stream import Answer, read_pieces
 from hasten.scale.work import Piece
 from hasten.search.beam import BeamSearch
@@ -230,13 +230,13 @@ def bad(args: argparse.Namespace) -> None:
 
 def answered(args: argparse.Namespace, source: Path, out: Path) -> Run:
     if not args.ray:
-        return predict_shards(Labeller(Tagger.load(args.model)), source, out, shard_size=SHARD, engine=here(2))
+        return predict_shards(Labeller(Tagger.load(args.model)), source, out, how=Sharding(size=SHARD), engine=Here(2))
     import ray
 
     import hasten.ray
 
     ray.init(num_cpus=2, object_store_memory=100_000_000, **LOCAL)
-    run = hasten.ray.predict(source, args.model, out, shard_size=SHARD)
+    run = hasten.ray.predict(source, args.model, out, how=Sharding(size=SHARD))
     ray.shutdown()
     assert isinstance(run, Run)
     return run
@@ -313,8 +313,9 @@ DRIVER = """
 import sys
 import ray
 import hasten.ray
+from hasten.scale.run import Sharding
 ray.init(sys.argv[1], log_to_driver=False, logging_level="warning")
-run = hasten.ray.predict(sys.argv[3], sys.argv[2], sys.argv[4], shard_size=int(sys.argv[5]))
+run = hasten.ray.predict(sys.argv[3], sys.argv[2], sys.argv[4], how=Sharding(size=int(sys.argv[5])))
 print("kept", run.n_kept, "of", len(run.files), flush=True)
 """
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 from fractions import Fraction
 from functools import reduce
+from itertools import product
 from typing import Any
 
 import naive
@@ -146,3 +147,13 @@ def largest_sum(problem: Problem) -> float:
     parts = [problem.costs_of(v) for v in range(problem.n_variables)]
     parts += [table for _, table in naive.tables_of(problem)]
     return sum(float(np.abs(part[np.isfinite(part)]).max(initial=0.0)) for part in parts)
+
+
+def distribution(problem: Problem) -> tuple[np.ndarray, list[Fraction]]:
+    """Returns the valid labellings, a row each, and by how much each costs more than the best, exactly."""
+    labels = [
+        each for each in product(*(range(len(kind)) for kind in problem.structure.kinds)) if naive.valid(problem, each)
+    ]
+    costs = [total(problem, each) for each in labels]
+    best = min(costs, default=Fraction(0))
+    return np.array(labels, dtype=np.int64).reshape(len(labels), problem.n_variables), [cost - best for cost in costs]

@@ -30,8 +30,9 @@ def dual_for(graph: Graph) -> Dual:
     return Dual(*map(np.zeros, sizes), UNWATCHED)
 
 
-def tree_for(graph: Graph) -> Tree:
-    """Returns scratch space to branch as deep as a graph has variables."""
+def tree_for(graph: Graph, levels: int | None = None) -> Tree:
+    """Returns scratch space to branch as deep as a graph has variables, or down to so many levels."""
+    levels = len(graph.order) + 1 if levels is None else levels
     n, n_labels, n_rows, sent, n_links = (
         len(graph.order), int(graph.first[-1]), len(graph.row_low), n_messages(graph), len(graph.link_row)
     )  # fmt: skip
@@ -53,11 +54,11 @@ def tree_for(graph: Graph) -> Tree:
         row=zeros(n_links),
         low_before=np.zeros(n_links),
         high_before=np.zeros(n_links),
-        message=np.zeros((n + 1, sent)),
-        belief=np.zeros((n + 1, n_labels)),
-        multiplier=np.zeros((n + 1, n_rows)),
-        split=zeros(n + 1),
-        tried=zeros(n + 1, most_labels(graph)),
+        message=np.zeros((levels, sent)),
+        belief=np.zeros((levels, n_labels)),
+        multiplier=np.zeros((levels, n_rows)),
+        split=zeros(levels),
+        tried=zeros(levels, most_labels(graph)),
     )
 
 

@@ -145,6 +145,10 @@ def test_compiled_kernels_are_measured(monkeypatch):
     assert os.environ["HASTEN_TIER"] == "compiled"
 
 
+def test_hasten_is_measured_beside_the_peers_that_are_chosen():
+    assert run.Choice(peers=["highs"]).installed(print) == ["hasten", "hasten batch", "highs"]
+
+
 def test_unknown_names_are_errors():
     with pytest.raises(HastenError, match="There are random, peaked"):
         run.main(run.Choice(["no such family"]), out=None)

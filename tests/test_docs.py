@@ -24,7 +24,21 @@ PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").glob("*.md")])
     "page",
     [
         "README.md",
-        *(f"docs/{name}.md" for name in ("modelling", "adopting", "skipping", "past", "seeing", "tagging", "new-task")),
+        *(
+            f"docs/{name}.md"
+            for name in (
+                "modelling",
+                "adopting",
+                "dropin",
+                "requirements",
+                "skipping",
+                "past",
+                "marginals",
+                "seeing",
+                "tagging",
+                "new-task",
+            )
+        ),
     ],
 )
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")  # PuLP's, of how most write it
@@ -45,6 +59,11 @@ def test_the_examples_of_the_guide_to_learning_run() -> None:
     exec(compile("\n".join(blocks), page, "exec"), {"__name__": "page"})
 
 
+def test_the_examples_of_the_page_on_torch_run(capsys: pytest.CaptureFixture[str]) -> None:
+    pytest.importorskip("torch", reason="PyTorch is not installed: make test-torch")
+    test_the_examples_of_a_page_run_and_print_what_it_says("docs/torch.md", capsys)
+
+
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 def test_links_between_pages_lead_to_files_that_are_there(page: Path) -> None:
     links = re.findall(r"\]\((?!https?:|#)([^)#\s]+)", page.read_text())
@@ -55,7 +74,8 @@ def test_links_between_pages_lead_to_files_that_are_there(page: Path) -> None:
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 def test_what_a_page_calls_by_its_full_name_is_there(page: Path) -> None:
     for name in set(re.findall(r"\bhasten(?:\.[A-Za-z_]\w*)+", page.read_text())):
-        if not name.startswith("hasten.ray") or find_spec("ray") is not None:
+        library = name.split(".")[1]
+        if library not in ("ray", "torch", "jax") or find_spec(library) is not None:
             assert resolve_name(name) is not None
 
 

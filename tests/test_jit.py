@@ -358,6 +358,18 @@ def test_compiling_is_one_line_in_the_log_and_loading_none(
 
 
 @pytest.mark.usefixtures("untold", "own_cache")
+def test_the_notice_counts_what_is_left_of_a_cache_that_is_partly_filled(tmp_path: Path) -> None:
+    """Whether a driver was on disk was looked up once, before another process compiled it."""
+    file = tmp_path / "doubling.py"
+    file.write_text(SOURCE)
+    seen = load(file)
+    assert not seen.is_compiled
+    load(file)(3)
+    assert seen.is_compiled
+    assert "s of processor time" in NOTICE
+
+
+@pytest.mark.usefixtures("untold", "own_cache")
 def test_where_a_bar_shows_compiling_is_one_line_above_it(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     """What is written to a terminal that something else draws on is drawn over."""
     file, screen = tmp_path / "doubling.py", io.StringIO()

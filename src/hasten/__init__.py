@@ -8,6 +8,9 @@ The names listed here are public. Each folder is a room, whose own docstring say
 no room imports this one.
 """
 
+from importlib import import_module
+from typing import Any
+
 from hasten.errors import (
     HastenError,
     ModelError,
@@ -19,6 +22,7 @@ from hasten.errors import (
     SolverError,
     SolverMissing,
 )
+from hasten.hosts.milp import milp
 from hasten.learning.gate import Gate
 from hasten.learning.heuristic import Heuristic
 from hasten.learning.learner import Learner
@@ -29,9 +33,11 @@ from hasten.model.rules import Rule
 from hasten.model.schema import Schema
 from hasten.model.solution import Solution, Solutions, Source, Status
 from hasten.model.structure import Structure
+from hasten.padded.decoding import decode
 from hasten.programs.adopting import adopt, adopt_all
 from hasten.programs.program import Program
 from hasten.programs.reading import read, read_all
+from hasten.programs.requirements import Requirements
 from hasten.proof.certifier import Certifier
 from hasten.search.beam import BeamSearch, greedy
 from hasten.solvers import Solver, available_solvers, make_solver
@@ -60,6 +66,7 @@ __all__ = [
     "ProblemError",
     "Program",
     "ProgramError",
+    "Requirements",
     "Rule",
     "Schema",
     "SchemaError",
@@ -78,11 +85,21 @@ __all__ = [
     "adopt",
     "adopt_all",
     "available_solvers",
+    "decode",
     "greedy",
     "make_solver",
+    "milp",
     "read",
     "read_all",
 ]
+
+_HOSTS = ("cvxpy", "linopy", "pulp", "pyepo", "pyomo")  # modules that are imported once somebody asks for them
+
+
+def __getattr__(name: str) -> Any:
+    if name in _HOSTS:
+        return import_module(f"hasten.{name}")
+    raise AttributeError(f"module 'hasten' has no attribute {name!r}")
 
 
 def __dir__() -> list[str]:

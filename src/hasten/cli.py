@@ -12,11 +12,12 @@ from rich.markup import escape
 
 import hasten
 from hasten.commands import bench, experiments, predicting, programs, setup, tagging, text
-from hasten.commands.common import console, errors
+from hasten.commands.common import Command, Group, console, errors
 from hasten.errors import HastenError
 from hasten.support.terminal import all_printed, printable
 
 app = typer.Typer(
+    cls=Group,
     no_args_is_help=True,
     help="Makes a trained structured predictor faster over its lifetime without losing its answers.",
     pretty_exceptions_enable=False,
@@ -33,10 +34,10 @@ for command in (
     programs.solve,
     bench.bench,
 ):
-    app.command()(command)
+    app.command(cls=Command)(command)
 app.add_typer(tagging.app, name="tag")
-app.command("compile")(setup.compile_all)
-app.command()(setup.solvers)
+app.command("compile", cls=Command)(setup.compile_all)
+app.command(cls=Command)(setup.solvers)
 
 
 def _version(value: bool) -> None:

@@ -3,7 +3,8 @@
     HastenError
     ├── SchemaError        a schema, or a structure built from it, is ill-formed
     ├── ProblemError       costs, tables, rows or labels do not fit their structure
-    │   └── OutOfRange         there is no problem of this number
+    │   ├── OutOfRange         there is no problem of this number
+    │   └── TooWide            tables and rules join too many variables to sum over all labellings
     ├── SolverError        a solver cannot do what it was asked
     │   ├── SolverMissing      its package is not installed
     │   ├── SolverTooSmall     its licence or design does not allow a problem of this size
@@ -42,6 +43,10 @@ class ProblemError(HastenError):
 
 class OutOfRange(ProblemError, IndexError):  # noqa: N818
     """There is no problem, or answer, of this number."""
+
+
+class TooWide(ProblemError):  # noqa: N818
+    """Tables and rules join too many variables to sum over all labellings."""
 
 
 class SolverError(HastenError):

@@ -21,11 +21,17 @@ from hasten.learning.tables import Changing
 from hasten.model.batch import Batch
 from hasten.model.problem import Problem
 from hasten.model.schema import Schema
+from hasten.padded.kernels import spread
+from hasten.padded.layout import Layout
+from hasten.padded.search import Inference, Request
+from hasten.padded.sums import sum_up
 from hasten.paper.amortizer import Amortizer
 from hasten.paper.demo import running_example
 from hasten.programs.program import Program
+from hasten.programs.requirements import Requirements
 from hasten.programs.statement import Builder
 from hasten.proof.certifier import Certifier
+from hasten.proof.outline import outline
 from hasten.search.beam import BeamSearch, greedy
 from hasten.search.constrained import ConstrainedSearch
 from hasten.search.reduced import ReducedSearch
@@ -36,13 +42,14 @@ from hasten.speedup.mode import TextMode
 from hasten.speedup.parts import Trust
 from hasten.speedup.pool import AnswerPool
 from hasten.speedup.predictor import Speedup
+from hasten.sums import marginals, sample
 from hasten.support.arrays import FloatArray, IntArray
 from hasten.support.progress import Tell, tell_nobody
 from hasten.tasks.entity_relation.data.synthetic import generate
 from hasten.tasks.entity_relation.names import Training
 from hasten.tasks.entity_relation.scoring.cheap import relation_features
 from hasten.tasks.entity_relation.scoring.text import intern
-from hasten.tasks.entity_relation.tagger import Tagger
+from hasten.tasks.entity_relation.tagger import Tagger, TrainingSettings
 from hasten.tasks.entity_relation.task import EntityRelationTask
 
 CUT_SIDE = 9  # of a grid that is cut: a smaller one is eliminated
@@ -75,6 +82,7 @@ def compile_kernels(tell: Tell = tell_nobody) -> None:
         "proof": lambda: _prove(problem),
         "cut": _cut,
         "best labellings": lambda: Certifier().best(problem, 2),
+        "certificates": lambda: outline(problem, -np.inf, np.inf, max_join=0),
         "reduced search": lambda: ReducedSearch(2, look_ahead=True)(problem),
         "enumeration": lambda: make_solver("brute").solve(problem),
         "checks": lambda: [each.check([0] * each.n_variables) for each in (problem, _counted())],
@@ -84,12 +92,29 @@ def compile_kernels(tell: Tell = tell_nobody) -> None:
         "entities and relations": _label_text,
         "gate": _guess,
         "past answers": lambda: _recall(problem),
+        "sums": lambda: (marginals(problem), sample(problem)),
         "programs": _adopt,
+        "padded scores": lambda: _pad(problem),
     }
     for n, (stage, compile_stage) in enumerate(stages.items()):
         tell("Compiling kernels", n / len(stages), stage)
         compile_stage()
     tell("Compiling kernels", 1.0)
+
+
+def _pad(problem: Problem) -> None:
+    """Answers a row of scores of both widths, with gold and tables, and spreads the answers again."""
+    structure, kinds = problem.structure, tuple(problem.structure.schema.factors)
+    inference = Inference(Layout(structure), Certifier())
+    shape = 1, structure.n_labels
+    placed = inference.layout.place([shape], {}, {}, kinds=kinds, flat=True)
+    tables = {name: np.zeros(kind.shape) for name, kind in structure.schema.factors.items()}
+    for dtype in (np.float32, np.float64):
+        (labels,) = inference.search(placed, [np.zeros(shape, dtype)], tables).labels
+        inference.search(placed, [np.zeros(shape, dtype)], tables, [labels[0]], Request(margin=1.0))
+        sum_up(inference, placed, [np.zeros(shape, dtype)], tables, [labels[0]])
+        spread(labels, np.ones((1, 1)), structure.graph.first[: structure.n_variables], np.zeros(shape, dtype))
+    inference.tuples(placed, [labels], np.ones((1, 1)))
 
 
 def _search_lazily(problem: Problem) -> None:
@@ -103,6 +128,7 @@ def _prove(problem: Problem) -> None:
     """Looks, then goes on with every step, on costs that looking does not settle; then on many at a time."""
     Certifier()(_noise(problem, 64))
     Certifier()(_counted())
+    Certifier()(_packed())
     for seed in range(20):
         costs = np.random.default_rng(seed).normal(size=problem.cost.size)
         report = Certifier().report(problem.structure.batch(costs[None]))
@@ -146,6 +172,16 @@ def _counted() -> Problem:
     return shape.problem([[1.0, 0.0], [1.0, 0.0]])
 
 
+def _packed() -> Problem:
+    """Returns items to pack within two limits: rows are all that is left to branch on."""
+    rng = np.random.default_rng(0)
+    item = (schema := Schema()).variable("item", ["out", "in"])
+    shape = schema.structure([item] * 8)
+    for r, weights in enumerate(rng.uniform(1.0, 3.0, size=(2, 8)).tolist()):
+        shape.rule(f"limit {r}", [(v, "in", weight) for v, weight in enumerate(weights)], at_most=6.5)
+    return shape.problem(np.stack([np.zeros(8), -rng.uniform(1.0, 2.0, size=8)], axis=1).ravel())
+
+
 def _learn(problem: Problem) -> None:
     batch, every = _noise(problem, 8), np.arange(8)
     answers = Certifier()(batch)
@@ -187,6 +223,7 @@ def _adopt() -> None:
     for _ in range(2):
         program.solve(solver="brute")
     program.solve_all([program.statement.objective], solver="brute")
+    Requirements(["a label"]).nearest([1.0])
 
 
 def _guess() -> None:
@@ -198,6 +235,6 @@ def _guess() -> None:
 def _label_text() -> None:
     sentences = list(generate(20, seed=0))
     for training in Training:
-        tagger = Tagger.train(sentences, black_box=training)
+        tagger = Tagger.train(sentences, settings=TrainingSettings(training))
         for mode in TextMode:
             list(tagger.asking(mode=mode).label(sentences))

@@ -29,8 +29,16 @@ def campaign(monkeypatch):
 
 @pytest.mark.parametrize(
     ("name", "count"),
-    [("kills.py", 10), ("files.py", 40), ("texts.py", 100), ("proofs.py", 168), ("programs.py", 60)],
-    ids=["kills", "files", "texts", "proofs", "programs"],
+    [
+        ("kills.py", 10),
+        ("files.py", 40),
+        ("texts.py", 100),
+        ("proofs.py", 168),
+        ("programs.py", 60),
+        ("certificates.py", 240),
+        ("sums.py", 200),
+    ],
+    ids=["kills", "files", "texts", "proofs", "programs", "certificates", "sums"],
 )
 def test_a_short_campaign_finds_nothing(name, count):
     command = [sys.executable, str(HERE / name), "--count", str(count), "--seed", "1"]

@@ -29,7 +29,7 @@ from files import dump, mutate
 
 import hasten
 from hasten.errors import CorpusError, HastenError
-from hasten.scale.run import predict_shards
+from hasten.scale.run import Sharding, predict_shards
 from hasten.scale.work import Items, Piece
 from hasten.tasks.entity_relation.data.formats import FORMATS, read_corpus
 from hasten.tasks.entity_relation.data.formats.jsonl import to_json
@@ -192,13 +192,13 @@ def resume_changed(what: str, draw: random.Random, path: Path) -> None:
     source, out = path.with_suffix(".jsonl"), path.with_suffix(".out")
     if not out.exists():
         source.write_bytes(b'{"n": 1}\n{"n": "x"}\n{"n": 3}\n')
-        predict_shards(Doubling(), source, out, shard_size=2)
+        predict_shards(Doubling(), source, out, how=Sharding(size=2))
         shutil.copytree(out, path.with_suffix(".good"))
     shutil.copytree(path.with_suffix(".good"), out, dirs_exist_ok=True)
     file = out / {"plan": "manifest.json", "receipt": "part-00000.receipt.json"}[what]
     good = file.read_bytes()
     file.write_bytes(dump(mutate(draw, json.loads(good))).encode() if draw.random() < 0.7 else torn(draw, good))
-    run = predict_shards(Doubling(), source, out, shard_size=2)
+    run = predict_shards(Doubling(), source, out, how=Sharding(size=2))
     assert [json.loads(line) for part in run.files for line in Path(part).read_text().splitlines()] == [
         {"n": 2},
         {"n": 6},

@@ -23,6 +23,7 @@ from hasten.model.solution import Source, Status
 from hasten.model.structure import Structure
 from hasten.proof import terms
 from hasten.proof.branch import split
+from hasten.proof.branch.space import MOST_NUMBERS, Space, n_levels
 from hasten.proof.certifier import Certifier
 from hasten.proof.sweep import dual
 from hasten.proof.sweep.sweeping import Known
@@ -42,6 +43,7 @@ def run_branch(
     dive_nodes: int,
     max_nodes: int,
     given_cost: float = INF,
+    levels: int | None = None,
 ) -> tuple[int, float, int, np.ndarray]:
     """Branches on a problem as it is declared; returns the outcome, the cost, the nodes and the labels."""
     graph, dual = problem.graph, begin(problem)
@@ -53,7 +55,7 @@ def run_branch(
     known = Known(labels, size, opened(terms.rounding)(graph, size), 0.0)
     instance = Instance(graph, problem.cost, problem.table)
     effort = split.Effort(0, 0, 0, max_nodes, 0, 0, 0, node_sweeps, dive_nodes)
-    outcome, cost, n_nodes = b.branch(instance, dual, tree_for(graph), effort, max_nodes, given_cost, known)
+    outcome, cost, n_nodes = b.branch(instance, dual, tree_for(graph, levels), effort, max_nodes, given_cost, known)
     return outcome, cost, n_nodes, labels
 
 
@@ -289,3 +291,19 @@ def test_assignments_with_rows_agree(strong, exact_cover: bool) -> None:
         at_most=12 if exact_cover else 9,
     )
     assert_same_optima(shape.batch(rng.normal(size=(25, shape.n_labels))), strong)
+
+
+def test_levels_take_bounded_memory_however_many_nodes_are_allowed() -> None:
+    """They took as many numbers as there are variables times messages: here 128 gigabytes."""
+    n = Space(*[0] * len(Space._fields))._replace(labels=80_000, messages=320_000, variables=40_000, most=2)
+    assert n_levels(n, 2**40, 1000) * (n.messages + n.labels) <= MOST_NUMBERS
+    small = n._replace(labels=8, messages=30, variables=4)
+    assert n_levels(small, 2**40, 1000) == 5
+    assert n_levels(small, 1000, 1000) == 4
+
+
+@given(small_problems(), st.integers(1, 2))
+def test_the_last_level_searches_all_that_is_left(problem: Problem, levels: int) -> None:
+    outcome, cost, _, _ = run_branch(problem, 1, 1, 2, 100_000, levels=levels)
+    assert outcome == b.FINISHED
+    assert cost == pytest.approx(naive.solve(problem).cost)

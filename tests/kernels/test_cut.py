@@ -40,7 +40,7 @@ def cut_alone(problem: Problem) -> tuple[Solution, bool]:
     cut_some(arrays, ONLY, (*proofs,), np.array([network.address]), UNWATCHED)
     was_cut = bool(proofs.facts[STEP, 0])
     if not was_cut:
-        look_at_some(arrays, ONLY, (*proofs,))
+        look_at_some(arrays, ONLY, (*proofs,), UNWATCHED)
     return solutions_of(problem.batch, proofs)[0], was_cut
 
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from safetensors.numpy import load_file, save
 from strategies import small_problems
 
-from hasten.errors import ModelError
+from hasten.errors import ModelError, SchemaError
 from hasten.learning.heuristic import FORMAT, Heuristic, about_schema
 from hasten.learning.learner import Learner
 from hasten.model.schema import Schema
@@ -71,7 +71,7 @@ def test_wrong_sizes_and_names_are_refused():
         Heuristic(pets(), np.zeros(3))
     with pytest.raises(ModelError, match="finite"):
         Heuristic(pets(), np.full(10, np.nan))
-    with pytest.raises(ModelError, match="no factor kind 'pears'"):
+    with pytest.raises(SchemaError, match="no factor kind 'pears'"):
         numbered(pets()).strongest(3, "pears")
     with pytest.raises(ModelError, match="at has no weights"):
         numbered(pets()).weights_of("at")

@@ -17,7 +17,7 @@ import hasten.ray
 from hasten import Learner, Schema, Speedup, cli
 from hasten.errors import CorpusError, ModelError, ProblemError, WorkerError
 from hasten.ray.predicting import ATTEMPTS, Attempted
-from hasten.scale.run import Job, predict_shards
+from hasten.scale.run import Job, Sharding, predict_shards
 from hasten.scale.shards import plan
 from hasten.scale.stream import predict_stream
 from hasten.speedup.parts import Search, Trust
@@ -63,19 +63,19 @@ def test_files_are_answered_resumed_and_put_together(tagger, text, tmp_path):
     tagger.save(tmp_path / "model")
     one = tmp_path / "one.jsonl"
     counts = predict_stream(Labeller(tagger), text, one)
-    run = hasten.ray.predict(text, tmp_path / "model", tmp_path / "out", shard_size=200)
+    run = hasten.ray.predict(text, tmp_path / "model", tmp_path / "out", how=Sharding(size=200))
     assert b"".join(answers(run)) == one.read_bytes()
     assert {name: n for name, n in run.counts.items() if n} == {name: n for name, n in counts.items() if n}
     assert run.n_kept == 0
     assert run.peak_mb > 0
     (tmp_path / "out" / "part-00002.jsonl").write_text("")
-    again = hasten.ray.predict(text, tagger, f"file://{tmp_path / 'out'}", shard_size=200)
+    again = hasten.ray.predict(text, tagger, f"file://{tmp_path / 'out'}", how=Sharding(size=200))
     assert again.n_kept == 3
     assert answers(again) == answers(run)
     again.merge(tmp_path / "all.jsonl")
     assert (tmp_path / "all.jsonl").read_bytes() == one.read_bytes()
     with pytest.raises(ModelError, match="another model"):
-        hasten.ray.predict(text, tagger.asking(limits__max_nodes=3), tmp_path / "out", shard_size=200)
+        hasten.ray.predict(text, tagger.asking(limits__max_nodes=3), tmp_path / "out", how=Sharding(size=200))
     assert not list((tmp_path / "out").glob("*.attempt"))
 
 
@@ -83,19 +83,19 @@ def test_bad_records_are_named_and_too_many_of_them_end_the_run(tagger, text, tm
     lines = text.read_bytes().splitlines()
     lines[250], lines[699] = b"{", b"[]"
     text.write_bytes(b"\n".join(lines))
-    run = hasten.ray.predict(text, tagger, tmp_path / "out", shard_size=200)
+    run = hasten.ray.predict(text, tagger, tmp_path / "out", how=Sharding(size=200))
     assert [(each.file, each.line) for each in run.bad] == [(str(text), 251), (str(text), 700)]
     assert run.counts["problems"] == N - 2
     with pytest.raises(CorpusError, match=r"More than 1 records .*\n.*line 251: Not JSON"):
-        hasten.ray.predict(text, tagger, tmp_path / "few", shard_size=200, max_bad=1)
+        hasten.ray.predict(text, tagger, tmp_path / "few", how=Sharding(size=200, max_bad=1))
 
 
 def test_parquet_in_and_out_holds_what_json_holds(tagger, text, tmp_path):
     wanted = tmp_path / "one.jsonl"
     predict_stream(Labeller(tagger), text, wanted)
-    rows = hasten.ray.predict(text, tagger, tmp_path / "rows", format="parquet", shard_size=400)
+    rows = hasten.ray.predict(text, tagger, tmp_path / "rows", how=Sharding("parquet", 400))
     rows.merge(tmp_path / "rows.parquet")
-    back = hasten.ray.predict(tmp_path / "rows.parquet", tagger, tmp_path / "lines", shard_size=400)
+    back = hasten.ray.predict(tmp_path / "rows.parquet", tagger, tmp_path / "lines", how=Sharding(size=400))
     assert len(back.files) > 1  # several row groups
     assert b"".join(answers(back)) == wanted.read_bytes()  # labels that were there are labelled anew
 
@@ -126,8 +126,10 @@ def test_flat_problems_and_their_audits_are_as_without_ray(tmp_path):
     speedup = Speedup(schema, answer=Search(width=1), trust=Trust(audit=0.5, min_agreement=None)).fit(
         shape.batch(costs)
     )
-    run = hasten.ray.predict(path, speedup, tmp_path / "out", structures={"pair": shape}, shard_size=30)
-    here = predict_shards(hasten.ray.predicting.FlatWork(speedup, {"pair": shape}), path, tmp_path / "h", shard_size=30)
+    run = hasten.ray.predict(path, speedup, tmp_path / "out", structures={"pair": shape}, how=Sharding(size=30))
+    here = predict_shards(
+        hasten.ray.predicting.FlatWork(speedup, {"pair": shape}), path, tmp_path / "h", how=Sharding(size=30)
+    )
     assert answers(run) == answers(here)
     assert run.counters == here.counters
     assert run.agreement == here.agreement

@@ -187,7 +187,7 @@ def test_a_solver_that_is_asked_alone_has_all_the_time_that_there_is(monkeypatch
     program, asked = Program(slots(4)), []
     native = program._solving.native("highs")
 
-    def late(cost: np.ndarray, seconds: float) -> Said:
+    def late(cost: np.ndarray, seconds: float, *more: object) -> Said:
         asked.append(seconds)
         return Said(hasten.Status.NO_TIME)
 
@@ -258,7 +258,7 @@ def test_the_command_line_fails_where_time_runs_out_without_an_answer(tmp_path: 
     both = CliRunner().invoke(app, ["solve", str(tmp_path / "none.lp"), str(file), "--time-limit", "0.05"])
     assert both.exit_code == 1
     infeasible = CliRunner().invoke(app, ["solve", str(tmp_path / "none.lp")])
-    assert (infeasible.exit_code, "No labelling" in infeasible.output) == (0, True)
+    assert (infeasible.exit_code, "Infeasible. No labelling" in infeasible.output) == (3, True)
 
 
 def test_the_command_line_refuses_a_place_for_answers_before_it_solves(tmp_path: Path) -> None:
@@ -308,7 +308,7 @@ def test_a_look_at_the_solver_costs_few_of_many_problems(monkeypatch: pytest.Mon
     native = program._solving.native("highs")
     solve, certify = native.solve, hasten.Certifier.__call__
 
-    def counted(cost: np.ndarray, seconds: float) -> object:
+    def counted(cost: np.ndarray, seconds: float, *more: object) -> object:
         now[0] += 0.02
         asked.append(cost)
         return solve(cost, 9.0)
@@ -330,7 +330,7 @@ def test_a_solver_that_refuses_a_program_is_not_asked_where_proofs_are_there(mon
     program = Program(slots(4))
     native = program._solving.native("gurobi")
 
-    def refuse(cost: np.ndarray, seconds: float) -> object:
+    def refuse(cost: np.ndarray, seconds: float, *more: object) -> object:
         raise hasten.SolverError("Gurobi is too small for this.")
 
     monkeypatch.setattr(native, "solve", refuse)

@@ -23,6 +23,7 @@ from hasten.proof.certifier import Certifier
 from hasten.proof.elimination import kernels
 from hasten.proof.elimination.plan import reduce
 from hasten.proof.elimination.reduction import Reduction
+from hasten.support.clock import UNWATCHED
 
 eliminate, restore = opened(kernels.eliminate), opened(kernels.restore)
 INF = math.inf
@@ -165,7 +166,7 @@ def carry_out(problem: Problem, max_join: int) -> tuple[Reduction, np.ndarray, n
     plan = reduction.plan
     work = np.full(plan.out_first[-1] + len(plan.copy_from), np.nan)
     kept_cost = np.full(int(reduction.graph.first[-1]), np.nan)
-    constant = eliminate(plan, problem.cost, problem.table, work, kept_cost)
+    constant = eliminate(plan, problem.cost, problem.table, work, kept_cost, UNWATCHED)
     return reduction, work, kept_cost, constant
 
 

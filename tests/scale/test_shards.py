@@ -15,7 +15,7 @@ from hasten.errors import CorpusError, ModelError, NotFittedError, ProblemError,
 from hasten.model.schema import Schema
 from hasten.scale import places, shards
 from hasten.scale.flat import FlatWork
-from hasten.scale.run import here, predict_shards
+from hasten.scale.run import Here, Sharding, predict_shards
 from hasten.speedup.parts import Search, Trust
 from hasten.speedup.predictor import Speedup
 from hasten.tasks.entity_relation.data.formats import write_jsonl
@@ -76,7 +76,7 @@ def test_shards_are_the_file_cut_at_lines(tmp_path_factory, lines, ended, size, 
 
 @pytest.mark.parametrize("size", [1000, 40])
 def test_the_shards_together_are_what_one_process_writes(tagger, text, tmp_path, size):
-    run = predict_shards(Labeller(tagger), text, tmp_path / "out", shard_size=size)
+    run = predict_shards(Labeller(tagger), text, tmp_path / "out", how=Sharding(size=size))
     assert b"".join(answers(run)) == said_at_once(tagger, text)
     assert len(run.files) == -(-95 // size)
     assert run.counters.problems == run.counts["proved"] == 95
@@ -89,7 +89,7 @@ def test_the_shards_together_are_what_one_process_writes(tagger, text, tmp_path,
 def test_a_packed_file_is_one_shard_and_several_files_go_in_order(tagger, text, tmp_path):
     packed = tmp_path / "packed.jsonl.gz"
     packed.write_bytes(gzip.compress(text.read_bytes()))
-    run = predict_shards(Labeller(tagger), [packed, text], tmp_path / "out", shard_size=40)
+    run = predict_shards(Labeller(tagger), [packed, text], tmp_path / "out", how=Sharding(size=40))
     assert len(run.files) == 1 + 3
     assert b"".join(answers(run)) == 2 * said_at_once(tagger, text)
     packed.write_bytes(gzip.compress(text.read_bytes())[:-30])
@@ -99,13 +99,13 @@ def test_a_packed_file_is_one_shard_and_several_files_go_in_order(tagger, text, 
 
 def test_a_second_run_keeps_what_is_finished_and_whole(tagger, text, tmp_path):
     out = tmp_path / "out"
-    first = predict_shards(Labeller(tagger), text, out, shard_size=20)
+    first = predict_shards(Labeller(tagger), text, out, how=Sharding(size=20))
     whole = answers(first)
     (out / "part-00001.jsonl").write_bytes(whole[1][:-1])  # damaged
     (out / "part-00002.jsonl").unlink()  # lost
     (out / "part-00003.receipt.json").write_text("{")  # not whole
     times = [(out / f"part-{n:05d}.jsonl").stat().st_mtime_ns for n in (0, 4)]
-    again = predict_shards(Labeller(tagger), text, out, shard_size=20)
+    again = predict_shards(Labeller(tagger), text, out, how=Sharding(size=20))
     assert again.n_kept == 2
     assert [(out / f"part-{n:05d}.jsonl").stat().st_mtime_ns for n in (0, 4)] == times
     assert answers(again) == whole
@@ -115,22 +115,22 @@ def test_a_second_run_keeps_what_is_finished_and_whole(tagger, text, tmp_path):
 
 def test_a_changed_model_input_or_setting_is_refused(tagger, text, tmp_path):
     out = tmp_path / "out"
-    predict_shards(Labeller(tagger), text, out, shard_size=20)
+    predict_shards(Labeller(tagger), text, out, how=Sharding(size=20))
     other = Labeller(tagger.asking(limits__max_nodes=3))
     with pytest.raises(ModelError, match="begun with another model"):
-        predict_shards(other, text, out, shard_size=20)
+        predict_shards(other, text, out, how=Sharding(size=20))
     with pytest.raises(ModelError, match="begun with another max_line"):
-        predict_shards(Labeller(tagger), text, out, shard_size=20, max_line=1000)
+        predict_shards(Labeller(tagger), text, out, how=Sharding(size=20, max_line=1000))
     with pytest.raises(ModelError, match="begun with another shard_size"):
-        predict_shards(Labeller(tagger), text, out, shard_size=21)
+        predict_shards(Labeller(tagger), text, out, how=Sharding(size=21))
     with pytest.raises(CorpusError, match="begun with other files"):
-        predict_shards(Labeller(tagger), [text, text.rename(tmp_path / "more.jsonl")][1:], out, shard_size=20)
+        predict_shards(Labeller(tagger), [text, text.rename(tmp_path / "more.jsonl")][1:], out, how=Sharding(size=20))
     (tmp_path / "more.jsonl").rename(text)
     data = bytearray(text.read_bytes())
     data[data.rindex(b"[[")] = ord(" ")  # the same size
     text.write_bytes(bytes(data))
     with pytest.raises(CorpusError, match=r"text.jsonl has changed since this run began"):
-        predict_shards(Labeller(tagger), text, out, shard_size=20)
+        predict_shards(Labeller(tagger), text, out, how=Sharding(size=20))
 
 
 def test_a_directory_with_something_else_is_refused(tagger, text, tmp_path):
@@ -161,8 +161,8 @@ def test_bad_records_are_named_and_the_others_answered_up_to_a_limit(tagger, tex
     lines = text.read_bytes().splitlines()
     lines[30], lines[70], lines[71], lines[94] = b"{", b"\xff\xfe", b'{"tokens": "long ' + b"x" * 9000 + b'"}', b"[]"
     text.write_bytes(b"\n".join(lines))
-    settings = {"shard_size": 20, "max_line": 8000}
-    run = predict_shards(Labeller(tagger), text, tmp_path / "out", **settings)
+    settings = {"size": 20, "max_line": 8000}
+    run = predict_shards(Labeller(tagger), text, tmp_path / "out", how=Sharding(**settings))
     assert [each.line for each in run.bad] == [31, 71, 72, 95]
     assert [each.file for each in run.bad] == [str(text)] * 4
     assert "Not JSON" in run.bad[0].reason
@@ -173,12 +173,14 @@ def test_bad_records_are_named_and_the_others_answered_up_to_a_limit(tagger, tex
     ids = [json.loads(line)["id"] for each in answers(run) for line in each.splitlines()]
     assert len(ids) == len(set(ids)) == 91
     with pytest.raises(CorpusError, match=r"More than 3 records .* among them\n  .*line 31: Not JSON"):
-        predict_shards(Labeller(tagger), text, tmp_path / "less", max_bad=3, **settings)
-    assert predict_shards(Labeller(tagger), text, tmp_path / "less", max_bad=4, **settings).n_kept == 5
+        predict_shards(Labeller(tagger), text, tmp_path / "less", how=Sharding(max_bad=3, **settings))
+    assert predict_shards(Labeller(tagger), text, tmp_path / "less", how=Sharding(max_bad=4, **settings)).n_kept == 5
 
 
 def test_processes_share_shards_with_the_same_result(tagger, text, tmp_path):
-    runs = [predict_shards(Labeller(tagger), text, tmp_path / f"{n}", shard_size=16, engine=here(n)) for n in (1, 2)]
+    runs = [
+        predict_shards(Labeller(tagger), text, tmp_path / f"{n}", how=Sharding(size=16), engine=Here(n)) for n in (1, 2)
+    ]
     assert answers(runs[0]) == answers(runs[1])
     assert runs[0].counts == runs[1].counts
 
@@ -187,10 +189,13 @@ def test_urls_are_read_and_written(tagger, text):
     fsspec = pytest.importorskip("fsspec")
     memory = fsspec.filesystem("memory")
     memory.pipe("/scale/in/a.jsonl", text.read_bytes())
-    run = predict_shards(Labeller(tagger), "memory://scale/in", "memory://scale/out", shard_size=50)
+    run = predict_shards(Labeller(tagger), "memory://scale/in", "memory://scale/out", how=Sharding(size=50))
     assert memory.cat("/scale/out/part-00001.jsonl") in said_at_once(tagger, text)
     assert (
-        predict_shards(Labeller(tagger), "memory://scale/in/*.jsonl", "memory://scale/out", shard_size=50).n_kept == 2
+        predict_shards(
+            Labeller(tagger), "memory://scale/in/*.jsonl", "memory://scale/out", how=Sharding(size=50)
+        ).n_kept
+        == 2
     )
     assert places.find(f"file://{text}") == [str(text)]
     with pytest.raises(CorpusError, match="nothing at memory://scale/none"):
@@ -228,7 +233,7 @@ def problems(chain, tmp_path):
 def test_flat_problems_are_answered_as_the_speedup_answers_them(chain, problems, tmp_path):
     path, costs = problems
     speedup = Speedup(chain.schema)
-    run = predict_shards(FlatWork(speedup, {"chain": chain}), path, tmp_path / "out", shard_size=25)
+    run = predict_shards(FlatWork(speedup, {"chain": chain}), path, tmp_path / "out", how=Sharding(size=25))
     found = [json.loads(line) for each in answers(run) for line in each.splitlines()]
     expected = speedup.predict(chain.batch(costs))
     assert [each["labels"] for each in found] == [each.names for each in expected]
@@ -242,7 +247,7 @@ def test_audits_are_merged_exactly_and_do_not_depend_on_who_answers(chain, probl
     answer, trust = Search(width=1, reduce=False, look_ahead=False), Trust(audit=0.5, min_agreement=None)
     speedup = Speedup(chain.schema, answer=answer, trust=trust).fit(chain.batch(costs))
     work = FlatWork(speedup, {"chain": chain})
-    runs = [predict_shards(work, path, tmp_path / f"{n}", shard_size=20, engine=here(n)) for n in (1, 2)]
+    runs = [predict_shards(work, path, tmp_path / f"{n}", how=Sharding(size=20), engine=Here(n)) for n in (1, 2)]
     assert runs[0].counts == runs[1].counts
     alone = [speedup.for_shard(n) for n in range(3)]
     for n, each in enumerate(alone):

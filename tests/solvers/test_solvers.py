@@ -336,7 +336,9 @@ def test_your_own_function():
     problem = labels_problem([0.0, 1.0], [0.0, 1.0], exactly=1)
     assert make_solver(lambda problem: [0, 1]).solve(problem).cost == 1.0
     assert make_solver(lambda problem: ["b", "a"]).solve(problem).labels.tolist() == [1, 0]
-    assert make_solver(lambda problem: None).solve(problem).status is Status.INFEASIBLE
+    assert make_solver(lambda problem: Status.INFEASIBLE).solve(problem).status is Status.INFEASIBLE
+    with pytest.raises(SolverError, match=r"<lambda> returned None. Return the labels .*INFEASIBLE"):
+        make_solver(lambda problem: None).solve(problem)
     assert make_solver(make_solver("brute").solve).solve(problem).cost == 1.0
     with pytest.raises(SolverWrong, match="rule: needs exactly 1, got 2"):
         make_solver(lambda problem: [0, 0]).solve(problem)

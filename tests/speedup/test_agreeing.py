@@ -12,7 +12,7 @@ from hasten.model.batch import Batch
 from hasten.model.problem import Problem
 from hasten.model.rules import Rule
 from hasten.model.schema import Schema
-from hasten.model.solution import Source
+from hasten.model.solution import Source, Status
 from hasten.model.structure import Structure
 from hasten.solvers.brute import BruteSolver
 from hasten.speedup.parts import Trust
@@ -66,7 +66,7 @@ def test_a_solver_that_knows_more_is_noticed_at_once():
 
 def test_a_solver_that_finds_nothing_is_noticed_too():
     with pytest.raises(SolverDisagrees, match="says that no labelling is valid, but"):
-        Speedup(SHAPE.schema, solver=lambda problem: None).predict(draw(1))
+        Speedup(SHAPE.schema, solver=lambda problem: Status.INFEASIBLE).predict(draw(1))
 
 
 def test_one_that_is_to_be_followed_is_asked_from_then_on(caplog):

@@ -198,7 +198,7 @@ def test_a_solver_that_is_refuted_is_an_error():
             batch.select(np.flatnonzero(batch.structure == 0))
         )
     with pytest.raises(SolverDisagrees, match=r"Is it not meant to be exact\? Use Trust\(prove=False\)"):
-        Speedup(news(), solver=lambda problem: None, limits=Limits(max_nodes=0)).predict(batch)
+        Speedup(news(), solver=lambda problem: Status.INFEASIBLE, limits=Limits(max_nodes=0)).predict(batch)
 
 
 # -- search ---------------------------------------------------------------------------------------------
@@ -247,6 +247,40 @@ def test_audited_answers_are_the_black_boxes():
     assert counters.disagreements == wrong[audited].sum() > 0
     assert agreement.estimate == pytest.approx(1 - wrong[audited].mean())
     assert agreement.low < 1 - wrong.mean() < agreement.high
+
+
+@pytest.mark.parametrize("size", [1, 50, 3000])
+def test_a_drift_costs_few_answers_however_they_come(size):
+    """With 2% of the answers audited, the first wrong one that is seen is the fiftieth; the next are all audited."""
+    rng, wrong = np.random.default_rng(1), []
+    for _ in range(12):
+        answer = Search(width=1, look_ahead=False, guided=True)
+        speedup = Speedup(guessing().schema, answer=answer, trust=Trust(audit=0.02)).fit(stream(rng, 200, 0.99))
+        problems = stream(rng, 3000, 0.01)
+        optimum = optima(problems)
+        seen = 0
+        for at in range(0, 3000, size):
+            some = problems.select(range(at, at + size))
+            seen += int((speedup.predict(some).cost > optimum[at : at + size] + 1e-9).sum())
+            if not speedup.trusted:
+                break
+        assert not speedup.trusted
+        wrong.append(seen)
+    assert np.mean(wrong) < 80
+
+
+def test_a_black_box_that_fails_ends_the_trust():
+    def broken(problem):
+        raise RuntimeError("out of order")
+
+    rng = np.random.default_rng(0)
+    problems = stream(rng, 400, 0.99)
+    speedup = Speedup(guessing().schema, answer=Search(guided=True), trust=Trust(audit=0.5)).fit(problems)
+    speedup.solver, speedup.trust = broken, Trust(audit=0.5, prove=False)
+    assert speedup.predict(problems).valid.all()  # the search's own, where nobody could tell
+    assert not speedup.trusted
+    assert speedup.counters.audits == speedup.counters.disagreements >= 4
+    assert speedup.predict(problems).has(Status.FAILED).all()
 
 
 def test_counters_add_up():
@@ -628,15 +662,21 @@ def test_what_ended_the_trust_is_told_and_kept(tmp_path, caplog):
     answer = Search(width=1, look_ahead=False, guided=True)
     speedup = Speedup(guessing().schema, answer=answer, trust=Trust(audit=1.0)).fit(stream(rng, 500, 0.99))
     assert speedup.distrust is None
-    speedup.predict(stream(rng, 40, 0.01))
-    assert not speedup.trusted
+    speedup.predict(stream(rng, 40, 0.99))
+    assert speedup.suspect is None
+    while speedup.trusted:
+        speedup.predict(stream(rng, 1, 0.01)[0])
     assert speedup.agreement == speedup.distrust
-    assert 16 <= speedup.distrust.n <= 40
+    assert 4 <= speedup.distrust.n <= 40
     assert speedup.distrust.high < 0.95
+    assert speedup.suspect.stop == speedup.counters.problems
+    assert 0 <= speedup.suspect.start <= 40
+    assert f"Answers {speedup.suspect.start + 1} to {speedup.suspect.stop} may be wrong" in caplog.text
     assert f"not trusted any more: its agreement is {speedup.distrust}" in caplog.text
     speedup.save(tmp_path / "distrusted")
     again = Speedup.load(tmp_path / "distrusted", guessing().schema)
     assert (again.trusted, again.distrust, again.agreement) == (False, speedup.distrust, speedup.distrust)
+    assert again.suspect == speedup.suspect
     speedup.predict(stream(rng, 10, 0.01))
     assert speedup.agreement.n == 10
     assert speedup.distrust == again.distrust
@@ -725,10 +765,13 @@ FORGED = [
     (("settings", "trust", "audit"), 2, "audit must be"),
     (("settings", "trust"), None, "must be an object"),
     (("settings", "depth"), 2, "the key 'depth'"),
-    (("trusted",), 1, "true or false"),
+    (("audit", "trusted"), 1, "true or false"),
     (("guided",), 1, "true or false"),
-    (("distrust",), [0.5, 0.6, 0.7, 20], "agreement of 0.5 between 0.6 and 0.7"),
-    (("distrust",), [0.5, 0.4, 1.7, 20], "a number from 0 to 1"),
+    (("audit", "bets"), [[1.0, 1.0, 0]] * 9, "contradict each other"),
+    (("audit", "alert"), 51, "alert"),
+    (("audit", "distrust"), [0.5, 0.4, 0.7, 20], "contradict each other"),
+    (("audit", "distrust"), [0.5, 0.6, 0.7, 20], "agreement of 0.5 between 0.6 and 0.7"),
+    (("audit", "distrust"), [0.5, 0.4, 1.7, 20], "a number from 0 to 1"),
     (("rng",), 5, "must be an object"),
     (("calibrated",), [2.0, 0], "a whole number"),
     (("rng", "bit_generator"), "MT19937", "'PCG64'"),
@@ -866,7 +909,7 @@ def test_misuse_is_explained():
         Speedup(guessing().schema).predict(batch)
     assert len(Speedup(news()).predict([])) == 0
     for wrong in (None, batch[0], shape(2)):
-        with pytest.raises(SchemaError, match="problems of a schema; pass that first"):
+        with pytest.raises(SchemaError, match="problems of a schema; what is passed first must be a Schema"):
             Speedup(wrong).predict(batch)
     for wrong in (None, np.zeros((3, 5)), [[1, 2, 3]], shape(2)):
         with pytest.raises(ProblemError, match="Expected"):
@@ -902,7 +945,7 @@ def test_parts_are_checked_when_they_are_made(part, wrong, message):
         ({"n_jobs": 0}, "n_jobs must be at least 1, got 0"),
         ({"seed": -1}, "seed must be at least 0, got -1"),
         ({"learn": "yes"}, "learn must be True or False, got 'yes'"),
-        ({"limits": 3.0}, r"limits must be Limits\(...\), got 3.0"),
+        ({"limits": 3.0}, "limits must be a Limits, got 3.0"),
     ],
 )
 def test_settings_are_checked_before_they_are_used_and_after_each_change(wrong, message):
@@ -954,3 +997,34 @@ def test_the_examples_of_the_guide_run():
     blocks = re.findall(r"```python\n(.*?)```", guide, re.DOTALL)
     assert len(blocks) >= 5
     exec(compile("\n".join(blocks), "docs/speedup.md", "exec"), {"__name__": "guide"})
+
+
+# -- misuse that a newcomer met -------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("given", "hint"),
+    [
+        ({"mode": "search"}, "mode= is answer= now, such as answer='search'"),
+        ({"width": 3}, r"width= is in answer=Search\(width=…\)"),
+        ({"audit": 0.1}, r"audit= is in trust=Trust\(audit=…\)"),
+        ({"time_limit": 3.0}, r"time_limit= is in limits=Limits\(time_limit=…\)"),
+        ({"wide": 3}, "Speedup has no setting wide. It has schema, solver, "),
+    ],
+)
+def test_settings_that_moved_into_parts_are_told(given, hint):
+    with pytest.raises(ProblemError, match=hint):
+        Speedup(news(), **given)
+    with pytest.raises(ValueError, match=hint):
+        Speedup(news()).set_params(**given)
+
+
+def test_a_path_and_a_schema_that_are_swapped_are_told(tmp_path):
+    with pytest.raises(ProblemError, match="must be a Schema, got an object of type PosixPath"):
+        Speedup.load(news(), tmp_path / "fast")
+
+
+def test_a_black_box_that_forgets_to_return_is_told():
+    fast = Speedup(news(), solver=lambda problem: None, trust=Trust(prove=False, on_error="raise"))
+    with pytest.raises(SolverError, match=r"returned None. Return the labels"):
+        fast.predict(batch_of(1, 1))

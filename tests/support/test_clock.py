@@ -7,7 +7,7 @@ import time
 
 import pytest
 
-from hasten.support.clock import LeftBehindError, Stop, run_waiting
+from hasten.support.clock import LeftBehindError, Stop, now, run_waiting
 from hasten.support.parallel import in_parallel
 
 
@@ -24,13 +24,13 @@ def test_at_the_deadline_work_is_asked_to_stop_and_its_answer_taken():
         assert stop.wait(10)
         return "best so far"
 
-    assert run_waiting(work, stop.set, time.monotonic() + 0.05) == "best so far"
+    assert run_waiting(work, stop.set, now() + 0.05) == "best so far"
 
 
 def test_what_does_not_stop_is_left_behind():
     stop, over = Stop(), threading.Event()
     with pytest.raises(LeftBehindError):
-        run_waiting(lambda: over.wait(10), stop.set, time.monotonic() + 0.05, patience=0.05)
+        run_waiting(lambda: over.wait(10), stop.set, now() + 0.05, patience=0.05)
     assert stop.is_set()
     over.set()
 

@@ -75,14 +75,14 @@ def test_a_forked_child_has_threads_of_its_own():
 def test_a_process_sees_out_what_it_left_behind():
     script = """
 import time
-from hasten.support.clock import LeftBehindError, run_waiting
+from hasten.support.clock import LeftBehindError, now, run_waiting
 
 def slow():
     time.sleep(0.3)
     print("ended")
 
 try:
-    run_waiting(slow, print, time.monotonic(), patience=0.01)
+    run_waiting(slow, print, now(), patience=0.01)
 except LeftBehindError:
     print("left behind")
 """

@@ -48,7 +48,10 @@ QUICK = Settings(n=10, rounds=2, budget=0.3, time_limit=2.0)
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """The problems and peers to measure. None: all families, their own sizes, all installed peers, all problems."""
+    """The problems and peers to measure. None: all families, their own sizes, all installed peers, all problems.
+
+    hasten itself is always measured.
+    """
 
     families: Sequence[str] | None = None
     sizes: Sequence[int] | None = None
@@ -76,7 +79,7 @@ class Choice:
 
     def installed(self, report: Report) -> list[str]:
         """Returns the peers that are installed; reports the others."""
-        chosen = _choose("peer", self.peers, PEERS)
+        chosen = dict(PEERS) if self.peers is None else _choose("peer", (*OWN, *self.peers), PEERS)
         missing = {name: peer.distribution for name, peer in chosen.items() if not peer.installed}
         if missing:
             packages = " ".join(dict.fromkeys(map(str, missing.values())))

@@ -13,13 +13,14 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 import typer
 from rich.console import Console
 from rich.markup import escape
+from typer.core import TyperCommand, TyperGroup
 
 from hasten.errors import CorpusError, ModelError, WriteError
 from hasten.support.files import write_whole
 from hasten.support.progress import Tell, show_progress
 from hasten.support.terminal import printable
 from hasten.support.words import count
-from hasten.tasks.entity_relation.names import Training
+from hasten.tasks.entity_relation.names import BlackBox
 
 if TYPE_CHECKING:
     from hasten.tasks.entity_relation.data.corpus import Sentence
@@ -33,6 +34,29 @@ console = Console()
 MILLION = 1_000_000
 FEWEST = 10  # labelled sentences to train on
 errors = Console(stderr=True)
+
+
+class Command(TyperCommand):
+    """A command whose help names no type beside a flag: there is none to give."""
+
+    def get_params(self, ctx: Any) -> list[Any]:
+        """Returns the parameters."""
+        return _without_types(super().get_params(ctx))
+
+
+class Group(TyperGroup):
+    """A group of commands, likewise."""
+
+    def get_params(self, ctx: Any) -> list[Any]:
+        """Returns the parameters."""
+        return _without_types(super().get_params(ctx))
+
+
+def _without_types(params: list[Any]) -> list[Any]:
+    for each in params:
+        if getattr(each, "is_flag", False):
+            each.metavar = ""
+    return params
 
 
 Out = Annotated[Path, typer.Option("--out", "-o", help="Directory for results.json and report.html.")]
@@ -91,7 +115,14 @@ TimeLimit = Annotated[
 Dev = Annotated[Path | None, typer.Option(help="A labelled file to develop on, beside the corpus.")]
 Test = Annotated[Path | None, typer.Option(help="A labelled file to test on; the corpus then trains, all of it.")]
 Jobs = Annotated[int, typer.Option("--jobs", "-j", min=1, help="Processes that share the work; answers do not change.")]
-Box = Annotated[Training, typer.Option("--black-box", help="Trained with inference in the loop, or not.")]
+Box = Annotated[
+    BlackBox,
+    typer.Option(
+        "--black-box",
+        help="Linear, trained with inference in the loop or not; or neural (pip install hasten[neural]): trained on "
+        "each label alone, with inference in the loop, or by likelihood.",
+    ),
+]
 
 
 Runs = Annotated[int, typer.Option(min=1, help="How often each time is measured.")]

@@ -43,7 +43,7 @@ from hasten.errors import ProblemError
 from hasten.support.files import output_directory
 from hasten.support.progress import show_progress
 from hasten.support.terminal import printable
-from hasten.tasks.entity_relation.names import Training
+from hasten.tasks.entity_relation.names import BlackBox
 
 if TYPE_CHECKING:
     from hasten.paper.experiment import Experiment
@@ -84,7 +84,7 @@ def reproduce(
     dev: Dev = None,
     test: Test = None,
     epochs: Annotated[int, typer.Option(min=1, help="Passes over the unlabeled text, at most.")] = 5,
-    black_box: Box = Training.STRUCTURED,
+    black_box: Box = BlackBox.STRUCTURED,
     induce: Induce = None,
     no_relation: NoRelation = None,
     skip_bad: SkipBad = False,

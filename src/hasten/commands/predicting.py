@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from concurrent.futures import ThreadPoolExecutor
 from enum import StrEnum
-from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich.markup import escape
@@ -32,7 +32,8 @@ from hasten.support.terminal import printable
 from hasten.support.words import count
 
 if TYPE_CHECKING:
-    from hasten.scale.run import Run
+    from hasten.scale.run import Engine as Workers
+    from hasten.scale.run import Run, Sharding
     from hasten.scale.work import Counts
     from hasten.tasks.entity_relation.tagger import Tagger
 
@@ -96,8 +97,16 @@ def predict(
     if address is not None and engine is not Engine.RAY:
         raise hasten.ProblemError("An address is for --engine ray. Add that, or leave out the address.")
     if engine is Engine.RAY or target.endswith("/"):
-        how = Sharded(jobs, engine, address, shard_size, max_bad, max_line * MILLION)
-        _tell_of(_predict_shards(tagger, source, target, how))
+        from hasten.scale.run import Here, Sharding
+
+        worker: Workers = Here(jobs)
+        if engine is Engine.RAY:
+            from hasten.ray.predicting import OnRay
+
+            worker = OnRay(address=address, cores=None if address else jobs)
+        format = "parquet" if target.endswith(".parquet") else "jsonl"
+        how = Sharding(format, shard_size, max_bad, max_line * MILLION)
+        _tell_of(_predict_shards(tagger, source, target, how, worker))
         return
     with passing_over(skip_bad) as faults, show_progress(errors, quiet=target == "-") as tell:
         reading = Reading(format, max_line * MILLION, faults)
@@ -105,37 +114,17 @@ def predict(
     _say(counts)
 
 
-class Sharded(NamedTuple):
-    """How shards are answered."""
-
-    jobs: int
-    engine: Engine
-    address: str | None
-    shard_size: int
-    max_bad: int
-    max_line: int
-
-
-def _predict_shards(tagger: Tagger, source: str, target: str, how: Sharded) -> Run:
+def _predict_shards(tagger: Tagger, source: str, target: str, how: Sharding, engine: Workers) -> Run:
     """Labels files shard by shard, and puts the shards together if the target is a file."""
-    from hasten.scale.run import do_nothing, here, predict_shards
+    from hasten.scale.run import predict_shards
     from hasten.tasks.entity_relation.labelling import Labeller
 
     if "-" in (source, target):
         raise hasten.errors.CorpusError("A stream has no shards: name files, or leave out --engine ray.")
     out = target if target.endswith("/") else f"{target}.shards"
-    format = "parquet" if target.endswith(".parquet") else "jsonl"
-    engine, connection = here(how.jobs), None
-    if how.engine is Engine.RAY:
-        from hasten.ray.predicting import Connection, on_ray
-
-        engine, connection = on_ray(), Connection(how.address, None if how.address else how.jobs)
-    begin, end = (connection.begin, connection.end) if connection else (do_nothing, do_nothing)
-    settings: dict[str, Any] = {"shard_size": how.shard_size, "max_bad": how.max_bad, "max_line": how.max_line}
-    settings |= {"format": format, "engine": engine, "begin": begin}
     with show_progress(errors) as tell, ThreadPoolExecutor(1) as beside:
-        run = predict_shards(Labeller(tagger), source, out, tell=tell, **settings)
-        ended = beside.submit(end)
+        run = predict_shards(Labeller(tagger), source, out, how=how, engine=engine, tell=tell)
+        ended = beside.submit(engine.end)
         if not target.endswith("/"):
             tell("Putting the shards together", None)
             run.merge(target)

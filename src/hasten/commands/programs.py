@@ -13,17 +13,22 @@ from rich.markup import escape
 
 import hasten
 from hasten.commands.common import console, errors
-from hasten.errors import WriteError
+from hasten.errors import ProgramError, WriteError
 from hasten.support.files import output_directory, write_whole
 from hasten.support.progress import show_progress
 from hasten.support.terminal import printable
 
+INFEASIBLE = 3  # the exit code
+
 if TYPE_CHECKING:
+    from hasten.certificates import Certificate
     from hasten.programs.answer import Answer
 
 
 def solve(
-    files: Annotated[list[Path], typer.Argument(help="Programs: .mps, .lp, .wcsp, .cfn or .uai, plain or .gz.")],
+    files: Annotated[
+        list[Path], typer.Argument(help="Programs: .mps, .lp, .wcsp, .cfn, .uai, .cnf or .wcnf, plain or .gz.")
+    ],
     time_limit: Annotated[
         float | None, typer.Option(min=0.0, help="Seconds that each may take; then the best found has to do.")
     ] = None,
@@ -32,16 +37,23 @@ def solve(
         Path | None,
         typer.Option(help="File for the values, a name and a value a line; for several programs, a directory."),
     ] = None,
+    certificate: Annotated[
+        Path | None,
+        typer.Option(
+            help="File for a proof of the answer that `python -m hasten.certificate` checks; for several, a directory."
+        ),
+    ] = None,
     describe: Annotated[bool, typer.Option("--describe", help="Say what was recognised.")] = False,
 ) -> None:
     """Answers programs in files, whatever they state: objective, bound, gap, and how each answer was proved.
 
-    Several files make a table, with the seconds that each took. Where one runs out of time without any answer, or the
-    solver fails, the exit code is 1.
+    Several files make a table, with the seconds that each took. The exit code is 3 where one is infeasible; 1 where one
+    runs out of time without any answer, the solver fails, or no certificate can be written.
     """
     hasten.make_solver(solver)  # one that is not there is refused now
     targets = None if out is None else solution_paths(out, files)
-    width, n_without = max(len(printable(file)) for file in files), 0
+    proofs = None if certificate is None else solution_paths(certificate, files, "proof")
+    width, code = max(len(printable(file)) for file in files), 0
     if len(files) > 1:
         _say(f"{'file':{width}}  {'objective':>16}  {'bound':>16}  {'gap':>9}  {'seconds':>8}  answer", bold=True)
     for n, file in enumerate(files):
@@ -55,7 +67,8 @@ def solve(
             answer = program.solve(solver=solver, time_limit=time_limit, on_better=_log(began))
             seconds = time.perf_counter() - began
         found = answer.values_found is not None
-        n_without += not found and not answer.optimal
+        if not found:
+            code = 1 if code == 1 or not answer.optimal else INFEASIBLE
         gap = answer.gap if answer.gap > 1e-9 * max(1.0, abs(answer.objective)) else 0.0  # not what rounding leaves
         if describe:
             _say(about)
@@ -72,10 +85,19 @@ def solve(
             write_whole(targets[n], solution_text(answer).encode())
             if len(files) == 1:
                 _say(f"Wrote {printable(targets[n])}")
+        if proofs is not None and (found or answer.optimal):
+            try:
+                written = program.certificate(answer=answer, solver=solver, time_limit=time_limit)
+            except ProgramError as error:  # the other files may still have theirs
+                _say(str(error))
+                code = 1
+                continue
+            written.save(proofs[n])
+            _say(f"Wrote {printable(proofs[n])}: {_shown(written, program.statement.maximize)}")
     if targets is not None and len(files) > 1:
         _say(f"Wrote the values to {printable(out or '')}")
-    if n_without:
-        raise typer.Exit(1)
+    if code:
+        raise typer.Exit(code)
 
 
 def _log(began: float) -> Callable[[float, float], None]:
@@ -93,7 +115,18 @@ def _log(began: float) -> Callable[[float, float], None]:
 
 def _how(answer: Answer) -> str:
     """Returns how an answer came about, or why there is none."""
-    return answer.how if answer.values_found is not None else f"{answer.status} {answer.reason}".rstrip()
+    if answer.values_found is not None:
+        return answer.how
+    return f"{'Infeasible. ' if answer.optimal else ''}{answer.status} {answer.reason}".rstrip()
+
+
+def _shown(written: Certificate, maximize: bool) -> str:
+    """Returns what a certificate shows, in the model's own sense."""
+    if written.lower == math.inf:
+        return "no answer is possible"
+    limits = (0.0 - written.upper, 0.0 - written.lower) if maximize else (written.lower, written.upper)
+    is_open = " The proof stays open." if str(written).endswith("open.") else ""
+    return "{!r} ≤ optimum ≤ {!r}.{}".format(*limits, is_open)
 
 
 def _say(text: str, bold: bool = False) -> None:
@@ -107,7 +140,7 @@ def solution_text(answer: Answer) -> str:
     return "\n".join(lines) + "\n"
 
 
-def solution_paths(out: Path, files: Sequence[Path]) -> list[Path]:
+def solution_paths(out: Path, files: Sequence[Path], ending: str = "sol") -> list[Path]:
     """Returns where the values of each program go: a file or, for several, files in a directory, which can be written.
 
     Two programs that would go to one file are refused.
@@ -119,7 +152,7 @@ def solution_paths(out: Path, files: Sequence[Path]) -> list[Path]:
         return [out]
     source: dict[Path, Path] = {}
     for file in files:
-        path = out / f"{file.name.removesuffix('.gz')}.sol"
+        path = out / f"{file.name.removesuffix('.gz')}.{ending}"
         if path in source:
             raise WriteError(
                 f"{source[path]} and {file} would both be written to {path}. Rename one, or solve them one by one."

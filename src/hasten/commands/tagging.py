@@ -11,6 +11,8 @@ from rich.markup import escape
 
 import hasten
 from hasten.commands.common import (
+    Command,
+    Group,
     IlpSolver,
     Runs,
     Seed,
@@ -37,6 +39,7 @@ if TYPE_CHECKING:
     from hasten.tasks.tagging.tagger import SequenceTagger
 
 app = typer.Typer(
+    cls=Group,
     no_args_is_help=True,
     help="Tags words, such as parts of speech or entities in BIO, under rules for whole sentences (docs/tagging.md).",
 )
@@ -56,7 +59,7 @@ Epochs = Annotated[int, typer.Option(min=1, help="Passes over the sentences.")]
 Solver = Annotated[str, typer.Option(help="Who is asked where nothing is proved.")]
 
 
-@app.command()
+@app.command(cls=Command)
 def train(
     corpus: Corpus,
     out: Annotated[Path, typer.Option("--out", "-o", help="File for the trained tagger.")],
@@ -97,7 +100,7 @@ def train(
     )
 
 
-@app.command()
+@app.command(cls=Command)
 def predict(
     model: Model,
     source: Annotated[str, typer.Argument(help="Sentences, tagged or not, in any format; - for standard input.")],
@@ -149,7 +152,7 @@ def predict(
         errors.print(f"{count(counts['failed'], 'sentence')} without tags; their lines say why.", highlight=False)
 
 
-@app.command()
+@app.command(cls=Command)
 def evaluate(
     model: Model,
     corpus: Corpus,
@@ -180,7 +183,7 @@ def evaluate(
             write_evaluation(found.as_dict(model=name_of(str(model)), source=name_of(corpus), mode="certified"), out)
 
 
-@app.command()
+@app.command(cls=Command)
 def compare(
     corpus: Annotated[
         str | None, typer.Argument(help="Tagged sentences, as for `train`; made-up news if there is none.")

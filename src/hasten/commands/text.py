@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 from rich.markup import escape
@@ -49,7 +49,7 @@ from hasten.support.files import output_directory
 from hasten.support.progress import show_progress
 from hasten.support.terminal import printable
 from hasten.support.words import count
-from hasten.tasks.entity_relation.names import Training
+from hasten.tasks.entity_relation.names import BlackBox
 
 
 def train(
@@ -57,7 +57,7 @@ def train(
     corpus: Corpus = None,
     corpus_option: CorpusOption = None,
     unlabeled: Unlabeled = None,
-    black_box: Box = Training.STRUCTURED,
+    black_box: Box = BlackBox.STRUCTURED,
     dev: Dev = None,
     split: Lists = None,
     induce: Induce = None,
@@ -76,7 +76,7 @@ def train(
     """
     from hasten.tasks.entity_relation.data.corpora import Corpora, Reading
     from hasten.tasks.entity_relation.data.split import Split
-    from hasten.tasks.entity_relation.tagger import Tagger, check_place
+    from hasten.tasks.entity_relation.tagger import Tagger, TrainingSettings, check_place
     from hasten.tasks.entity_relation.task import EntityRelationTask
 
     check_place(out)
@@ -91,8 +91,8 @@ def train(
         task = EntityRelationTask.fitting(taught, induce=induce, no_relation=no_relation)
         tell_task(task, induce)
         with show_progress(errors) as tell:
-            how: dict[str, Any] = {"black_box": black_box, "width": width, "risk": risk, "seed": seed}
-            tagger = Tagger.train(taught, corpora.unlabeled, task=task, **how, tell=tell)
+            settings = TrainingSettings(black_box, width, risk, seed)
+            tagger = Tagger.train(taught, corpora.unlabeled, task=task, settings=settings, tell=tell)
         tagger.save(out)
     n_labelled, n_unlabeled = len(taught), len(corpora.unlabeled)
     console.print(

@@ -8,7 +8,8 @@ from __future__ import annotations
 import logging
 import os
 import threading
-from functools import cache
+from collections.abc import Callable
+from functools import cache, partial
 from types import FunctionType
 from typing import Any
 
@@ -19,6 +20,7 @@ from hasten.jit import tiers
 from hasten.jit.cache import KernelCache, can_write
 from hasten.jit.lowering import register_views
 from hasten.jit.namespaces import KERNELS, Namespaces, seconds_to_compile
+from hasten.support import clock
 from hasten.support.terminal import drawn_on
 
 try:
@@ -33,7 +35,10 @@ except (ImportError, AttributeError):
     LOCK = threading.RLock()
 
 log = logging.getLogger("hasten")
-NOTICE = "hasten is compiling kernels for this machine: about {} s for the first, at most {} s for all; {}."
+NOTICE = (
+    "hasten is compiling kernels for this machine: about {} s of processor time for this one, at most {} s for all "
+    "that are left; {}."
+)
 KEPT, NOT_KEPT = "they are kept for later", "there is no place to keep them"
 
 _ALWAYS: dict[str, Any] = {"nogil": True, "error_model": "numpy", "no_cfunc_wrapper": True}
@@ -72,8 +77,14 @@ def _dispatcher(copy: FunctionType, function: FunctionType, options: dict[str, A
     if passes is not None:
         options = options | {"pipeline_class": passes.DriverCompiler}
     dispatcher = njit(**_ALWAYS, **options)(copy)
-    dispatcher._cache = NoticingCache(function)
+    dispatcher._cache, dispatcher.compile = NoticingCache(function), partial(_uncounted, dispatcher.compile)
     return dispatcher
+
+
+def _uncounted(compile: Callable[[Any], Any], signature: Any) -> Any:
+    """Loads or compiles a driver, which counts for no limit of time."""
+    with LOCK, clock.uncounted():
+        return compile(signature)
 
 
 def _make(copy: FunctionType, function: FunctionType) -> Any:

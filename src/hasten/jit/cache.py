@@ -97,8 +97,9 @@ class KernelCache:
     def load_overload(self, signature: Any, target: Any) -> Any:
         """Returns what was compiled for a signature and this processor; None if it is not there, or broken."""
         from numba.core.compiler import CompileResult
+        from numba.core.runtime import rtsys
 
-        target.refresh()
+        rtsys.initialize(target)  # all that running needs; what compiling needs, SciPy too, Numba imports then
         for processor in _processors(target):
             for directory in (*directories(), CARRIED):
                 with suppress(Exception):
@@ -112,14 +113,15 @@ class KernelCache:
         from numba.core import serialize
 
         try:
-            data = serialize.dumps(compiled._reduce())
+            (name, kind, (code, bitcode)), *rest = compiled._reduce()
+            data = serialize.dumps(((name, kind, (code, _names_of(bitcode))), *rest))
         except RuntimeError:
             if getattr(compiled.library, "_compiled_object", None) is not None:
                 raise
             signal.raise_signal(signal.SIGINT)  # it came while LLVM handed over the code, and was lost
             return
-        name = self._file(signature, compiled.target_context.codegen().magic_tuple())
-        if not any(_written(each / name, hashlib.sha256(data).digest() + data) for each in directories()):
+        file = self._file(signature, compiled.target_context.codegen().magic_tuple())
+        if not any(_written(each / file, hashlib.sha256(data).digest() + data) for each in directories()):
             _warn_once()
 
     def _file(self, signature: Any, processor: tuple[str, str, str]) -> str:
@@ -132,6 +134,25 @@ class KernelCache:
 
     def flush(self) -> None:
         """Forgets nothing: there is no index."""
+
+
+def _names_of(bitcode: bytes) -> bytes:
+    """Returns a module that defines the same names, with nothing in its functions.
+
+    Numba looks for these names when it loads a driver. Only code that calls a driver would need the functions, and no
+    compiled code does; most of the time that loading took went into them.
+    """
+    from llvmlite import binding, ir
+
+    found, kept, pointer = binding.parse_bitcode(bitcode), ir.Module(), ir.IntType(8).as_pointer()
+    for each in found.global_variables:
+        if not each.is_declaration:
+            ir.GlobalVariable(kept, pointer, each.name).initializer = ir.Constant(pointer, None)
+    for each in found.functions:
+        if not each.is_declaration:
+            empty = ir.Function(kept, ir.FunctionType(ir.VoidType(), ()), each.name)
+            ir.IRBuilder(empty.append_basic_block()).ret_void()
+    return bytes(binding.parse_assembly(str(kept)).as_bitcode())
 
 
 def _processors(target: Any) -> list[tuple[str, str, str]]:

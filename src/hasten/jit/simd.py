@@ -52,3 +52,13 @@ def where_less(one: Any, other: Any, then: Any, otherwise: Any) -> Any:
 def where_equal(one: Any, other: Any, then: Any, otherwise: Any) -> Any:
     """Returns `then` where two numbers are equal."""
     return np.where(one == other, then, otherwise)
+
+
+def scale(one: Any, power: Any) -> Any:
+    """Returns numbers times two to the power of whole numbers; neither they nor the products are subnormal."""
+    return np.ldexp(one, power.astype(np.int64))
+
+
+def exponent(one: Any) -> Any:
+    """Returns the power of two at or below numbers that are positive and not subnormal."""
+    return np.frexp(one)[1] - 1.0

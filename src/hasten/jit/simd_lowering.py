@@ -13,10 +13,25 @@ from numba.core.typing.templates import AbstractTemplate, infer_global, signatur
 from numba.extending import lower_builtin, models, register_model
 
 from hasten.jit.lowering import SpanType, returns
-from hasten.jit.simd import WIDTH, gather, greater, lesser, load, spread, store, where_equal, where_less
+from hasten.jit.simd import (
+    WIDTH,
+    exponent,
+    gather,
+    greater,
+    lesser,
+    load,
+    scale,
+    spread,
+    store,
+    where_equal,
+    where_less,
+)
 
 DOUBLES = ir.VectorType(ir.DoubleType(), WIDTH)
 NOTHING = ir.Constant(DOUBLES, ir.Undefined)
+INTEGERS = ir.VectorType(ir.IntType(64), WIDTH)
+ROUND = 1.5 * 2.0**52  # added to a whole number, leaves it in the last bits
+LIFT = 2.0**52  # its bits, with a small whole number in the last ones, are those of both together
 
 
 class LanesType(types.Type):  # type: ignore[misc]
@@ -44,6 +59,8 @@ returns(greater, lambda one, other: LANES)
 returns(gather, lambda span, start, x: LANES)
 returns(where_less, lambda one, other, then, otherwise: LANES)
 returns(where_equal, lambda one, other, then, otherwise: LANES)
+returns(scale, lambda one, power: LANES)
+returns(exponent, lambda one: LANES)
 returns(store, lambda span, x, lanes: types.none)
 
 
@@ -90,6 +107,7 @@ def _lower_spread(context: Any, builder: Any, sig: Any, args: Any) -> Any:
 @infer_global(operator.add)
 @infer_global(operator.sub)
 @infer_global(operator.mul)
+@infer_global(operator.truediv)
 class _Arithmetic(AbstractTemplate):  # type: ignore[misc]
     def generic(self, args: tuple[types.Type, ...], kws: Any) -> Any:
         return signature(LANES, LANES, LANES) if args == (LANES, LANES) else None
@@ -106,7 +124,27 @@ def _lower(function: Any, n: int, build: Callable[..., Any]) -> None:
 _lower(operator.add, 2, lambda builder, one, other: builder.fadd(one, other))
 _lower(operator.sub, 2, lambda builder, one, other: builder.fsub(one, other))
 _lower(operator.mul, 2, lambda builder, one, other: builder.fmul(one, other))
+_lower(operator.truediv, 2, lambda builder, one, other: builder.fdiv(one, other))
 _lower(lesser, 2, lambda builder, one, other: builder.select(builder.fcmp_ordered("<", one, other), one, other))
 _lower(greater, 2, lambda builder, one, other: builder.select(builder.fcmp_ordered(">", one, other), one, other))
 _lower(where_less, 4, lambda builder, a, b, *chosen: builder.select(builder.fcmp_ordered("<", a, b), *chosen))
 _lower(where_equal, 4, lambda builder, a, b, *chosen: builder.select(builder.fcmp_ordered("==", a, b), *chosen))
+
+
+def _all(kind: Any, value: Any) -> Any:
+    """Returns a vector of one constant."""
+    return ir.Constant(kind, [value] * WIDTH)
+
+
+@lower_builtin(scale, LanesType, LanesType)
+def _lower_scale(context: Any, builder: Any, sig: Any, args: Any) -> Any:
+    power = builder.bitcast(builder.fadd(args[1], _all(DOUBLES, ROUND)), INTEGERS)
+    bits = builder.add(builder.bitcast(args[0], INTEGERS), builder.shl(power, _all(INTEGERS, 52)))
+    return builder.bitcast(bits, DOUBLES)
+
+
+@lower_builtin(exponent, LanesType)
+def _lower_exponent(context: Any, builder: Any, sig: Any, args: Any) -> Any:
+    bits = builder.lshr(builder.bitcast(args[0], INTEGERS), _all(INTEGERS, 52))
+    lifted = builder.bitcast(builder.or_(bits, _all(INTEGERS, 0x4330000000000000)), DOUBLES)
+    return builder.fsub(lifted, _all(DOUBLES, LIFT + 1023.0))

@@ -47,7 +47,6 @@ FREE = 0.25  # seconds that a process interprets before it imports Numba, which 
 PRIOR = 3e-7  # seconds that a call may take for each number of its arrays, times the root of how many they are
 TRIAL = 0.05  # of the time that compiling takes, for which a call is interpreted that seems too large
 COPYING = 2e-8  # seconds that are lost for each number if that was in vain
-LOADING = 1.0  # seconds that loading from the kernel cache takes at most, Numba included
 DRIVERS: list[Driver] = []  # every driver that was imported, for `hasten compile`
 _HERE = threading.local()  # whether this thread interprets a driver
 
@@ -92,7 +91,7 @@ class Driver(partial[Any]):
     @property
     def is_compiled(self) -> bool:
         """Whether there is machine code, in memory or on disk, so that calling it will not compile."""
-        return bool(self.overloads) or self._is_kept
+        return bool(self.overloads) or is_on_disk(self.py_func)
 
     @cached_property
     def _is_kept(self) -> bool:
@@ -146,12 +145,16 @@ class Driver(partial[Any]):
         n = sum(each.size for each in _arrays(args))
         expected = n * max(self.rate, PRIOR * n**0.5)
         is_free = Driver.all_seconds + expected <= FREE and "hasten.jit.backend" not in sys.modules
-        wait = LOADING if not is_free and self._is_kept else seconds_to_compile(self.py_func)
-        if self.watch_at is not None and clock.seconds_left(args[self.watch_at]) < 2 * wait:
+        wait, left = seconds_to_compile(self.py_func), np.inf
+        if self.watch_at is not None:
+            left = clock.seconds_left(args[self.watch_at])
+        if not (is_free and left > 2 * wait) and self._is_kept:
+            return FREE if is_free else 0.0
+        if left < 2 * wait:
             return np.inf  # a clock stops it before compiled code would pay
         if is_free:
             return max(FREE, wait)
-        budget = 0.0 if self._is_kept else wait - self.seconds
+        budget = wait - self.seconds
         if expected < budget:
             return budget
         return TRIAL * wait if n * COPYING < TRIAL * wait < budget else 0.0  # a large batch, of which it may answer few

@@ -30,7 +30,7 @@ from hasten.model.problem import Problem
 from hasten.model.schema import Schema
 from hasten.support import forms
 from hasten.support.arrays import BoolArray, FloatArray, IntArray, floats, offsets, plain, ranges
-from hasten.support.checks import check_number, check_switch, check_whole
+from hasten.support.checks import brief, check_number, check_switch, check_type, check_whole
 from hasten.support.tensors import Tensors, load_tensors, reading, save_tensors
 
 FORMAT = "hasten.gate/1"
@@ -98,11 +98,13 @@ class Gate:
         if not isinstance(self.cheap, Mapping) or not self.cheap:
             raise ProblemError(
                 "A gate needs the kinds of variables whose costs are expensive, each with a function for its cheap "
-                f'features, or None: Gate({{"relation": features}}). Got {self.cheap!r}.'
+                f'features, or None: Gate({{"relation": features}}). Got {brief(self.cheap)}.'
             )
         for kind, given in self.cheap.items():
             if not isinstance(kind, str) or not (given is None or callable(given)):
-                raise ProblemError(f"The cheap features of kind {kind!r} must be a function or None, got {given!r}.")
+                raise ProblemError(
+                    f"The cheap features of kind {brief(kind)} must be a function or None, got {brief(given)}."
+                )
         check_switch("settled", self.settled)
         check_whole("n_rows", self.n_rows, least=1, most=2**28)
         if self.n_rows & (self.n_rows - 1):
@@ -137,8 +139,9 @@ class Gate:
 
     def expensive(self, batch: Batch) -> BoolArray:
         """Tells which variables of a batch, flat, have expensive costs."""
+        kinds = self._kinds(_schema_of(batch))
         expensive = np.zeros(batch.variable_at[-1], dtype=bool)
-        for kind in self._kinds(_schema_of(batch)):
+        for kind in kinds:
             expensive |= self._is_of(batch, kind)
         return expensive
 
@@ -179,11 +182,13 @@ class Gate:
         """Reads a gate that was saved for this schema; `cheap` are the functions that it was made with."""
         tensors, about = load_tensors(path, FORMAT, "gate")
         check_schema(path, about, schema)
+        check_type(cheap, Mapping, "The cheap features of a gate")
         kinds = {name.removeprefix("weights/") for name in tensors if name.startswith("weights/")}
         if kinds != set(cheap):
+            given = ", ".join(sorted(map(str, cheap))) or "none"
             raise ModelError(
                 f"{path} has a gate for variables of the kinds {', '.join(sorted(kinds))}. Give a function for the "
-                f"cheap features of each of them, or None, and of no other; got {', '.join(sorted(cheap)) or 'none'}."
+                f"cheap features of each of them, or None, and of no other; got {given}."
             )
         with reading(path):
             settled = about.get("settled") != "no"
@@ -287,6 +292,7 @@ class Gate:
 
 def _schema_of(batch: Batch) -> Schema | None:
     """Returns the schema of a batch's problems, None if it has none; several are an error."""
+    check_type(batch, Batch, "The problems of a gate")
     schemas = list({id(structure.schema): structure.schema for structure in batch.structures}.values())
     if len(schemas) > 1 and len({schema.digest for schema in schemas}) > 1:
         raise ProblemError("These problems have several schemas; a gate is for one. Sort them by schema.")

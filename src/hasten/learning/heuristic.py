@@ -22,6 +22,7 @@ from hasten.model.kinds import FactorKind
 from hasten.model.schema import Schema
 from hasten.support import forms
 from hasten.support.arrays import FloatArray, floats
+from hasten.support.checks import check_type, check_whole
 from hasten.support.tensors import Tensors, damaged, load_tensors, reading, save_tensors
 
 FORMAT = "hasten.heuristic/1"
@@ -48,6 +49,7 @@ class Heuristic:
     weights: FloatArray  # (Schema.n_weights,)
 
     def __post_init__(self) -> None:
+        check_type(self.schema, Schema, "The schema of a heuristic")
         size = self.schema.n_weights
         try:
             weights = floats(self.weights, copy=True)
@@ -63,6 +65,7 @@ class Heuristic:
     @classmethod
     def zeros(cls, schema: Schema) -> Heuristic:
         """Returns the heuristic that knows nothing."""
+        check_type(schema, Schema, "The schema of a heuristic")
         return cls(schema, np.zeros(schema.n_weights))
 
     def weights_of(self, factor: str | FactorKind) -> FloatArray:
@@ -72,6 +75,7 @@ class Heuristic:
 
     def strongest(self, n: int = 10, factor: str | FactorKind | None = None) -> list[Row]:
         """Returns the features with the largest weights, by magnitude, of one factor kind or of all."""
+        check_whole("n", n)
         if factor is None:
             kinds = [kind for kind in self.schema.factors.values() if kind.learned]
         else:
@@ -121,10 +125,7 @@ class Heuristic:
         return cls(schema, weights)
 
     def _kind(self, factor: str | FactorKind) -> FactorKind:
-        kind = self.schema.factors.get(factor if isinstance(factor, str) else factor.name)
-        if kind is None:
-            names = ", ".join(self.schema.factors) or "none"
-            raise ModelError(f"There is no factor kind {factor!r}. There are {names}.")
+        kind = self.schema.factor_kind(factor)
         if not kind.learned:
             raise ModelError(f"{kind.name} has no weights: it was declared with learned=False.")
         return kind
@@ -145,6 +146,7 @@ def describe(schema: Schema) -> dict[str, Any]:
     def of_limits(*limits: float) -> list[str]:
         return [f"{limit:.17g}" for limit in limits]
 
+    check_type(schema, Schema, "The schema")
     tables = {kind.name: kind.table for kind in schema.factors.values()}
     digests = {name: t if t is None else hashlib.sha256(t.tobytes()).hexdigest()[:16] for name, t in tables.items()}
     return {

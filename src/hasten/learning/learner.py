@@ -33,7 +33,7 @@ from hasten.model.problem import Labels, Problem
 from hasten.model.schema import Schema
 from hasten.model.solution import Solution
 from hasten.support.arrays import BoolArray, FloatArray, IntArray
-from hasten.support.checks import check_number, check_switch, check_whole, check_width
+from hasten.support.checks import check_number, check_switch, check_type, check_whole, check_width, finite
 from hasten.support.terminal import is_terminal
 
 log = logging.getLogger(__name__)
@@ -198,10 +198,12 @@ class Learner:
 
     def learn_one(self, problem: Problem, answer: Solution | Labels | None) -> Learner:
         """Goes on learning from one problem."""
+        check_type(problem, Problem, "What a learner learns from")
         return self.partial_fit(problem.batch, [answer])
 
     def start(self, heuristic: Heuristic) -> Learner:
         """Begins anew, from the weights of a heuristic; `partial_fit` and `learn_one` go on from there."""
+        check_type(heuristic, Heuristic, "What a learner starts from")
         weights, rng = learn.Weights.of(heuristic.weights.copy()), np.random.default_rng(self.seed)
         self.state = State(heuristic.schema, weights=weights, rng=rng)
         return self
@@ -256,10 +258,11 @@ class Learner:
         Its proof compares only the nodes that meet in updates, so the observed radii are enough; they make
         the bound sharper than radii over all nodes would. A step divides path costs.
         """
-        if not margin > 0:
+        margin = finite(margin, "A margin", ProblemError)
+        if margin <= 0:
             return math.inf
         step = self.state.step or 1.0
-        return (self.radius_phi**2 + 2 * self.radius_g / step) / margin**2
+        return (self.radius_phi**2 + 2 * self.radius_g / step) / margin / margin
 
     def _learned(self) -> learn.Weights:
         if self.state.weights is None:

@@ -11,6 +11,7 @@ from hasten.model.batch import Batch
 from hasten.model.problem import Labels
 from hasten.model.solution import Solution, Solutions, Status
 from hasten.support.arrays import BoolArray, IntArray
+from hasten.support.checks import brief
 from hasten.support.words import count
 
 Answers = Solutions | Sequence[Solution | Labels | None] | IntArray  # an array is flat: all labels in a row
@@ -25,8 +26,8 @@ def read_answers(batch: Batch, answers: Answers) -> tuple[IntArray, IntArray]:
     usable = np.ones(len(batch), dtype=bool)
     if isinstance(answers, np.ndarray) and answers.ndim == 1 and answers.dtype.kind in "iu":
         labels = batch.values(answers.astype(np.int64))
-    elif not hasattr(answers, "__len__"):
-        raise ProblemError(f"Expected an answer for each problem, got {answers!r}.")
+    elif not hasattr(answers, "__len__") or np.ndim(answers if isinstance(answers, np.ndarray) else ()) == 0:
+        raise ProblemError(f"Expected an answer for each problem, got {brief(answers)}.")
     elif len(answers) != len(batch):
         raise ProblemError(
             f"Got {count(len(answers), 'answer')} for {count(len(batch), 'problem')}. Give one for each, or "

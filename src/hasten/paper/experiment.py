@@ -26,13 +26,12 @@ from hasten.paper.test_set import SentenceTestSet
 from hasten.search.beam import BeamSearch
 from hasten.support.arrays import IntArray
 from hasten.support.progress import Tell, tell_nobody
+from hasten.tasks.entity_relation.black_boxes import train_black_box
 from hasten.tasks.entity_relation.data.corpora import Corpora, is_papers_corpus
 from hasten.tasks.entity_relation.data.corpus import Sentence, split
 from hasten.tasks.entity_relation.data.split import Files, Split, parts_of
-from hasten.tasks.entity_relation.names import Training
+from hasten.tasks.entity_relation.names import BlackBox
 from hasten.tasks.entity_relation.scoring.gold import Unreachable
-from hasten.tasks.entity_relation.scoring.text import Text, intern
-from hasten.tasks.entity_relation.scoring.training import train_black_box
 from hasten.tasks.entity_relation.task import EntityRelationTask
 from hasten.tasks.evaluation.study import Measured, Row, Study
 
@@ -60,7 +59,7 @@ class Experiment(Study[Prepared]):
     labelled: Sequence[Sentence]
     unlabeled: Sequence[Sentence]
     task: EntityRelationTask = field(default_factory=EntityRelationTask)
-    black_box: str = Training.STRUCTURED
+    black_box: str = BlackBox.STRUCTURED
     epochs: int = 5  # of learning
     jobs: int = 1  # threads that label the unlabeled text; everything that is compared is timed in one
     split: Split | Files | None = None  # as published; drawn if None
@@ -68,8 +67,8 @@ class Experiment(Study[Prepared]):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if self.black_box not in list(Training):
-            raise CorpusError(f"A black box is {Training.choices()}, not {self.black_box!r}.")
+        if self.black_box not in list(BlackBox):
+            raise CorpusError(f"A black box is {BlackBox.choices()}, not {self.black_box!r}.")
         if self.epochs < 1:
             raise CorpusError(f"Give at least one epoch, not {self.epochs}.")
         least = LEAST if self.unlabeled else 2 * LEAST
@@ -121,11 +120,6 @@ class Experiment(Study[Prepared]):
         """Whether this is the paper's own corpus."""
         return not self.synthetic and is_papers_corpus(self.labelled)
 
-    @cached_property
-    def text(self) -> Text:
-        """The unlabeled text as numbers: they depend on no black box, so all seeds share them."""
-        return intern(self.unlabeled)
-
     def prepare(self, seed: int, tell: Tell) -> tuple[Prepared, IntArray]:
         """Trains a black box, and lets it label the unlabeled text."""
         parts = parts_of(self.labelled, self.split, seed)
@@ -138,9 +132,10 @@ class Experiment(Study[Prepared]):
         tell("Scoring the unlabeled text", None)
         drawn = np.random.default_rng(seed)
         if self.papers:
-            text, order = self.text, None if seed == self.seed else drawn.permutation(len(self.unlabeled))
+            text = model.read(self.unlabeled)
+            order = None if seed == self.seed else drawn.permutation(len(self.unlabeled))
         else:  # sentences that the black box was not trained on come last: they calibrate
-            text, n = intern([*taught, *fresh]), len(taught)
+            text, n = model.read([*taught, *fresh]), len(taught)
             order = np.concatenate([drawn.permutation(n), n + drawn.permutation(len(fresh))])
         batch = task.batch(text.n_entities, model.costs(text)[0])
         learning_set = LearningSet.of(

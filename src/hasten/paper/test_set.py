@@ -19,12 +19,12 @@ from hasten.model.solution import Solutions
 from hasten.search.beam import BeamSearch
 from hasten.speedup.calibration import relabelled
 from hasten.support.arrays import BoolArray, FloatArray, IntArray
+from hasten.tasks.entity_relation.black_boxes import Box
 from hasten.tasks.entity_relation.data.corpus import Sentence
 from hasten.tasks.entity_relation.names import Model
 from hasten.tasks.entity_relation.scoring import native
 from hasten.tasks.entity_relation.scoring.black_box import LinearScorer
 from hasten.tasks.entity_relation.scoring.gold import gold
-from hasten.tasks.entity_relation.scoring.text import Text, intern
 from hasten.tasks.entity_relation.task import EntityRelationTask
 from hasten.tasks.evaluation.methods import Method, TestSet
 from hasten.tasks.evaluation.study import Measuring, Row, f1_of, finite
@@ -38,7 +38,7 @@ SCORES = ("entity_f1_gold", "relation_f1_gold", "entity_f1_ilp", "relation_f1_il
 class Inputs:
     """The test sentences in some order: their text, and all their costs."""
 
-    text: Text
+    text: Any  # as the black box reads it
     cost: FloatArray  # flat
 
 
@@ -47,25 +47,23 @@ class SentenceTestSet(TestSet[Inputs]):
     """Test sentences with all their costs, gold labels, and the solver's answers."""
 
     task: EntityRelationTask
-    model: LinearScorer
+    model: Box
     sentences: Sequence[Sentence]
     words: Vocabulary
 
     @classmethod
-    def of(
-        cls, task: EntityRelationTask, model: LinearScorer, sentences: Sequence[Sentence], how: Measuring
-    ) -> SentenceTestSet:
+    def of(cls, task: EntityRelationTask, model: Box, sentences: Sequence[Sentence], how: Measuring) -> SentenceTestSet:
         """Computes the costs of the sentences, and lets the ILP solver answer them."""
         how.tell("Scoring the test sentences", None)
         words, ilp = Vocabulary(), Ilp(how.solver, how.time_limit)
-        text = intern(sentences, words)
+        text = model.read(sentences, words)
         answers = ilp.answer(task.batch(text.n_entities, model.costs(text)[0]), how.tell)
         return cls(answers, ilp, how, task, model, sentences, words)
 
     @cached_property
-    def text(self) -> Text:
-        """The sentences as numbers, in their own order."""
-        return intern(self.sentences, self.words)
+    def text(self) -> Any:
+        """The sentences as the black box reads them, in their own order."""
+        return self.model.read(self.sentences, self.words)
 
     @cached_property
     def reference(self) -> Reference:
@@ -107,7 +105,7 @@ class SentenceTestSet(TestSet[Inputs]):
         if rng is None:
             return Inputs(self.text, self.batch.cost)
         order = rng.permutation(len(self.sentences))
-        return Inputs(intern([self.sentences[p] for p in order], self.words), self.batch.select(order).cost)
+        return Inputs(self.model.read([self.sentences[p] for p in order], self.words), self.batch.select(order).cost)
 
     def problems(self, inputs: Inputs) -> Batch:
         """Returns the sentences with all their costs, and no features that nobody reads."""
@@ -137,8 +135,11 @@ class SentenceTestSet(TestSet[Inputs]):
         """Searches sentences, by default in their own order, computing the costs that the search asks for."""
         text = self.text if inputs is None else inputs.text
         weights = None if search.weights is None else self.task.folded(search.weights)
+        how = replace(search, weights=weights)
+        if not isinstance(self.model, LinearScorer):
+            return how(self.task.lean.batch(text.n_entities, self.model.lazy(text)))
         batch = self.task.lean.batch(text.n_entities, np.zeros(self.batch.cost_at[-1]))
-        return native.search(self.model, text, batch, replace(search, weights=weights))
+        return native.search(self.model, text, batch, how)
 
     def changed(self, search: BeamSearch) -> float:
         """Returns the share of test sentences to which theta gives another answer than the search with every cost."""

@@ -3,6 +3,6 @@
     statement (matrix, bounds, objective, names) -> recognise -> program -> problems, batches -> answers
 
 `hasten.programs.reading` has the file formats, `hasten.programs.adopting` the libraries, each of which is imported only
-when one of its models comes. Imports `hasten.model`, `hasten.proof`, `hasten.solvers`, `hasten.speedup` and the rooms
-below them.
+when one of its models comes. Imports `hasten.model`, `hasten.proof`, `hasten.certificates`, `hasten.solvers`,
+`hasten.speedup` and the rooms below them.
 """

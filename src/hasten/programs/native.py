@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import sys
-import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Protocol
@@ -23,9 +22,10 @@ from hasten.solvers.gurobi import QUIET, TIGHT, GurobiProgram, open_environment
 from hasten.solvers.highs_program import INFEASIBLE, OPTIMAL, TIME, HighsProgram
 from hasten.support.arrays import FloatArray
 from hasten.support.child import Child
-from hasten.support.clock import LeftBehindError, Stop, run_waiting
+from hasten.support.clock import LeftBehindError, Stop, now, run_waiting
 
 MAX_DENSE = 40_000  # entries of a matrix that is multiplied as a whole
+NO_GAP = 1e-6  # relative: nothing is left to find out
 _FIELDS = ("low", "high", "whole", "row_first", "row_column", "row_weight", "row_low", "row_high")
 
 
@@ -44,8 +44,8 @@ class Native(Protocol):
 
     def __init__(self, program: Statement) -> None: ...
 
-    def solve(self, cost: FloatArray, seconds: float) -> Said:
-        """Minimises for some costs."""
+    def solve(self, cost: FloatArray, seconds: float, gap: float = 0.0, start: FloatArray | None = None) -> Said:
+        """Minimises for some costs, to a relative gap; `start` are values to start from, nan where there are none."""
         ...
 
 
@@ -68,26 +68,29 @@ class NativeHighs:
             load("highs")
             self._here = HighsProgram(self._arrays)
 
-    def solve(self, cost: FloatArray, seconds: float) -> Said:
+    def solve(self, cost: FloatArray, seconds: float, gap: float = 0.0, start: FloatArray | None = None) -> Said:
         """Minimises for some costs."""
         if self._elsewhere is None:
-            return _checked_answer(self._wait(cost, seconds), self._checked)
-        heard = self._elsewhere.ask({"cost": cost.tolist(), "seconds": seconds})
+            return _checked_answer(self._wait(cost, seconds, gap, start), self._checked, gap)
+        begin = None if start is None else start.tolist()
+        heard = self._elsewhere.ask({"cost": cost.tolist(), "seconds": seconds, "gap": gap, "start": begin})
         if heard is None:
             return Said(Status.FAILED, reason="The process of HiGHS ended over it.")
-        return _checked_answer(highs_program.Said(*heard), self._checked)
+        return _checked_answer(highs_program.Said(*heard), self._checked, gap)
 
-    def _wait(self, cost: FloatArray, seconds: float) -> highs_program.Said:
+    def _wait(self, cost: FloatArray, seconds: float, gap: float, start: FloatArray | None) -> highs_program.Said:
         """Runs HiGHS in a thread of its own, so that Ctrl-C gets through; a run that does not stop is left behind."""
         here, stop = self._here, Stop()
         here.stop = stop.is_set
 
         def run() -> highs_program.Said:
             here.forget()  # a claim that cannot be checked is not taken from a warm start
-            return here.run(cost, seconds)
+            if start is not None:
+                here.start_from(start)
+            return here.run(cost, seconds, gap=gap)
 
         try:
-            return run_waiting(run, stop.set, time.monotonic() + seconds + LATE)
+            return run_waiting(run, stop.set, now() + seconds + LATE)
         except LeftBehindError:
             self._here = HighsProgram(self._arrays)
             return highs_program.Said(TIME)
@@ -98,27 +101,32 @@ class NativeGurobi:
 
     def __init__(self, program: Statement) -> None:
         arrays = {name: getattr(program, name) for name in _FIELDS}
-        self._checked, self._strict = Checker(program, "Gurobi"), False
+        self._checked, self._strict, self._gap = Checker(program, "Gurobi"), False, 0.0
         self._program = GurobiProgram(arrays, open_environment(QUIET))
 
-    def solve(self, cost: FloatArray, seconds: float) -> Said:
+    def solve(self, cost: FloatArray, seconds: float, gap: float = 0.0, start: FloatArray | None = None) -> Said:
         """Minimises for some costs."""
+        if gap != self._gap:
+            self._gap = gap
+            self._program.set_options({"MIPGap": gap})
+        if start is not None:
+            self._program.start_from(np.where(np.isnan(start), 1e101, start))  # Gurobi's sign for no value
         said = self._program.run(cost, seconds)
         try:
-            found = _checked_answer(said, self._checked)
+            found = _checked_answer(said, self._checked, gap)
         except SolverWrong:
             if self._strict:
                 raise
             self._strict = True
             self._program.set_options(TIGHT)
-            return self.solve(cost, seconds)
+            return self.solve(cost, seconds, gap, start)
         if found.status is Status.SOLVED and found.x is not None:
             return replace(found, bound=float(cost @ found.x))
         return found
 
 
-def _checked_answer(said: highs_program.Said, checked: Checker) -> Said:
-    """Returns a solver's answer with its values checked."""
+def _checked_answer(said: highs_program.Said, checked: Checker, gap: float) -> Said:
+    """Returns a solver's answer with its values checked; it says so where a gap was allowed and one is left."""
     if said.word == INFEASIBLE:
         return Said(Status.INFEASIBLE, bound=math.inf)
     if said.word not in (OPTIMAL, TIME):
@@ -127,6 +135,8 @@ def _checked_answer(said: highs_program.Said, checked: Checker) -> Said:
     if said.x is None:
         return Said(Status.NO_TIME, bound=said.bound)
     x = checked(said.x)
+    if said.word == OPTIMAL and gap and said.value - said.bound > NO_GAP * max(1.0, abs(said.value)):
+        return Said(Status.WITHIN_GAP, x, said.bound)
     if said.word == OPTIMAL:
         return Said(Status.SOLVED, x, said.value)
     return Said(Status.TIME_LIMIT, x, said.bound)

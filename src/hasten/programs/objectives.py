@@ -24,6 +24,7 @@ from hasten.proof.objectives import Columns, look_at_objective, look_at_objectiv
 from hasten.proof.outcome import OPEN, PROVED
 from hasten.proof.steps import begins_with_looking
 from hasten.support.arrays import FloatArray, IntArray, all_finite, floats, ints, plain
+from hasten.support.checks import listed
 from hasten.support.forms import short
 
 log = logging.getLogger(__name__)
@@ -89,7 +90,7 @@ class ObjectiveReader:
     def _places(self, variables: Iterable[Any]) -> list[IntArray]:
         """Returns the columns of each of some variables, which are names or a library's own objects."""
         n, found = self.statement.n_columns, list[IntArray]()
-        for variable in variables:
+        for variable in listed(variables, "Variables in order", ProgramError):
             named = variable if isinstance(variable, str) else place_of(variable)
             each = [named] if isinstance(named, int | str) else named
             at = ints([self.statement.place.get(one, -1) if isinstance(one, str) else one for one in each])

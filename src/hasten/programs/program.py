@@ -5,11 +5,13 @@ from __future__ import annotations
 import logging
 import math
 from collections.abc import Callable, Sequence
-from typing import Any
+from copy import copy
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from hasten.errors import ProgramError
+from hasten.errors import ProgramError, SolverWrong
 from hasten.model.batch import Batch
 from hasten.model.problem import Problem
 from hasten.model.schema import Schema
@@ -18,18 +20,22 @@ from hasten.model.structure import Structure
 from hasten.programs.answer import UNBOUNDED, Answer, Answers, without_values
 from hasten.programs.kinds import Kinds
 from hasten.programs.libraries import check_variables, front_end
-from hasten.programs.native import NATIVE
+from hasten.programs.native import NATIVE, Checker
 from hasten.programs.objectives import Objective, ObjectiveReader, Objectives, Order
 from hasten.programs.recognise import describe
 from hasten.programs.solving import Solving
 from hasten.programs.state import Recognised
 from hasten.programs.statement import Statement
+from hasten.programs.substitution import Substitution, substitute
 from hasten.proof import outcome as kernels
 from hasten.solvers import Progress, Solver, check_solver
 from hasten.support.arrays import FloatArray
-from hasten.support.checks import check_limit
+from hasten.support.checks import brief, check_limit, check_type
 from hasten.support.forms import short
 from hasten.support.words import count
+
+if TYPE_CHECKING:
+    from hasten.certificates import Certificate
 
 log = logging.getLogger(__name__)
 PROVED = Status.PROVED.value
@@ -57,6 +63,9 @@ class Program:
         self._objectives = ObjectiveReader(statement)
         self._checked: set[str] = set()  # names of solvers that are there
         self._changed = 0  # calls in a row that brought other constraints
+        self._without: tuple[Solving, tuple[Substitution, Program] | None] | None = (
+            None  # constraints, and their program
+        )
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -67,14 +76,24 @@ class Program:
     def only_solver(self) -> str:
         """Why only the solver can answer this; "" where that is not so."""
         why = self._solving.found.only_solver
-        return f"Only the solver can answer this: {why}." if why else ""
+        return f"Only the solver can answer this: {why}." if why and self._substituted() is None else ""
+
+    def _substituted(self) -> tuple[Substitution, Program] | None:
+        """Returns a program without the continuous columns that equalities define, if that can be answered here."""
+        if self._without is None or self._without[0] is not self._solving:
+            found = substitute(self.statement) if self._solving.found.only_solver else None
+            inner = None if found is None else Program(found.reduced)
+            usable = None if found is None or inner is None or inner.only_solver else (found, inner)
+            self._without = self._solving, usable
+        return self._without[1]
 
     @property
     def recognised(self) -> Recognised:
         """Everything that was recognised, or an error that says why nothing was."""
         if self.only_solver:
             raise ProgramError(f"{self.only_solver} Use program.solve().")
-        return self._solving.found
+        inside = self._substituted()
+        return self._solving.found if inside is None else inside[1].recognised
 
     @property
     def kinds(self) -> Kinds:
@@ -95,6 +114,8 @@ class Program:
     def _own(self) -> Solving:
         """Everything that was made of the constraints, or an error that says why nothing was."""
         _ = self.recognised
+        if self._substituted() is not None:
+            raise ProgramError("Continuous variables of this program were substituted. Use program.solve().")
         return self._solving
 
     def problem(self, objective: Objective | None = None, *, order: Order = None) -> Problem:
@@ -113,6 +134,8 @@ class Program:
 
     def values(self, answers: Solution | Solutions) -> FloatArray:
         """Returns the value of each variable of the model, or a row of them for each problem; nan without an answer."""
+        if not isinstance(answers, Solution | Solutions):
+            raise ProgramError(f"Give a Solution, or Solutions, of problems of this program; got {brief(answers)}.")
         for structure in [answers.problem.structure] if isinstance(answers, Solution) else answers.batch.structures:
             self._check_own(structure)
         x = self._own.costs.values(answers.labels, 1 if isinstance(answers, Solution) else len(answers))
@@ -120,6 +143,7 @@ class Program:
 
     def answer(self, solution: Solution, objective: Objective | None = None) -> Answer:
         """Returns a solution in the model's own words; `objective` is that of its problem, if not the model's own."""
+        check_type(solution, Solution, "An answer")
         c = self._objectives.one(objective)
         x = None if solution.values is None else self.values(solution)
         how = f"{solution.status.value} ({solution.source.value})"
@@ -133,6 +157,8 @@ class Program:
         order: Order = None,
         solver: str | Solver = "highs",
         time_limit: float | None = None,
+        gap: float = 0.0,
+        start: FloatArray | None = None,
         on_better: Callable[[float, float], None] | None = None,
     ) -> Answer:
         """Returns the best answer: proved where we can, the solver's elsewhere.
@@ -147,6 +173,10 @@ class Program:
             as it is, others what was recognised.
         time_limit
             Seconds of the wall clock; what runs out of time is the best found so far, and says so.
+        gap
+            The relative gap at which a solver that is given the model as it is may stop.
+        start
+            Values to start from, in the order of `columns`, nan for none. An answer that is not optimal is never worse.
         on_better
             Is called with the objective and the bound of each better answer that we find within limited time.
         """
@@ -155,8 +185,14 @@ class Program:
             self.renew(model)
         c, seconds = self._objectives.one(objective, order), math.inf if time_limit is None else time_limit
         solving, sign, constant = self._solving, self.statement.sign, self.statement.sign * self.statement.constant
+        inside = self._substituted() if solving.found.only_solver else None
+        if inside is not None:
+            reduced, constants = inside[0].objectives(c[None])
+            begin = None if start is None else start[inside[0].kept]
+            within = inside[1].solve(objective=reduced[0], solver=solver, time_limit=time_limit, gap=gap, start=begin)
+            return self._or_start(self._restored(within, c, float(constants[0])), c, start)
         if solving.found.only_solver:
-            return self._solve_as_given(c, solver, seconds)
+            return self._or_start(self._solve_as_given(c, solver, seconds, gap, start), c, start)
         seen = solving.costs.look(c, sign)
         if not seen.proved and seconds == math.inf:
             seen = solving.prove_at_once(solving.way(solver), seen)
@@ -164,14 +200,16 @@ class Program:
             return self._answer(c, Status.PROVED, seen.x, seen.bound + constant, True, PROVED, "")
         if seen.outcome == kernels.INFEASIBLE:
             return self._answer(c, Status.INFEASIBLE, None, math.inf, True, Status.INFEASIBLE.value, "")
+        way = solving.way(solver)._replace(gap=gap, start=start)
 
         def tell(better: Solution) -> None:
             if on_better is not None:
                 on_better(sign * (better.cost + constant), sign * (better.bound + constant))
 
-        found = solving.prove_one(solving.way(solver), seen, c if sign > 0 else -c, seconds, tell)
+        found = solving.prove_one(way, seen, c if sign > 0 else -c, seconds, tell)
         x, how = None if found.values is None else solving.costs.values(found.values, 1)[0], found.status.value
-        return self._answer(c, found.status, x, found.bound + constant, found.proved, how, found.reason)
+        answer = self._answer(c, found.status, x, found.bound + constant, found.proved, how, found.reason)
+        return self._or_start(answer, c, start)
 
     def solve_all(
         self,
@@ -188,7 +226,15 @@ class Program:
         `time_limit` is for each of them. `progress` is told how many are done, of how many.
         """
         self._check(solver, time_limit)
+        if progress is not None and not callable(progress):
+            raise ProgramError(f"progress must be a function, or None; got {brief(progress)}.")
         matrix = self._objectives.many(objectives, order)
+        inside = self._substituted() if self._solving.found.only_solver else None
+        if inside is not None:
+            reduced, constants = inside[0].objectives(matrix)
+            within = inside[1].solve_all(reduced, solver=solver, time_limit=time_limit, progress=progress)
+            each = zip(within, matrix, constants.tolist(), strict=True)
+            return Answers.of(self.statement, [self._restored(one, c, constant) for one, c, constant in each])
         if self.only_solver or math.isfinite(self.statement.cutoff):
             answers = [self.solve(objective=c, solver=solver, time_limit=time_limit) for c in matrix]
             return Answers.of(self.statement, answers)
@@ -212,10 +258,40 @@ class Program:
         value, bound = self.statement.values_of(seen.x, matrix), sign * seen.bound + self.statement.constant
         return Answers(self.statement, status, seen.x, value, bound, proved, reasons)
 
+    def certificate(
+        self,
+        objective: Objective | None = None,
+        *,
+        order: Order = None,
+        answer: Answer | None = None,
+        solver: str | Solver = "highs",
+        time_limit: float | None = None,
+    ) -> Certificate:
+        """Writes down a proof on the program's own rows, which `python -m hasten.certificate` checks.
+
+        `answer` is one that `solve` gave; without, it is asked for, and other settings are those of `solve`. The limits
+        are of costs: of minus the objective, where that is maximised. Where the proof is the solver's, ours is written
+        if there is one; otherwise the lower limit is what does hold. Columns must be whole, and stated with bounds.
+        """
+        from hasten.programs.certifying import certify
+
+        c = self._objectives.one(objective, order)
+        if answer is not None and (not isinstance(answer, Answer) or answer.program.columns != self.columns):
+            raise ProgramError(f"The answer must be one that this program's solve gave, got {short(answer)}.")
+        if answer is None or (answer.values_found is None and math.isfinite(self.statement.cutoff)):
+            plain = copy(self)  # a limit that a file sets to its objective is none of its rows
+            plain.statement = replace(self.statement, cutoff=math.inf)
+            answer = plain.solve(objective=c, solver=solver, time_limit=time_limit)
+        return certify(self.statement, self._solving.found.groups, c, answer.values_found)
+
     def renew(self, model: Any) -> None:
         """Reads its model again: another objective, or other constraints, which take a new structure."""
         new = front_end(model).state(model)
         check_variables(model, new.columns, self.columns)
+        self.restate(new)
+
+    def restate(self, new: Statement) -> None:
+        """Takes another statement about the same variables."""
         old, self.statement, self._objectives.statement = self.statement, new, new
         if old.same_constraints(new):
             self._changed = 0
@@ -232,7 +308,11 @@ class Program:
 
     def describe(self) -> str:
         """Describes the recognised structure, in words and as a small table."""
-        return describe(self)
+        inside = self._substituted()
+        if inside is None:
+            return describe(self)
+        verb = "was" if inside[0].n_defined == 1 else "were"
+        return f"{count(inside[0].n_defined, 'continuous variable')} {verb} substituted.\n{inside[1].describe()}"
 
     def _check_own(self, structure: Structure) -> None:
         """Refuses the structure of another program's problems."""
@@ -251,7 +331,34 @@ class Program:
             if isinstance(solver, str):
                 self._checked.add(solver)
 
-    def _solve_as_given(self, c: FloatArray, solver: str | Solver, seconds: float) -> Answer:
+    def _restored(self, answer: Answer, c: FloatArray, constant: float) -> Answer:
+        """Returns an answer to the program without substituted columns with these columns in it."""
+        inside, x, value = self._substituted(), None, answer.objective
+        if answer.values_found is not None and inside is not None:
+            x = Checker(self.statement, "The substitution")(inside[0].values(answer.x[None])[0])
+            value = self.statement.value(x, c)
+        bound = answer.bound + constant + self.statement.constant
+        return replace(answer, program=self.statement, values_found=x, objective=value, bound=bound)
+
+    def _or_start(self, answer: Answer, c: FloatArray, start: FloatArray | None) -> Answer:
+        """Returns the values that it started from, if they are complete and valid, and better than an answer."""
+        if start is None or answer.optimal or answer.reason == UNBOUNDED or np.isnan(start).any():
+            return answer
+        try:
+            x = Checker(self.statement, "The start")(start)
+        except SolverWrong:
+            return answer
+        value, sign = self.statement.value(x, c), self.statement.sign
+        if not np.allclose(x, start, atol=1e-6) or not sign * value < min(
+            sign * answer.objective, self.statement.cutoff
+        ):
+            return answer
+        how = "Ran out of time; nothing was found that is better than the start."
+        return replace(answer, status=Status.TIME_LIMIT, values_found=x, objective=value, how=how)
+
+    def _solve_as_given(
+        self, c: FloatArray, solver: str | Solver, seconds: float, gap: float, start: FloatArray | None
+    ) -> Answer:
         if not isinstance(solver, str) or solver not in NATIVE:
             raise ProgramError(f"{self.only_solver} That takes one of the solvers {' and '.join(NATIVE)}.")
         if self.statement.tables or len(self.statement.products.left):
@@ -260,7 +367,8 @@ class Program:
                 "and bound them closely, or solve the model with its own library."
             )
         sign = self.statement.sign
-        said, bound = self._solving.native(solver).solve(sign * c, seconds), sign * self.statement.constant
+        said = self._solving.native(solver).solve(sign * c, seconds, gap, start)
+        bound = sign * self.statement.constant
         how = f"{self.only_solver} {UNBOUNDED if said.reason == UNBOUNDED else said.status.value}"
         return self._answer(c, said.status, said.x, said.bound + bound, False, how, said.reason)
 
@@ -290,7 +398,7 @@ _CUT = "Only answers were found whose objective is {:g} or {}, which the file ru
 
 def share_kinds(programs: Sequence[Program]) -> list[Program]:
     """Gives programs, of any sizes, one schema with the kinds of all that were recognised; returns them."""
-    able = [program for program in programs if not program.only_solver]
+    able = [program for program in programs if not program._solving.found.only_solver]
     if able:
         kinds = Kinds([program.recognised.parts for program in able])
         for program in able:

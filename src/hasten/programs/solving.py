@@ -33,6 +33,7 @@ from hasten.speedup.black_box import prove_or_solve, prove_or_solve_one, solve_o
 from hasten.speedup.effort import EFFORTS, Effort, Schedule
 from hasten.speedup.parts import Limits
 from hasten.support.arrays import FloatArray, IntArray
+from hasten.support.clock import now
 
 log = logging.getLogger(__name__)
 WITHOUT_LIMIT = Certifier()
@@ -53,6 +54,8 @@ class AskedSolver(NamedTuple):
     as_given: bool  # whether it is given the program as it is
     effort: Effort
     clock: Callable[[], float]
+    gap: float = 0.0  # relative, at which it may stop
+    start: FloatArray | None = None  # values to start from, nan where there are none
 
 
 class Solving:
@@ -128,7 +131,7 @@ class Solving:
     def _solver(self, way: AskedSolver, objectives: FloatArray) -> Solver:
         """Returns a solver for problems; problem number `id` minimises the row `objectives[id]`."""
         if way.as_given:
-            return _AsGiven(self, objectives, str(way.asked))
+            return _AsGiven(self, objectives, way)
         if not isinstance(way.asked, str):
             return make_solver(way.asked)
         if way.asked not in _SHARED:
@@ -169,7 +172,7 @@ class Solving:
 
         `tell` is called with each better answer of ours in limited time.
         """
-        deadline = math.inf if seconds == math.inf else time.monotonic() + seconds
+        deadline = math.inf if seconds == math.inf else now() + seconds
         certifier = WITHOUT_LIMIT if seconds == math.inf else Certifier(time_limit=seconds / 2, improve=False)
 
         def certify(problem: Problem) -> Solution:
@@ -177,7 +180,7 @@ class Solving:
 
         def ask(found: Solution, patience: float, alone: bool) -> Solution:
             asked = self._solver(way, objective[None])
-            limits = min(patience, deadline - time.monotonic()), math.inf
+            limits = min(patience, deadline - now()), math.inf
             on_error = OnError.KEEP if alone else OnError.RAISE
             return solve_one(found, lambda: asked, on_error, limits, not alone, way.clock, tell)[0]
 
@@ -211,14 +214,15 @@ class Solving:
 class _AsGiven:
     """A solver that is asked about a program as it was given."""
 
-    def __init__(self, solving: Solving, objectives: FloatArray, name: str) -> None:
-        self.name = name
+    def __init__(self, solving: Solving, objectives: FloatArray, way: AskedSolver) -> None:
+        self.name, self._way = str(way.asked), way
         self.interruptible = True  # it keeps time limits
-        self._native, self._objectives, self._space = solving.native(name), objectives, solving.found.space
+        self._native, self._objectives, self._space = solving.native(self.name), objectives, solving.found.space
 
     def solve(self, problem: Problem, time_limit: float | None = None, start: IntArray | None = None) -> Solution:
         """Asks it, from its own last answer on. It was checked against the rows as they were given, which are all."""
-        said = self._native.solve(self._objectives[problem.id], math.inf if time_limit is None else time_limit)
+        seconds, way = math.inf if time_limit is None else time_limit, self._way
+        said = self._native.solve(self._objectives[problem.id], seconds, way.gap, way.start)
         if said.x is None:
             if said.status is Status.FAILED:
                 raise ProgramError(said.reason)

@@ -14,6 +14,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+from hashlib import blake2b
 from typing import Any
 
 import numpy as np
@@ -119,18 +120,32 @@ class Statement:
 
     def same_constraints(self, other: Statement) -> bool:
         """Whether another statement differs in its objective, constant and sense at most."""
-
-        def arrays(of: Statement) -> list[Any]:
-            quadratic = of.products.left, of.products.right, of.products.weight
-            rows = of.row_first, of.row_column, of.row_weight, of.row_low, of.row_high
-            return [of.low, of.high, of.whole, *rows, *quadratic, *(table.costs for table in of.tables)]
-
         return (
             self.columns == other.columns
             and (self.maximize == other.maximize or not self.products.left.size)
             and [table.scope for table in self.tables] == [table.scope for table in other.tables]
-            and all(map(np.array_equal, arrays(self), arrays(other)))
+            and all(map(np.array_equal, self._constraints(), other._constraints()))
         )
+
+    def digest(self) -> bytes:
+        """Returns a key that statements with the same constraints share, and no others."""
+        maximize = self.maximize and self.products.left.size > 0
+        said = (
+            self.columns,
+            [table.scope for table in self.tables],
+            maximize,
+            [len(each) for each in self._constraints()],
+        )
+        found = blake2b(repr(said).encode(), digest_size=16)
+        for array in self._constraints():
+            found.update(np.ascontiguousarray(array).data)
+        return found.digest()
+
+    def _constraints(self) -> list[Any]:
+        """Returns everything but objective, constant and sense, as arrays."""
+        quadratic = self.products.left, self.products.right, self.products.weight
+        rows = self.row_first, self.row_column, self.row_weight, self.row_low, self.row_high
+        return [self.low, self.high, self.whole, *rows, *quadratic, *(table.costs for table in self.tables)]
 
     def __repr__(self) -> str:
         return f"Statement({self.name!r}, {count(self.n_columns, 'column')}, {count(self.n_rows, 'row')})"

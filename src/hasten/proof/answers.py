@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import time
 from collections.abc import Callable, Iterator, Sequence
 
 from hasten.model.batch import ONLY
@@ -14,6 +13,7 @@ from hasten.proof.outcome import OPEN, OUTCOME, STOPPED, Proofs
 from hasten.proof.plan import Step, Work
 from hasten.proof.report import solutions_of
 from hasten.proof.steps import BEFORE_IMPROVING, prove
+from hasten.support.clock import now
 
 
 class Answers(Iterator[Solution]):
@@ -25,7 +25,7 @@ class Answers(Iterator[Solution]):
     tell: Callable[[Solution], None] | None = None
 
     def __init__(self, problem: Problem, work: Work, seconds: float, steps: Sequence[Step] = BEFORE_IMPROVING) -> None:
-        self._problem, self._work, self._until = problem, work, time.monotonic() + seconds
+        self._problem, self._work, self._until = problem, work, now() + seconds
         self._begun = self._over = False
         prove(work, ONLY, steps)
         is_open = work.proofs.facts[OUTCOME, 0] == OPEN and work.taking(IMPROVING, ONLY).size
@@ -48,7 +48,7 @@ class Answers(Iterator[Solution]):
 
     def within(self, seconds: float) -> Solution:
         """Returns the best answer after so many seconds more, or once it is proved."""
-        self._go(min(self._until, time.monotonic() + seconds), changed=False)
+        self._go(min(self._until, now() + seconds), changed=False)
         return self.answer
 
     def _go(self, until: float, changed: bool) -> bool:
@@ -62,6 +62,6 @@ class Answers(Iterator[Solution]):
                     self.tell(self.answer)
                 if changed:
                     return True
-        if facts[OUTCOME, 0] == OPEN and time.monotonic() >= self._until < math.inf:
+        if facts[OUTCOME, 0] == OPEN and now() >= self._until < math.inf:
             facts[OUTCOME, 0] = STOPPED
         return False

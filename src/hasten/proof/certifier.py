@@ -12,6 +12,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING, overload
 
 import numpy as np
@@ -25,7 +26,6 @@ from hasten.model.structure import Structure
 from hasten.proof.answers import Answers
 from hasten.proof.branch import BRANCHING, BranchPlan
 from hasten.proof.elimination.plan import reduce
-from hasten.proof.loading import load_drivers
 from hasten.proof.outcome import BOUND, LOOK, SIZE, STEP, Proofs, nothing_known
 from hasten.proof.plan import MAX_SWEEPS, ProofPlan, Work
 from hasten.proof.ranking import MinMarginals, Ranking, best_labellings, min_marginals
@@ -175,15 +175,18 @@ class Certifier:
 
         return min_marginals(problem, self(problem), certify, clock.deadline)
 
-    def certificate(self, problem: Problem) -> Certificate:
+    def certificate(self, problem: Problem, answer: Solution | None = None) -> Certificate:
         """Certifies a problem and writes the proof down, in steps that `python -m hasten.certificate` checks.
 
-        That takes longer than the proof. Of a problem that stays open it says what every labelling costs at least.
+        That takes longer than the proof. Of a problem that stays open it says what every labelling costs at least. The
+        upper limit is what an `answer` costs, if one is given, or else what the one that is found here costs. With
+        `max_join=0` the proof sends messages and splits, and may be saved in VIPR's format.
         """
         from hasten.certificates.writing import Certificate
+        from hasten.proof.outline import outline
 
         check_one(problem)
-        return Certificate.of(self(problem))
+        return Certificate.of(self(problem), partial(outline, max_join=self.max_join), answer)
 
     def trace(self, problem: Problem, *, names: Sequence[str] | None = None) -> Trace[ProofStep]:
         """Certifies slowly and returns what it did, step by step: a value that prints, draws itself, and is plain data.
@@ -232,7 +235,6 @@ class Certifier:
         """Returns a clock for `n` problems, if there are limits; what is planned for the problems counts as well."""
         if self.time_limit is None and self.call_limit is None:
             return None
-        load_drivers()
         together = math.inf if self.call_limit is None else self.call_limit
         return Clock(self.time_limit, together if self.time_limit is None else min(together, n * self.time_limit))
 

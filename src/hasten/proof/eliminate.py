@@ -32,19 +32,22 @@ from hasten.proof.outcome import (
     BOUND,
     ELIMINATE,
     LABELS_BY,
+    OUTCOME,
     SIZE,
     STEP,
+    STOPPED,
     Proofs,
     State,
     rule_out,
     take_bound,
     take_labels,
 )
-from hasten.proof.plan import ProofPlan, Work
+from hasten.proof.plan import BRIEF, ProofPlan, Work
 from hasten.proof.terms import OVERFLOW, cheapest, rounding, tables_alone
 from hasten.support.arrays import IntArray
+from hasten.support.clock import ALL, AT
 
-NO_PLANS = np.zeros((0, 2), dtype=np.int64)  # the addresses of no plans
+SPEED = 5e-9  # seconds that a sum takes at most
 
 
 class FullPlan(NamedTuple):
@@ -52,15 +55,11 @@ class FullPlan(NamedTuple):
 
     addresses: IntArray  # (1, 2) those of the reduction
     relaxed: bool  # whether a bound, after looking or a cut, is the optimum without rules, which this would find again
-    seconds: float = 0.0
+    seconds: float
 
 
 class Eliminating:
     """The step: eliminate everything, rules set aside."""
-
-    def drivers(self) -> tuple[tuple[object, ...], ...]:
-        """Returns its drivers, with arguments for no problems."""
-        return (eliminate_some, NO_PLANS), (eliminate_alike, NO_PLANS)
 
     def plan(self, plan: ProofPlan) -> FullPlan | None:
         """Returns the plan that eliminates every variable, as if there were no rules, if there is one."""
@@ -71,7 +70,8 @@ class Eliminating:
             reduction = shape.made(relax) if plan.max_join is None and shape.is_forest else None
         if reduction is None or not reduction.complete:
             return None
-        return FullPlan(reduction.addresses, bool(graph.row_label.size) and not graph.soft_at.size)
+        relaxed = bool(graph.row_label.size) and not graph.soft_at.size
+        return FullPlan(reduction.addresses, relaxed, SPEED * reduction.n_sums)
 
     def run(self, work: Work, problems: IntArray) -> None:
         """Eliminates all variables of problems, unless their optimum without rules is known already."""
@@ -80,7 +80,7 @@ class Eliminating:
             problems = problems[~(relaxed & (work.proofs.values[BOUND].take(problems) > -np.inf))]
         if len(problems):
             run = eliminate_some if len(problems) < WIDTH else eliminate_alike
-            work.run(run, problems, work.addresses(self, problems))
+            work.run(run, problems, work.addresses(self, problems), seconds=work.seconds(self, problems), anyway=BRIEF)
 
 
 ELIMINATING = Eliminating()
@@ -124,7 +124,7 @@ def settle(
 
 
 @driver
-def eliminate_some(arrays: Arrays, problems: IntArray, state: State, reduced: IntArray) -> None:
+def eliminate_some(arrays: Arrays, problems: IntArray, state: State, reduced: IntArray, watch: IntArray) -> None:
     """Certifies some problems of which elimination leaves nothing; those that break a rule stay open.
 
     `reduced` has, for each problem, the addresses of its plan and of the graph that it leaves.
@@ -138,16 +138,25 @@ def eliminate_some(arrays: Arrays, problems: IntArray, state: State, reduced: In
     floats, ints = np.zeros(n_work), np.zeros(n_variables, dtype=np.int64)
     work, nothing = split(floats, (n_work, 0))
     labels, none = split(ints, (n_variables, 0))
+    stop = part(watch, 0, watch.size)
     for x in range(problems.size):
         p, plan = problems[x], plan_at(reduced[x, 0])
+        watch[AT] = x + 1
+        if watch[ALL]:
+            proofs.facts[OUTCOME, p] = STOPPED
+            continue
         graph, cost, table = instance_of(batch, p)
         constant, found, (_, size) = np.inf, np.inf, cheapest(graph, cost, table, labels)
         if size < OVERFLOW:
-            constant = eliminate(plan, cost, table, work, nothing)
+            constant = eliminate(plan, cost, table, work, nothing, stop)
+            if constant != constant:
+                proofs.facts[OUTCOME, p] = STOPPED
+                continue
             restore(plan, cost, table, work, none, labels)
             found = total_cost(graph, cost, table, labels)
         settle(batch, proofs, p, graph, constant, found, size, labels)
-    keep((floats, ints))
+    watch[AT] = 0
+    keep((floats, ints, watch))
 
 
 @inlined_kernel
@@ -158,7 +167,7 @@ def is_alike(batch: BatchArrays, reduced: IntArray, problems: IntArray, x: int, 
 
 
 @driver
-def eliminate_alike(arrays: Arrays, problems: IntArray, state: State, reduced: IntArray) -> None:
+def eliminate_alike(arrays: Arrays, problems: IntArray, state: State, reduced: IntArray, watch: IntArray) -> None:
     """Certifies the same, eight problems of one structure at a time."""
     batch, proofs = BatchArrays(*arrays), Proofs(*state)
     n_entries, n_variables, n_labels = 0, 0, 0
@@ -176,19 +185,27 @@ def eliminate_alike(arrays: Arrays, problems: IntArray, state: State, reduced: I
     )
     start, restored = split(ints, (WIDTH, n_variables))
     lanes, costs = Lanes(cost, sums, work, choice, lane_labels, line, start), part(batch.cost, 0, batch.cost.size)
-    begin, in_tables = 0, 0.0
+    begin, in_tables, stop = 0, 0.0, part(watch, 0, watch.size)
     while begin < problems.size:
         end = begin + 1
         while end < min(begin + WIDTH, problems.size) and is_alike(batch, reduced, problems, begin, end):
             end += 1
         p = problems[begin]
+        watch[AT] = begin + 1
         graph, table, plan = graph_of(batch, p), tables_of(batch, p), plan_at(reduced[begin, 0])
-        if begin == 0 or not is_alike(batch, reduced, problems, begin - 1, begin):
-            _, in_tables = tables_alone(graph, table, 0.0)
-        for lane in range(WIDTH):
-            start[lane] = batch.place[problems[min(begin + lane, end - 1)], COST]
-        put_in_lanes(graph, costs, lanes)
-        eliminate_lanes(plan, table, lanes)
+        finished = not watch[ALL]
+        if finished:
+            if begin == 0 or not is_alike(batch, reduced, problems, begin - 1, begin):
+                _, in_tables = tables_alone(graph, table, 0.0)
+            for lane in range(WIDTH):
+                start[lane] = batch.place[problems[min(begin + lane, end - 1)], COST]
+            put_in_lanes(graph, costs, lanes)
+            finished = eliminate_lanes(plan, table, lanes, stop)
+        if not finished:
+            for x in range(begin, end):
+                proofs.facts[OUTCOME, problems[x]] = STOPPED
+            begin = end
+            continue
         restore_lanes(plan, table, lanes)
         add_costs(graph, plan, table, lanes)
         labels = part(restored, 0, graph.order.size)
@@ -199,4 +216,5 @@ def eliminate_alike(arrays: Arrays, problems: IntArray, state: State, reduced: I
                 labels_in_lane(lanes, lane, labels)
             settle(batch, proofs, p, graph, constant, found, size, labels)
         begin = end
-    keep((floats, ints))
+    watch[AT] = 0
+    keep((floats, ints, watch))

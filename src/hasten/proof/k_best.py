@@ -22,6 +22,7 @@ from hasten.jit import driver, grid, inlined_kernel, keep, kernel, part, split
 from hasten.kernels.layout import BatchArrays, Instance, graph_at, instance_of
 from hasten.kernels.rows import rows_hold
 from hasten.kernels.score import total_cost
+from hasten.kernels.stopping import stopped
 from hasten.kernels.tolerance import FINE, allowance, prune_above
 from hasten.proof.branch.certify import Reduced
 from hasten.proof.branch.dive import (
@@ -45,7 +46,7 @@ from hasten.proof.branch.space import (
     tree_ints,
 )
 from hasten.proof.elimination.kernels import Plan, combine, eliminate, plan_at
-from hasten.proof.outcome import INFEASIBLE, stopped
+from hasten.proof.outcome import INFEASIBLE
 from hasten.proof.sweep.dual import Dual, safe_bound, start_dual
 from hasten.proof.sweep.sweeping import Known, prove
 from hasten.proof.terms import OVERFLOW, cheapest, rounding
@@ -301,8 +302,8 @@ def rank_labellings(
     watch[AT] = 1
     if size < OVERFLOW:  # else sums may overflow
         slip = rounding(graph, size)
-        constant = eliminate(plan, cost, table, work, kept_cost)
-        possible = constant < np.inf
+        constant = eliminate(plan, cost, table, work, kept_cost, dual.watch)
+        possible = constant < np.inf  # or nan: it was stopped
         if possible and small.order.size == 0:
             values[RANKED_BOUND] = constant - slip
             possible = rows_hold(graph, kept)
@@ -314,7 +315,7 @@ def rank_labellings(
             outcome, _, _, _ = prove(left.left, sweeps, dual, np.inf, known, trial, -1)
             values[RANKED_BOUND] = safe_bound(small, kept_cost, work, dual) - slip
             possible = outcome != INFEASIBLE
-        if not possible:
+        if not possible and constant == constant:
             facts[RANKED_ALL], values[RANKED_BOUND] = 1, np.inf
         near = 1
         while 1 << (near - 1) < k:

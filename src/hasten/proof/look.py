@@ -5,6 +5,8 @@ A well-trained model leaves most problems in this state.
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 
 from hasten.jit import driver, inlined_kernel, keep
@@ -14,39 +16,57 @@ from hasten.kernels.score import total_cost
 from hasten.kernels.tolerance import is_proved
 from hasten.proof.cut import CUTTING
 from hasten.proof.eliminate import ELIMINATING
-from hasten.proof.outcome import BOUND, LOOK, REPAIR, SIZE, STEP, Proofs, State, take_bound, take_labels
-from hasten.proof.plan import ProofPlan, Work
+from hasten.proof.outcome import (
+    BOUND,
+    LOOK,
+    OUTCOME,
+    REPAIR,
+    SIZE,
+    STEP,
+    STOPPED,
+    Proofs,
+    State,
+    take_bound,
+    take_labels,
+)
+from hasten.proof.plan import BRIEF, ProofPlan, Work
 from hasten.proof.repair import Repair, Space, make_scratch, n_numbers, repair, space_for
 from hasten.proof.terms import OVERFLOW, cheapest, rounding
 from hasten.support.arrays import FloatArray, IntArray
+from hasten.support.clock import ALL
 
 SHARE = 4  # repairing pays where at most one factor is broken for each so many variables
 MOST_BROKEN = 32  # and where so many are broken in all
 LARGE = 64  # variables from which on something is always broken
+SPEED = 1e-8  # seconds that looking takes at most for each label, entry and slot
+
+
+class LookPlan(NamedTuple):
+    """How long looking takes; there is nothing else to plan."""
+
+    seconds: float
 
 
 class Looking:
     """The step: look, and repair. Problems that were cut have been seen."""
 
-    def drivers(self) -> tuple[tuple[object, ...], ...]:
-        """Returns its driver, with arguments for no problems."""
-        return ((look_at_some,),)
-
-    def plan(self, plan: ProofPlan) -> object:
+    def plan(self, plan: ProofPlan) -> LookPlan | None:
         """Returns a plan unless eliminating takes no longer than looking, and looking is unlikely to prove anything.
 
         That is so where nothing is left of large problems, and of those with tables that do more than forbid.
         """
         graph = plan.shape.graph
         unlikely = graph.soft_at.size or (len(graph.order) > LARGE and plan.shape.is_forest)
-        return None if unlikely and plan.part(ELIMINATING) is not None else True
+        if unlikely and plan.part(ELIMINATING) is not None:
+            return None
+        return LookPlan(SPEED * (int(graph.first[-1]) + len(graph.table) + len(graph.scope)))
 
     def run(self, work: Work, problems: IntArray) -> None:
         """Looks at problems."""
         if any(plan.part(CUTTING) is not None for plan in work.plans):
             problems = problems[work.proofs.facts[STEP].take(problems) == 0]
         if len(problems):
-            work.run(look_at_some, problems)
+            work.run(look_at_some, problems, seconds=work.seconds(self, problems), anyway=BRIEF)
 
 
 LOOKING = Looking()
@@ -77,7 +97,7 @@ def look(
 
 
 @driver
-def look_at_some(arrays: Arrays, problems: IntArray, state: State) -> None:
+def look_at_some(arrays: Arrays, problems: IntArray, state: State, watch: IntArray) -> None:
     """Looks at some problems; a proved labelling replaces the one given, if it is cheaper."""
     batch, proofs = BatchArrays(*arrays), Proofs(*state)
     space, s = Space(0, 0, 0, 0, 0), -1
@@ -89,10 +109,13 @@ def look_at_some(arrays: Arrays, problems: IntArray, state: State) -> None:
     floats, ints = np.empty(n_floats), np.zeros(n_ints, dtype=np.int64)
     scratch, labels = make_scratch(space, floats, ints)
     for p in problems:
+        if watch[ALL]:
+            proofs.facts[OUTCOME, p] = STOPPED
+            continue
         graph, cost, table = graph_of(batch, p), costs_of(batch, p), tables_of(batch, p)
         step, found, bound, size = look(graph, cost, table, scratch, labels)
         proofs.values[BOUND, p], proofs.values[SIZE, p], proofs.facts[STEP, p] = bound, size, step
         if is_proved(found, bound, size):
             take_labels(batch, proofs, p, labels, found, step)
             take_bound(proofs, p, bound, size)
-    keep((floats, ints))
+    keep((floats, ints, watch))

@@ -14,7 +14,6 @@ from hasten.jit import inlined_kernel, kernel
 from hasten.kernels.layout import BatchArrays, labels_of
 from hasten.kernels.tolerance import TOLERANCE, is_proved
 from hasten.support.arrays import BoolArray, FloatArray, IntArray
-from hasten.support.clock import ALL, AT, ONE
 
 PROVED, OPEN, INFEASIBLE, STOPPED = 0, 1, 2, 3  # outcomes
 UNTRIED = -1  # the outcome of an objective that is not looked at
@@ -57,12 +56,6 @@ def nothing_known(n: int, n_variables: int) -> Proofs:
     if n == 1:
         return Proofs(labels, _VALUES.copy(), _FACTS.copy())
     return Proofs(labels, _VALUES.repeat(n, axis=1), _FACTS.repeat(n, axis=1))
-
-
-@inlined_kernel
-def stopped(watch: IntArray) -> bool:
-    """Whether work on the problem at hand shall stop."""
-    return bool(watch[ALL] != 0 or watch[ONE] == watch[AT])
 
 
 @kernel

@@ -7,6 +7,7 @@ object and a line in that list.
 
 from __future__ import annotations
 
+import math
 import weakref
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -20,11 +21,16 @@ from hasten.kernels.layout import BatchArrays
 from hasten.model.batch import ONLY
 from hasten.model.compiled import Compiled
 from hasten.proof.outcome import NOTHING_FIXED, OPEN, OUTCOME, Fixing, Proofs
+from hasten.support import clock as clocks
 from hasten.support.arrays import FloatArray, IntArray
-from hasten.support.clock import LONG, UNWATCHED, Clock
+from hasten.support.clock import LONG, UNWATCHED, Clock, LeftBehindError, now
 from hasten.support.parallel import in_parallel
+from hasten.support.threads import Work as Planning
 
 MAX_SWEEPS = 100  # by default
+LARGE = 2_000  # variables and slots of factors from which on planning may take long
+MOST_SECONDS = 1e6  # that a thread can wait
+BRIEF = 0.05  # seconds: steps that take no longer are taken even where no time is left
 NOBODY = np.zeros(0, dtype=np.int64)  # the numbers of no problems
 
 
@@ -62,9 +68,6 @@ class RecordPlan:
 class Step(Protocol):
     """A step of a proof."""
 
-    def drivers(self) -> tuple[tuple[Any, ...], ...]:
-        """Returns the drivers that it runs, each with the arguments that it has of its own, for no problems."""
-
     def plan(self, plan: ProofPlan) -> Any:
         """Returns the step's plan for a structure, a `Part`; None if the step is not for it."""
 
@@ -83,6 +86,7 @@ class ProofPlan:
         self.shape: Compiled = weakref.proxy(shape)  # which keeps this plan
         self.max_join, self.max_sweeps, self.max_nodes = max_join, max_sweeps, max_nodes
         self.parts: dict[Step, Any] = {}
+        self.begun: dict[Step, Planning[Any]] = {}  # by other threads
 
     def part(self, step: Step) -> Any:
         """Returns a step's plan for this structure, None if the step is not for it."""
@@ -90,6 +94,21 @@ class ProofPlan:
             return self.parts[step]
         except KeyError:
             return self.parts.setdefault(step, step.plan(self))
+
+    def part_until(self, step: Step, deadline: float) -> Any:
+        """Returns a step's plan, which may take long to make: at the deadline that goes on, for a later call.
+
+        Raises `LeftBehindError` where it is not there in time.
+        """
+        if step in self.parts or len(self.shape.graph.scope) + len(self.shape.graph.order) < LARGE:
+            return self.part(step)
+        begun = self.begun.get(step)
+        if begun is None or begun.ended.is_set():
+            begun = self.begun[step] = Planning(partial(self.part, step))
+            begun.begin()
+        if not begun.ended.wait(min(max(0.0, deadline - now()), MOST_SECONDS)):
+            raise LeftBehindError
+        return begun.result
 
 
 def plan_for(
@@ -122,11 +141,13 @@ class Work:
 
     def taking(self, step: Step, problems: IntArray) -> IntArray:
         """Returns those of some problems whose structures have a plan for a step. Others are not planned for."""
+        deadline = math.inf if self.clock is None else self.clock.deadline
         if self.plan is not None:
-            return problems if self.plan.part(step) is not None else NOBODY
+            part = self.plan.part(step) if deadline == math.inf else self.plan.part_until(step, deadline)
+            return problems if part is not None else NOBODY
         numbers, takes = self.structure[problems], np.zeros(len(self.plans), dtype=bool)
         for s in np.bincount(numbers).nonzero()[0].tolist():
-            takes[s] = self.plans[s].part(step) is not None
+            takes[s] = self.plans[s].part_until(step, deadline) is not None
         some: IntArray = problems[takes[numbers]]
         return some
 
@@ -163,31 +184,32 @@ class Work:
         driver: Callable[..., None],
         problems: IntArray,
         *of_each: IntArray,
+        seconds: float,
+        anyway: float = 0.0,
         shared: tuple[Any, ...] = (),
-        seconds: float | None = None,
         arrays: BatchArrays | None = None,
     ) -> None:
-        """Runs a driver over problems: in threads, and no longer than the clock allows.
+        """Runs a driver over problems, which takes so many `seconds` at most: in threads, as long as the clock allows.
 
         The driver is given the batch as a plain tuple, the problems, the proofs as a plain tuple, what there is
-        `of_each` problem, what they share and, where it may take long, so many `seconds`, a stop flag.
+        `of_each` problem, what they share, and a stop flag. If it takes less than `anyway`, nobody stops it.
         """
         proofs, clock = self.proofs, self.clock
         batch = self.arrays if arrays is None else arrays
-        short = seconds is None or (clock is None and seconds <= LONG)
+        short = seconds <= LONG if clock is None else seconds * clocks.SLOWNESS <= anyway
         if len(problems) == 1 and short:
-            driver((*batch,), problems, (*proofs,), *of_each, *shared, *(() if seconds is None else (UNWATCHED,)))
+            driver((*batch,), problems, (*proofs,), *of_each, *shared, UNWATCHED)
             return
         if clock is None:
             clock = self.clock = Clock()
 
         def run_some(begin_at: int, end_at: int) -> None:
             some = (each[begin_at:end_at] for each in of_each)
-            stop = () if seconds is None else (clock.watch(),)
-            driver((*batch,), problems[begin_at:end_at], (*proofs,), *some, *shared, *stop)
+            stop = UNWATCHED if short else clock.watch()
+            driver((*batch,), problems[begin_at:end_at], (*proofs,), *some, *shared, stop)
 
         share = partial(in_parallel, run_some, len(problems), self.n_jobs)
-        if seconds is None:
+        if short:
             share()
         else:
             clock.run(share, seconds)

@@ -7,7 +7,6 @@ is proved by the certifier, on a problem in which that variable has no other lab
 from __future__ import annotations
 
 import math
-import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
@@ -25,7 +24,7 @@ from hasten.proof.elimination.plan import reduce
 from hasten.proof.plan import ProofPlan
 from hasten.support.arrays import BoolArray, FloatArray, IntArray
 from hasten.support.checks import check_number, check_whole
-from hasten.support.clock import Clock
+from hasten.support.clock import Clock, now
 
 RANKED_NODES, RANKED_SWEEPS = 1_000_000, 32  # for the best labellings
 MOST_RANKED = 50_000_000  # labels that are held
@@ -167,7 +166,7 @@ def min_marginals(
 ) -> MinMarginals:
     """Returns what the best labelling with each label costs, given the best of all, proved as far as `certify` goes.
 
-    `certify` is told how many seconds are left until the deadline (of `time.monotonic`). Some steps take no notice of
+    `certify` is told how many seconds are left until the deadline (of `now`). Some steps take no notice of
     that, so that few problems at a time are certified if there is one.
     """
     first = problem.graph.first[: problem.n_variables + 1]
@@ -182,14 +181,14 @@ def min_marginals(
         asked[:] = False
     (numbers,) = np.nonzero(asked)
     proved[numbers] = False
-    most, began, begin = max(1, MARGINALS // max(1, cost.size)), time.monotonic(), 0
+    most, began, begin = max(1, MARGINALS // max(1, cost.size)), now(), 0
     size, moment = (most, math.inf) if deadline == math.inf else (1, MOMENTS * (deadline - began))
     while begin < numbers.size and began < deadline:
         some = numbers[begin : begin + size]
         costs = np.where((variable == variable[some][:, None]) & (np.arange(cost.size) != some[:, None]), np.inf, cost)
         found = certify(problem.alike(costs), deadline - began)
         least[some], proved[some] = np.where(found.valid, found.cost, np.inf), found.proved
-        before, began, begin = began, time.monotonic(), begin + size
+        before, began, begin = began, now(), begin + size
         size = max(1, min(most, int(size * min(2.0, moment / max(began - before, 1e-9)))))
     if best.values is not None:
         least = np.maximum(least, best.cost) if best.proved else least

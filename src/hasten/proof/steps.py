@@ -12,9 +12,11 @@ from hasten.proof.cut.persistency import PERSISTENCY
 from hasten.proof.eliminate import ELIMINATING
 from hasten.proof.improve import IMPROVING
 from hasten.proof.look import LOOKING
+from hasten.proof.outcome import OUTCOME, STOPPED
 from hasten.proof.plan import Step, Work, plan_for
 from hasten.proof.tally import TALLYING
 from hasten.support.arrays import IntArray
+from hasten.support.clock import LeftBehindError
 
 STEPS: tuple[Step, ...] = (
     CUTTING,
@@ -37,7 +39,11 @@ def prove(work: Work, problems: IntArray, steps: Sequence[Step] = STEPS) -> None
     for step in steps:
         if known.get(step, step) is None:  # it is known not to be for the only structure
             continue
-        some = work.taking(step, problems)
+        try:
+            some = work.taking(step, problems)
+        except LeftBehindError:  # no time is left for what is not planned yet
+            work.proofs.facts[OUTCOME, problems] = STOPPED
+            return
         if some.size:
             step.run(work, some)
             problems = work.still_open(problems)

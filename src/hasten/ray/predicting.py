@@ -27,7 +27,7 @@ from hasten.errors import HastenError, ProblemError, WorkerError
 from hasten.model.structure import Structure
 from hasten.scale import parquet, places
 from hasten.scale.flat import FlatWork
-from hasten.scale.run import MAX_BAD, MAX_LINE, SIZE, Engine, Job, Receipt, Run, predict_shards
+from hasten.scale.run import DEFAULT, Engine, Job, Receipt, Run, Sharding, predict_shards
 from hasten.scale.shards import Shard
 from hasten.scale.work import Chunk, Work, answer, warm_once_per_node
 from hasten.speedup.predictor import Speedup
@@ -53,9 +53,7 @@ def predict(
     structures: Mapping[str, Structure] | None = None,
     workers: int | None = None,
     ordered: bool = False,
-    format: str = "jsonl",
-    shard_size: int = SIZE,
-    max_bad: int = MAX_BAD,
+    how: Sharding = DEFAULT,
     tell: Tell = tell_nobody,
 ) -> Run | Dataset:
     """Answers files into a directory, as a `Run` that can be resumed; or a dataset, as a dataset.
@@ -73,8 +71,8 @@ def predict(
     ordered
         Whether a dataset keeps its order. The answers to files always have theirs: that of the parts by name, and
         `Run.merge` puts them into one file.
-    format, shard_size, max_bad
-        As in `hasten.scale.run.predict_shards`.
+    how
+        How files are cut into shards.
     """
     work = work_of(model, structures)
     if isinstance(source, Dataset):
@@ -83,8 +81,7 @@ def predict(
         return _predict_dataset(source, work, n_workers(workers), ordered)
     if out is None:
         raise ProblemError("Say where the answers to files go: out=, a directory or URL that every node can write.")
-    settings: dict[str, Any] = {"format": format, "shard_size": shard_size, "max_bad": max_bad, "tell": tell}
-    return predict_shards(work, source, out, engine=on_ray(workers), begin=connect, max_line=MAX_LINE, **settings)
+    return predict_shards(work, source, out, how=how, engine=OnRay(workers), tell=tell)
 
 
 def work_of(
@@ -126,9 +123,10 @@ def connect(address: str | None = None, cores: int | None = None) -> bool:
 
 
 @dataclass
-class Connection:
-    """A connection to Ray; one that was there before is used, and stays."""
+class OnRay(Engine):
+    """Answers shards on a cluster, or on this machine; a connection that was there before is used, and stays."""
 
+    workers: int | None = None
     address: str | None = None
     cores: int | None = None
     ours: bool = field(default=False, init=False)
@@ -142,14 +140,11 @@ class Connection:
         if self.ours:
             ray.shutdown()
 
-
-def on_ray(workers: int | None = None) -> Engine:
-    """Returns what answers shards on the cluster that Ray is connected to, or on this machine."""
-
-    def engine(job: Job, todo: Sequence[Shard]) -> Iterator[Receipt]:
+    def __call__(self, job: Job, todo: Sequence[Shard], /) -> Iterator[Receipt]:
+        """Answers shards."""
         if not todo:
             return
-        n = min(n_workers(workers), len(todo))
+        n = min(n_workers(self.workers), len(todo))
         shards = ray.data.from_items([json.dumps(shard) for shard in todo], override_num_blocks=len(todo))
         answered = _mapped(shards, _ShardActor, Attempted(job, secrets.token_hex(8)), n, batch_size=1)
         with _our_errors():
@@ -157,8 +152,6 @@ def on_ray(workers: int | None = None) -> Engine:
                 if row["error"]:
                     raise getattr(errors, row["error"])(row["said"])
                 yield msgspec.json.decode(row["said"], type=Receipt)
-
-    return engine
 
 
 class Attempted(NamedTuple):

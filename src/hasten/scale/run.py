@@ -18,7 +18,7 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import msgspec
 
@@ -28,7 +28,7 @@ from hasten.scale.shards import Shard
 from hasten.scale.work import Bad, Counts, Work, answer_all
 from hasten.speedup.audit import Agreement
 from hasten.speedup.history import Counters
-from hasten.support.checks import check_whole
+from hasten.support.checks import brief, check_whole
 from hasten.support.progress import Pace, Tell, tell_nobody
 from hasten.support.workers import in_processes
 
@@ -38,9 +38,6 @@ except ImportError:  # Windows
     resource = None  # type: ignore[assignment]
 
 FORMAT = "hasten.run/2"
-SIZE = 20_000  # records of a shard: some seconds of work
-MAX_LINE = 64_000_000  # bytes
-MAX_BAD = 1000  # records, before a run is given up
 NAMED = 5  # bad records that an error names
 
 
@@ -143,16 +140,61 @@ class Job:
         return places.join(self.out, f"part-{shard:05d}.receipt.json")
 
 
-Engine = Callable[[Job, Sequence[Shard]], Iterator[Receipt]]  # answers shards, in any order
+class Engine(Protocol):
+    """Answers shards, in any order, between `begin`, which is called while the input is read, and `end`."""
+
+    def begin(self) -> None:
+        """Makes ready: connects to a cluster."""
+        return
+
+    def __call__(self, job: Job, todo: Sequence[Shard], /) -> Iterator[Receipt]:
+        """Answers shards."""
+        ...
+
+    def end(self) -> None:
+        """Gives back what `begin` took; for the caller of `predict_shards`."""
+        return
 
 
-def here(jobs: int = 1) -> Engine:
-    """Returns what answers shards in processes of this machine."""
-    return lambda job, todo: in_processes(job, todo, jobs)
+@dataclass(frozen=True)
+class Here(Engine):
+    """Answers shards in processes of this machine."""
+
+    jobs: int = 1
+
+    def __call__(self, job: Job, todo: Sequence[Shard], /) -> Iterator[Receipt]:
+        """Answers shards."""
+        return in_processes(job, todo, self.jobs)
 
 
-def do_nothing() -> None:
-    """Begins an engine that needs no connection."""
+@dataclass(frozen=True)
+class Sharding:
+    """How files are cut into shards.
+
+    format
+        Of the answers: "jsonl" or "parquet".
+    size
+        Records of a shard, at least 1. A run is resumed shard by shard.
+    max_bad
+        Records that may be set aside; more are an error. They are listed in `bad.jsonl`.
+    max_line
+        Longest line that is read, in bytes; a longer one is bad.
+    """
+
+    format: str = "jsonl"
+    size: int = 20_000  # some seconds of work
+    max_bad: int = 1000
+    max_line: int = 64_000_000
+
+    def __post_init__(self) -> None:
+        check_whole("size", self.size, least=1)
+        check_whole("max_bad", self.max_bad)
+        check_whole("max_line", self.max_line, least=1)
+        if self.format not in ("jsonl", "parquet"):
+            raise CorpusError(f"There is no format {brief(self.format)} for answers. Choose jsonl or parquet.")
+
+
+DEFAULT = Sharding()
 
 
 @dataclass(frozen=True)
@@ -198,39 +240,20 @@ def predict_shards(
     paths: str | os.PathLike[str] | Sequence[str | os.PathLike[str]],
     out: str | os.PathLike[str],
     *,
-    engine: Engine | None = None,
-    begin: Callable[[], object] = do_nothing,
-    format: str = "jsonl",
-    shard_size: int = SIZE,
-    max_bad: int = MAX_BAD,
-    max_line: int = MAX_LINE,
+    how: Sharding = DEFAULT,
+    engine: Engine = Here(),
     tell: Tell = tell_nobody,
 ) -> Run:
-    """Answers the records of files, or URLs, into a directory; what was done there before is kept.
-
-    begin
-        Called while the input is read: what an engine needs before it can work, such as a connection.
-    format
-        Of the answers: "jsonl", the default, or "parquet".
-    shard_size
-        Records of a shard, at least 1. A run is resumed shard by shard.
-    max_bad
-        Records that may be set aside; more are an error. They are listed in `bad.jsonl`.
-    """
-    check_whole("shard_size", shard_size, least=1)
-    check_whole("max_bad", max_bad)
-    check_whole("max_line", max_line, least=1)
-    if format not in ("jsonl", "parquet"):
-        raise CorpusError(f"There is no format {format!r} for answers. Choose jsonl or parquet.")
+    """Answers the records of files, or URLs, into a directory; what was done there before is kept."""
     place = places.plain(out)
-    if format == "parquet":
+    if how.format == "parquet":
         parquet.columns(work.kind)  # pyarrow that is missing is told now
     tell("Reading the input", None)
-    todo = _planned(places.find(paths), shard_size, begin)
-    job = Job(work, place, f".{format}", max_line, work.digest)
-    manifest = Manifest(FORMAT, job.digest, format, max_line, shard_size, todo)
+    todo = _planned(places.find(paths), how.size, engine.begin)
+    job = Job(work, place, f".{how.format}", how.max_line, work.digest)
+    manifest = Manifest(FORMAT, job.digest, how.format, how.max_line, how.size, todo)
     _agree(place, manifest)
-    run = _run(job, todo, engine or here(), max_bad, tell)
+    run = _run(job, todo, engine, how.max_bad, tell)
     bad = [json.dumps(each._asdict()) + "\n" for each in run.bad]
     places.write(places.join(place, "bad.jsonl"), "".join(bad).encode())
     finished = {"counts": dict(run.counts), "bad": len(run.bad), "parts": [Path(each).name for each in run.files]}

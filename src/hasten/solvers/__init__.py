@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import math
 import sys
-import time
 from collections.abc import Callable, Iterable, Mapping
 from importlib import import_module
 from importlib.util import find_spec
@@ -24,6 +23,8 @@ from hasten.model.solution import Solution, Solutions, Status
 from hasten.solvers.base import answer
 from hasten.solvers.failures import OnError, failed
 from hasten.support.arrays import IntArray
+from hasten.support.checks import brief
+from hasten.support.clock import now
 
 Progress = Callable[[int, int], object]  # how many are done, of how many
 
@@ -90,7 +91,7 @@ def check_solver(solver: object) -> None:
     if not isinstance(solver, str):
         if not callable(getattr(solver, "solve", None)) and not callable(solver):
             raise SolverError(
-                f"{solver!r} is not a solver. Pass a name ({', '.join(PACKAGES)}), an object with solve(problem), "
+                f"{brief(solver)} is not a solver. Pass a name ({', '.join(PACKAGES)}), an object with solve(problem), "
                 "or a function from a problem to its labels."
             )
         return
@@ -152,10 +153,10 @@ def solve_all(
     the rest is not asked: its status is `NO_TIME`.
     """
     batch, each = as_batch(problems).resolved(), math.inf if time_limit is None else time_limit
-    deadline = math.inf if call_limit is None else time.monotonic() + call_limit
+    deadline = math.inf if call_limit is None else now() + call_limit
     answers = []
     for p in range(len(batch)):
-        problem, left = batch[p], deadline - time.monotonic()
+        problem, left = batch[p], deadline - now()
         try:
             late = left <= 0
             answers.append(answer(problem, Status.NO_TIME) if late else solve_within(solver, problem, min(each, left)))
@@ -196,7 +197,12 @@ class UserSolver:
         """Asks it, and checks its answer."""
         said = self._call(problem)
         if said is None:
-            return answer(problem, Status.INFEASIBLE)
+            raise SolverError(
+                f"{self.name} returned None. Return the labels of the problem, by number or name; where there are "
+                "none that are valid, hasten.Status.INFEASIBLE."
+            )
+        if said is Status.INFEASIBLE:
+            return answer(problem, said)
         if not isinstance(said, Solution):
             return answer(problem, Status.SOLVED, problem.values(said), name=self.name)
         if said.values is None:

@@ -31,6 +31,7 @@ from hasten.solvers import Solver, available_solvers, make_solver, solve_within
 from hasten.solvers.base import answer
 from hasten.solvers.portfolio import Race
 from hasten.support.arrays import IntArray
+from hasten.support.clock import now
 from hasten.support.threads import renew_after_fork
 
 NETWORKS = ("toulbar2", "gurobi", "highs", "cpsat")  # which to ask first about tables alone
@@ -84,7 +85,7 @@ class AutoSolver:
         with self._lock:
             race = self.race(problem.graph)
             limits = [each for each in (self.time_limit, time_limit) if each is not None]
-            deadline = time.monotonic() + min(limits, default=math.inf)
+            deadline = now() + min(limits, default=math.inf)
             found = answer(problem, Status.NO_TIME)
             if start is not None:
                 found = answer(problem, Status.TIME_LIMIT, start)
@@ -131,7 +132,7 @@ class AutoSolver:
                 except HastenError as error:  # too large for its licence, weights that it does not take
                     errors[name] = error
                     continue
-                if found.status.optimal or time.monotonic() >= deadline:
+                if found.status.optimal or now() >= deadline:
                     return found
             if len(errors) == len(race.ways):
                 raise next(iter(errors.values()))
@@ -139,7 +140,7 @@ class AutoSolver:
 
     def _ask(self, race: Race, name: str, seconds: float, found: Solution, deadline: float) -> Solution:
         """Asks one solver for so many seconds, starting from what was found; returns the better of both."""
-        seconds = max(0.0, min(seconds, deadline - time.monotonic()))
+        seconds = max(0.0, min(seconds, deadline - now()))
         started = time.perf_counter()
         self.calls[name] += 1
         try:

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import math
 import threading
-import time
 from abc import ABC, abstractmethod
 from collections import OrderedDict
 from collections.abc import Mapping, Sequence
@@ -31,7 +30,7 @@ from hasten.model.problem import Problem, check_one
 from hasten.model.solution import Solution, Source, Status
 from hasten.solvers.objective import Layout, Objective, lower_bound, objectives
 from hasten.support.arrays import IntArray
-from hasten.support.clock import NEVER, PATIENCE, LeftBehindError, Stop, run_waiting
+from hasten.support.clock import NEVER, PATIENCE, LeftBehindError, Stop, now, run_waiting
 from hasten.support.threads import renew_after_fork
 
 LATE = 0.02  # seconds after its own limit that a solver is asked to stop
@@ -44,7 +43,7 @@ class Asked(NamedTuple):
     """A problem that a solver is asked about."""
 
     problem: Problem
-    deadline: float = math.inf  # of `time.monotonic`
+    deadline: float = math.inf  # of `now`
     start: IntArray | None = None  # a valid labelling to start from
     stop: Stop = NEVER  # whether, and how, the solver is asked to stop
 
@@ -99,21 +98,21 @@ class BaseSolver(ABC):
         start from, for solvers that can make use of it. It changes no optimum, only which of equally cheap ones it is.
         """
         limit = min(each for each in (self.time_limit, time_limit, math.inf) if each is not None)
-        deadline = time.monotonic() + limit
+        deadline = now() + limit
         check_one(problem)
         if not problem.structure.compiled.may_be_valid:
             return answer(problem, Status.INFEASIBLE)
         if not len(problem.graph.order):
             return answer(problem, Status.SOLVED, np.zeros(0, dtype=np.int64), 0.0, 0.0)
         with self._lock:
-            if time.monotonic() >= deadline:
+            if now() >= deadline:
                 return answer(problem, Status.NO_TIME)
             asked = Asked(problem, deadline, start)
             return self._wait(asked) if self.interruptible else self._solve(asked)
 
     def _wait(self, asked: Asked) -> Solution:
         """Solves a problem in a thread of its own; a thread that is asked to stop and does not is left behind."""
-        stop, left, problem = Stop(), asked.deadline - time.monotonic(), asked.problem
+        stop, left, problem = Stop(), asked.deadline - now(), asked.problem
         try:
             patience = PATIENCE if left == math.inf else PATIENCE + left / 40
             run = partial(self._solve, asked._replace(stop=stop))

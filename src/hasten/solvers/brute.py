@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import time
 
 import numpy as np
 
@@ -12,6 +11,7 @@ from hasten.kernels.score import enumerate_labellings
 from hasten.model.solution import Solution, Status
 from hasten.solvers.base import Asked, BaseSolver, answer
 from hasten.solvers.objective import Layout, lower_bound
+from hasten.support.clock import now
 
 CHUNK = 100_000  # labellings between two looks at the clock
 
@@ -41,7 +41,7 @@ class BruteSolver(BaseSolver):
             n = min(left, CHUNK)
             cost = enumerate_labellings(problem.graph, problem.cost, problem.table, labels, n, best, cost)
             left -= n
-            if left and time.monotonic() >= asked.deadline:
+            if left and now() >= asked.deadline:
                 bound = lower_bound(Layout(problem.graph), problem)
                 if cost == math.inf:
                     return answer(problem, Status.NO_TIME, bound=bound)

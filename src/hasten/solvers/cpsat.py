@@ -7,7 +7,6 @@ OR-Tools cannot be loaded in a process that has loaded highspy, nor the other wa
 from __future__ import annotations
 
 import math
-import time
 from collections.abc import Sequence
 from typing import Any
 
@@ -20,6 +19,7 @@ from hasten.solvers import load
 from hasten.solvers.base import Asked, ModelSolver, Outcome
 from hasten.solvers.formulation import formulate
 from hasten.solvers.objective import Objective, check_precision
+from hasten.support.clock import now
 
 
 class CpSatModel:
@@ -99,7 +99,7 @@ class CpSatSolver(ModelSolver[CpSatModel]):
         for option, value in self.native.items():
             setattr(solver.parameters, option, value)
         if asked.deadline < math.inf:
-            solver.parameters.max_time_in_seconds = max(0.0, asked.deadline - time.monotonic())
+            solver.parameters.max_time_in_seconds = max(0.0, asked.deadline - now())
         if asked.stop.tells(solver.stop_search):
             return Outcome(Status.NO_TIME, bound=0.0)
         said = solver.solve(program)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import time
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -18,6 +17,7 @@ from hasten.solvers.formulation import complements, formulate
 from hasten.solvers.highs_program import INFEASIBLE, OPTIMAL, TIME, UNBOUNDED, Said
 from hasten.solvers.objective import Objective
 from hasten.support.arrays import FloatArray
+from hasten.support.clock import now
 
 QUIET = {"Threads": 1, "MIPGap": 0.0}
 TIGHT = QUIET | {"MIPGapAbs": 1e-9, "IntFeasTol": 1e-9, "FeasibilityTol": 1e-9, "OptimalityTol": 1e-9}
@@ -182,7 +182,7 @@ class GurobiSolver(ModelSolver[GurobiModel]):
         if asked.start is not None:
             values = np.bincount(form.first[:-1] + asked.start, minlength=form.n_labels)
             model.program.start_from(values[kept[kept < form.n_labels]].astype(float))
-        seconds = asked.deadline - time.monotonic()
+        seconds = asked.deadline - now()
         said = model.program.run(cost[kept], seconds, (low[kept], allowed[kept].astype(float)))
         if said.word == INFEASIBLE:
             return Outcome(Status.INFEASIBLE)

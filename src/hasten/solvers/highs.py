@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import time
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from typing import Any
@@ -18,7 +17,7 @@ from hasten.solvers.base import Asked, ModelSolver, Outcome, check
 from hasten.solvers.formulation import formulate
 from hasten.solvers.highs_program import INFEASIBLE, OPTIMAL, TIGHT, TIME, HighsProgram, Said
 from hasten.solvers.objective import Objective
-from hasten.support.clock import LONG, Stop
+from hasten.support.clock import LONG, Stop, now
 
 SHORT = 0.05  # seconds: a problem that takes longer may have one after it that takes much longer
 # The formulation is strong already, so few cuts are needed. Feasibility jump alone takes 5 ms, also where all else
@@ -34,14 +33,14 @@ STRONG = {
 
 
 class _Until(Stop):
-    """A request to stop at a time of `time.monotonic`."""
+    """A request to stop at a time of `now`."""
 
     def __init__(self, end: float) -> None:
         self.end = end
 
     def is_set(self) -> bool:
         """Whether it is that late."""
-        return time.monotonic() >= self.end
+        return now() >= self.end
 
 
 class HighsModel:
@@ -67,7 +66,7 @@ class HighsSolver(ModelSolver[HighsModel]):
 
         Asking another thread takes up to half as long as a small problem.
         """
-        problem, began = asked.problem, time.monotonic()
+        problem, began = asked.problem, now()
         compiled, found, soon = problem.structure.compiled, None, min(asked.deadline, began + LONG)
         if compiled in self._models and self._models[compiled][1].took < SHORT:
             try:
@@ -78,7 +77,7 @@ class HighsSolver(ModelSolver[HighsModel]):
         if found is None or (found.status in (Status.NO_TIME, Status.TIME_LIMIT) and soon < asked.deadline):
             found = super()._wait(asked)
         if compiled in self._models:
-            self._models[compiled][1].took = time.monotonic() - began
+            self._models[compiled][1].took = now() - began
         return found
 
     def _build(self, graph: Graph, cuts: Sequence[Sequence[int]]) -> HighsModel:
@@ -103,7 +102,7 @@ class HighsSolver(ModelSolver[HighsModel]):
 
         def run(program: HighsProgram) -> Said:
             program.stop = stop.is_set if self.interruptible and not isinstance(stop, _Until) else None
-            return program.run(cost, deadline - time.monotonic(), allowed)
+            return program.run(cost, deadline - now(), allowed)
 
         found = run(model.relaxation)
         if found.word == INFEASIBLE and model.relaxation.warm:

@@ -68,10 +68,11 @@ class HighsProgram:
         self.warm = False  # whether a run may start from the last one
         self.accepted = highs.passModel(lp) != highspy.HighsStatus.kError
         self._columns, self._listens = np.arange(n, dtype=np.int32), False
+        self._gap = options.get("mip_rel_gap", 0.0)
         self._bounded = bool(np.isfinite(self._low).all() and np.isfinite(self._high).all())
 
-    def run(self, cost: Any, seconds: float = math.inf, high: Any = None) -> Said:
-        """Minimises for some costs and upper bounds of columns, for so many seconds."""
+    def run(self, cost: Any, seconds: float = math.inf, high: Any = None, gap: float | None = None) -> Said:
+        """Minimises for some costs and upper bounds of columns, for so many seconds or to a relative gap."""
         highs, status = self._highs, self._highspy.HighsModelStatus
         if not self.accepted:
             return Said(REJECTED)
@@ -80,6 +81,9 @@ class HighsProgram:
         if high is not None and not np.array_equal(high, self._high):
             highs.changeColsBounds(len(high), self._columns, self._low, high.astype(np.float64))
             self._high = high
+        if gap is not None and gap != self._gap:
+            highs.setOptionValue("mip_rel_gap", gap)
+            self._gap = gap
         highs.changeColsCost(len(cost), self._columns, np.asarray(cost, dtype=np.float64))
         highs.setOptionValue("time_limit", math.inf if math.isinf(seconds) else highs.getRunTime() + max(0.0, seconds))
         self._listen()
@@ -128,9 +132,11 @@ class HighsProgram:
         event.data_in.user_interrupt = self.stop is not None and self.stop()
 
     def start_from(self, values: Any) -> None:
-        """Gives HiGHS values of the first columns to start from; it works out the others."""
+        """Gives HiGHS values of the first columns to start from, nan for none; it works out the others."""
+        values = np.asarray(values, dtype=np.float64)
+        known = np.flatnonzero(~np.isnan(values))
         with suppress(TypeError):  # older versions take solutions of all columns alone
-            self._highs.setSolution(len(values), self._columns[: len(values)], values)
+            self._highs.setSolution(len(known), self._columns[known], values[known])
 
     def forget(self) -> None:
         """Drops the last basis and solution."""
@@ -142,10 +148,12 @@ _PROGRAMS: list[HighsProgram] = []
 
 
 def answer(request: dict[str, Any]) -> Said | None:
-    """Takes a program, or answers for its costs: `{"program": arrays}`, `{"cost": numbers, "seconds": limit}`."""
+    """Takes a program, `{"program": arrays}`, or answers for `cost`, `seconds`, `gap` and `start`."""
     if "program" in request:
         _PROGRAMS[:] = [HighsProgram(request["program"])]
         return None
     _PROGRAMS[0].forget()
-    said = _PROGRAMS[0].run(request["cost"], request["seconds"])
+    if request["start"] is not None:
+        _PROGRAMS[0].start_from(request["start"])
+    said = _PROGRAMS[0].run(request["cost"], request["seconds"], gap=request["gap"])
     return said._replace(x=None if said.x is None else list(said.x))

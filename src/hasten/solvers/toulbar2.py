@@ -14,7 +14,6 @@ from __future__ import annotations
 import math
 import signal
 import threading
-import time
 from collections.abc import Sequence
 from functools import partial
 from itertools import pairwise
@@ -34,6 +33,7 @@ from hasten.solvers.objective import Objective, check_precision
 from hasten.solvers.rules import whole_row
 from hasten.support.arrays import FloatArray, IntArray
 from hasten.support.child import Child
+from hasten.support.clock import now
 
 _ONE_AT_A_TIME = threading.Lock()
 
@@ -131,7 +131,7 @@ class Toulbar2Solver(ModelSolver[Toulbar2Model]):
     def _network(self, unary: list[list[float]], functions: list[Function], asked: Asked) -> Found:
         """Solves a network, elsewhere or here."""
         if not self.interruptible:
-            left = asked.deadline - time.monotonic()
+            left = asked.deadline - now()
             limit = 0 if left == math.inf else max(1, math.ceil(left))
             return solve_network(unary, functions, self.native, limit)
         if self._child is None:

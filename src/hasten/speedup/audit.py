@@ -1,11 +1,12 @@
-"""How often an unproved search agrees with the black box: estimated, limited, and acted upon.
+"""How often an unproved answer agrees with the black box: estimated, limited, and acted upon.
 
-Audits are independent draws: agreed or not. Their share over a sliding window, with exact binomial limits
-(Clopper and Pearson), is the estimate. Whether the search may be trusted is decided on several stretches at
-once, the last 16 audits, the last 32, and so on up to the window: a sudden drift is seen after a few audits,
-a slow one in the long run. Each stretch has its share of the doubt, so that together they err no more often
-than one would. The rule has a hysteresis: trust ends when some stretch says that agreement is surely below
-the level, and returns when some stretch since then says that it is surely not.
+Audits are independent draws: agreed or not. Their share over a sliding window, with exact binomial limits (Clopper and
+Pearson), is the estimate. Trust ends and returns by *bets*, which may be looked at after every audit. With the allowed
+rate of disagreement r, a bet on the rate p gets a new stake of 1 before each audit, and multiplies what it has by
+1 + (p - r) (e - r) / (r (1 - r)), where e is 1 for a disagreement and 0 otherwise (Shiryaev and Roberts; e-detectors of
+Shin, Ramdas and Rinaldo, 2022). While the rate is at most r, bets on higher rates gain nothing but their stakes on
+average, so the mean of them reaches `ALARM` only after `ALARM` audits on average, or later. Trust ends when they do. It
+returns when bets on lower rates have won as surely.
 """
 
 from __future__ import annotations
@@ -16,11 +17,13 @@ from functools import lru_cache
 
 import numpy as np
 
-from hasten.support.arrays import BoolArray, FloatArray
+from hasten.support.arrays import BoolArray, FloatArray, IntArray
 
-SHORTEST = 16  # audits of the shortest stretch
-LONGEST = 512  # at least, of the longest: the window
-SURE = 0.99  # confidence of a change of trust
+ALARM = 1e5  # audits, on average at least, to a false alarm
+RECOVERED = 1e4  # comparisons, on average at least, until trust returns falsely
+WINDOW = 1024  # audits that the estimate is of
+CHANCE = 0.01  # that a drift began before the stretch that is named
+ALERT = 50  # answers after a disagreement that are all audited
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,55 +48,119 @@ class Agreement:
         return f"{self.estimate:.4f} (between {self.low:.4f} and {self.high:.4f}, {self.n} audits)"
 
 
-class Audit:
-    """The last audits, and whether they leave the search trusted; `level` None trusts it for ever.
+@dataclass(slots=True)
+class Bet:
+    """A bet on another rate of disagreement than is allowed, and how long it has been winning.
 
-    `distrust` is the agreement that ended the trust, until trust returns.
+    `share` says which rate: above 0, that share of the way from the allowed rate up to 1; below 0, down to 0.
     """
 
-    def __init__(self, level: float | None = 0.95) -> None:
-        self.level = level
+    share: float
+    stake: float = 0.0
+    run: float = 0.0  # the logarithm of what one stake would have become since it has been winning; at least 0
+    n: int = 0  # audits since then
+
+    def observe(self, allowed: float, agreed: bool) -> None:
+        """Bets on an audit, where the rate `allowed` is allowed."""
+        odds = self.share / (allowed if self.share > 0 else 1 - allowed)
+        gain = 1 + odds * ((not agreed) - allowed)
+        self.stake = (1 + self.stake) * gain
+        self.run = max(0.0, self.run + math.log(gain)) if gain > 0 else 0.0
+        self.n = self.n + 1 if self.run else 0
+
+
+class Audit:
+    """The last audits, and whether they leave the answers trusted; `level` None trusts them for ever.
+
+    `distrust` is the agreement that ended the trust, until trust returns; `suspect` has the answers before that, by
+    number, that may be wrong. `alert` is how many of the next answers are all audited: `alarmed` after a disagreement.
+    """
+
+    def __init__(self, level: float | None = 0.95, alarmed: int = ALERT) -> None:
+        self.level, self.alarmed = level, alarmed
         self.trusted = True
         self.distrust: Agreement | None = None
+        self.suspect: range | None = None
+        self.alert = 0
         self.recent: BoolArray = np.zeros(0, dtype=bool)
+        self.numbers: IntArray = np.zeros(0, dtype=np.int64)  # of the answers that were audited
+        self.bets = self.new_bets()
 
-    @property
-    def window(self) -> int:
-        """How many audits are kept: enough to regain trust when a quarter of them do."""
-        stretch = LONGEST
-        while self.level is not None and stretch * -math.log(self.level) < 4 * -math.log((1 - SURE) / 16):
-            stretch *= 2
-        return stretch
+    def allow(self, level: float | None) -> None:
+        """Sets the level; bets against another one say nothing about it."""
+        if level != self.level:
+            self.level = level
+            self.bets = self.new_bets()
+
+    def new_bets(self) -> list[Bet]:
+        """Returns new bets: that trust should end or, once it did, that it may return."""
+        level = self.level or 0.0
+        if not self.trusted:
+            return [Bet(-1.0), Bet(-0.75), Bet(-0.5)]
+        rates = (2 * (1 - level), 4 * (1 - level), 0.15, 0.35, 0.7)
+        return [Bet((rate + level - 1) / level) for rate in rates if 1 - level < rate < 1] or [Bet(0.5)]
 
     @property
     def agreement(self) -> Agreement:
         """The estimate over the window. When trust ends that begins anew; until new audits come, what ended it."""
         if self.distrust is not None and not len(self.recent):
             return self.distrust
-        return Agreement.of(int(np.count_nonzero(self.recent)), len(self.recent))
+        return self._agreement(len(self.recent))
 
-    def observe(self, agreed: BoolArray) -> bool:
-        """Takes in audits, oldest first; returns whether they changed the trust."""
-        self.recent = np.concatenate([self.recent, np.asarray(agreed, dtype=bool)])[-self.window :]
-        if self.level is None or not len(agreed):
-            return False
-        stretches = [SHORTEST]
-        while stretches[-1] < self.window:
-            stretches.append(2 * stretches[-1])
-        sure = 1 - (1 - SURE) / len(stretches)
-        for n in stretches:
-            if n > len(self.recent):
-                break
-            n_agreed = int(self.recent[-n:].sum())
-            if self.trusted and upper_limit(n_agreed, n, sure) < self.level:
-                self.trusted, self.distrust = False, Agreement.of(n_agreed, n)
-                self.recent = self.recent[:0]  # what was before says nothing of what comes
-                return True
-            if not self.trusted and lower_limit(n_agreed, n, sure) >= self.level:
-                self.trusted, self.distrust = True, None
-                self.recent = self.recent[-n:]
-                return True
-        return False
+    def _agreement(self, n: int) -> Agreement:
+        """Returns the agreement of the last `n` audits."""
+        last = self.recent[max(0, len(self.recent) - n) :]
+        return Agreement.of(int(np.count_nonzero(last)), len(last))
+
+    def observe(self, agreed: BoolArray, at: IntArray, allowed: FloatArray | None = None) -> int | None:
+        """Takes in audits, oldest first, of the answers with the numbers `at`, up to one that changes the trust.
+
+        Returns which one that was. The audits after it are left: the answers were to be given in another way. Each may
+        be `allowed` a rate of disagreement of its own.
+        """
+        rates = np.full(len(agreed), 1 - (self.level or 0.0)) if allowed is None else allowed
+        for i, (right, rate) in enumerate(zip(agreed.tolist(), rates.tolist(), strict=True) if self.level else ()):
+            self.alert = max(0, self.alert - 1) if right else self.alarmed
+            if self._has_won(right, rate):
+                self._keep(agreed[: i + 1], at[: i + 1])
+                self._turn()
+                return i
+        self._keep(agreed, at)
+        return None
+
+    def _keep(self, agreed: BoolArray, at: IntArray) -> None:
+        self.recent = np.concatenate([self.recent, agreed])[-WINDOW:]
+        self.numbers = np.concatenate([self.numbers, at])[-WINDOW:]
+
+    def _has_won(self, agreed: bool, allowed: float) -> bool:
+        for bet in self.bets:
+            bet.observe(allowed, agreed)
+        return sum(bet.stake for bet in self.bets) >= len(self.bets) * (ALARM if self.trusted else RECOVERED)
+
+    def _turn(self) -> None:
+        n = min(max(self.bets, key=lambda bet: bet.stake).n, len(self.recent))
+        if self.trusted:
+            self.end_trust(self._agreement(n), self._stretch())
+        else:
+            self.trusted, self.distrust, self.suspect, self.alert = True, None, None, 0
+            self.recent, self.numbers = self.recent[len(self.recent) - n :], self.numbers[len(self.recent) - n :]
+            self.bets = self.new_bets()
+
+    def _stretch(self) -> range:
+        """Returns the answers that may be wrong: since any bet has been winning, and a few agreements before.
+
+        At the rate of disagreement since then so many agreements would be chance, with a probability of `CHANCE`.
+        """
+        n = min(max(bet.n for bet in self.bets), len(self.recent))
+        right = (np.count_nonzero(self.recent[len(self.recent) - n :]) + 1) / (n + 2)
+        first = len(self.recent) - n - math.ceil(math.log(CHANCE) / math.log(right))
+        return range(int(self.numbers[first]) + 1 if first >= 0 else 0, int(self.numbers[-1]) + 1)
+
+    def end_trust(self, agreement: Agreement, suspect: range | None = None) -> None:
+        """Ends the trust, because of an agreement."""
+        self.trusted, self.distrust, self.suspect, self.alert = False, agreement, suspect, 0
+        self.recent, self.numbers = self.recent[:0], self.numbers[:0]  # they say nothing about the answers to come
+        self.bets = self.new_bets()
 
 
 @lru_cache(maxsize=65536)

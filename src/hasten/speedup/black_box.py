@@ -19,12 +19,12 @@ from hasten.model.batch import Batch
 from hasten.model.problem import Problem
 from hasten.model.solution import Solution, Solutions, Source, Status
 from hasten.proof.certifier import Certifier
-from hasten.proof.loading import deadline_after
 from hasten.solvers import Progress, Solver, UserSolver, is_ours, solve_within
 from hasten.solvers.failures import OnError, failed
 from hasten.speedup.effort import AIDED, ALONE, EFFORTS, Effort, Schedule
 from hasten.speedup.parts import Limits
 from hasten.support.arrays import all_of
+from hasten.support.clock import deadline_after, now
 
 CHUNK = 4096  # problems between two reports of progress
 UNLIMITED = Limits()
@@ -72,9 +72,9 @@ def prove_or_solve(
         part = batch if n == len(batch) else batch.select(range(start, start + n))
         some = found if found is None or n == len(batch) else found.select(range(start, start + n))
         tell(0, n)
-        began = time.monotonic()
+        began = now()
         answers = _certify(part, some, limits, deadline, n_jobs) if proves else nothing_known(part)
-        within = _left(limits, time.monotonic() - began), deadline
+        within = _left(limits, now() - began), deadline
         if schedule is not None and not proves:
             within = min(within[0], schedule.patience), deadline
         optimal, errors = answers.optimal, on_error if proves else OnError.KEEP
@@ -131,7 +131,7 @@ def _certify(batch: Batch, found: Solutions | None, limits: Limits, deadline: fl
     prove = _unlimited(limits.max_nodes)
     if limits.timed:
         half = None if limits.time_limit is None else limits.time_limit / 2
-        left = None if limits.call_limit is None else max(0.0, deadline - time.monotonic())
+        left = None if limits.call_limit is None else max(0.0, deadline - now())
         prove = Certifier(max_nodes=limits.max_nodes, time_limit=half, call_limit=left, improve=False)
     if len(batch) == 1 and found is None:  # a problem alone takes less
         return Solutions.of(batch, [prove(batch[0])])
@@ -160,7 +160,7 @@ def solve_open(
 ) -> tuple[Solutions, int]:
     """Asks the solver about the answers that are not optimal; returns all answers, and how many it was asked about.
 
-    `limits` are the seconds that it has for each, and the time (of `time.monotonic`) when it must be done with all.
+    `limits` are the seconds that it has for each, and the time (of `now`) when it must be done with all.
     `harder` is whether to branch further before that where it pays, by a `clock`.
     """
     left = np.flatnonzero(~answers.optimal)
@@ -189,8 +189,8 @@ def solve_one(
 
     Where limited time is shared, `tell` is called with each better answer of ours.
     """
-    until = min(time.monotonic() + limits[0], limits[1])
-    if until <= time.monotonic():
+    until = min(now() + limits[0], limits[1])
+    if until <= now():
         return out_of_time(found), False
     asked, started = solver(), clock()
     if harder and until < math.inf:
@@ -201,7 +201,7 @@ def solve_one(
         found = branch_further(found, n_nodes, effort, clock)
     called, answer = not found.status.optimal, found
     if called:
-        answer = _ask(found, asked, on_error, until - time.monotonic())
+        answer = _ask(found, asked, on_error, until - now())
         if answer.status is Status.FAILED:
             return answer, True
     if harder:
@@ -228,7 +228,7 @@ def take_turns(
     solver has one turn of more than a quarter of the time; ours go on from where the last one has ended. A problem that
     is so large that the solver would hardly begin is left to us.
     """
-    problem, began = found.problem, time.monotonic()
+    problem, began = found.problem, now()
     whole, size = until - began, problem.graph.list_first[-1] + problem.graph.first[-1]
     hopeless = is_ours(asked) and BEGINNING * float(size) ** 1.5 > whole
     answers = Certifier(time_limit=whole).improving(problem, found)
@@ -236,7 +236,7 @@ def take_turns(
     called, failure = False, None
     for ours, theirs in TURNS:
         found = _merged(found, answers.within(ours * whole))
-        left = until - time.monotonic()
+        left = until - now()
         if found.status.optimal or left <= 0.0:
             break
         if theirs and failure is None and not hopeless:

@@ -34,7 +34,7 @@ from hasten.search.theta import FORCED, theta_in_words
 from hasten.speedup.audit import upper_limit
 from hasten.speedup.gated import GatedSearch
 from hasten.support.arrays import BoolArray, FloatArray
-from hasten.support.checks import check_width
+from hasten.support.checks import brief, check_width, is_share, listed
 from hasten.support.words import count
 
 N_CANDIDATES = 24  # thetas
@@ -117,10 +117,9 @@ class Calibrator:
     n_jobs: int = 1
 
     def __post_init__(self) -> None:
-        if not 0 < self.risk < 1 or not (self.confidence is None or 0 < self.confidence < 1):
-            raise ProblemError(
-                f"Risk and confidence are shares between 0 and 1; got risk={self.risk}, confidence={self.confidence}."
-            )
+        if not is_share(self.risk) or not (self.confidence is None or is_share(self.confidence)):
+            given = f"got risk={brief(self.risk)}, confidence={brief(self.confidence)}."
+            raise ProblemError(f"Risk and confidence are shares between 0 and 1; {given}")
 
     def theta(
         self,
@@ -271,7 +270,7 @@ def disagreeing(found: Solutions, reference: Solutions) -> BoolArray:
 
 def _widths(search: BeamSearch, widths: Iterable[int] | None) -> list[int]:
     """Returns the widths to choose from, the smallest first."""
-    every = [search.width] if widths is None else list(widths)
+    every = [search.width] if widths is None else list(listed(widths, "Widths"))
     for width in every:
         check_width(width)
     if not every:

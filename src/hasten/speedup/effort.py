@@ -23,9 +23,9 @@ from hasten.model.compiled import Compiled
 from hasten.model.solution import Solutions, Status
 from hasten.model.structure import Structure
 from hasten.proof.branch import MAX_NODES, ROW_NODES
-from hasten.proof.loading import n_loaded
 from hasten.solvers import Solver
 from hasten.solvers.portfolio import Race
+from hasten.support.clock import seconds_loading
 from hasten.support.threads import renew_after_fork
 
 ALONE, AIDED = "the solver alone", "a proof, or branching further, before the solver"
@@ -53,7 +53,7 @@ class Effort:
     slow_seconds: float = 0.0  # of the latest of them
     proof_seconds: float = 0.0  # of a proof that failed, the latest
     node_seconds: float = 0.0  # of a node, where branching goes further
-    n_loaded: int = -1  # drivers, when this was last asked; -1 before that
+    loading: float = -1.0  # seconds that went into it when this was last asked; -1 before that
 
     def proves(self) -> bool:
         """Whether to try a proof on the next problem."""
@@ -107,8 +107,8 @@ class Effort:
 
     def has_loaded(self) -> bool:
         """Whether drivers were loaded or compiled since this was asked last: that takes long, and tells nothing."""
-        before, self.n_loaded = self.n_loaded, n_loaded()
-        return before != self.n_loaded
+        before, self.loading = self.loading, seconds_loading()
+        return before != self.loading
 
 
 class Efforts:

@@ -12,6 +12,7 @@ from hasten.learning.gate import Gate
 from hasten.learning.learner import Epoch, Learner
 from hasten.learning.tables import n_labels
 from hasten.model.schema import Schema
+from hasten.speedup.audit import ALERT
 from hasten.speedup.choosing import Method
 from hasten.speedup.history import ASKED, Counters
 from hasten.speedup.parts import Certified, Learned, Limits, Search, Trust
@@ -23,6 +24,16 @@ _SHARE = forms.number(0, 1)
 _SIZE = forms.number(0)
 _STEP = forms.number(math.ulp(0.0), sys.float_info.max)  # positive and finite
 _AGREEMENT = forms.row(forms.or_none(_SHARE), _SHARE, _SHARE, forms.whole())  # no estimate without audits
+_AUDIT = forms.record(
+    {
+        "level": forms.or_none(_SHARE),
+        "trusted": forms.switch,
+        "distrust": forms.or_none(_AGREEMENT),
+        "suspect": forms.or_none(forms.row(forms.whole(), forms.whole())),
+        "alert": forms.whole(0, ALERT),
+        "bets": forms.many(forms.row(_SIZE, _SIZE, forms.whole())),
+    }
+)
 _RNG = forms.record(
     {
         "bit_generator": forms.one_of("PCG64"),
@@ -97,8 +108,7 @@ def state_form(settings: Iterable[str]) -> forms.Form:
         {
             "settings": forms.record(known, optional=known),
             "own_solver": forms.switch,
-            "trusted": forms.switch,
-            "distrust": forms.or_none(_AGREEMENT),
+            "audit": _AUDIT,
             "guided": forms.or_none(forms.switch),
             "compared": forms.whole(0),
             "follows": forms.switch,
@@ -116,6 +126,7 @@ def state_form(settings: Iterable[str]) -> forms.Form:
 def tensor_forms(schema: Schema, state: dict[str, Any]) -> dict[str, forms.Array]:
     """Returns the forms of the tensors that come with a state."""
     n, found = schema.n_weights, {"recent": forms.Array("uint8", (None,), 0, 1)}
+    found["numbers"] = forms.Array("int64", (None,), 0, forms.COUNT)
     if state["choice"] is not None:
         found["tables/forbidden"] = forms.Array("uint8", (None, n), 0, 1)
         found["tables/cost"] = forms.Array("float64", (None, n + n_labels(schema)))

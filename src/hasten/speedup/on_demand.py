@@ -8,7 +8,6 @@ stated. Members that were needed once are kept, for all problems of the shape: t
 from __future__ import annotations
 
 import math
-import time
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import overload
@@ -22,11 +21,11 @@ from hasten.model.problem import Problem
 from hasten.model.solution import Solution, Solutions, Source, Status
 from hasten.model.structure import Structure
 from hasten.proof.certifier import Certifier
-from hasten.proof.loading import deadline_after
 from hasten.proof.outcome import are_proved
 from hasten.speedup.predictor import Speedup
 from hasten.support.arrays import FloatArray, IntArray
-from hasten.support.checks import check_limit
+from hasten.support.checks import brief, check_limit, check_type, listed
+from hasten.support.clock import deadline_after, now
 
 Member = tuple[int, ...]  # a scope
 
@@ -53,10 +52,11 @@ class OnDemand:
         time_limit: float | None = None,
     ) -> None:
         check_limit("time_limit", time_limit)
-        self.families = (families,) if isinstance(families, Family) else tuple(families)
+        check_type(shape, Structure, "The shape")
+        self.families = (families,) if isinstance(families, Family) else listed(families, "Families")
         for family in self.families:
             if not isinstance(family, Family) or shape.schema.factors.get(family.kind.name) is not family.kind:
-                raise ProblemError(f"{family!r} is not a family of this schema. Make one: Family(kind, broken).")
+                raise ProblemError(f"{brief(family)} is not a family of this schema. Make one: Family(kind, broken).")
         self.answer: Certifier | Speedup = Certifier() if answer is None else answer
         self.time_limit = time_limit
         self.n_rounds = 0  # of all calls
@@ -82,7 +82,7 @@ class OnDemand:
             answers = self._answered(costs[left], deadline)
             self.n_rounds += 1
             wanted: list[set[Member]] = [set() for _ in self.families]
-            again, late = list[int](), time.monotonic() >= deadline
+            again, late = list[int](), now() >= deadline
             for p, answer in zip(left.tolist(), answers, strict=True):
                 broken = self._broken(answer)
                 if not any(broken):
@@ -121,7 +121,7 @@ class OnDemand:
         batch = self._stated.batch(costs)
         if isinstance(self.answer, Speedup):
             return self.answer.predict(batch)
-        left = deadline - time.monotonic()
+        left = deadline - now()
         limits = [each for each in (self.answer.call_limit, left) if each is not None and each < math.inf]
         return replace(self.answer, call_limit=max(0.0, min(limits)) if limits else None)(batch)
 

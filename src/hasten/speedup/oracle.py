@@ -11,7 +11,6 @@ from __future__ import annotations
 import logging
 import math
 import threading
-import time
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -24,7 +23,6 @@ from hasten.model.batch import Batch
 from hasten.model.problem import Problem
 from hasten.model.solution import Solution, Solutions, Status
 from hasten.proof.certifier import Certifier
-from hasten.proof.loading import deadline_after
 from hasten.solvers import Progress, Solver, is_ours, make_solver, solve_all
 from hasten.solvers.auto import AutoSolver
 from hasten.solvers.failures import OnError, warn_of_failures
@@ -34,6 +32,7 @@ from hasten.speedup.history import Counters
 from hasten.speedup.parts import Certified, OnDisagreement, as_answer
 from hasten.speedup.pool import AnswerPool
 from hasten.support.arrays import BoolArray, IntArray
+from hasten.support.clock import deadline_after, now
 from hasten.support.progress import show_progress
 from hasten.support.threads import renew_after_fork
 from hasten.support.words import count
@@ -108,8 +107,8 @@ class Oracle:
         deadline = deadline_after(limits.call_limit)
         try:
             exact, calls = self.answers(batch, progress)
-            if self.compares and self.proves and time.monotonic() < deadline:
-                calls += self._compare(exact, None if deadline == math.inf else deadline - time.monotonic())
+            if self.compares and self.proves and now() < deadline:
+                calls += self._compare(exact, None if deadline == math.inf else deadline - now())
         except SolverDisagrees as dispute:
             if trust.on_disagreement == OnDisagreement.RAISE or not self.compares:
                 raise

@@ -13,11 +13,17 @@ from functools import cache
 from typing import Any, Self
 
 from hasten.errors import NotFittedError
-from hasten.speedup.parts import SHORTHANDS
+from hasten.speedup.parts import SHORTHANDS, Certified, Learned, Limits, Search, Trust
 
 
 class Estimator:
-    """Has the arguments of its `__init__` as its settings, each an attribute."""
+    """Has the named arguments of its `__init__` as its settings, each an attribute."""
+
+    __signature__: inspect.Signature
+
+    def __init_subclass__(cls) -> None:
+        _, *every = inspect.signature(cls.__init__).parameters.values()
+        cls.__signature__ = inspect.Signature([each for each in every if each.kind is not each.VAR_KEYWORD])
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
         """Returns the settings, by name; `deep` adds the settings of the parts: `answer__width`."""
@@ -90,9 +96,18 @@ def _changed_part(name: str, value: Any, params: Mapping[str, Any]) -> Any:
 def _check_names(owner: str, given: Iterable[str], known: Iterable[str]) -> None:
     unknown = sorted(set(given) - set(known))
     if unknown:
-        raise ValueError(  # scikit-learn's own choice
-            f"{owner} has no setting {', '.join(unknown)}. It has {', '.join(known)}."
-        )
+        raise ValueError(no_setting(owner, unknown, known))  # scikit-learn's own choice
+
+
+def no_setting(owner: str, unknown: Iterable[str], known: Iterable[str]) -> str:
+    """Says that there are no such settings, and of which parts they are."""
+    parts = {"answer": (Search, Certified, Learned), "trust": (Trust,), "limits": (Limits,)}
+    hints = {"mode": "mode= is answer= now, such as answer='search'."}
+    for outer, kinds in parts.items():
+        for kind in kinds:
+            hints |= {each.name: f"{each.name}= is in {outer}={kind.__name__}({each.name}=…)." for each in fields(kind)}
+    said = [f"{owner} has no setting {', '.join(unknown)}. It has {', '.join(known)}."]
+    return " ".join(said + [hints[name] for name in unknown if name in hints])
 
 
 def tags(requires_fit: bool) -> Any:

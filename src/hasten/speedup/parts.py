@@ -8,8 +8,6 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, field, replace
 
-import numpy as np
-
 from hasten.errors import ProblemError
 from hasten.learning.gate import Gate
 from hasten.learning.learner import Learner
@@ -19,7 +17,7 @@ from hasten.search.reduced import ReducedSearch
 from hasten.search.searcher import Searcher
 from hasten.solvers.failures import OnError
 from hasten.support.arrays import FloatArray
-from hasten.support.checks import Choices, check_limit, check_number, check_switch, check_whole
+from hasten.support.checks import Choices, brief, check_limit, check_number, check_switch, check_whole, is_share
 
 MAX_PAST = 2**16
 
@@ -101,13 +99,14 @@ class Trust:
         if self.audit > 1:
             raise ProblemError(f"audit must be a share between 0 and 1, got {self.audit}.")
         level = self.min_agreement
-        if level is not None and not (isinstance(level, int | float | np.number) and 0 < level < 1):
-            raise ProblemError(f"The least agreement must be between 0 and 1, or None; got {level!r}.")
+        if level is not None and not is_share(level):
+            raise ProblemError(f"The least agreement must be between 0 and 1, or None; got {brief(level)}.")
         check_switch("repair", self.repair)
         check_switch("prove", self.prove)
         for name, choices in (("on_error", OnError), ("on_disagreement", OnDisagreement)):
-            if getattr(self, name) not in list(choices):
-                raise ProblemError(f"{name} must be {choices.choices()}, got {getattr(self, name)!r}.")
+            given = getattr(self, name)
+            if not isinstance(given, str) or given not in list(choices):
+                raise ProblemError(f"{name} must be {choices.choices()}, got {brief(given)}.")
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,9 +146,11 @@ class Search:
             check_switch(name, getattr(self, name))
         check_switch("guided", self.guided, or_none=True)
         if self.learner is not None and not isinstance(self.learner, Learner):
-            raise ProblemError(f"learner must be a Learner, or None for one as the search needs; got {self.learner!r}.")
+            raise ProblemError(
+                f"learner must be a Learner, or None for one as the search needs; got {brief(self.learner)}."
+            )
         if self.gate is not None and not isinstance(self.gate, Gate):
-            raise ProblemError(f"gate must be a Gate, or None for none; got {self.gate!r}.")
+            raise ProblemError(f"gate must be a Gate, or None for none; got {brief(self.gate)}.")
 
     @classmethod
     def paper(cls, width: int = 2) -> Search:
@@ -211,7 +212,7 @@ class Learned:
 
 def _check_search(search: object) -> None:
     if not isinstance(search, Search):
-        raise ProblemError(f"search must be a Search, got {search!r}.")
+        raise ProblemError(f"search must be a Search, got {brief(search)}.")
 
 
 Answer = Certified | Learned | Search
@@ -226,7 +227,7 @@ def as_answer(given: object) -> Answer:
         return SHORTHANDS[given]
     names = ", ".join(type(part).__name__ for part in SHORTHANDS.values())
     raise ProblemError(
-        f"answer must be {' or '.join(map(repr, SHORTHANDS))}, or one of {names} with settings; got {given!r}."
+        f"answer must be {' or '.join(map(repr, SHORTHANDS))}, or one of {names} with settings; got {brief(given)}."
     )
 
 

@@ -28,7 +28,7 @@ from hasten.learning.tables import LearnedTables
 from hasten.model.problem import Problem
 from hasten.model.schema import Schema
 from hasten.solvers import Solver, check_solver
-from hasten.speedup.audit import Agreement
+from hasten.speedup.audit import Agreement, Audit, Bet
 from hasten.speedup.choosing import Choice, Method
 from hasten.speedup.file_forms import KIND, PARTS, state_form, tensor_forms
 from hasten.speedup.gated import GatedSearch
@@ -37,12 +37,14 @@ from hasten.speedup.parameters import settings_of
 from hasten.speedup.parts import Search, as_answer, search_of
 from hasten.speedup.state import State
 from hasten.support import forms
+from hasten.support.arrays import BoolArray, IntArray
+from hasten.support.checks import check_type
 from hasten.support.tensors import Tensors, load_tensors, reading, save_tensors
 
 if TYPE_CHECKING:
     from hasten.speedup.predictor import Speedup
 
-FORMAT = "hasten.speedup/4"
+FORMAT = "hasten.speedup/5"
 OWN = "a solver of your own"  # stands for one that a file cannot hold
 
 
@@ -60,8 +62,7 @@ def content(speedup: Speedup) -> tuple[Tensors, dict[str, str]]:
     state: dict[str, Any] = {
         "settings": {name: _written(value) for name, value in settings.items()} | ({"solver": OWN} if own else {}),
         "own_solver": own,
-        "trusted": kept.audit.trusted,
-        "distrust": None if kept.audit.distrust is None else _row(kept.audit.distrust),
+        "audit": _audit_written(kept.audit),
         "guided": kept.guided,
         "compared": kept.n_compared,
         "follows": kept.follows,
@@ -76,7 +77,7 @@ def content(speedup: Speedup) -> tuple[Tensors, dict[str, str]]:
         "choice": None,
         "gated": None,
     }
-    tensors: dict[str, Any] = {"recent": kept.audit.recent.astype(np.uint8)}
+    tensors: dict[str, Any] = {"recent": kept.audit.recent.astype(np.uint8), "numbers": kept.audit.numbers}
     if kept.learner is not None and kept.learner.state.weights is not None:
         state["learned"], weights = _learner_written(kept.learner)
         tensors |= weights
@@ -122,6 +123,7 @@ def of_content(
     elif state["own_solver"]:
         raise ModelError(f"{path} was saved with a solver of your own. Give it again: load(path, schema, solver=...).")
     wanted = set(_cheap_kinds(state))
+    check_type({} if cheap is None else cheap, Mapping, "The cheap features of a gate")
     if not wanted <= set(cheap or {}):
         raise ModelError(
             f"{path} was saved with a gate for {', '.join(sorted(wanted))}. Give the functions for its cheap features "
@@ -149,11 +151,7 @@ def _state_read(state: dict[str, Any], tensors: Tensors, schema: Schema, cheap: 
         n_compared=state["compared"],
         follows=state["follows"],
     )
-    kept.audit.recent, kept.audit.trusted = tensors["recent"].astype(bool), state["trusted"]
-    if state["distrust"]:
-        kept.audit.distrust = distrust = _agreement(state["distrust"])
-        if state["trusted"]:
-            raise forms.Misfit(f"it says that the trust in its search ended with an agreement of {distrust}")
+    kept.audit = _audit_read(state["audit"], tensors["recent"].astype(bool), tensors["numbers"])
     kept.history = _history(state["history"], kept.counted.problems)
     if state["choice"] is not None:
         kept.choice = _choice_read(state["choice"], tensors, schema)
@@ -203,6 +201,30 @@ def _calibrated(search: Search, theta: float, width: int) -> Search:
 
 
 # -- what was learned -----------------------------------------------------------------------------------------
+
+
+def _audit_written(audit: Audit) -> dict[str, Any]:
+    return {
+        "level": audit.level,
+        "trusted": audit.trusted,
+        "distrust": None if audit.distrust is None else _row(audit.distrust),
+        "suspect": None if audit.suspect is None else [audit.suspect.start, audit.suspect.stop],
+        "alert": audit.alert,
+        "bets": [[bet.stake, bet.run, bet.n] for bet in audit.bets],
+    }
+
+
+def _audit_read(told: dict[str, Any], recent: BoolArray, numbers: IntArray) -> Audit:
+    audit = Audit(told["level"])
+    audit.recent, audit.numbers, audit.trusted, audit.alert = recent, numbers, told["trusted"], told["alert"]
+    audit.distrust = None if told["distrust"] is None else _agreement(told["distrust"])
+    audit.suspect = None if told["suspect"] is None else range(*told["suspect"])
+    audit.bets = audit.new_bets()
+    same = len(told["bets"]) == len(audit.bets) and len(recent) == len(numbers)
+    if not same or audit.trusted != (audit.distrust is None):
+        raise forms.Misfit("its audits contradict each other")
+    audit.bets = [Bet(bet.share, *row) for bet, row in zip(audit.bets, told["bets"], strict=True)]
+    return audit
 
 
 def _learner_written(learner: Learner) -> tuple[dict[str, Any], dict[str, Any]]:

@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from copy import deepcopy
 from pathlib import Path
-from typing import Any, overload
+from typing import TYPE_CHECKING, Any, overload
 
 import numpy as np
 
@@ -22,10 +22,11 @@ from hasten.learning.heuristic import Heuristic
 from hasten.learning.mixing import Shards
 from hasten.learning.targets import Answers, read_answers
 from hasten.model.batch import Batch, as_batch
-from hasten.model.problem import Problem
+from hasten.model.problem import Problem, check_one
 from hasten.model.schema import Schema
 from hasten.model.solution import Solution, Solutions
 from hasten.model.structure import Structure
+from hasten.proof.certifier import Certifier
 from hasten.search.searcher import Searcher
 from hasten.solvers import Solver, check_solver, is_ours
 from hasten.speedup import parameters
@@ -39,9 +40,12 @@ from hasten.speedup.parts import Answer, Certified, Learned, Limits, Search, Tru
 from hasten.speedup.sharded import Sharded, fit_to_shards
 from hasten.speedup.state import State
 from hasten.speedup.strategy import CertifiedStrategy, SearchStrategy
-from hasten.support.checks import check_switch, check_whole
+from hasten.support.checks import brief, check_path, check_switch, check_type, check_whole, listed
 from hasten.support.html import card, table
 from hasten.support.tensors import digest_of
+
+if TYPE_CHECKING:
+    from hasten.certificates import Certificate
 
 STRATEGIES: dict[type[Answer], type[CertifiedStrategy]] = {
     Certified: CertifiedStrategy,
@@ -78,7 +82,7 @@ class Speedup(parameters.Estimator):
     progress
         Whether to show bars while it labels and learns. Off by default.
 
-    Settings may change at any time. They are checked when they are first used, and after each change.
+    Settings may change at any time. As scikit-learn wants it, they are checked when first used after a change.
     """
 
     _settled = False  # whether the settings were checked as they are
@@ -97,7 +101,10 @@ class Speedup(parameters.Estimator):
         n_jobs: int = 1,
         seed: int = 0,
         progress: bool = False,
+        **unknown: object,
     ) -> None:
+        if unknown:
+            raise ProblemError(parameters.no_setting("Speedup", unknown, self._defaults()))
         self.schema = schema
         self.solver = solver
         self.solver_options = solver_options
@@ -138,6 +145,15 @@ class Speedup(parameters.Estimator):
         answers = strategy.answer(batch)
         return answers.only(problems) if isinstance(problems, Problem) else answers
 
+    def certificate(self, problem: Problem) -> Certificate:
+        """Answers a problem, and writes down a proof that `python -m hasten.certificate` checks.
+
+        Whoever answers, the upper limit is what the answer costs, and the proof is the certifier's. Where limits do
+        not meet, the answer is not the best, or nobody proved that it is.
+        """
+        check_one(problem)
+        return Certifier().certificate(problem, self.predict(problem))
+
     def score(self, problems: Batch | Iterable[Problem], answers: Answers | None = None) -> float:
         """Returns the share of problems whose answer costs what the black box's answer costs.
 
@@ -167,9 +183,9 @@ class Speedup(parameters.Estimator):
     def fit(self, problems: Batch | Iterable[Problem], answers: Answers | None = None) -> Speedup:
         """Learns from scratch, from the black box's answers, and forgets all it counted.
 
-        It learns the heuristic or, with `Learned()`, tables: `choice` says how it answers since then, and why. The
-        problems need no labels. `answers` are the black box's, if they are there already: for each problem
-        a `Solution`, its labels by number or name, or None; or one flat array of numbers (`Learner.fit`).
+        It learns the heuristic or, with `Learned()`, tables: `choice` says how it answers since then, and why. Give
+        `answers`, if you have the black box's already: for each problem a `Solution`, its labels by number or name, or
+        None; or one flat array of numbers (`Learner.fit`).
         """
         batch = self._checked(problems, learning=True).resolved()
         if not len(batch):
@@ -193,9 +209,8 @@ class Speedup(parameters.Estimator):
         `shards` are batches, which `n_jobs` threads share, or where they are (`hasten.ray.shards`). The result tells
         how far the search agrees on the problems held out, and has them for `calibrate`.
         """
-        if not isinstance(shards, Shards):
-            shards = [self._checked(batch, learning=True) for batch in shards]
-        state, found = fit_to_shards(self, self._strategy(), shards)
+        own = shards if isinstance(shards, Shards) else [self._checked(each, True) for each in listed(shards, "Shards")]
+        state, found = fit_to_shards(self, self._strategy(), own)
         self._begin(state)
         return found
 
@@ -226,8 +241,8 @@ class Speedup(parameters.Estimator):
             "search" compares with the search that computes every cost; "solver" with the black box. None, the default,
             is "search", and "solver" with a gate, which has no other.
         """
-        if against not in (None, "search", "solver"):
-            raise ProblemError(f"Calibrate against 'search' or 'solver', not {against!r}.")
+        if against is not None and (not isinstance(against, str) or against not in ("search", "solver")):
+            raise ProblemError(f"Calibrate against 'search' or 'solver', not {brief(against)}.")
         batch = self._checked(problems)
         return self._strategy().calibrate(batch, Calibrator(risk, confidence, self.seed, self.n_jobs), widths, against)
 
@@ -254,11 +269,10 @@ class Speedup(parameters.Estimator):
 
     @property
     def agreement(self) -> Agreement:
-        """How often the search, or what was learned, agreed with the black box of late, where its answers were given.
+        """How often the search, or what was learned, agreed with the black box of late, since trust last changed.
 
         To agree is to cost what the black box's answer costs: the optimum, or with `Trust(prove=False)` the solver's
-        own answer (or less, where that ran out of time); with `Learned()`, to be the same labelling. When trust ends
-        the count begins anew.
+        own answer (or less, where that ran out of time); with `Learned()`, to be the same labelling.
         """
         with self._state.lock:
             return self._state.audit.agreement
@@ -268,6 +282,12 @@ class Speedup(parameters.Estimator):
         """The agreement that ended the trust in the search; None while it is trusted."""
         with self._state.lock:
             return self._state.audit.distrust
+
+    @property
+    def suspect(self) -> range | None:
+        """The answers, counted from 0, that may be wrong, once trust ended; None while it is trusted."""
+        with self._state.lock:
+            return self._state.audit.suspect
 
     @property
     def history(self) -> History:
@@ -301,7 +321,7 @@ class Speedup(parameters.Estimator):
         from hasten.speedup.persistence import save
 
         with self._state.lock:
-            save(self, Path(path))
+            save(self, check_path(path))
 
     @classmethod
     def load(
@@ -318,15 +338,13 @@ class Speedup(parameters.Estimator):
         """
         from hasten.speedup.persistence import load
 
-        return load(cls, Path(path), schema, solver, cheap)
+        check_type(schema, Schema, "The second argument of Speedup.load, after a path,")
+        return load(cls, check_path(path), schema, solver, cheap)
 
     def for_shard(self, shard: int) -> Speedup:
         """Returns a copy for one piece of the work: it counts from zero, and draws by the seed and the piece alone."""
-        mine = deepcopy(self)
-        state = mine._state
-        state.rng = np.random.default_rng([self.seed, shard])
-        state.counted, state.history = Counters(), History()
-        state.single.clear()
+        mine = deepcopy(self, {id(self.schema): self.schema})
+        mine._state.begin_shard(np.random.default_rng([self.seed, shard]))
         return mine
 
     def __setattr__(self, name: str, value: Any) -> None:
@@ -349,8 +367,7 @@ class Speedup(parameters.Estimator):
     def _begin(self, state: State) -> None:
         """Goes on with a new state; how far the solver was compared with proofs is kept."""
         with self._state.lock:
-            state.n_compared, state.follows = self._state.n_compared, self._state.follows
-            self._state = state
+            state.n_compared, state.follows, self._state = self._state.n_compared, self._state.follows, state
 
     def _checked(self, problems: Problem | Batch | Iterable[Problem], learning: bool = False) -> Batch:
         """Returns the problems as a batch; refuses those of another schema, and settings that make no sense."""
@@ -383,17 +400,13 @@ class Speedup(parameters.Estimator):
         self._quick = plain and not self.learn and not self.limits.timed
 
     def _check_settings(self) -> None:
-        if not isinstance(self.schema, Schema):
-            raise SchemaError(f"A speedup is for the problems of a schema; pass that first, not {self.schema!r}.")
+        check_type(self.schema, Schema, "A speedup is for the problems of a schema; what is passed first", SchemaError)
         check_solver(self.solver)
         if self.solver_options is not None and not isinstance(self.solver_options, Mapping):
-            raise ProblemError(
-                f'solver_options must map names to values, such as {{"max_models": 8}}; got {self.solver_options!r}.'
-            )
+            raise ProblemError(f"solver_options must map names to values; got {brief(self.solver_options)}.")
         as_answer(self.answer)
-        for name, kind in (("trust", Trust), ("limits", Limits)):
-            if not isinstance(getattr(self, name), kind):
-                raise ProblemError(f"{name} must be {kind.__name__}(...), got {getattr(self, name)!r}.")
+        check_type(self.trust, Trust, "trust")
+        check_type(self.limits, Limits, "limits")
         check_switch("learn", self.learn)
         check_whole("n_jobs", self.n_jobs, least=1)
         check_whole("seed", self.seed, most=None)

@@ -23,7 +23,7 @@ from hasten.speedup.gated import GatedSearch
 from hasten.speedup.history import Counters, History
 from hasten.speedup.parts import Search
 from hasten.speedup.replay import Replay
-from hasten.support.arrays import BoolArray, FloatArray
+from hasten.support.arrays import BoolArray, FloatArray, IntArray
 from hasten.support.html import sentence, table
 from hasten.support.threads import renew_after_fork
 
@@ -69,6 +69,11 @@ class State:
             setattr(self, name, value)
         self._renew_locks()
         renew_after_fork(self)
+
+    def begin_shard(self, rng: np.random.Generator) -> None:
+        """Begins to count anew, with dice of its own."""
+        self.rng, self.counted, self.history = rng, Counters(), History()
+        self.single.clear()
 
     def draw(self, n: int, share: float, seed: int) -> BoolArray:
         """Draws which of `n` answers are audited."""
@@ -118,23 +123,32 @@ class State:
         if solver_calls:
             self.count(Counters(solver_calls=solver_calls))
 
-    def observe(self, agreed: BoolArray, level: float | None, what: str) -> None:
-        """Takes in audits; where they end the trust in the search, what it learns from now on weighs more."""
+    def observe(self, agreed: BoolArray, at: IntArray, level: float | None, what: str) -> None:
+        """Takes in audits of the answers with the numbers `at`, and acts where they end the trust, or let it return."""
         if not agreed.size:
             return
         self.count(Counters(audits=agreed.size, disagreements=int((~agreed).sum())))
-        self.audit.level = level
-        if not self.audit.observe(agreed):
-            return
-        if self.audit.distrust is not None:
-            note = f"The {what} is not trusted any more: its agreement is {self.audit.distrust}."
+        self.audit.allow(level)
+        while (turned := self.audit.observe(agreed, at)) is not None:
+            agreed, at = agreed[turned + 1 :], at[turned + 1 :]
+            self._act_on_trust(what)
+
+    def _act_on_trust(self, what: str) -> None:
+        """Says that trust ended or returned; once it ended, what is learned from now on weighs more."""
+        audit = self.audit
+        if audit.distrust is not None and audit.suspect is not None:
+            first, last = audit.suspect.start + 1, audit.suspect.stop
+            note = (
+                f"The {what} is not trusted any more: its agreement is {audit.distrust}. Answers {first:,} to {last:,} "
+                "may be wrong, but for those that were audited."
+            )
             log.warning("%s", note)
             self.replay.n_since = 0
             if self.learner is not None:  # an average over what no longer holds would keep it from adapting
                 self.learner.forget_average()
         else:
             since = "again" if what == "search" else "now"
-            note = f"The {what} is trusted {since}: its agreement is {self.audit.agreement}."
+            note = f"The {what} is trusted {since}: its agreement is {audit.agreement}."
             log.info("%s", note)
             self.replay.n_since = None
         self.note(note)
@@ -152,7 +166,7 @@ class State:
             self.learner, self.weights = learner, learner.weights
         held = choice.agreement.get(choice.method)
         if first and level is not None and (held is None or held.low < level):
-            self.audit.trusted, self.audit.distrust = False, held or Agreement.of(0, 0)
+            self.audit.end_trust(held or Agreement.of(0, 0))
         self.replay.learned(choice.n_answers)
         self.note(str(choice))
 

@@ -8,6 +8,7 @@ box answers everything and their own answers are only compared, until they have 
 from __future__ import annotations
 
 from collections.abc import Iterable
+from copy import deepcopy
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -17,15 +18,16 @@ from hasten.errors import ProblemError
 from hasten.learning.learner import Learner
 from hasten.learning.targets import Answers, read_answers
 from hasten.model.batch import Batch
-from hasten.model.solution import Solutions
+from hasten.model.solution import Solutions, Status
 from hasten.search.searcher import Searcher
+from hasten.speedup.audit import ALERT
 from hasten.speedup.calibration import Calibration, Calibrator, disagreeing
 from hasten.speedup.gated import GatedSearch
 from hasten.speedup.history import Counters
 from hasten.speedup.parameters import not_fitted
 from hasten.speedup.parts import as_answer, search_of
 from hasten.speedup.state import State
-from hasten.support.arrays import BoolArray, FloatArray
+from hasten.support.arrays import BoolArray, FloatArray, IntArray
 
 if TYPE_CHECKING:
     from hasten.speedup.predictor import Speedup
@@ -76,46 +78,77 @@ class CertifiedStrategy:
         return ~disagreeing(found, exact)
 
     def answer_trusted(self, batch: Batch) -> Solutions:
-        """Gives its own answers; asks the black box where these are invalid, doubted or audited."""
+        """Gives its own answers; asks the black box where these are invalid, doubted or audited.
+
+        The answers after a disagreement are audited, too, and once trust ends the black box gives the rest.
+        """
         speedup, state, trust = self.speedup, self.state, self.speedup.trust
         found = self.find(batch)
         given = (found.valid | (not trust.repair)) & ~self.doubts(found)
-        audited = np.zeros(len(batch), dtype=bool)
+        audited, judged, agreed, asked = np.zeros((4, len(batch)), dtype=bool)
         with state.lock:
             audited[given] = state.draw(int(given.sum()), trust.audit, speedup.seed)
-        asked = np.flatnonzero(audited | ~given)
-        if not asked.size:
-            with state.lock:
-                state.count_all(found, 0)
-                state.note()
-            return found
-        mine = found.select(asked).resolved()
-        exact, calls = self.oracle.ask(mine.batch)
-        judged = audited[asked] & self.oracle.judges(exact)
-        kept = self.oracle.outdone(exact, mine)
-        answers = found.replace(asked, exact.replace(kept, mine.select(kept)) if kept.any() else exact)
-        self.remember(answers, calls, self.agrees(mine, exact)[judged], exact)
+            audited |= given & (np.cumsum(given) <= state.audit.alert)
+        answers, taught, calls = found, list[Solutions](), 0
+        while (new := np.flatnonzero((audited | ~given) & ~asked)).size:
+            mine = found.select(new).resolved()
+            exact, n_calls = self.oracle.ask(mine.batch)
+            failed = exact.has(Status.FAILED)  # which counts as a disagreement: nobody can say that it agreed
+            judged[new], agreed[new] = self.oracle.judges(exact) | failed, self.agrees(mine, exact) & ~failed
+            kept = self.oracle.outdone(exact, mine)
+            answers = answers.replace(new, exact.replace(kept, mine.select(kept)) if kept.any() else exact)
+            asked[new], calls = True, calls + n_calls
+            taught.append(exact)
+            audited |= given & self._suspected(given, asked, audited & judged, agreed)
+        compared = np.flatnonzero(audited & judged)
+        self.remember(answers, calls, agreed[compared], compared, taught)
         return answers
+
+    def _suspected(self, given: BoolArray, asked: BoolArray, compared: BoolArray, agreed: BoolArray) -> BoolArray:
+        """Tells which answers to audit as well, after some were compared: those that follow a disagreement.
+
+        Where these were asked, too, and together they end the trust, all answers from there on are.
+        """
+        wrong, level = compared & ~agreed, self.speedup.trust.min_agreement
+        if level is None or not wrong.any():
+            return np.zeros_like(wrong)
+        order = np.cumsum(given)
+        near = np.asarray(order - np.maximum.accumulate(np.where(wrong, order, -ALERT)) <= ALERT)
+        if (near & given & ~asked).any():
+            return near
+        with self.state.lock:
+            audit = deepcopy(self.state.audit)
+        audit.allow(level)
+        numbers = np.flatnonzero(compared)
+        turned = audit.observe(agreed[numbers], numbers)
+        if turned is not None:
+            near[numbers[turned] :] = True
+        return near
 
     def ask(self, batch: Batch) -> Solutions:
         """Lets the black box answer everything; compares its own answers, if it has some."""
         batch = batch.resolved()
         exact, calls = self.oracle.ask(batch)
-        agreed = np.zeros(0, dtype=bool)
+        agreed, compared = np.zeros(len(batch), dtype=bool), np.zeros(0, dtype=np.int64)
         if self.has_answers and self.ready:
             found = self.find(batch)
-            agreed = self.agrees(found, exact)[self.oracle.judges(exact) & ~self.doubts(found)]
-        self.remember(exact, calls, agreed, exact)
+            agreed = self.agrees(found, exact)
+            compared = np.flatnonzero(self.oracle.judges(exact) & ~self.doubts(found))
+        self.remember(exact, calls, agreed[compared], compared, [exact])
         return exact
 
-    def remember(self, answers: Solutions, calls: int, agreed: BoolArray, exact: Solutions) -> None:
-        """Counts answers, records audits, and learns from the black box's answers."""
+    def remember(
+        self, answers: Solutions, calls: int, agreed: BoolArray, compared: IntArray, taught: list[Solutions]
+    ) -> None:
+        """Counts answers, records which of those that were compared agreed, and learns from the black box's."""
         with self.state.lock:
+            at = compared + (self.state.counters.problems if compared.size else 0)
             self.state.count_all(answers, calls)
-            self.state.observe(agreed, self.speedup.trust.min_agreement, self.what)
+            self.state.observe(agreed, at, self.speedup.trust.min_agreement, self.what)
             self.state.note()
         if self.speedup.learn:
-            self.learn(exact.batch, exact)
+            for exact in taught:
+                self.learn(exact.batch, exact)
 
     def learn(self, batch: Batch, answers: Answers, now: bool = False) -> None:
         """Goes on learning from the black box's answers."""

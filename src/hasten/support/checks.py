@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import math
+import os
 import reprlib
 import sys
 from contextlib import suppress
 from enum import StrEnum
+from pathlib import Path
 from typing import Any, TypeGuard
 
 import numpy as np
@@ -148,16 +150,28 @@ def check_type(value: object, kind: type, what: str, error: type[HastenError] = 
         raise error(f"{what} must be a {kind.__name__}, got {brief(value)}.")
 
 
+def check_path(path: object) -> Path:
+    """Returns the path of a file; refuses what is neither text nor a path, and what no file can be called."""
+    if not isinstance(path, str | os.PathLike) or isinstance(found := os.fspath(path), bytes) or not is_text(found):
+        raise ProblemError(f"A path must be text or a pathlib.Path, got {brief(path)}.")
+    return Path(found)
+
+
+def is_share(value: object) -> TypeGuard[float]:
+    """Whether a value is a number between 0 and 1, neither of them included."""
+    return isinstance(value, int | float | np.integer | np.floating) and bool(0 < value < 1)
+
+
 def check_width(width: object) -> None:
     """Refuses what is not the width of a beam."""
     if type(width) is int and 1 <= width <= MAX_WIDTH:
         return
     if isinstance(width, bool) or not isinstance(width, int | np.integer):
-        raise ProblemError(f"The width of a beam must be a whole number, got {width!r}.")
+        raise ProblemError(f"The width of a beam must be a whole number, got {brief(width)}.")
     if width < 1:
-        raise ProblemError(f"A beam needs a width of at least 1, got {width}.")
+        raise ProblemError(f"A beam needs a width of at least 1, got {brief(width)}.")
     if width > MAX_WIDTH:
-        raise ProblemError(f"A beam has a width of at most {MAX_WIDTH:,}, got {width}. Use a solver instead.")
+        raise ProblemError(f"A beam has a width of at most {MAX_WIDTH:,}, got {brief(width)}. Use a solver instead.")
 
 
 def check_number(name: str, value: object) -> None:

@@ -7,6 +7,9 @@ or a signal raised an error, the work is asked to stop; what does not stop soon 
 A `Clock` does that for kernels, which look at a *watch* as they go: whether to stop ALL, the ONE problem to stop, and
 the problem that they are AT, counted from 1. (`hasten.jit`: these numbers are compiled into kernels.) UNTIL says when
 the clock stops them, in nanoseconds.
+
+Limits are for answering. Loading or compiling a kernel, which happens once, does not count: deadlines are times of
+`now`, which stands still meanwhile.
 """
 
 from __future__ import annotations
@@ -14,7 +17,8 @@ from __future__ import annotations
 import math
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import TypeVar
 
 import numpy as np
@@ -30,6 +34,35 @@ MOMENT = 0.02  # seconds between two looks at the clock
 LONG = 0.2  # seconds: work that cannot take longer is not worth a thread that can be stopped
 SLOWNESS = 1.0  # how many times as long work takes as is said, at most: kernels may be interpreted (`hasten.jit.tiers`)
 PATIENCE = 0.1  # seconds that work has to stop, once it was asked to
+
+
+class _Loading:
+    """The time that went into loading and compiling kernels."""
+
+    spent = 0.0  # seconds
+    since: float | None = None  # when the present loading began
+
+
+def now() -> float:
+    """Returns the time, in seconds since some moment, that limits count: without loading kernels."""
+    since = _Loading.since
+    return (time.monotonic() if since is None else since) - _Loading.spent
+
+
+def seconds_loading() -> float:
+    """Returns how long this process has been loading and compiling kernels."""
+    return _Loading.spent
+
+
+@contextmanager
+def uncounted() -> Iterator[None]:
+    """Loads or compiles a kernel within: one thread at a time, for which no limit counts."""
+    began = _Loading.since = time.monotonic()
+    try:
+        yield
+    finally:
+        _Loading.spent += time.monotonic() - began
+        _Loading.since = None
 
 
 class LeftBehindError(Exception):
@@ -74,7 +107,7 @@ def run_waiting(
 ) -> Result:
     """Returns what `run` returns, called in a thread of its own; Ctrl-C, and the deadline, get through.
 
-    `cancel` asks it to stop, once: at the deadline (of `time.monotonic`), after which it should return soon, or when an
+    `cancel` asks it to stop, once: at the deadline (of `now`), after which it should return soon, or when an
     error such as `KeyboardInterrupt` is raised here, which is then raised on. `look` is called every moment.
     What has not stopped `patience` seconds after it was asked to is left behind (None: never): at the deadline, that
     is `LeftBehindError`.
@@ -82,10 +115,10 @@ def run_waiting(
     work = Work(run)
     try:
         work.begin()
-        while not work.ended.wait(min(MOMENT, max(0.0, deadline - time.monotonic()))):
+        while not work.ended.wait(min(MOMENT, max(0.0, deadline - now()))):
             if look is not None:
                 look()
-            if time.monotonic() >= deadline:
+            if now() >= deadline:
                 cancel()
                 if not work.ended.wait(patience):
                     raise LeftBehindError
@@ -94,7 +127,7 @@ def run_waiting(
     except BaseException:
         cancel()
         if work.begun:
-            work.ended.wait(patience)
+            work.ended.wait(patience if _Loading.since is None else PATIENCE)
         raise
     return work.result
 
@@ -104,7 +137,12 @@ UNWATCHED = np.array([0, -1, 0, int(_FOREVER)])  # a watch that stops nothing, w
 
 def seconds_left(watch: IntArray) -> float:
     """Returns how many seconds are left until the clock of a watch stops all."""
-    return 1e-9 * float(watch[UNTIL]) - time.monotonic()
+    return 1e-9 * float(watch[UNTIL]) - now()
+
+
+def deadline_after(seconds: float | None) -> float:
+    """Returns when a call that has so long must be done; None: never."""
+    return math.inf if seconds is None else now() + seconds
 
 
 class Clock:
@@ -112,15 +150,15 @@ class Clock:
 
     def __init__(self, each: float | None = None, together: float | None = None) -> None:
         self.each = math.inf if each is None else each
-        self.began = time.monotonic()
-        self.deadline = math.inf if together is None else self.began + together
+        self.began = now()
+        self.deadline = deadline_after(together)
         self.stopped = False
         self._seen: list[tuple[IntArray, list[float]]] = []  # each watch, with what it was at, and since when
 
     @property
     def shortest(self) -> float:
         """How many seconds work may take that looks at no watch."""
-        return min(self.each, self.deadline - time.monotonic())
+        return min(self.each, self.deadline - now())
 
     def watch(self) -> IntArray:
         """Returns a watch for one more kernel."""
@@ -138,20 +176,20 @@ class Clock:
         if seconds <= LONG and seconds <= self.shortest:
             work()
             return
-        if time.monotonic() >= self.deadline:
+        if now() >= self.deadline:
             self._stop()  # before it begins: how far it comes is not left to chance
         run_waiting(work, self._stop, self.deadline, self._look, patience=None)
 
     def _look(self) -> None:
         """Stops each problem that has had its time."""
-        now = time.monotonic()
+        moment = now()
         for watch, seen in list(self._seen):
             if watch[AT] != seen[0]:
-                seen[:] = watch[AT], now
-            elif seen[0] and now - seen[1] >= self.each:
+                seen[:] = watch[AT], moment
+            elif seen[0] and moment - seen[1] >= self.each:
                 watch[ONE] = seen[0]
 
     def _stop(self) -> None:
-        self.stopped, now = True, int(1e9 * time.monotonic())
+        self.stopped, moment = True, int(1e9 * now())
         for watch, _ in list(self._seen):
-            watch[ALL], watch[UNTIL] = 1, min(watch[UNTIL], now)
+            watch[ALL], watch[UNTIL] = 1, min(watch[UNTIL], moment)

@@ -21,6 +21,7 @@ from safetensors.numpy import load, save
 
 from hasten.errors import HastenError, ModelError
 from hasten.support import forms
+from hasten.support.checks import check_path
 from hasten.support.files import write_whole
 
 Tensors = dict[str, np.ndarray[Any, Any]]
@@ -39,7 +40,7 @@ _HEADER = forms.table_of(
 def save_tensors(path: str | os.PathLike[str], format: str, tensors: Tensors, about: Mapping[str, str]) -> None:
     """Writes tensors, and what is said about them, with the name of their format and a digest."""
     described = {**about, "format": format}
-    write_whole(Path(path), save(tensors, {**described, "sha256": digest_of(tensors, described)}))
+    write_whole(check_path(path), save(tensors, {**described, "sha256": digest_of(tensors, described)}))
 
 
 def load_tensors(path: str | os.PathLike[str], format: str, what: str) -> tuple[Tensors, dict[str, str]]:
@@ -88,7 +89,7 @@ def damaged(path: str | os.PathLike[str], why: str) -> ModelError:
 
 
 def _read(path: str | os.PathLike[str]) -> bytes:
-    name = os.fspath(path)
+    name = str(check_path(path))
     try:
         if not stat.S_ISREG(os.stat(name).st_mode):  # a device may have no end, a pipe no beginning
             raise ModelError(f"{name} cannot be read: it is not a file. Name one.")

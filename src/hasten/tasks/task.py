@@ -9,8 +9,9 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
-from typing import Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
+from hasten.errors import HastenError
 from hasten.model.batch import Batch
 from hasten.model.solution import Solutions
 from hasten.support.progress import Tell
@@ -60,6 +61,10 @@ class Model(ABC, Generic[Text]):
         """
         return {"label": {(place, label) for place, label in enumerate(labels) if label is not None}}
 
+    def label(self, text: Text, labels: Sequence[str]) -> Text:
+        """Returns a text with these labels, which `gold` reads again; a cascade needs it."""
+        raise HastenError(f"{type(self).__name__} has no `label`, so its answers cannot be put on a text. Write it.")
+
     def baselines(self) -> Mapping[str, Baseline]:
         """Returns the task's own ways to answer, by name, to be compared with ours."""
         return {}
@@ -77,6 +82,14 @@ class Task(ABC, Generic[Text]):
     @abstractmethod
     def read(self, path: str) -> Iterator[Text]:
         """Reads labelled texts from a file."""
+
+    def to_json(self, text: Text) -> Any:
+        """Returns a text without its labels as JSON has it, for a black box behind HTTP or in another process."""
+        raise HastenError(f"{type(self).__name__} has no `to_json`, so its texts cannot be sent. Write it.")
+
+    def of_json(self, text: Text, answer: Any) -> Text:
+        """Returns a text with the labels that a black box answered in JSON."""
+        raise HastenError(f"{type(self).__name__} has no `of_json`, so answers cannot be read. Write it.")
 
     @abstractmethod
     def train(self, texts: Sequence[Text], *, seed: int, tell: Tell) -> Model[Text]:

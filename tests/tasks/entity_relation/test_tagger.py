@@ -3,6 +3,7 @@
 import json
 import math
 import re
+import sys
 from dataclasses import replace
 
 import msgspec
@@ -11,14 +12,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hasten.errors import ModelError, ProblemError, WriteError
+from hasten.errors import MissingExtra, ModelError, ProblemError, WriteError
 from hasten.solvers import make_solver
 from hasten.support.tensors import load_tensors, save_tensors
 from hasten.tasks.entity_relation.data.corpus import Sentence
 from hasten.tasks.entity_relation.data.formats.jsonl import Line, encode_lines, to_json
 from hasten.tasks.entity_relation.data.synthetic import generate
 from hasten.tasks.entity_relation.labelling import in_words
-from hasten.tasks.entity_relation.tagger import FORMAT, Tagger
+from hasten.tasks.entity_relation.tagger import FORMAT, Tagger, TrainingSettings
 from hasten.tasks.entity_relation.task import EntityRelationTask
 
 
@@ -69,7 +70,9 @@ def test_a_tagger_that_cannot_be_saved_names_its_place(tagger, tmp_path):
 def test_theta_is_spoken_of_only_where_there_was_enough_to_calibrate_it(tagger):
     assert tagger.note == ""
     assert math.isinf(tagger.beam().theta)
-    told = Tagger.train(list(generate(60, 1)), list(generate(900, 2, labelled=False)), risk=0.05)
+    told = Tagger.train(
+        list(generate(60, 1)), list(generate(900, 2, labelled=False)), settings=TrainingSettings(risk=0.05)
+    )
     assert re.match(r"Search mode: theta .* at width 2: computes .* of the costs, changes", told.note)
     assert "\n" not in told.note
 
@@ -160,3 +163,11 @@ def test_lines_are_written_as_pythons_json_writes_them(words, labelled):
     assert encode_lines(lines).decode() == expected
     assert [json.loads(line)["tokens"] for line in expected.splitlines()] == [words, words]
     assert encode_lines([]) == b""
+
+
+def test_a_neural_black_box_without_its_packages_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
+    for name in [name for name in sys.modules if name.startswith("hasten.tasks.entity_relation.neural")]:
+        monkeypatch.delitem(sys.modules, name)
+    with pytest.raises(MissingExtra, match=r"needs torch, .*: pip install hasten\[neural\]"):
+        Tagger.train(list(generate(20, seed=0)), black_box="neural")

@@ -27,6 +27,7 @@ from hasten.kernels.search.nodes import (
 )
 from hasten.proof.elimination.kernels import eliminate, plan_at, restore
 from hasten.support.arrays import FloatArray, IntArray
+from hasten.support.clock import ALL, AT
 
 
 @driver
@@ -137,13 +138,14 @@ def search_reduced(batch: BatchArrays, reduced: IntArray, options: Options, prob
             n_kept = max(n_kept, plan.keep_label.size)
     floats, ints = np.zeros(n_floats(n)), np.zeros(n_ints(n), dtype=np.int64)
     beam = beam_in(floats, ints, n)
-    kept, values = np.zeros(n.variables, dtype=np.int64), np.zeros(n_work + n_kept)
-    kept_labels, no_weights = part(kept, 0, n.variables), np.zeros(0)
+    kept, values = np.full(n.variables + 3, -1), np.zeros(n_work + n_kept)
+    (kept_labels, never), no_weights = split(kept, (n.variables, 3)), np.zeros(0)
+    never[ALL], never[AT] = 0, 0  # a stop flag that stops nothing
     work, kept_cost = split(values, (n_work, n_kept))
     for p in problems:
         given, mine = instance_of(batch, p), labels_of(batch, found.labels, p)
         plan, small = plan_at(reduced[p, 0]), graph_at(reduced[p, 1])
-        possible = eliminate(plan, given.cost, given.table, work, kept_cost) < np.inf
+        possible = eliminate(plan, given.cost, given.table, work, kept_cost, never) < np.inf
         if possible:
             left = Instance(small, kept_cost, work)
             begin(left, options, GIVEN, beam)

@@ -1,4 +1,4 @@
-"""Programs in files: `.mps`, `.lp`, `.wcsp`, `.cfn` and `.uai`, plain or gzipped; one format a module.
+"""Programs in files: `.mps`, `.lp`, `.wcsp`, `.cfn`, `.uai`, `.cnf` and `.wcnf`, plain or gzipped; one format a module.
 
 A reader raises `ProgramError` with the reason alone; `read` puts the file and the line before it.
 
@@ -13,6 +13,7 @@ from pathlib import Path
 
 from hasten.errors import ProgramError
 from hasten.programs.program import Program, share_kinds
+from hasten.programs.reading.clauses import read_cnf, read_wcnf
 from hasten.programs.reading.lp import read_lp
 from hasten.programs.reading.mps import read_mps
 from hasten.programs.reading.networks import read_cfn, read_uai, read_wcsp
@@ -27,11 +28,13 @@ _READERS: dict[str, Callable[[Text], Statement]] = {
     ".wcsp": read_wcsp,
     ".cfn": read_cfn,
     ".uai": read_uai,
+    ".cnf": read_cnf,
+    ".wcnf": read_wcnf,
 }
 
 
 def read(path: str | os.PathLike[str], *, like: Program | None = None, max_bytes: int = MAX_BYTES) -> Program:
-    """Returns the program in a file: `.mps`, `.lp`, `.wcsp`, `.cfn` or `.uai`, plain or gzipped.
+    """Returns the program in a file: `.mps`, `.lp`, `.wcsp`, `.cfn`, `.uai`, `.cnf` or `.wcnf`, plain or gzipped.
 
     like
         A program whose kinds to use, if they suffice: then what was learned for it applies to this one.

@@ -17,7 +17,7 @@ from hasten.proof.branch.split import Effort
 from hasten.proof.buckets import FULL_ELIMINATION
 from hasten.proof.cut import CUTTING
 from hasten.proof.cut.persistency import only_fixed
-from hasten.proof.eliminate import ELIMINATING, NO_PLANS
+from hasten.proof.eliminate import ELIMINATING
 from hasten.proof.elimination.plan import reduce
 from hasten.proof.elimination.reduction import Reduction
 from hasten.proof.look import LOOKING
@@ -25,7 +25,7 @@ from hasten.proof.outcome import BOUND, keep_bounds, take_loss
 from hasten.proof.plan import ProofPlan, Work
 from hasten.proof.tally import TALLYING
 from hasten.support.arrays import IntArray
-from hasten.support.clock import LONG, UNWATCHED
+from hasten.support.clock import LONG
 
 FIRST_SWEEPS, ROW_SWEEPS = 2, 32  # before the first dive, without and with rows; more where that runs out of nodes
 NODE_SWEEPS = 2  # at each split
@@ -53,11 +53,6 @@ class BranchPlan(NamedTuple):
 
 class Branching:
     """The step: sweep and branch."""
-
-    def drivers(self) -> tuple[tuple[object, ...], ...]:
-        """Returns its drivers, with arguments for no problems."""
-        effort = len(Effort._fields) * (0,)
-        return (certify_some, NO_PLANS, effort, UNWATCHED), (certify_ruled, NO_PLANS, effort, UNWATCHED)
 
     def plan(self, plan: ProofPlan) -> BranchPlan | None:
         """Returns how to branch on a structure, unless elimination leaves nothing of it."""

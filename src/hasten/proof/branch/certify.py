@@ -12,6 +12,7 @@ import numpy as np
 from hasten.jit import driver, inlined_kernel, keep, kernel, part, split
 from hasten.kernels.layout import Arrays, BatchArrays, Graph, Instance, graph_at, instance_of, labels_of
 from hasten.kernels.score import total_cost
+from hasten.kernels.stopping import stopped
 from hasten.kernels.tolerance import is_proved, prune_above
 from hasten.proof.branch.dive import FINISHED, LIMIT, Tree, dive
 from hasten.proof.branch.space import (
@@ -19,6 +20,7 @@ from hasten.proof.branch.space import (
     make_dual,
     make_tight,
     make_tree,
+    n_levels,
     n_tree_floats,
     space_for,
     tight_ints,
@@ -48,7 +50,6 @@ from hasten.proof.outcome import (
     Proofs,
     State,
     copy_labels,
-    stopped,
     take_bound,
 )
 from hasten.proof.sweep.dual import Dual, safe_bound, start_dual
@@ -98,7 +99,9 @@ def certify(
         return OPEN, best_cost, -np.inf, ELIMINATE, 0, 0
     left, small, watch = reduced.left, reduced.left.graph, scratch.dual.watch
     slip = rounding(instance.graph, size)
-    constant = eliminate(reduced.plan, instance.cost, instance.table, scratch.work, scratch.cost)
+    constant = eliminate(reduced.plan, instance.cost, instance.table, scratch.work, scratch.cost, watch)
+    if constant != constant:  # it was stopped
+        return OPEN, best_cost, -np.inf, ELIMINATE, 0, 0
     if constant == np.inf:
         return INFEASIBLE, np.inf, np.inf, ELIMINATE, 0, 0
     for at in range(small.first[1]):  # so that what is left costs as much as all variables do
@@ -195,8 +198,7 @@ def certify_each(
 ) -> None:
     """Certifies some problems in scratch space for the largest of them."""
     n = space_for(batch, problems, reduced)
-    levels = effort.max_nodes // max(effort.dive_nodes, 1) + 3  # each takes a dive that ran out
-    levels = min(levels, n.variables + 1) if effort.max_nodes > 0 and not by_rows else 0
+    levels = n_levels(n, effort.max_nodes, effort.dive_nodes) if effort.max_nodes > 0 and not by_rows else 0
     n_floats = n.work, n.labels, together(dual_floats(n)), n_tree_floats(n, levels), n.labels + n.rows
     n_ints = n.variables, n.variables, n.given, together(tree_ints(n, levels)), together(tight_ints(n))
     floats, ints = np.zeros(together(n_floats)), np.zeros(together(n_ints), dtype=np.int64)

@@ -19,8 +19,9 @@ from hasten.jit import inlined_kernel, kernel
 from hasten.kernels.layout import Graph, Instance
 from hasten.kernels.rows import in_reach, next_weight, rows_hold, start_ranges
 from hasten.kernels.score import total_cost
+from hasten.kernels.stopping import stopped
 from hasten.kernels.tolerance import EPS, LEAST, prune_above
-from hasten.proof.outcome import copy_labels, stopped
+from hasten.proof.outcome import copy_labels
 from hasten.proof.sweep.dual import Dual, factor_minimum, row_part
 from hasten.proof.sweep.multipliers import two_least
 from hasten.proof.sweep.sweeping import Known

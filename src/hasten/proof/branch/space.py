@@ -17,6 +17,8 @@ from hasten.proof.sweep import dual as d
 from hasten.proof.sweep.multipliers import NOTED, SPACE
 from hasten.support.arrays import FloatArray, IntArray
 
+MOST_NUMBERS = 2**26  # that levels take: half a gigabyte
+
 
 class Space(NamedTuple):
     """The largest of some problems, count by count."""
@@ -114,6 +116,13 @@ def tree_ints(n: Space, levels: int) -> tuple[int, ...]:
 def n_tree_floats(n: Space, levels: int) -> int:
     """Returns how many floats a `Tree` takes."""
     return together(tree_floats(n)) + together(level_floats(n, levels))
+
+
+@kernel
+def n_levels(n: Space, max_nodes: int, dive_nodes: int) -> int:
+    """Returns how many levels there are to split on: no more than nodes or variables allow, or fit into memory."""
+    wanted = min(max_nodes // max(dive_nodes, 1) + 3, n.variables + 1)  # each takes a dive that ran out
+    return max(1, min(wanted, MOST_NUMBERS // (1 + n.messages + n.labels + n.rows + n.most)))
 
 
 @inlined_kernel

@@ -15,8 +15,9 @@ from hasten.jit import kernel
 from hasten.kernels.layout import Graph, Instance
 from hasten.kernels.rows import rows_hold
 from hasten.kernels.score import total_cost
+from hasten.kernels.stopping import stopped
 from hasten.proof.branch.dive import FINISHED, LIMIT, Tree, dive, prune_from
-from hasten.proof.outcome import copy_labels, stopped
+from hasten.proof.outcome import copy_labels
 from hasten.proof.sweep.dual import Dual, n_messages, safe_bound, sweep
 from hasten.proof.sweep.multipliers import two_least
 from hasten.proof.sweep.sweeping import Known, decode
@@ -98,6 +99,8 @@ def branch(
                 best_cost = value
                 copy_labels(tree.labels, known.best)
         left = max(min(dive_nodes, max_nodes - n_nodes), enough)
+        if level + 1 == tree.split.size:  # the last: what is left is searched without further splits
+            left = max_nodes - n_nodes
         if effort.strict:
             left = min(left, max_nodes - n_nodes)
             if left == 0:

@@ -23,8 +23,9 @@ from hasten.jit import inlined_kernel, kernel
 from hasten.kernels.layout import Graph, Instance
 from hasten.kernels.rows import rows_hold
 from hasten.kernels.score import total_cost
+from hasten.kernels.stopping import stopped
 from hasten.proof.branch.dive import FINISHED, LIMIT, prune_from
-from hasten.proof.outcome import copy_labels, stopped
+from hasten.proof.outcome import copy_labels
 from hasten.proof.sweep.dual import Dual, sum_anew
 from hasten.proof.sweep.multipliers import two_least, update_rows
 from hasten.proof.sweep.sweeping import Known

@@ -12,12 +12,12 @@ import numpy as np
 from hasten.jit import driver, keep, kernel, part, split
 from hasten.kernels.layout import Arrays, BatchArrays, Graph, graph_of, instance_of, labels_of
 from hasten.kernels.score import total_cost
+from hasten.kernels.stopping import stopped
 from hasten.proof.buckets.kernels import RUN, Run, buckets_at, carry_out, restore_buckets
 from hasten.proof.buckets.plan import full_elimination
 from hasten.proof.elimination.plan import reduce
 from hasten.proof.outcome import (
     ELIMINATE,
-    NOTHING_FIXED,
     OUTCOME,
     STEP,
     STOPPED,
@@ -27,22 +27,17 @@ from hasten.proof.outcome import (
     Proofs,
     State,
     rule_out,
-    stopped,
     take_bound,
     take_labels,
 )
-from hasten.proof.plan import NOBODY, ProofPlan, RecordPlan, Work
+from hasten.proof.plan import ProofPlan, RecordPlan, Work
 from hasten.proof.terms import OVERFLOW, cheapest, rounding
 from hasten.support.arrays import FloatArray, IntArray
-from hasten.support.clock import AT, UNWATCHED
+from hasten.support.clock import AT
 
 
 class FullElimination:
     """The step: eliminate everything by large tables."""
-
-    def drivers(self) -> tuple[tuple[object, ...], ...]:
-        """Returns its driver, with arguments for no problems."""
-        return ((eliminate_buckets, NOBODY, (*NOTHING_FIXED,), UNWATCHED),)
 
     def plan(self, plan: ProofPlan) -> RecordPlan | None:
         """Returns the plan for a structure of small treewidth, without rules, that elimination does not finish."""

@@ -13,7 +13,7 @@ from typing import NamedTuple
 import numpy as np
 
 from hasten.jit import Record, inlined_kernel, kernel, part, viewer
-from hasten.proof.outcome import stopped
+from hasten.kernels.stopping import stopped
 from hasten.support.arrays import FloatArray, IntArray
 
 RUN = 128  # entries of a run at most, but for variables of more labels

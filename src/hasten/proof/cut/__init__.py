@@ -12,6 +12,7 @@ import numpy as np
 from hasten.jit import driver, keep, part
 from hasten.kernels.layout import Arrays, BatchArrays, costs_of, graph_of, tables_of
 from hasten.kernels.score import total_cost
+from hasten.kernels.stopping import stopped
 from hasten.proof.cut.kernels import cut_one
 from hasten.proof.cut.network import is_binary, is_small, network_at, plan_network
 from hasten.proof.cut.relabel import find_relabelling, make_scratch, n_numbers, read_variables, space_for
@@ -28,21 +29,16 @@ from hasten.proof.outcome import (
     Proofs,
     State,
     rule_out,
-    stopped,
     take_bound,
     take_labels,
 )
-from hasten.proof.plan import NOBODY, ProofPlan, RecordPlan, Work
+from hasten.proof.plan import ProofPlan, RecordPlan, Work
 from hasten.support.arrays import IntArray
-from hasten.support.clock import ALL, AT, UNWATCHED
+from hasten.support.clock import ALL, AT
 
 
 class Cutting:
     """The step: cut. It is the first; problems that are no cut are left to the next."""
-
-    def drivers(self) -> tuple[tuple[object, ...], ...]:
-        """Returns its driver, with arguments for no problems."""
-        return ((cut_some, NOBODY, UNWATCHED),)
 
     def plan(self, plan: ProofPlan) -> RecordPlan | None:
         """Returns the network of a structure, if cutting it can do better than eliminating."""

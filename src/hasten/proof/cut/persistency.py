@@ -42,7 +42,6 @@ from hasten.proof.cut.relabel import (
 )
 from hasten.proof.outcome import (
     CUT,
-    NOTHING_FIXED,
     OUTCOME,
     PROVED,
     SIZE,
@@ -57,10 +56,10 @@ from hasten.proof.outcome import (
     take_bound,
     take_labels,
 )
-from hasten.proof.plan import NOBODY, ProofPlan, RecordPlan, Work
+from hasten.proof.plan import ProofPlan, RecordPlan, Work
 from hasten.proof.terms import rounding
 from hasten.support.arrays import FloatArray, IntArray
-from hasten.support.clock import ALL, AT, UNWATCHED
+from hasten.support.clock import ALL, AT
 
 WORTH = 0.1  # of what a proof allows: fixing may not lose more
 SLOWER = 4.0  # times what a cut takes
@@ -69,10 +68,6 @@ MOST_UNFIXED = 600  # variables for which a plan is tried
 
 class Persistency:
     """The step: fix labels, and eliminate the rest if that is affordable."""
-
-    def drivers(self) -> tuple[tuple[object, ...], ...]:
-        """Returns its driver, with arguments for no problems."""
-        return ((fix_some, NOBODY, (*NOTHING_FIXED,), UNWATCHED),)
 
     def plan(self, plan: ProofPlan) -> RecordPlan | None:
         """Returns the network of a structure that is free of rules and not fully eliminated."""

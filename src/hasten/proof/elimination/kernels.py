@@ -10,6 +10,7 @@ from __future__ import annotations
 import numpy as np
 
 from hasten.jit import Record, inlined_kernel, kernel, viewer
+from hasten.kernels.stopping import stopped
 from hasten.support.arrays import FloatArray, IntArray
 
 
@@ -54,6 +55,7 @@ class Plan(Record):
 
 
 plan_at = viewer(Plan)
+LOOK_AFTER = 16  # steps, at the stop flag
 
 
 @inlined_kernel
@@ -145,9 +147,16 @@ def least_joint(plan: Plan, cost: FloatArray, table: FloatArray, work: FloatArra
 
 
 @kernel
-def eliminate(plan: Plan, cost: FloatArray, table: FloatArray, work: FloatArray, kept_cost: FloatArray) -> float:
-    """Carries a plan out: fills the derived tables and the costs of what is left; returns the constant part."""
+def eliminate(
+    plan: Plan, cost: FloatArray, table: FloatArray, work: FloatArray, kept_cost: FloatArray, watch: IntArray
+) -> float:
+    """Carries a plan out: fills the derived tables and the costs of what is left; returns the constant part.
+
+    Returns nan if it was stopped before the end.
+    """
     for n in range(plan.variable.size):
+        if n % LOOK_AFTER == 0 and stopped(watch):
+            return np.nan
         m = plan.form[n]
         if plan.joint[m] >= 0:
             minimise_joint(plan, cost, table, work, n, m)

@@ -13,7 +13,8 @@ import numpy as np
 from hasten.jit import inlined_kernel, kernel
 from hasten.jit.simd import WIDTH, gather, greater, lesser, load, spread, store, where_equal, where_less
 from hasten.kernels.layout import Graph
-from hasten.proof.elimination.kernels import Plan
+from hasten.kernels.stopping import stopped
+from hasten.proof.elimination.kernels import LOOK_AFTER, Plan
 from hasten.support.arrays import FloatArray, IntArray
 
 MANY_SUMS = 64  # of a step with a joint table: its choices are not kept but found again along the answer
@@ -160,9 +161,14 @@ def minimise_joint_lanes(plan: Plan, table: FloatArray, scratch: Lanes, n: int, 
 
 
 @kernel
-def eliminate_lanes(plan: Plan, table: FloatArray, scratch: Lanes) -> None:
-    """Carries out a plan that leaves nothing; the constant part of each problem is left in the first line."""
+def eliminate_lanes(plan: Plan, table: FloatArray, scratch: Lanes, watch: IntArray) -> bool:
+    """Carries out a plan that leaves nothing; the constant part of each problem is left in the first line.
+
+    Returns whether it came to the end.
+    """
     for n in range(plan.variable.size):
+        if n % LOOK_AFTER == 0 and stopped(watch):
+            return False
         m = plan.form[n]
         if has_many_sums(plan, n, m):
             minimise_joint_lanes(plan, table, scratch, n, m)
@@ -174,6 +180,7 @@ def eliminate_lanes(plan: Plan, table: FloatArray, scratch: Lanes) -> None:
     for x in range(plan.constant.size):
         constant = constant + load(scratch.work, plan.constant[x])
     store(scratch.line, 0, constant)
+    return True
 
 
 @kernel

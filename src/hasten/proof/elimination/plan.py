@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import heapq
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -70,19 +70,19 @@ def _reduce(compiled: Compiled, max_join: int | None) -> Reduction:
     return plan_reduction(compiled.graph, max_join)
 
 
-def plan_reduction(graph: Graph, max_join: int | None) -> Reduction:
-    """Plans the elimination of a graph's variables, as `reduce` says."""
+def plan_reduction(graph: Graph, max_join: int | None, cliques: bool = True) -> Reduction:
+    """Plans the elimination of a graph's variables, as `reduce` says; rows over pairs may become `cliques`."""
     in_rows = np.zeros(len(graph.order), dtype=bool)
     in_rows[graph.row_variable] = True
     if all_of(in_rows) and all_of(graph.table_at >= 0):
         reduction = _nothing(graph)
     else:
-        elimination = _Elimination(graph, max_join)
+        elimination = Elimination(graph, max_join)
         reduction = elimination.run()
         most_sums = max([step.join.n_combos for step in elimination.steps], default=0)
         if max_join is None and len(reduction.graph.order) and most_sums > FEW_LEFT:
-            reduction = _Elimination(graph, None, FEW_LEFT).run()
-    if reduction.graph.table_at.size:
+            reduction = Elimination(graph, None, FEW_LEFT).run()
+    if reduction.graph.table_at.size or not cliques:
         return reduction
     return Reduction(reduction.plan, with_cliques(reduction.graph))
 
@@ -95,7 +95,7 @@ def _nothing(graph: Graph) -> Reduction:
     return Reduction(plan, graph)  # kernels know structures by their plans: each has its own
 
 
-class _Step(NamedTuple):
+class Step(NamedTuple):
     """One step of a plan: who goes, and how."""
 
     group: tuple[int, ...]
@@ -105,11 +105,21 @@ class _Step(NamedTuple):
     at: list[int]  # where those start that are read, in the order in which they are
 
 
-class _Elimination:
-    """The variables and tables that are left, and the steps so far."""
+class Elimination:
+    """The variables and tables that are left, and the steps so far.
 
-    def __init__(self, graph: Graph, max_join: int | None, few_sums: int | None = None) -> None:
+    Tables that only forbid are not read, unless `reads` says so.
+    """
+
+    def __init__(
+        self,
+        graph: Graph,
+        max_join: int | None,
+        few_sums: int | None = None,
+        reads: Callable[[Pattern], bool] = lambda _: False,
+    ) -> None:
         self.graph = graph
+        self.first: list[int] = graph.first.tolist()
         self.max_join = max_join
         self.few_sums = FEW_SUMS if few_sums is None else few_sums
         self.limit = MOST_ENTRIES if max_join is None else max_join
@@ -119,12 +129,12 @@ class _Elimination:
         self.touching: list[set[int]] = [set() for _ in self.sizes]
         self.in_rows = set(graph.row_variable.tolist())
         self.n_entries = 0  # of derived tables
-        self.steps: list[_Step] = []
+        self.steps: list[Step] = []
         self.constants: list[int] = []
         self.joins: dict[Signature, Join] = {}
-        self._put_factors()
+        self._put_factors(reads)
 
-    def _put_factors(self) -> None:
+    def _put_factors(self, reads: Callable[[Pattern], bool]) -> None:
         graph, sizes = self.graph, self.sizes
         soft, scopes, firsts = set(graph.soft_at.tolist()), graph.scope.tolist(), graph.scope_first.tolist()
         patterns: dict[int, Pattern] = {}
@@ -135,9 +145,21 @@ class _Elimination:
             if at not in patterns:
                 shape = tuple([sizes[v] for v in scope])
                 patterns[at] = pattern_of(~np.isposinf(graph.table[at : at + math.prod(shape)].reshape(shape)))
-            self._put(FactorTable(scope, patterns[at], at, STATIC if at in soft else SILENT))
+            self.put(FactorTable(scope, patterns[at], at, STATIC if at in soft or reads(patterns[at]) else SILENT))
+
+    def add_variable(self, n_labels: int) -> int:
+        """Adds a variable, whose labels come behind all others; returns its number."""
+        self.sizes.append(n_labels)
+        self.touching.append(set())
+        self.first.append(self.first[-1] + n_labels)
+        return len(self.sizes) - 1
 
     def run(self) -> Reduction:
+        """Eliminates the cheapest variable again and again; returns the plan, and the graph of what it leaves."""
+        self.eliminate()
+        return self._finish()
+
+    def eliminate(self) -> None:
         """Eliminates the cheapest variable again and again."""
         price = {v: self._price(v) for v in range(len(self.sizes)) if v not in self.in_rows}
         queue = [(join, v) for v, join in price.items()]
@@ -161,7 +183,23 @@ class _Elimination:
                     if join != price[u]:
                         price[u] = join
                         heapq.heappush(queue, (join, u))
-        return self._finish()
+
+    def eliminate_in_rounds(self) -> None:
+        """Eliminates together, round by round, variables that no table joins: few steps then wait for others."""
+        left = set(range(len(self.sizes)))
+        while left:
+            prices = sorted((self._price(v), v) for v in left)
+            most = min(prices[0][0] * max(self.sizes[v] for v in left), self.limit)
+            near, gone = set[int](), set[int]()
+            for _, v in prices:
+                if v not in near and self._price(v) <= most:
+                    around = {u for f in self.touching[v] for u in self.tables[f].scope} - {v}
+                    self._take(self._step((v,), sorted(around)))
+                    near |= around
+                    gone.add(v)
+            if not gone:
+                return
+            left -= gone
 
     def _is_worth_a_look(self, v: int, join: int) -> bool:
         """Whether eliminating a variable may pay: if it takes few sums, or leaves no more than it takes away."""
@@ -169,13 +207,13 @@ class _Elimination:
             return True
         return join // self.sizes[v] <= sum([self.tables[f].pattern.size for f in self.touching[v]])
 
-    def _pays(self, step: _Step) -> bool:
+    def _pays(self, step: Step) -> bool:
         """Whether a step takes no more sums than leaving its variables would."""
         if self.max_join is not None or step.join.n_combos <= self.few_sums:
             return True
         return step.join.n_combos <= SWEEPS * sum([self.tables[f].pattern.n_tuples for f in step.tables])
 
-    def _with_partner(self, v: int) -> _Step | None:
+    def _with_partner(self, v: int) -> Step | None:
         """Returns the step that eliminates `v`, with a neighbour where that takes fewer sums than two steps.
 
         It does where tables forbid much, as with the two relations of one pair of entities. None if it does not pay.
@@ -195,7 +233,7 @@ class _Elimination:
                 best, fewest = together, n_combos
         return best if self._pays(best) else None
 
-    def _step(self, group: tuple[int, ...], around: list[int]) -> _Step:
+    def _step(self, group: tuple[int, ...], around: list[int]) -> Step:
         """Returns the step that eliminates a group, given all its neighbours."""
         variables = (*around, *group)
         axis = dict(zip(variables, range(len(variables)), strict=True))
@@ -209,7 +247,7 @@ class _Elimination:
         join = self.joins.get(signature)
         if join is None:
             join = self.joins[signature] = join_of(signature)
-        return _Step(group, around, join, numbers, [self.tables[numbers[i]].at for i in join.order])
+        return Step(group, around, join, numbers, [self.tables[numbers[i]].at for i in join.order])
 
     def _price(self, v: int) -> int:
         """Returns how many sums eliminating a variable takes, or one more than allowed."""
@@ -224,14 +262,15 @@ class _Elimination:
                 return self.limit + 1
         return size
 
-    def _put(self, table: FactorTable) -> None:
+    def put(self, table: FactorTable) -> None:
+        """Adds a table."""
         number = self.n_tables
         self.n_tables += 1
         self.tables[number] = table
         for v in table.scope:
             self.touching[v].add(number)
 
-    def _take(self, step: _Step) -> None:
+    def _take(self, step: Step) -> None:
         """Adds a step to the plan: its tables make way for the one that it derives."""
         for f in step.tables:
             for u in self.tables.pop(f).scope:
@@ -239,7 +278,7 @@ class _Elimination:
         self.steps.append(step)
         at, self.n_entries = self.n_entries, self.n_entries + step.join.n_out
         if step.around:
-            self._put(FactorTable(tuple(step.around), step.join.out, at, DERIVED))
+            self.put(FactorTable(tuple(step.around), step.join.out, at, DERIVED))
         else:
             self.constants.append(at)
 
@@ -259,7 +298,7 @@ class _Elimination:
         factors, scope = self._kept_factors(tables)
         small = with_rows(with_scopes(factors, first, number[order], number[scope]), self._kept_rows(is_kept))
         plan = Plan.pack(
-            **(self._step_fields() if self.steps else NO_STEPS),
+            **(self.step_fields() if self.steps else NO_STEPS),
             constant=ints(self.constants),
             keep=keep,
             keep_label=ranges(graph.first[keep], sizes[keep]),
@@ -270,9 +309,9 @@ class _Elimination:
         )
         return Reduction(plan, small)
 
-    def _step_fields(self) -> Fields:
+    def step_fields(self) -> Fields:
         """Returns the fields of a plan that say what to add up."""
-        steps, first = self.steps, self.graph.first
+        steps, first = self.steps, ints(self.first)
         numbers: dict[Join, int] = {}
         form = ints(numbers.setdefault(step.join, len(numbers)) for step in steps)
         forms = list(numbers)

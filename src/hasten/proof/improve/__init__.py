@@ -8,7 +8,6 @@ task that gains nothing has fewer turns. The clock only says when to stop: the s
 from __future__ import annotations
 
 import math
-import time
 from collections.abc import Iterator
 from typing import NamedTuple
 
@@ -17,14 +16,13 @@ import numpy as np
 from hasten.proof.branch import effort_for
 from hasten.proof.branch.certify import certify_ruled
 from hasten.proof.branch.space import Space
-from hasten.proof.eliminate import NO_PLANS
 from hasten.proof.elimination.plan import reduce
 from hasten.proof.elimination.reduction import Reduction
 from hasten.proof.improve.rounds import BRANCHING, MOVE, PRICE, improve_some, scratch_floats, scratch_ints
 from hasten.proof.outcome import OPEN, OUTCOME, SIZE, STOPPED
 from hasten.proof.plan import ProofPlan, Work
 from hasten.support.arrays import IntArray, sizes_of
-from hasten.support.clock import UNWATCHED, Clock
+from hasten.support.clock import Clock, now
 
 SEED = 7
 SWEEPS, SWEPT, MOVES, NODES = 500, 2e7, 2048, 2000  # of a slice; of sweeps no more than go through so much; nodes grow
@@ -48,11 +46,6 @@ class ImprovePlan(NamedTuple):
 class Improving:
     """The step: go on until time is up."""
 
-    def drivers(self) -> tuple[tuple[object, ...], ...]:
-        """Returns its driver, with arguments for no problems."""
-        nothing = len(Space._fields) * (0,), np.zeros(0), np.zeros(0, dtype=np.int64), (0, 0, 0)
-        return ((improve_some, NO_PLANS, *nothing, UNWATCHED),)
-
     def plan(self, plan: ProofPlan) -> ImprovePlan | None:
         """Returns the plan for a structure, unless elimination leaves nothing of it, or nodes are counted."""
         reduction = reduce(plan.shape, plan.max_join)
@@ -65,9 +58,9 @@ class Improving:
         clock = work.clock
         if not work.improves or clock is None or min(clock.each, clock.deadline) == math.inf:
             return
-        spent = (time.monotonic() - clock.began) / max(1, work.proofs.facts.shape[1])  # by each, in the steps before
+        spent = (now() - clock.began) / max(1, work.proofs.facts.shape[1])  # by each, in the steps before
         for p in problems.tolist():
-            improvement, until = Improvement(work, p), time.monotonic() + clock.each - spent
+            improvement, until = Improvement(work, p), now() + clock.each - spent
             while improvement.go(min(until, clock.deadline)):
                 pass
             if work.proofs.facts[OUTCOME, p] == OPEN:
@@ -88,11 +81,11 @@ class Improvement:
         self._slices = self._by_rules(plan) if part.reduction.leaves_rules else self._in_turns(part)
 
     def go(self, until: float) -> bool:
-        """Takes one slice; whether the problem is still open, and there is time until then, of `time.monotonic`."""
-        proofs, p, now = self._work.proofs, self._p, time.monotonic()
-        if proofs.facts[OUTCOME, p] != OPEN or proofs.values[SIZE, p] == np.inf or now >= until:  # sums may overflow
+        """Takes one slice; whether the problem is still open, and there is time until then, of `now`."""
+        proofs, p, at = self._work.proofs, self._p, now()
+        if proofs.facts[OUTCOME, p] != OPEN or proofs.values[SIZE, p] == np.inf or at >= until:  # sums may overflow
             return False
-        self._work.clock = Clock(together=until - now)
+        self._work.clock = Clock(together=until - at)
         next(self._slices)
         if proofs.facts[OUTCOME, p] == STOPPED:
             proofs.facts[OUTCOME, p] = OPEN

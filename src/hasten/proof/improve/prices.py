@@ -19,10 +19,11 @@ import numpy as np
 
 from hasten.jit import kernel
 from hasten.kernels.layout import Graph, Instance
+from hasten.kernels.stopping import stopped
 from hasten.kernels.tolerance import is_closed
 from hasten.proof.branch.dive import prune_from
 from hasten.proof.branch.tighten import Tight, rule_out_expensive, tighten_rows
-from hasten.proof.outcome import copy_labels, stopped
+from hasten.proof.outcome import copy_labels
 from hasten.proof.sweep.dual import Dual, idle, n_messages, quick_bound, sum_anew, sweep, update_factor
 from hasten.proof.sweep.sweeping import Known, found_by
 from hasten.support.arrays import FloatArray

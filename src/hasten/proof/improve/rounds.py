@@ -165,8 +165,12 @@ def improve_some(
     known, closed, least = Known(indices.best, size, slip, gap), False, own[COST]
     small, mine = left.graph, labels_of(batch, proofs.labels, p)
     if own[BEGUN] == 0.0:
+        constant = eliminate(plan, instance.cost, instance.table, scratch.work, scratch.cost, dual.watch)
+        if constant != constant:  # it was stopped
+            watch[AT] = 0
+            keep((floats, ints, watch))
+            return
         own[BEGUN], indices.random[0] = 1.0, 1 + seed % 2147483646
-        constant = eliminate(plan, instance.cost, instance.table, scratch.work, scratch.cost)
         least = own[COST] = values[BEST, p]
         if least < np.inf:
             for x in range(plan.keep.size):

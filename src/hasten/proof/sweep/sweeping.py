@@ -16,8 +16,9 @@ from hasten.jit import kernel
 from hasten.kernels.layout import Graph, Instance
 from hasten.kernels.rows import breaks_row, narrow, rows_hold, start_ranges
 from hasten.kernels.score import total_cost
+from hasten.kernels.stopping import stopped
 from hasten.kernels.tolerance import FINE, allowance, is_closed
-from hasten.proof.outcome import INFEASIBLE, OPEN, PROVED, copy_labels, stopped
+from hasten.proof.outcome import INFEASIBLE, OPEN, PROVED, copy_labels
 from hasten.proof.sweep.dual import Dual, quick_bound, safe_bound, sweep
 from hasten.support.arrays import FloatArray, IntArray
 

@@ -15,27 +15,26 @@ from hasten.kernels.score import total_cost
 from hasten.proof.outcome import (
     ELIMINATE,
     LABELS_BY,
+    OUTCOME,
     SIZE,
     STEP,
+    STOPPED,
     Proofs,
     State,
     rule_out,
     take_bound,
     take_labels,
 )
-from hasten.proof.plan import NOBODY, ProofPlan, RecordPlan, Work
+from hasten.proof.plan import BRIEF, ProofPlan, RecordPlan, Work
 from hasten.proof.tally.kernels import Counted, count, tally_at
 from hasten.proof.tally.plan import plan_tally
 from hasten.proof.terms import rounding
 from hasten.support.arrays import IntArray
+from hasten.support.clock import ALL
 
 
 class Tallying:
     """The step: eliminate trees, and count."""
-
-    def drivers(self) -> tuple[tuple[object, ...], ...]:
-        """Returns its driver, with arguments for no problems."""
-        return ((count_some, NOBODY),)
 
     def plan(self, plan: ProofPlan) -> RecordPlan | None:
         """Returns the plan for a forest whose rules can be counted."""
@@ -43,14 +42,15 @@ class Tallying:
 
     def run(self, work: Work, problems: IntArray) -> None:
         """Counts the rules of problems."""
-        work.run(count_some, problems, work.addresses(self, problems))
+        plans, seconds = work.addresses(self, problems), work.seconds(self, problems)
+        work.run(count_some, problems, plans, seconds=seconds, anyway=BRIEF)
 
 
 TALLYING = Tallying()
 
 
 @driver
-def count_some(arrays: Arrays, problems: IntArray, state: State, tallies: IntArray) -> None:
+def count_some(arrays: Arrays, problems: IntArray, state: State, tallies: IntArray, watch: IntArray) -> None:
     """Certifies some problems that were looked at or eliminated; `tallies` has the address of each one's tally."""
     batch, proofs = BatchArrays(*arrays), Proofs(*state)
     n_floats, n_variables = 0, 0
@@ -64,6 +64,9 @@ def count_some(arrays: Arrays, problems: IntArray, state: State, tallies: IntArr
     scratch = Counted(tables, labels, states)
     for x in range(problems.size):
         p, tally = problems[x], tally_at(tallies[x])
+        if watch[ALL]:
+            proofs.facts[OUTCOME, p] = STOPPED
+            continue
         size = proofs.values[SIZE, p]
         if size == np.inf:  # sums may overflow
             continue
@@ -77,4 +80,4 @@ def count_some(arrays: Arrays, problems: IntArray, state: State, tallies: IntArr
         if rows_hold(graph, labels):
             take_labels(batch, proofs, p, labels, total_cost(graph, cost, table, labels), ELIMINATE)
         take_bound(proofs, p, bound - rounding(graph, size), size)
-    keep((floats, ints))
+    keep((floats, ints, watch))

@@ -22,6 +22,7 @@ from hasten.support.arrays import FloatArray, IntArray, ints, offsets, sizes_of
 MOST_STATES = 256
 MOST_SUMS = 2**22  # for one problem: a few milliseconds
 MOST_NUMBERS = 2**21  # in all tables
+SPEED = 2e-9  # seconds that a sum takes at most
 
 
 def plan_tally(compiled: Compiled) -> RecordPlan | None:
@@ -36,8 +37,7 @@ def plan_tally(compiled: Compiled) -> RecordPlan | None:
             return None
         counters.append(counter)
         n_states *= counter.n
-    tally = _tally(graph, counters) if counters else None
-    return None if tally is None else RecordPlan(tally)
+    return _tally(graph, counters) if counters else None
 
 
 class Counter(NamedTuple):
@@ -91,7 +91,7 @@ def _counter(weight: IntArray, least: int, limit: int, most: int) -> Counter:
     return Counter(weight // unit, (least if saturates else limit) + 1, least, saturates)
 
 
-def _tally(graph: Graph, counters: list[Counter]) -> Tally | None:
+def _tally(graph: Graph, counters: list[Counter]) -> RecordPlan | None:
     links, n_labels = _hang(graph), np.append(sizes_of(graph.first), 1)
     n_counts = [counter.n for counter in counters]
     n_states = math.prod(n_counts)
@@ -115,7 +115,7 @@ def _tally(graph: Graph, counters: list[Counter]) -> Tally | None:
     if sums > MOST_SUMS or places.size > MOST_NUMBERS:
         return None
     own_first, own = _own_tables(graph)
-    return Tally.pack(
+    tally = Tally.pack(
         order=links.order,
         above=links.above,
         pair_at=links.pair_at,
@@ -137,6 +137,7 @@ def _tally(graph: Graph, counters: list[Counter]) -> Tally | None:
         reach_before=reached_before,
         size=[places.size],
     )
+    return RecordPlan(tally, SPEED * sums)
 
 
 def _added(counters: list[Counter], counts: IntArray) -> IntArray:

@@ -19,7 +19,6 @@ from hasten.search.beam import greedy
 from hasten.tasks.entity_relation.data.corpus import Sentence
 from hasten.tasks.entity_relation.data.formats.jsonl import from_json
 from hasten.tasks.entity_relation.labelling import in_words
-from hasten.tasks.entity_relation.scoring.text import intern
 from hasten.tasks.entity_relation.tagger import Tagger
 from hasten.tasks.entity_relation.task import ordered_pairs
 from hasten.trace.events import ProofStep, SearchStep, Trace
@@ -114,7 +113,7 @@ def explain(tagger: Tagger, sentence: Sentence, *, width: int | None = None, the
             f"Sentence {sentence.id!r} has {len(sentence.spans)} entities; of more than {MOST_ENTITIES} a picture "
             "shows too little. Choose a shorter sentence."
         )
-    text, task = intern([sentence]), tagger.task
+    text, task = tagger.scorer.read([sentence]), tagger.task
     problem = task.batch(text.n_entities, tagger.scorer.costs(text)[0])[0]
     names = variable_names([" ".join(sentence.tokens[first:last]) for first, last in sentence.spans])
     proof = Certifier().trace(problem, names=names)

@@ -19,7 +19,6 @@ from hasten.tasks.entity_relation.data.columns import Columns, Entries, Row
 from hasten.tasks.entity_relation.data.corpus import JOINT, Relation, Sentence
 from hasten.tasks.entity_relation.data.formats.jsonl import Line, encode_lines
 from hasten.tasks.entity_relation.data.synthetic import generate
-from hasten.tasks.entity_relation.scoring.text import intern
 from hasten.tasks.entity_relation.task import EntityRelationTask
 from hasten.tasks.text.words import Vocabulary
 
@@ -142,7 +141,7 @@ class Labeller:
     def label(self, sentences: Columns) -> Answers:
         """Labels sentences that fit into memory together."""
         task, scorer, searches = self.tagger.task, self.tagger.scorer, self.tagger.searches
-        text = intern(sentences)
+        text = scorer.read(sentences)
         found = self._speedup.predict(
             task.batch(text.n_entities, scorer.lazy(text) if searches else scorer.costs(text)[0])
         )

@@ -8,10 +8,20 @@ from hasten.support.checks import Choices
 
 
 class Training(Choices):
-    """How a black box is trained: with inference in the loop, or each variable alone."""
+    """How a linear black box is trained: with inference in the loop, or each variable alone."""
 
     STRUCTURED = "structured"
     INDEPENDENT = "independent"
+
+
+class BlackBox(Choices):
+    """The black boxes there are: linear ones by their `Training`, and neural ones by theirs."""
+
+    STRUCTURED = "structured"
+    INDEPENDENT = "independent"
+    NEURAL = "neural"  # each variable alone
+    NEURAL_STRUCTURED = "neural-structured"
+    NEURAL_LIKELIHOOD = "neural-likelihood"
 
 
 class Model(StrEnum):

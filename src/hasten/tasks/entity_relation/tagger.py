@@ -20,21 +20,47 @@ from hasten.speedup.parts import Certified, Limits, Search, Trust, as_answer, se
 from hasten.speedup.persistence import content, of_content
 from hasten.speedup.predictor import Speedup
 from hasten.support import forms
+from hasten.support.checks import brief, check_number, check_whole, check_width
 from hasten.support.files import output_directory
 from hasten.support.progress import Tell, tell_nobody
 from hasten.support.tensors import Tensors, digest_of, format_of, load_tensors, reading, save_tensors
+from hasten.tasks.entity_relation.black_boxes import Box, read_black_box, train_black_box
 from hasten.tasks.entity_relation.data.corpus import Sentence, split
 from hasten.tasks.entity_relation.labelling import Labelled, Labeller
-from hasten.tasks.entity_relation.names import Training
-from hasten.tasks.entity_relation.scoring.black_box import LinearScorer, check_versions
-from hasten.tasks.entity_relation.scoring.text import intern
-from hasten.tasks.entity_relation.scoring.training import train_black_box
+from hasten.tasks.entity_relation.names import BlackBox
 from hasten.tasks.entity_relation.task import EntityRelationTask
 
-FORMAT = "hasten.tagger/2"
+FORMAT = "hasten.tagger/3"
 KIND = "labeller of entities and relations"  # as errors call it: a tagger is what `hasten tag` trains
 MAX_NODES = 20_000  # of branching, before the solver is asked
 LEARNING_LIMIT = 2.0  # seconds for a sentence that is only learned from
+
+
+@dataclass(frozen=True)
+class TrainingSettings:
+    """How a labeller is trained.
+
+    black_box
+        "structured": linear, trained with inference in the loop; "independent": without; "neural…": a network.
+    width
+        Of the beam in search mode, at least 1.
+    risk
+        Share of answers that theta may change, from 0.0001 to 0.5.
+    seed
+        Fixes all that is drawn.
+    """
+
+    black_box: str = BlackBox.STRUCTURED
+    width: int = 2
+    risk: float = 0.01
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        if self.black_box not in list(BlackBox):
+            raise ProblemError(f"A black box is {BlackBox.choices()}, not {brief(self.black_box)}.")
+        check_width(self.width)
+        check_number("risk", self.risk)
+        check_whole("seed", self.seed)
 
 
 @dataclass(frozen=True, eq=False)
@@ -46,7 +72,7 @@ class Tagger:
     """
 
     task: EntityRelationTask
-    scorer: LinearScorer
+    scorer: Box
     speedup: Speedup
     note: str = field(default="", repr=False)  # what theta rests on, in words; not saved
 
@@ -65,10 +91,7 @@ class Tagger:
         unlabeled: Sequence[Sentence] = (),
         *,
         task: EntityRelationTask | None = None,
-        black_box: str = Training.STRUCTURED,
-        width: int = 2,
-        risk: float = 0.01,
-        seed: int = 0,
+        settings: TrainingSettings = TrainingSettings(),
         tell: Tell = tell_nobody,
     ) -> Tagger:
         """Trains a black box on labelled sentences, then fits a speedup to what it says of these and of unlabeled ones.
@@ -76,16 +99,16 @@ class Tagger:
         Without a task it is the paper's where the labels are, and taken from the labelled sentences where they are not.
         A tenth of the sentences, new to the black box where there is enough text, calibrates theta.
         """
-        task = task or EntityRelationTask.fitting(labelled)
+        task, risk, seed = task or EntityRelationTask.fitting(labelled), settings.risk, settings.seed
         taught, fresh = labelled, unlabeled
         if not unlabeled and n_held_out(len(labelled)) >= problems_needed(risk):
             fresh, taught = split(labelled, n_held_out(len(labelled)) / len(labelled), seed)
-        scorer = train_black_box(black_box, taught, task, seed=seed, tell=tell)
-        text = intern([*taught, *fresh])
+        scorer = train_black_box(settings.black_box, taught, task, seed=seed, tell=tell)
+        text = scorer.read([*taught, *fresh])
         tell("Scoring the text to learn from", None)
         batch = task.batch(text.n_entities, scorer.costs(text)[0])
         tell("Learning the speedup", None)
-        search, limits = Search(width), Limits(LEARNING_LIMIT, max_nodes=MAX_NODES)
+        search, limits = Search(settings.width), Limits(LEARNING_LIMIT, max_nodes=MAX_NODES)
         trust = Trust(audit=0.0, min_agreement=None)
         speedup = Speedup(task.schema, answer=search, trust=trust, limits=limits, seed=seed)
         cut = len(batch) - min(n_held_out(len(batch)), len(fresh) or len(batch))
@@ -106,7 +129,7 @@ class Tagger:
 
     def asking(self, mode: str | None = None, **settings: Any) -> Tagger:
         """Returns a labeller in another mode, or with other settings of its speedup, such as `limits__time_limit`."""
-        speedup = deepcopy(self.speedup)
+        speedup = deepcopy(self.speedup, {id(self.task.schema): self.task.schema})
         if mode is not None:
             if mode not in list(TextMode):
                 raise ProblemError(f"A labeller's mode is {TextMode.choices()}, not {mode!r}.")
@@ -148,13 +171,11 @@ class Tagger:
     def load(cls, path: str | os.PathLike[str]) -> Tagger:
         """Reads what `save` wrote."""
         tensors, about = load_tensors(path, FORMAT, KIND)
-        check_versions(path, about)
+        black_box = {name: each for name, each in tensors.items() if not name.startswith("speedup/")}
+        weights = {name.removeprefix("black_box/"): each for name, each in black_box.items()}
+        scorer = read_black_box(path, weights, about)
         with reading(path):
             task = EntityRelationTask.of_settings(forms.read_json(about.get("task", ""), "its task"))
-            black_box = {name: each for name, each in tensors.items() if not name.startswith("speedup/")}
-            scorer = LinearScorer.of_tensors(
-                {name.removeprefix("black_box/"): each for name, each in black_box.items()}, about
-            )
         speedup = of_content(Speedup, Path(path), (_taken(tensors), _taken(about)), task.schema)
         with reading(path):
             return cls(task, scorer, speedup)
@@ -176,5 +197,5 @@ def n_held_out(n: int) -> int:
 
 def check_place(path: Path) -> None:
     """Refuses a place that holds something else than a labeller, which may be replaced."""
-    if os.path.lexists(path) and format_of(path) not in (FORMAT, "hasten.tagger/1"):
+    if os.path.lexists(path) and format_of(path) not in (FORMAT, "hasten.tagger/1", "hasten.tagger/2"):
         raise ModelError(f"{path} is there already, and is not a {KIND}. Choose another place.")

@@ -225,14 +225,21 @@ def _grid(across: Scale, up: Scale, right: float, bottom: float) -> list[Html]:
 
 
 def _label(text: str, x: float, y: float, taken: list[Box], right: float, bottom: float) -> Html | None:
-    """Returns a label right of, left of, above or below its point: the first of these that covers the least."""
+    """Returns a label right of, left of, above or below its point: the first of these that covers nothing.
+
+    None if every place is taken: a label over another is not read, and the mark says its name.
+    """
     wide = LETTER * len(text) + 2
-    places = [(x + 8 + wide / 2, y), (x - 8 - wide / 2, y), (x, y - 14), (x, y + 14), (x, y - 28), (x, y + 28)]
+    aside = 8 + wide / 2
+    places = [(x + aside, y), (x - aside, y), (x, y - 14), (x, y + 14)]
+    places += [(x + way * aside, y + up) for up in (-11, 11, -22, 22) for way in (1, -1)] + [(x, y - 27), (x, y + 27)]
     boxes = [Box(mx - wide / 2, my - 6, mx + wide / 2, my + 6) for mx, my in places]
     inside = [box for box in boxes if box[0] > LEFT and box[2] <= right and box[1] >= TOP - 8 and box[3] <= bottom]
     if not text or not inside:
         return None
     best = min(inside, key=lambda box: sum(map(box.overlap, taken)))
+    if sum(map(best.overlap, taken)) > 0.0:
+        return None
     taken.append(best)
     return tag("text", text, class_="name", x=(best.left + best.right) / 2, y=best.top + 10)
 

@@ -178,6 +178,10 @@ class TagModel(Model[Tagged]):
         """Returns the tags of a sentence, in BIO where that is a rule."""
         return in_bio(text).tags or () if self.rules.bio else text.tags or ()
 
+    def label(self, text: Tagged, labels: Sequence[str]) -> Tagged:
+        """Returns the sentence with these tags."""
+        return replace(text, tags=tuple(labels))
+
     def names(self, text: Tagged) -> Sequence[str]:
         """Returns the words of a sentence."""
         return text.words
@@ -278,6 +282,17 @@ class Tagging(Task[Tagged]):
     def train(self, texts: Sequence[Tagged], *, seed: int, tell: Tell) -> TagModel:
         """Trains an averaged perceptron."""
         return TagModel.train(texts, self.rules, bio=self.bio, epochs=self.epochs, seed=seed, tell=tell)
+
+    def to_json(self, text: Tagged) -> Any:
+        """Returns the words of a sentence as JSON has them."""
+        return {"id": text.id, "tokens": list(text.words)}
+
+    def of_json(self, text: Tagged, answer: Any) -> Tagged:
+        """Returns a sentence with the `tags` of an answer."""
+        tags = answer.get("tags") if isinstance(answer, dict) else None
+        if not isinstance(tags, list) or not all(isinstance(tag, str) for tag in tags):
+            raise CorpusError(f"An answer should be an object with 'tags', a list of strings, not {answer!r:.80}.")
+        return replace(text, tags=tuple(tags))
 
 
 def in_bio(sentence: Tagged) -> Tagged:

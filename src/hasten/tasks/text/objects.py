@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from hasten.errors import CorpusError
-from hasten.support.files import whole
+from hasten.support.files import output_directory, whole
 from hasten.support.terminal import standard_output
 from hasten.tasks.text.lines import AnyPath
 
@@ -67,6 +67,7 @@ def write_blocks(path: AnyPath, blocks: Iterable[bytes]) -> int:
         if path == "-":
             out = stack.enter_context(standard_output())
             return sum(out.write(block.decode()) >= 0 for block in blocks)
+        stack.enter_context(output_directory(Path(path).parent))
         stream: Any = stack.enter_context(open(stack.enter_context(whole(Path(path))), "wb"))
         if Path(path).suffix == ".gz":  # the same sentences give the same bytes
             stream = stack.enter_context(gzip.GzipFile(filename="", mode="wb", fileobj=stream, mtime=0))

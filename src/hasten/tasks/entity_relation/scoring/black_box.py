@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, fields
 from math import exp, log
 from typing import Any, NamedTuple
@@ -23,10 +23,13 @@ from hasten.model.costs import Scorer
 from hasten.support import forms
 from hasten.support.arrays import FloatArray, IntArray, plain
 from hasten.support.tensors import Tensors, load_tensors, reading, save_tensors
+from hasten.tasks.entity_relation.data.columns import Columns
+from hasten.tasks.entity_relation.data.corpus import Sentence
 from hasten.tasks.entity_relation.names import Training
 from hasten.tasks.entity_relation.scoring import features
 from hasten.tasks.entity_relation.scoring.features import MAX_FEATURES, variable_features
-from hasten.tasks.entity_relation.scoring.text import Text
+from hasten.tasks.entity_relation.scoring.text import Text, intern
+from hasten.tasks.text.words import Vocabulary
 
 WeightArray = npt.NDArray[np.float32]
 
@@ -120,6 +123,11 @@ class LinearScorer:
 
     def __reduce__(self) -> tuple[Any, ...]:  # made anew, so that weights read from a mapped file are plain, too
         return LinearScorer, tuple(getattr(self, each.name) for each in fields(self))
+
+    @staticmethod
+    def read(sentences: Columns | Iterable[Sentence], vocabulary: Vocabulary | None = None) -> Text:
+        """Returns sentences as numbers."""
+        return intern(sentences, vocabulary)
 
     def cost_at(self, text: Text) -> IntArray:
         """Returns where each sentence's costs start; sentence `p` owns `cost_at[p]:cost_at[p + 1]`."""

@@ -1,0 +1,82 @@
+"""Black boxes that are somewhere else: behind HTTP, or in a process of their own. Inputs and answers are JSON."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import urllib.error
+import urllib.request
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Generic
+
+from hasten.errors import SolverError
+from hasten.tasks.task import Task, Text
+
+MOST = 16 * 2**20  # bytes of an answer
+
+
+@dataclass(frozen=True)
+class Endpoint(Generic[Text]):
+    """A black box behind HTTP: it gets the input as JSON (`Task.to_json`), and answers with JSON (`Task.of_json`).
+
+    timeout
+        Seconds that an answer may take.
+    headers
+        Sent with each request, such as a token.
+    """
+
+    task: Task[Text]
+    url: str
+    timeout: float = 60.0
+    headers: Mapping[str, str] = field(default_factory=dict, repr=False)
+
+    def __post_init__(self) -> None:
+        if not self.url.startswith(("http://", "https://")):
+            raise SolverError(f"The address of a black box begins with http:// or https://; got {self.url!r}.")
+
+    def __call__(self, text: Text) -> Text:
+        """Asks about one input."""
+        body = json.dumps(self.task.to_json(text)).encode()
+        headers = {"Content-Type": "application/json", **self.headers}
+        try:
+            with urllib.request.urlopen(
+                urllib.request.Request(self.url, body, headers), timeout=self.timeout
+            ) as answer:
+                found = answer.read(MOST + 1)
+        except (urllib.error.URLError, TimeoutError) as error:
+            raise SolverError(f"{self.url} did not answer: {getattr(error, 'reason', error)}") from None
+        return self.task.of_json(text, _parsed(found, self.url))
+
+
+@dataclass(frozen=True)
+class Command(Generic[Text]):
+    """A black box that is a command: it is started for each input, reads it from standard input and writes the answer.
+
+    timeout
+        Seconds that an answer may take.
+    """
+
+    task: Task[Text]
+    command: Sequence[str]
+    timeout: float = 60.0
+
+    def __call__(self, text: Text) -> Text:
+        """Asks about one input."""
+        given, name = json.dumps(self.task.to_json(text)).encode(), self.command[0]
+        try:
+            done = subprocess.run(self.command, input=given, capture_output=True, timeout=self.timeout, check=False)
+        except (OSError, subprocess.TimeoutExpired) as error:
+            raise SolverError(f"{name} did not answer: {error}") from None
+        if done.returncode:
+            raise SolverError(f"{name} failed with {done.returncode}: {done.stderr.decode(errors='replace')[-200:]}")
+        return self.task.of_json(text, _parsed(done.stdout, name))
+
+
+def _parsed(found: bytes, name: str) -> Any:
+    if len(found) > MOST:
+        raise SolverError(f"{name} answered with more than {MOST:,} bytes.")
+    try:
+        return json.loads(found)
+    except ValueError:
+        raise SolverError(f"{name} did not answer with JSON, but with {found[:60]!r}.") from None

@@ -1,0 +1,306 @@
+"""Layouts: which structure each example of a padded batch has, and where its variables are in the padded arrays."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from math import prod
+from typing import Any
+
+import numpy as np
+
+from hasten.errors import ProblemError, SchemaError
+from hasten.model.schema import Schema
+from hasten.model.structure import Structure
+from hasten.model.templates import Slots
+from hasten.padded.fields import Field
+from hasten.padded.kernels import Cells
+from hasten.padded.shapes import Placed, Places, Shapes
+from hasten.support.arrays import BoolArray, IntArray, ints, offsets, ranges, sizes_of
+from hasten.support.cache import Cache
+from hasten.support.checks import brief
+from hasten.support.words import count
+
+Shape = Callable[..., Structure]
+Given = Mapping[str, Any]  # arrays by name
+NONE = ints(())
+MAX_ROOMS = 256  # shapes of arrays that are remembered
+
+
+class Layout:
+    """The fields of a schema, and the structures of examples, kept by their sizes; or the one structure of all.
+
+    given
+        A schema, with `shape` and `fields`; or one structure, which all examples have. Its fields are by default the
+        variables of each kind in a row.
+    shape
+        A function that returns the structure of an example, given its sizes, in the order in which fields name them.
+    fields
+        For each kind of variable, the axes of its scores (`Field.of`).
+    """
+
+    def __init__(
+        self, given: Schema | Structure, shape: Shape | None = None, fields: Mapping[str, str] | None = None
+    ) -> None:
+        self.flat = isinstance(given, Structure)  # whether one row with all scores of an example has a meaning
+        if isinstance(given, Structure):
+            if shape is not None:
+                raise SchemaError("One structure has one shape. Give the schema where examples differ in theirs.")
+            one, counts = given, {name: given.kinds.count(kind) for name, kind in given.schema.variables.items()}
+            shape = lambda: one  # noqa: E731
+            fields = {name: str(n) for name, n in counts.items() if n} if fields is None else fields
+        elif not isinstance(given, Schema):
+            raise SchemaError(f"Expected a schema or a structure, got {brief(given)}.")
+        if not isinstance(fields, Mapping) or not fields:
+            raise SchemaError("Say which axes the scores of each kind have, such as fields={'tag': 'n'}.")
+        self.schema, self.shape = given.schema if isinstance(given, Structure) else given, shape
+        self.fields = {name: Field.of(self.schema, name, pattern) for name, pattern in fields.items()}
+        axes = (axis for each in self.fields.values() for axis in each.axes)
+        self.sizes = tuple(dict.fromkeys(axis for axis in axes if isinstance(axis, str)))
+        if self.flat and self.sizes:
+            raise SchemaError(
+                f"One structure has no sizes ({', '.join(self.sizes)}): write numbers, or give its schema."
+            )
+        self._structures: list[Structure] = []
+        self._coordinates: list[list[IntArray]] = []  # of each structure and field; none where a mask says
+        self._by_size: dict[tuple[int, ...], int] = {}
+        self._by_length = np.full(1, -1)  # the same where there is one size
+        self._by_shape: dict[int, int] = {}
+        self._shapes: dict[tuple[str, ...], Shapes] = {}
+        self._cells: list[Cells] = []
+        self._rooms = Cache[tuple[tuple[int, ...], ...], tuple[dict[str, int], list[IntArray]]](MAX_ROOMS)
+        if not self.sizes and shape is not None:
+            self._of_sizes(())
+
+    @property
+    def structure(self) -> Structure:
+        """The one structure of all examples."""
+        return self._structures[0]
+
+    def numbers(self, structures: Iterable[Structure]) -> IntArray:
+        """Returns the numbers of given structures, which the layout keeps: one of each shape."""
+        found = []
+        for structure in structures:
+            if not isinstance(structure, Structure) or structure.schema is not self.schema:
+                raise ProblemError(f"Expected structures of the layer's schema, got {brief(structure)}.")
+            number = self._by_shape.get(id(structure.compiled))
+            found.append(self._add(structure, None) if number is None else number)
+        return ints(found)
+
+    def shapes(self, kinds: tuple[str, ...]) -> Shapes:
+        """Returns the structures with slots for the tables of some kinds of factors."""
+        found = self._shapes.get(kinds)
+        if found is None or len(found.structures) < len(self._structures):
+            slots = Slots(kinds=frozenset(self.schema.factor_kind(name).index for name in kinds))
+            found = self._shapes[kinds] = Shapes([each._with_slots(slots) for each in self._structures], kinds)
+        return found
+
+    def place(
+        self,
+        shapes: Sequence[Sequence[int]],
+        sizes: Given,
+        masks: Given,
+        number: IntArray | None = None,
+        kinds: tuple[str, ...] = (),
+        flat: bool = False,
+    ) -> Placed:
+        """Returns where variables are in arrays of scores of some shapes, one for each field, or one of all (`flat`).
+
+        Sizes are given by name, as lengths or as masks of entries that count; masks of single cells by field. `number`
+        says which structure each example has, unless its sizes do.
+        """
+        n = int(shapes[0][0])
+        if flat:
+            number = np.zeros(n, dtype=np.int64)
+            cells, label_cells = self._flat_cells(number, shapes[0])
+        else:
+            dims, strides = self._room(tuple(map(tuple, shapes)))
+            lengths = {name: _lengths(name, sizes[name], n, dims[name]) for name in self.sizes if name in sizes}
+            by_structure = number is not None
+            if number is None:
+                number = self._number_of({name: lengths.get(name, dims[name]) for name in self.sizes}, n)
+            elif number.shape != (n,) or (n and not 0 <= number.min() <= number.max() < len(self._structures)):
+                raise ProblemError(f"Give the structure of each of {count(n, 'example')}; got {brief(number)}.")
+            label_cells = self._of_all(number, strides)
+            if masks or by_structure or any(np.ndim(each) == 2 for each in sizes.values()):
+                label_cells = self._masked(label_cells, shapes, sizes, masks, lengths)
+            cells = label_cells
+        known = self.shapes(kinds)
+        places, price = Places.of(known, number), NONE
+        if known.soft:
+            price = ranges(places.cost_at[1:] - known.n_prices[number], known.n_prices[number])
+        return Placed(known, number, cells, label_cells, places, price, flat)
+
+    def _room(self, shapes: tuple[tuple[int, ...], ...]) -> tuple[dict[str, int], list[IntArray]]:
+        """Returns how much room padded arrays have for each size, and their strides; refuses shapes that do not fit."""
+        known = self._rooms.get(shapes)
+        if known is not None:
+            return known
+        dims, n = dict[str, int](), shapes[0][0]
+        for field, shape in zip(self.fields.values(), shapes, strict=True):
+            axes = n, *field.axes, len(field.kind)
+            if len(shape) != len(axes) or any(
+                a != dim for a, dim in zip(axes, shape, strict=True) if not isinstance(a, str)
+            ):
+                wanted = ", ".join(map(str, axes))
+                raise ProblemError(
+                    f"The scores of {field.kind.name} have shape {tuple(shape)}; they need ({wanted}): examples, the "
+                    "axes of the field, and labels."
+                )
+            for axis, dim in zip(field.axes, shape[1:], strict=False):
+                if isinstance(axis, str) and dims.setdefault(axis, dim) > dim:
+                    dims[axis] = dim
+        found = dims, [_strides(shape[1:-1]) for shape in shapes]
+        self._rooms.put(shapes, found)
+        return found
+
+    def _number_of(self, lengths: Mapping[str, IntArray | int], n: int) -> IntArray:
+        """Returns the number of the structure of each example, given its sizes, each one for all or one for each."""
+        if all(isinstance(each, int) for each in lengths.values()):
+            return np.full(n, self._of_sizes(tuple(lengths.values())) if n else 0)  # type: ignore[arg-type]
+        if len(lengths) > 1:
+            rows = np.stack([np.broadcast_to(each, n) for each in lengths.values()], axis=1)
+            unique, inverse = np.unique(rows, axis=0, return_inverse=True)
+            return ints(self._of_sizes(tuple(each)) for each in unique.tolist())[inverse.ravel()]
+        (length,) = lengths.values()
+        try:
+            number = self._by_length[length]
+        except IndexError:  # longer than any before
+            self._by_length = np.append(self._by_length, np.full(int(np.max(length)), -1))
+            number = self._by_length[length]
+        if number.min(initial=0) < 0:
+            for size in np.unique(length[number < 0]).tolist():  # type: ignore[index]
+                self._by_length[size] = self._of_sizes((size,))
+            number = self._by_length[length]
+        return np.asarray(number)
+
+    def _of_sizes(self, sizes: tuple[int, ...]) -> int:
+        """Returns the number of the structure of examples of some sizes; it is built once."""
+        number = self._by_size.get(sizes)
+        if number is None:
+            if self.shape is None:
+                raise ProblemError("Give shape=..., a function from sizes to structures, or a structure per example.")
+            structure = self.shape(*sizes)
+            if not isinstance(structure, Structure) or structure.schema is not self.schema:
+                raise SchemaError(f"shape{sizes} returned {brief(structure)}, not a structure of the layer's schema.")
+            number = self._by_size[sizes] = self._add(structure, dict(zip(self.sizes, sizes, strict=True)))
+        return number
+
+    def _add(self, structure: Structure, sizes: Mapping[str, int] | None) -> int:
+        """Keeps a structure, whose variables are the cells of fields of some sizes, and returns its number."""
+        kinds = [kind.name for kind in structure.kinds]
+        for name in dict.fromkeys(kinds):
+            if name not in self.fields:
+                raise SchemaError(f"A structure has variables of kind {name}, but there is no field {name}.")
+        coordinates = []
+        for name, field in self.fields.items():
+            n = kinds.count(name)
+            found = np.zeros((n, len(field.axes)), dtype=np.int64) if sizes is None else field.cells(sizes)
+            if len(found) != n:
+                said = ", ".join(f"{size}={value}" for size, value in (sizes or {}).items()) or "all examples"
+                raise SchemaError(
+                    f"The structure for {said} has {count(n, 'variable')} of kind {name}, but the field has "
+                    f"{count(len(found), 'cell')}. Add one variable for each cell, row by row."
+                )
+            coordinates.append(found)
+        self._structures.append(structure)
+        self._coordinates.append(coordinates)
+        self._cells = []
+        if sizes is None:
+            self._by_shape[id(structure.compiled)] = len(self._structures) - 1
+        return len(self._structures) - 1
+
+    def _of_all(self, number: IntArray, strides: Sequence[IntArray]) -> list[Cells]:
+        """Returns the cells of each field, as structures say it."""
+        if not self._cells:
+            firsts = [each.graph.first for each in self._structures]
+            for f, (name, field) in enumerate(self.fields.items()):
+                mine = [ints(v for v, kind in enumerate(s.kinds) if kind.name == name) for s in self._structures]
+                variable = np.concatenate([NONE, *mine])
+                label = np.concatenate([NONE, *(first[each] for first, each in zip(firsts, mine, strict=True))])
+                width = np.full(len(variable), len(field.kind))
+                none = np.zeros((0, len(field.axes)), dtype=np.int64)
+                coordinate = np.concatenate([none, *(each[f] for each in self._coordinates)])
+                first = offsets(map(len, mine))
+                run = _runs(first, label, width, coordinate)
+                self._cells.append(Cells(NONE, first, label, width, variable, coordinate, run, NONE, NONE, NONE))
+        known = zip(self._cells, strides, strict=True)
+        return [each._replace(number=number, stride=stride) for each, stride in known]
+
+    def _flat_cells(self, number: IntArray, shape: Sequence[int]) -> tuple[list[Cells], list[Cells]]:
+        """Returns the cells of one matrix with all scores of each example, and those of its labels."""
+        n, first = self.structure.n_variables, self.structure.graph.first[: self.structure.n_variables + 1]
+        if len(shape) != 2 or shape[1] != first[-1]:
+            raise ProblemError(
+                f"Got scores of shape {tuple(shape)}. One array of scores needs (examples, {first[-1]}), all labels of "
+                "the structure in order; or give them by field."
+            )
+        label, v = first[:-1].copy(), np.arange(n)
+        about = ints([0, n]), label, sizes_of(first), v, label[:, None], n - v, ints([first[-1], 1])
+        cells = Cells(number, *about, NONE, NONE)
+        return [cells], [cells._replace(coordinate=v[:, None], stride=ints([n, 1]))]
+
+    def _masked(
+        self, cells: list[Cells], shapes: Sequence[Sequence[int]], sizes: Given, masks: Given, lengths: Given
+    ) -> list[Cells]:
+        """Returns the cells of each field where masks, or the lengths of given structures, say that they are."""
+        found, known = [], dict(lengths)
+        for each, field in zip(cells, self.fields.values(), strict=True):
+            if len(field.axes) == 1 and isinstance(field.axes[0], str):
+                known.setdefault(field.axes[0], sizes_of(each.first)[each.number])
+        for each, (name, field), shape in zip(cells, self.fields.items(), shapes, strict=True):
+            if name in masks:
+                mask = np.asarray(masks[name], dtype=bool)
+            else:
+                axes = zip(field.axes, shape[1:], strict=False)
+                mask = field.among([_counting(name, axis, dim, len(each.number), sizes, known) for axis, dim in axes])
+            if mask.shape != tuple(shape[:-1]):
+                raise ProblemError(f"The mask of {name} has shape {mask.shape}, its scores {tuple(shape)}.")
+            mask = mask.reshape(len(mask), -1)
+            has, wants = mask.sum(axis=1), sizes_of(each.first)[each.number]
+            for b in np.flatnonzero(has != wants)[:1].tolist():
+                raise ProblemError(
+                    f"Example {b}: {count(int(has[b]), 'cell')} of {name} count, but its structure has "
+                    f"{count(int(wants[b]), 'variable')} of that kind. Give a mask with a cell for each."
+                )
+            found.append(each._replace(row=np.flatnonzero(mask), row_at=offsets(has)[:-1]))
+        return found
+
+
+def _runs(first: IntArray, label: IntArray, width: IntArray, coordinate: IntArray) -> IntArray:
+    """Returns how many cells, from each on, follow one another in the array and in the costs of their structure."""
+    run = np.ones(len(label), dtype=np.int64)
+    next_to = coordinate[:-1] + ([0] * (coordinate.shape[1] - 1) + [1]) == coordinate[1:]
+    joined = next_to.all(axis=1) & (label[:-1] + width[:-1] == label[1:])
+    joined[first[(first > 0) & (first < len(label))] - 1] = False
+    for c in np.flatnonzero(joined)[::-1].tolist():
+        run[c] += run[c + 1]
+    return run
+
+
+def _strides(shape: Sequence[int]) -> IntArray:
+    """Returns how far examples of a shape are apart in an array, and how far the entries of each axis."""
+    return ints(prod(shape[a:]) for a in range(len(shape) + 1))
+
+
+def _lengths(name: str, given: Any, n: int, dim: int) -> IntArray:
+    """Returns how large a size is in each example, given lengths or a mask; refuses others."""
+    if given.shape == (n, dim):
+        return np.asarray(given.astype(bool).sum(axis=1))
+    if given.shape != (n,) or given.dtype.kind not in "iu":
+        raise ProblemError(
+            f"The lengths {name} have shape {given.shape} and type {given.dtype}. Give a whole number for each of "
+            f"{count(n, 'example')}, or a mask of shape ({n}, {dim})."
+        )
+    if n and not 0 <= given.min() <= given.max() <= dim:
+        b = int(np.flatnonzero((given < 0) | (given > dim))[0])
+        raise ProblemError(f"Example {b}: length {name} is {given[b]}; the scores have room for {dim}.")
+    return np.asarray(given, dtype=np.int64)
+
+
+def _counting(name: str, axis: str | int, dim: int, n: int, sizes: Given, lengths: Given) -> BoolArray:
+    """Returns which entries of an axis count in each example."""
+    if isinstance(axis, str) and axis in sizes and np.ndim(sizes[axis]) == 2:
+        return np.asarray(sizes[axis], dtype=bool)
+    if isinstance(axis, str) and axis not in lengths:
+        raise ProblemError(f"Structures alone do not say which cells of {name} count. Give lengths, or a mask of it.")
+    return np.asarray(np.arange(dim) < (lengths[axis][:, None] if isinstance(axis, str) else np.full((n, 1), dim)))

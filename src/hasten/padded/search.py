@@ -1,0 +1,231 @@
+"""One call of the certifier for all that a loss wants to know: answers, perturbed answers, and gold kept fixed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from hasten.errors import ProblemError, SolverError
+from hasten.model.batch import Batch
+from hasten.model.schema import Schema
+from hasten.model.solution import Solutions
+from hasten.padded.kernels import IGNORED, count_tuples, gather, oppose, read_labels, write_labels
+from hasten.padded.layout import Layout
+from hasten.padded.shapes import Placed
+from hasten.proof.certifier import Certifier
+from hasten.speedup.predictor import Speedup
+from hasten.support.arrays import BoolArray, FloatArray, IntArray
+from hasten.support.checks import brief
+
+Answerer = Callable[[Batch], Solutions]
+
+
+class Request(NamedTuple):
+    """What is asked of each example.
+
+    samples
+        How many perturbed answers; 0 asks for the answer itself.
+    sigma
+        The standard deviation of the normal noise that is added to every score of a perturbed one.
+    seed
+        Of that noise.
+    margin
+        By how much the scores of labels other than gold are raised (the Hamming cost of a hinge).
+    strict
+        Whether it is an error that no valid labelling agrees with gold.
+    """
+
+    samples: int = 0
+    sigma: float = 0.0
+    seed: int = 0
+    margin: float = 0.0
+    strict: bool = False
+
+
+class Found(NamedTuple):
+    """The answers to each example, a row for each of those asked; with gold, the last row is the best that has it."""
+
+    score: FloatArray  # (rows, examples) what is maximised; -inf without an answer
+    gap: FloatArray  # (rows, examples)
+    proved: BoolArray  # (rows, examples) whether nothing is left to find out
+    labels: list[IntArray]  # (rows, examples, *axes) of each field, padded
+
+
+@dataclass(frozen=True, eq=False)
+class Inference:
+    """Exact inference over padded arrays: a layout, and what answers its batches.
+
+    `sign` is -1 where scores are maximised, and 1 where they are costs.
+    """
+
+    layout: Layout
+    answer: Answerer
+    sign: float = -1.0
+
+    def search(
+        self,
+        placed: Placed,
+        scores: Sequence[Any],
+        tables: Mapping[str, FloatArray],
+        gold: Sequence[IntArray] = (),
+        asked: Request = Request(),  # noqa: B008, it does not change
+    ) -> Found:
+        """Answers all that is asked of the examples of a padded batch, in one call."""
+        table, cost, n = self.table(placed, tables), self.costs(placed, scores), 1
+        if gold or asked.samples:
+            n = max(1, asked.samples) + bool(gold)
+            cost = self.rows(placed, cost, table, gold, asked, n)
+        answers = self.answer(placed.batch(cost, table, n))
+        if asked.strict and not answers.cost.max(initial=0.0) < np.inf:
+            self._refuse_gold(placed, answers, gold)
+        labels = self.write(placed, answers.values.reshape(n, -1), [each.shape for each in scores])
+        gap, optimal, shape = np.zeros(len(answers)), answers.optimal, (n, len(placed.number))
+        if not optimal.all():
+            left = ~optimal
+            gap[left] = np.where(answers.cost[left] < np.inf, answers.cost[left] - answers.bound[left], np.inf)
+        return Found(-answers.cost.reshape(shape), gap.reshape(shape), optimal.reshape(shape), labels)
+
+    def rows(
+        self, placed: Placed, base: FloatArray, table: FloatArray, gold: Sequence[IntArray], asked: Request, n: int
+    ) -> FloatArray:
+        """Returns the flat costs of all problems that are asked, row after row."""
+        rows, raised, n_drawn = np.empty((n, len(base))), base, n - bool(gold)
+        if gold:
+            raised = np.empty_like(base)
+            oppose(placed.batch(base, table).arrays, self.read(placed, gold), asked.margin, raised, rows[-1])
+        if asked.samples:
+            draw = np.random.Generator(np.random.SFC64(asked.seed)).standard_normal
+            noise = draw((n_drawn, len(base)), dtype=np.float32)
+            noise[:, placed.price] = 0.0
+            np.multiply(noise, asked.sigma, out=rows[:n_drawn])
+            np.subtract(raised, rows[:n_drawn], out=rows[:n_drawn])
+        else:
+            rows[0] = raised
+        return rows.reshape(-1)
+
+    def _refuse_gold(self, placed: Placed, answers: Solutions, gold: Sequence[IntArray]) -> None:
+        """Says which example has no answer that agrees with gold, and which constraint gold breaks."""
+        p = int(np.flatnonzero(np.isposinf(answers.cost))[-1])
+        b, problem = p % len(placed.number), answers.batch[p]
+        known = self.read(placed, gold)[placed.variable_at[b] : placed.variable_at[b + 1]][: problem.n_variables]
+        why = str(problem.check(known)) if (known >= 0).all() else str(answers[p].status)
+        raise ProblemError(
+            f"Example {b}: gold breaks a constraint ({why}). Correct it, or give the loss invalid='skip' to leave such "
+            "examples out."
+        )
+
+    def table(self, placed: Placed, tables: Mapping[str, FloatArray]) -> FloatArray:
+        """Returns all tables of a batch, with the given scores of label tuples added to those of the schema."""
+        costs = {}
+        for name, given in tables.items():
+            kind = self.layout.schema.factor_kind(name)
+            if given.shape != kind.shape:
+                raise ProblemError(f"The table of {name} has shape {given.shape}; it needs {kind.shape}.")
+            costs[name] = self.sign * given.astype(np.float64)
+            wrong = np.argwhere(~(costs[name] > -np.inf))
+            if len(wrong):
+                at = tuple(wrong[0].tolist())
+                labels = [of.labels[i] for of, i in zip(kind.roles.values(), at, strict=True)]
+                raise ProblemError(f"The score of {name} for {', '.join(labels)} is {given[at]}. {self._allowed}")
+        return placed.shapes.table(costs)
+
+    def costs(self, placed: Placed, scores: Sequence[Any]) -> FloatArray:
+        """Returns the flat costs of padded scores, or says which one is not a number."""
+        cost = np.empty(placed.cost_at[-1])
+        for given, cells in zip(scores, placed.cells, strict=True):
+            gather(given.reshape(-1), cells, 1 if placed.flat else given.shape[-1], self.sign, placed.cost_at, cost)
+        if placed.price.size:
+            cost[placed.price] = np.concatenate([placed.shapes.prices[s] for s in placed.number.tolist()])
+        if not cost.min(initial=0.0) > -np.inf:
+            self._refuse(placed, cost)
+        return cost
+
+    def _refuse(self, placed: Placed, cost: FloatArray) -> None:
+        """Says which cost is not a number: of which example, field, cell and label."""
+        at = int(np.flatnonzero(~(cost > -np.inf))[0])
+        b = int(np.searchsorted(placed.cost_at, at, side="right")) - 1
+        structure = placed.shapes.structures[placed.number[b]]
+        v = int(np.searchsorted(structure.graph.first, at - placed.cost_at[b], side="right")) - 1
+        label = structure.kinds[v].labels[at - placed.cost_at[b] - structure.graph.first[v]]
+        raise ProblemError(
+            f"{self._named(placed, b, v)}: the score of label {label} is {self.sign * cost[at]}. {self._allowed}"
+        )
+
+    @property
+    def _allowed(self) -> str:
+        return f"Scores are finite, or {'-inf' if self.sign < 0 else 'inf'} to forbid a label."
+
+    def _named(self, placed: Placed, b: int, v: int) -> str:
+        """Returns what people call variable `v` of example `b`."""
+        name = placed.shapes.structures[placed.number[b]].kinds[v].name
+        if placed.flat:
+            return f"Example {b}, variable {v} ({name})"
+        cells = placed.cells[list(self.layout.fields).index(name)]
+        s = placed.number[b]
+        c = int(np.flatnonzero(cells.variable[cells.first[s] : cells.first[s + 1]] == v)[0])
+        if cells.row.size:
+            row = cells.row[cells.row_at[b] + c] - b * cells.stride[0]
+            at = [int(row % whole // part) for whole, part in pairwise(cells.stride.tolist())]
+        else:
+            at = cells.coordinate[cells.first[s] + c].tolist()
+        return f"Example {b}, {name}[{', '.join(map(str, at))}]"
+
+    def read(self, placed: Placed, padded: Sequence[IntArray]) -> IntArray:
+        """Returns padded labels as flat ones, -1 where they are ignored."""
+        labels = np.full(placed.variable_at[-1], -1, dtype=np.int64)
+        for given, cells in zip(padded, placed.label_cells, strict=True):
+            wrong = read_labels(given.reshape(-1), cells, placed.variable_at, labels)
+            if wrong >= 0:
+                b = int(np.searchsorted(placed.variable_at, wrong, side="right")) - 1
+                name = self._named(placed, b, int(wrong - placed.variable_at[b]))
+                raise ProblemError(
+                    f"{name} has no label number {labels[wrong]}. Give label numbers from 0, and {IGNORED} where the "
+                    "label is not known."
+                )
+        return labels
+
+    def write(self, placed: Placed, labels: IntArray, shapes: Sequence[tuple[int, ...]]) -> list[IntArray]:
+        """Returns rows of flat labels as padded ones, for each field, given the shapes of its scores."""
+        found = []
+        for shape, cells in zip(shapes, placed.label_cells, strict=True):
+            axes = (len(cells.variable),) if placed.flat else shape[1:-1]
+            padded = np.empty((len(labels), shape[0], *axes), dtype=np.int64)
+            write_labels(labels, cells, placed.variable_at, padded.reshape(len(labels), -1))
+            found.append(padded)
+        return found
+
+    def tuples(self, placed: Placed, labels: Sequence[IntArray], weight: FloatArray) -> dict[str, FloatArray]:
+        """Returns how often answers have each label tuple of the tables that batches bring, weighted by answer.
+
+        `labels` are padded, with an axis of rows before the examples, `weight` is (rows, examples).
+        """
+        counted, table = np.zeros(placed.shapes.n_entries), np.zeros(0)
+        for r, mine in enumerate(weight):
+            flat = self.read(placed, [each[r] for each in labels])
+            arrays = placed.batch(np.zeros(int(placed.cost_at[-1])), table).arrays
+            count_tuples(arrays, flat, mine, counted)
+        return placed.shapes.brought(counted)
+
+
+def answerer(schema: Schema, solver: Any = None) -> Answerer:
+    """Returns what answers batches: the certifier, or what was given in its place.
+
+    A solver, or the name of one, is asked for what cannot be proved.
+    """
+    if solver is None:
+        return Certifier()
+    if isinstance(solver, Certifier):
+        return solver
+    if isinstance(solver, Speedup):
+        if solver.schema is not schema:
+            raise SolverError("The speedup given as solver has another schema. Make one for the layer's.")
+        return solver.predict
+    if isinstance(solver, str) or callable(getattr(solver, "solve", None)) or callable(solver):
+        return Speedup(schema, solver=solver).predict
+    raise SolverError(
+        f"{brief(solver)} is not a solver. Give a Certifier, a Speedup, or what hasten.make_solver takes."
+    )

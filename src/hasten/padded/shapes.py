@@ -1,0 +1,119 @@
+"""The structures of a layout as arrays, and the examples of one padded batch as problems of these."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from hasten.kernels.layout import COST, GRAPH, TABLE, VARIABLE, BatchArrays
+from hasten.model.batch import Batch
+from hasten.model.structure import Structure
+from hasten.padded.kernels import Cells, lay_out
+from hasten.support.arrays import FloatArray, IntArray, ints, offsets, stable_order
+
+
+class Shapes:
+    """The structures of a layout, with slots for the tables of some kinds of factors that its batches bring."""
+
+    def __init__(self, structures: Sequence[Structure], kinds: tuple[str, ...]) -> None:
+        self.structures, self.kinds = tuple(structures), kinds
+        graphs, soft = [each.graph for each in structures], [each.compiled.indicators for each in structures]
+        self.prices = [np.zeros(0) if each is None else each.cost for each in soft]  # of soft rules, behind the costs
+        self.n_prices = ints(map(len, self.prices))
+        self.soft = bool(self.n_prices.any())
+        blocks: dict[bytes, int] = {}  # by their bytes: tables that several structures share
+        self._blocks: list[tuple[FloatArray, dict[str, int]]] = []  # and where tables that are brought start
+        self._block = np.zeros(len(structures), dtype=np.int64)
+        for s, structure in enumerate(structures):
+            starts = structure._table_starts
+            numbers = {name: structure.schema.factors[name].index for name in kinds}
+            brought = {name: starts[k] for name, k in numbers.items() if k in starts}
+            key = structure.graph.table.tobytes() + repr(brought).encode()
+            self._block[s] = blocks.setdefault(key, len(blocks))
+            if len(blocks) > len(self._blocks):
+                self._blocks.append((structure.graph.table, brought))
+        self._block_at = offsets(len(table) for table, _ in self._blocks)
+        self.n_values = ints(graph.order.size for graph in graphs)
+        self.about = np.zeros((len(structures), 4), dtype=np.int64)  # as places: of costs and variables, how many
+        self.about[:, GRAPH] = [graph.address for graph in graphs]
+        self.about[:, COST], self.about[:, VARIABLE] = [graph.first[-1] for graph in graphs], self.n_values
+        self.about[:, TABLE] = self._block_at[self._block]
+        self._table = np.concatenate([np.zeros(0), *(table for table, _ in self._blocks)])
+
+    def table(self, costs: Mapping[str, FloatArray]) -> FloatArray:
+        """Returns all tables, with the given costs added to those of the schema."""
+        table = self._table.copy() if costs else self._table
+        for start, (_, brought) in zip(self._block_at.tolist(), self._blocks, strict=False):
+            for name, at in brought.items():
+                kind = self.structures[0].schema.factors[name]
+                own = 0.0 if kind.table is None else kind.table.ravel()
+                table[start + at : start + at + kind.size] = own + costs[name].ravel()
+        return table
+
+    def brought(self, table: FloatArray) -> dict[str, FloatArray]:
+        """Returns the sums of the entries of all tables that were brought, by kind."""
+        kinds = {name: self.structures[0].schema.factors[name] for name in self.kinds}
+        found = {name: np.zeros(kind.size) for name, kind in kinds.items()}
+        for start, (_, brought) in zip(self._block_at.tolist(), self._blocks, strict=False):
+            for name, at in brought.items():
+                found[name] += table[start + at : start + at + kinds[name].size]
+        return {name: total.reshape(kinds[name].shape) for name, total in found.items()}
+
+    @property
+    def n_entries(self) -> int:
+        """How many entries all tables have together."""
+        return len(self._table)
+
+
+class Places(NamedTuple):
+    """Where problems are in flat arrays."""
+
+    place: IntArray  # (problems + 1, 4), as kernels take it
+    cost_at: IntArray  # (problems + 1,)
+    variable_at: IntArray  # (problems + 1,)
+
+    @classmethod
+    def of(cls, shapes: Shapes, number: IntArray, n: int = 1) -> Places:
+        """Lays out `n` rows of problems, one for each example."""
+        size = n * len(number) + 1
+        found = cls(np.zeros((size, 4), np.int64), np.empty(size, np.int64), np.empty(size, np.int64))
+        lay_out(number, shapes.about, *found)
+        return found
+
+
+class Placed(NamedTuple):
+    """The examples of one padded batch: their structures, and where their variables are."""
+
+    shapes: Shapes
+    number: IntArray  # (examples,) of each one's structure
+    cells: list[Cells]  # of each array of scores
+    label_cells: list[Cells]  # of each array of labels
+    places: Places
+    price: IntArray  # where the prices of soft rules stand in the costs
+    flat: bool  # whether one array has all scores of each example in a row
+
+    @property
+    def cost_at(self) -> IntArray:
+        """Where the costs of each example start."""
+        return self.places.cost_at
+
+    @property
+    def variable_at(self) -> IntArray:
+        """Where the variables of each example start."""
+        return self.places.variable_at
+
+    def batch(self, cost: FloatArray, table: FloatArray, n: int = 1) -> Batch:
+        """Returns the problems with `n` rows of costs, one after the other."""
+        shapes, number, (place, cost_at, variable_at) = self.shapes, self.number, self.places
+        if n != 1:
+            number, (place, cost_at, variable_at) = np.tile(number, n), Places.of(shapes, number, n)
+        batch = Batch(shapes.structures, number, cost, cost_at, table, place[:-1, TABLE])
+        batch.__dict__.update(
+            arrays=BatchArrays(place, cost, table),
+            variable_at=variable_at,
+            n_variables=shapes.n_values[number],
+            order=stable_order(number, len(shapes.structures)),
+        )
+        return batch

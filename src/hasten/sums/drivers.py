@@ -1,0 +1,167 @@
+"""Sums over many problems: eight of one structure at a time go forwards and backwards, or are sampled."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from hasten.jit import driver, inlined_kernel, keep, kernel, part, split
+from hasten.jit.simd import WIDTH, spread, store
+from hasten.kernels.layout import COST, TABLE, VARIABLE, Arrays, BatchArrays, graph_of, tables_of
+from hasten.proof.elimination.kernels import plan_at
+from hasten.sums.kernels import Space, Task, go_forward, put_costs, put_own_tables, put_tables, sums_at
+from hasten.sums.shares import draw, entropy_of, go_back
+from hasten.support.arrays import FloatArray, IntArray
+
+
+class Found(NamedTuple):
+    """What is found of each problem of a batch."""
+
+    value: FloatArray  # (n,) minus the logarithm of the sum, or the least cost
+    entropy: FloatArray  # (n,)
+    share: FloatArray  # (labels,) as the costs
+    gain: FloatArray  # marginals of table entries
+    gain_at: IntArray  # (n,) where those of a problem start; problems may share them
+    weight: FloatArray  # (n,) of each problem, in shares and marginals
+
+
+@kernel
+def most_of(problems: IntArray, plans: IntArray, most: IntArray) -> None:
+    """Finds the largest of each size of the plans of problems."""
+    for x in range(problems.size):
+        if x == 0 or plans[x, 1] != plans[x - 1, 1]:
+            sums = sums_at(plans[x, 1])
+            for k in range(5):
+                most[k] = max(most[k], sums.sizes[k])
+
+
+@inlined_kernel
+def alike(batch: BatchArrays, problems: IntArray, plans: IntArray, begin: int) -> tuple[int, bool]:
+    """Returns where the problems of one plan that begin here end, eight at most, and whether they share tables."""
+    end, same = begin + 1, True
+    while end < min(begin + WIDTH, problems.size) and plans[end, 0] == plans[begin, 0]:
+        same = same and batch.place[problems[end], TABLE] == batch.place[problems[begin], TABLE]
+        end += 1
+    return end, same
+
+
+@inlined_kernel
+def start_lanes(batch: BatchArrays, problems: IntArray, begin: int, end: int, column: int, space: Space) -> None:
+    """Says where the costs or tables of each of eight problems start; beyond the last, it is there again."""
+    for lane in range(WIDTH):
+        space.start[lane] = batch.place[problems[min(begin + lane, end - 1)], column]
+
+
+class Scratch(NamedTuple):
+    """What a driver works with: scratch space, and which tables are in it."""
+
+    space: Space
+    seen: IntArray  # (2,) where the tables start, and the plan that they were put for
+    in_tables: FloatArray  # (1,) the constant part of these
+
+
+@inlined_kernel
+def n_floats(batch: BatchArrays, problems: IntArray, most: IntArray, gaining: int) -> int:
+    """Returns how many numbers the scratch space has, and sets the sizes of what is not asked for to 0."""
+    n_own = 0
+    for x in range(1, problems.size):
+        if batch.place[problems[x], TABLE] != batch.place[problems[x - 1], TABLE]:
+            n_own = most[2]
+    most[3] *= gaining
+    most[5] = n_own
+    n: int = WIDTH * (4 * most[0] + 4 * most[1] + most[3] + most[4] + 3 + 2 * n_own) + 2 * most[2]
+    return n
+
+
+@inlined_kernel
+def space_of(floats: FloatArray, ints: IntArray, most: IntArray) -> Space:
+    """Cuts scratch space up."""
+    a, b, c, d, e = WIDTH * most[0], WIDTH * most[1], WIDTH * most[3], WIDTH * most[4], WIDTH * most[5]
+    return Space(
+        *split(floats, (a, a, a, a, b, b, b, b, c, d, 3 * WIDTH, e, e, most[2], most[2])), part(ints, 0, WIDTH)
+    )  # type: ignore[call-arg]
+
+
+@kernel
+def go(batch: BatchArrays, problems: IntArray, plans: IntArray, begin: int, scratch: Scratch, asked: IntArray) -> int:
+    """Takes the problems of one plan that begin here forwards; returns where they end."""
+    space, seen, plan, sums = scratch.space, scratch.seen, plan_at(plans[begin, 0]), sums_at(plans[begin, 1])
+    end, same = alike(batch, problems, plans, begin)
+    graph, task = graph_of(batch, problems[begin]), Task(asked[0], asked[1], asked[2], same)
+    start_lanes(batch, problems, begin, end, COST, space)
+    put_costs(graph, part(batch.cost, 0, batch.cost.size), space, sums.sizes[0])
+    table_at = batch.place[problems[begin], TABLE]
+    if not same:
+        start_lanes(batch, problems, begin, end, TABLE, space)
+        put_own_tables(graph, part(batch.table, 0, batch.table.size), space, asked[0] != 0)
+    elif seen[0] != table_at or seen[1] != plans[begin, 0]:
+        scratch.in_tables[0] = put_tables(graph, tables_of(batch, problems[begin]), space, asked[0] != 0)
+        seen[0], seen[1] = table_at, plans[begin, 0]
+    if same:
+        store(space.line, 2, spread(scratch.in_tables[0]))
+    go_forward(plan, sums, space, task)
+    return end
+
+
+@driver
+def sum_some(arrays: Arrays, problems: IntArray, plans: IntArray, asked: IntArray, found: Found) -> None:
+    """Sums over the labellings of some problems; `plans` has the addresses of each one's plan, `asked` a `Task`."""
+    batch, ints = BatchArrays(*arrays), np.zeros(WIDTH + 8, dtype=np.int64)
+    start, most, seen = split(ints, (WIDTH, 6, 2))
+    most_of(problems, plans, most)
+    floats, constant, begin = np.empty(n_floats(batch, problems, most, asked[2])), np.zeros(1), 0
+    scratch = Scratch(space_of(floats, start, most), seen, part(constant, 0, 1))
+    seen[0], wanted = -1, part(asked, 0, 3)
+    while begin < problems.size:
+        plan, sums, space = plan_at(plans[begin, 0]), sums_at(plans[begin, 1]), scratch.space
+        end = go(batch, problems, plans, begin, scratch, wanted)
+        _, same = alike(batch, problems, plans, begin)
+        if asked[1]:
+            go_back(plan, sums, space, Task(asked[0], asked[1], asked[2], same))
+        n_labels, n_gain = batch.place[problems[begin] + 1, COST] - batch.place[problems[begin], COST], sums.sizes[3]
+        for lane in range(end - begin):
+            p = problems[begin + lane]
+            found.value[p] = space.line[lane]
+            if asked[1]:
+                at = batch.place[p, COST]
+                for x in range(n_labels):
+                    found.share[at + x] = found.weight[p] * space.share[WIDTH * x + lane]
+            if asked[2]:
+                found.entropy[p] = entropy_of(sums, space, Task(asked[0], asked[1], asked[2], same), lane)
+                at = found.gain_at[p]
+                for x in range(n_gain):
+                    found.gain[at + x] += found.weight[p] * space.gain[WIDTH * x + lane]
+        begin = end
+    keep((floats, ints, constant))
+
+
+@driver
+def draw_some(
+    arrays: Arrays, problems: IntArray, plans: IntArray, chance: FloatArray, value: FloatArray, labels: IntArray
+) -> None:
+    """Draws labellings of some problems, a row of `labels` for each; `chance` has (problems, rows, steps) numbers."""
+    batch, ints = BatchArrays(*arrays), np.zeros(WIDTH + 11, dtype=np.int64)
+    start, most, seen, asked = split(ints, (WIDTH, 6, 2, 3))
+    asked[0], seen[0] = 1, -1
+    most_of(problems, plans, most)
+    floats, constant, begin = np.empty(n_floats(batch, problems, most, 0)), np.zeros(1), 0
+    scratch, drawn = (
+        Scratch(space_of(floats, start, most), seen, part(constant, 0, 1)),
+        np.zeros(max(1, most[0]), dtype=np.int64),
+    )
+    while begin < problems.size:
+        plan, space = plan_at(plans[begin, 0]), scratch.space
+        end = go(batch, problems, plans, begin, scratch, asked)
+        _, same = alike(batch, problems, plans, begin)
+        for lane in range(end - begin):
+            p = problems[begin + lane]
+            value[p] = space.line[lane]
+            n_variables = batch.place[p + 1, VARIABLE] - batch.place[p, VARIABLE]
+            for row in range(labels.shape[0] if value[p] < np.inf else 0):
+                mine = part(chance[begin + lane, row], 0, plan.variable.size)
+                draw(plan, space, Task(1, 0, 0, same), lane, mine, part(drawn, 0, drawn.size))
+                for v in range(n_variables):
+                    labels[row, batch.place[p, VARIABLE] + v] = drawn[v]
+        begin = end
+    keep((floats, ints, constant, drawn))

@@ -1,0 +1,304 @@
+"""Carrying out a plan of elimination for eight problems at once, in another semiring than (min, +).
+
+Forwards, a step's table holds, for each labelling of the neighbours (an *entry*), the logarithm of a sum over the
+variables that go, as a cost: the least of its terms, minus the logarithm of the sum of all relative to that. Backwards,
+each term gets its share of its entry: the probability of that labelling, or in (min, +) how much more the best
+labelling with it costs than the best of all.
+
+Costs and tables start from 0, and so do derived tables: whatever is subtracted goes to the constant part. So sums of
+large costs keep their small differences. Where a step has one large table that all eight share (a *dense* form), the
+exponentials of that table are there already, and a sum takes one product; where such sums are too small to trust, they
+are taken again, term by term. This module goes forwards, `hasten.sums.shares` backwards.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from hasten.jit import Record, inlined_kernel, kernel, viewer
+from hasten.jit.simd import WIDTH, greater, lesser, load, spread, store, where_less
+from hasten.kernels.exponentials import exponential, logarithm
+from hasten.kernels.layout import Graph
+from hasten.proof.elimination.kernels import Plan
+from hasten.support.arrays import FloatArray, IntArray
+
+TINY = 1e-250  # sums of products below this may have lost terms
+MOST = 1e301  # magnitude of costs whose sums cannot overflow
+
+
+class Sums(Record):
+    """What sums need to know of a structure besides the plan."""
+
+    dense: (
+        IntArray  # (forms,) which of the tables read is one of the problem's, large, and over both variables; -1: none
+    )
+    target: IntArray  # (as the plan's base) where the marginals of each of the problem's tables that are read start
+    source: IntArray  # (marginals,) the table entry that each is of
+    sizes: IntArray  # (5,) labels with those of counters, entries of derived tables, of tables, of marginals; most sums
+
+
+sums_at = viewer(Sums)
+
+
+class Task(NamedTuple):
+    """What is asked for: numbers that are 0 for no."""
+
+    summing: int  # logarithms of sums; else least sums
+    sharing: int  # shares of labels
+    gaining: int  # and of table entries
+    same: bool  # whether the eight problems share their tables
+
+
+class Space(NamedTuple):
+    """Scratch space; all but the last three are lanes."""
+
+    cost: FloatArray  # (labels,) from 0; of counters 0
+    sums: FloatArray  # (labels,) costs with what is added of tables over the variable alone
+    power: FloatArray  # (labels,) and exponentials of those
+    share: FloatArray  # (labels,) probabilities, or how much more each label costs
+    work: FloatArray  # (entries,) derived tables
+    low: FloatArray  # (entries,) the least term of each entry; 0 where all are forbidden
+    total: FloatArray  # (entries,) the sum relative to that; negative: taken term by term in spite of a large table
+    flow: FloatArray  # (entries,) the share of each entry
+    gain: FloatArray  # (marginals,)
+    values: FloatArray  # (sums,) the terms of one entry
+    line: FloatArray  # (3,) the constant part in all, of the steps alone, and of the tables
+    tables: FloatArray  # (entries of tables,) from 0, where the eight have different ones
+    weights: FloatArray  # (entries of tables,) and their exponentials
+    flat: FloatArray  # (entries of tables,) the tables that the eight share, from 0
+    weight: FloatArray  # (entries of tables,) and their exponentials
+    start: IntArray  # (8,) where the costs of each problem start; later, its tables
+
+
+@kernel
+def put_costs(graph: Graph, cost: FloatArray, space: Space, n_labels: int) -> None:
+    """Lays the costs of eight problems side by side, each variable's from 0; the rest is the constant part.
+
+    That is not a number if a cost is too large.
+    """
+    constant, start, forbidden, most = spread(0.0), space.start, spread(np.inf), spread(0.0)
+    for v in range(graph.order.size):
+        least = forbidden
+        for x in range(graph.first[v], graph.first[v + 1]):
+            for lane in range(WIDTH):
+                space.cost[WIDTH * x + lane] = cost[start[lane] + x]
+            value = load(space.cost, x)
+            least, most = lesser(value, least), greater(where_less(value, forbidden, value, most), most)
+        safe = where_less(least, forbidden, least, spread(0.0))
+        most = greater(most, spread(0.0) - safe)
+        for x in range(graph.first[v], graph.first[v + 1]):
+            store(space.cost, x, load(space.cost, x) - safe)
+        constant = constant + safe
+    constant = where_less(spread(MOST), most, spread(np.nan), constant)
+    for x in range(graph.first[graph.order.size], n_labels):
+        store(space.cost, x, spread(0.0))
+    store(space.line, 0, constant)
+
+
+@kernel
+def put_tables(graph: Graph, table: FloatArray, space: Space, weighted: bool) -> float:
+    """Copies the tables that eight problems share, each from 0; returns what was subtracted, and adds exponentials."""
+    constant, n = 0.0, graph.table.size
+    for x in range(n):
+        space.flat[x] = table[x]
+    for t in range(graph.soft_at.size):
+        begin, end, least = graph.soft_at[t], graph.soft_at[t] + graph.soft_size[t], np.inf
+        for x in range(begin, end):
+            least = min(least, table[x])
+        least = least if least < np.inf else 0.0
+        for x in range(begin, end):
+            space.flat[x] = table[x] - least
+            if MOST < abs(table[x]) < np.inf:
+                constant = np.nan
+        constant += graph.soft_count[t] * least
+    for x in range(0, n if weighted else 0, WIDTH):
+        for lane in range(WIDTH):
+            space.values[lane] = -space.flat[min(x + lane, n - 1)]
+        store(space.values, 0, exponential(load(space.values, 0)))
+        for lane in range(min(WIDTH, n - x)):
+            space.weight[x + lane] = space.values[lane]
+    return constant
+
+
+@kernel
+def put_own_tables(graph: Graph, table: FloatArray, space: Space, weighted: bool) -> None:
+    """Lays the tables of eight problems side by side, each from 0; the rest is a part of the constant."""
+    constant, start, forbidden, most = spread(0.0), space.start, spread(np.inf), spread(0.0)
+    for x in range(graph.table.size):
+        for lane in range(WIDTH):
+            space.tables[WIDTH * x + lane] = table[start[lane] + x]
+    for t in range(graph.soft_at.size):
+        begin, end, least = graph.soft_at[t], graph.soft_at[t] + graph.soft_size[t], forbidden
+        for x in range(begin, end):
+            value = load(space.tables, x)
+            least, most = lesser(value, least), greater(where_less(value, forbidden, value, most), most)
+        safe = where_less(least, forbidden, least, spread(0.0))
+        most = greater(most, spread(0.0) - safe)
+        for x in range(begin, end):
+            store(space.tables, x, load(space.tables, x) - safe)
+        constant = constant + spread(float(graph.soft_count[t])) * safe
+    constant = where_less(spread(MOST), most, spread(np.nan), constant)
+    for x in range(graph.table.size if weighted else 0):
+        store(space.weights, x, exponential(spread(0.0) - load(space.tables, x)))
+    store(space.line, 2, constant)
+
+
+@inlined_kernel
+def table_at(space: Space, task: Task, x: int) -> FloatArray:
+    """Returns an entry of the problem's tables."""
+    entry: FloatArray = spread(space.flat[x]) if task.same else load(space.tables, x)
+    return entry
+
+
+@inlined_kernel
+def weight_at(space: Space, task: Task, x: int) -> FloatArray:
+    """Returns the exponential of minus an entry of the problem's tables."""
+    weight: FloatArray = spread(space.weight[x]) if task.same else load(space.weights, x)
+    return weight
+
+
+@inlined_kernel
+def term(plan: Plan, space: Space, task: Task, n: int, m: int, c: int, at: int) -> FloatArray:
+    """Returns term `c` of step `n`, of the form `m`, whose reads start at `at`."""
+    base, n_static = plan.base_first[n], plan.n_static[m]
+    value: FloatArray = load(space.cost, plan.label_at[n] + plan.sum_label[c])
+    if plan.partner[n] >= 0:
+        value = value + load(space.cost, plan.partner_at[n] + plan.sum_partner[c])
+    for x in range(n_static):
+        value = value + table_at(space, task, plan.base[base + x] + plan.reads[at + x])
+    for x in range(n_static, n_static + plan.n_derived[m]):
+        value = value + load(space.work, plan.base[base + x] + plan.reads[at + x])
+    return value
+
+
+@inlined_kernel
+def put_entry(space: Space, task: Task, at: int, least: FloatArray, n_terms: int) -> None:
+    """Adds up the terms of the entry at `at`, of which the least is known."""
+    forbidden = spread(np.inf)
+    low, total, found = where_less(least, forbidden, least, spread(0.0)), spread(0.0), least
+    if task.summing:
+        for x in range(n_terms):
+            total = total + exponential(low - load(space.values, x))
+        found = where_less(least, forbidden, low - logarithm(total), forbidden)
+    store(space.low, at, low)
+    store(space.total, at, total)
+    store(space.work, at, found)
+
+
+@kernel
+def add_up(plan: Plan, space: Space, task: Task, n: int, m: int) -> None:
+    """Carries out step `n`, of the form `m`, term by term."""
+    entry, out, sums, at = plan.entry_at[m], plan.out_first[n], plan.sum_at[m], plan.read_at[m]
+    n_reads = plan.n_static[m] + plan.n_derived[m]
+    for e in range(plan.out_first[n + 1] - out):
+        least, first = spread(np.inf), sums + plan.sum_first[entry + e]
+        end = sums + plan.sum_first[entry + e + 1]
+        for c in range(first, end):
+            value = term(plan, space, task, n, m, c, at)
+            at += n_reads
+            store(space.values, c - first, value)
+            least = lesser(value, least)
+        put_entry(space, task, out + e, least, end - first)
+
+
+@kernel
+def add_own(plan: Plan, sums: Sums, space: Space, task: Task, n: int, m: int) -> None:
+    """Adds up, for each label of the variable of step `n`, what is its own: its cost, and tables over it alone."""
+    base, n_static = plan.base_first[n], plan.n_static[m]
+    for i in range(plan.n_labels[m]):
+        value = load(space.cost, plan.label_at[n] + i)
+        for x in range(n_static + plan.n_derived[m]):
+            if x != sums.dense[m]:
+                if x < n_static:
+                    value = value + table_at(space, task, plan.base[base + x] + i)
+                else:
+                    value = value + load(space.work, plan.base[base + x] + i)
+        store(space.sums, plan.label_at[n] + i, value)
+
+
+@kernel
+def multiply(plan: Plan, sums: Sums, space: Space, task: Task, n: int, m: int) -> None:
+    """Carries out step `n`, of a form with one large table that all share: a product of a vector and a matrix."""
+    add_own(plan, sums, space, task, n, m)
+    first, out, n_labels, none = plan.label_at[n], plan.out_first[n], plan.n_labels[m], spread(0.0)
+    n_out, step_out, step_in = plan.out_first[n + 1] - out, plan.joint_out[m], plan.joint_in[m]
+    start, least, smallest = plan.base[plan.base_first[n] + sums.dense[m]], spread(np.inf), spread(np.inf)
+    for i in range(first, first + n_labels):
+        least = lesser(load(space.sums, i), least)
+    low = where_less(least, spread(np.inf), least, none)
+    for i in range(first, first + n_labels):
+        store(space.power, i, exponential(low - load(space.sums, i)))
+    o = 0
+    while o < n_out:  # four entries at a time; those beyond the last are the last again
+        at = start + o * step_out
+        two, three, four = (
+            min(1, n_out - 1 - o) * step_out,
+            min(2, n_out - 1 - o) * step_out,
+            min(3, n_out - 1 - o) * step_out,
+        )
+        a = b = c = d = none
+        for i in range(first, first + n_labels):
+            power = load(space.power, i)
+            a = a + power * weight_at(space, task, at)
+            b = b + power * weight_at(space, task, at + two)
+            c = c + power * weight_at(space, task, at + three)
+            d = d + power * weight_at(space, task, at + four)
+            at += step_in
+        store(space.total, out + o, a)
+        store(space.total, out + min(o + 1, n_out - 1), b)
+        store(space.total, out + min(o + 2, n_out - 1), c)
+        store(space.total, out + min(o + 3, n_out - 1), d)
+        o += 4
+    for e in range(out, out + n_out):
+        total = load(space.total, e)
+        smallest = lesser(total, smallest)
+        store(space.low, e, low)
+        store(space.work, e, low - logarithm(total))
+    store(space.values, 0, smallest)
+    for lane in range(WIDTH):
+        if space.values[lane] < TINY:
+            add_up_again(plan, sums, space, task, n, m)
+            break
+
+
+@kernel
+def add_up_again(plan: Plan, sums: Sums, space: Space, task: Task, n: int, m: int) -> None:
+    """Adds the entries of a step with a large table up term by term, in the problems where products lost too much."""
+    first, out, n_labels, forbidden = plan.label_at[n], plan.out_first[n], plan.n_labels[m], spread(np.inf)
+    start, tiny = plan.base[plan.base_first[n] + sums.dense[m]], spread(TINY)
+    for e in range(plan.out_first[n + 1] - out):
+        low, total, work = load(space.low, out + e), load(space.total, out + e), load(space.work, out + e)
+        least = forbidden
+        for i in range(n_labels):
+            at = start + e * plan.joint_out[m] + i * plan.joint_in[m]
+            value = load(space.sums, first + i) + table_at(space, task, at)
+            store(space.values, i, value)
+            least = lesser(value, least)
+        put_entry(space, task, out + e, least, n_labels)
+        store(space.low, out + e, where_less(total, tiny, load(space.low, out + e), low))
+        store(space.work, out + e, where_less(total, tiny, load(space.work, out + e), work))
+        again = spread(0.0) - load(space.total, out + e)
+        store(space.total, out + e, where_less(total, tiny, again, total))
+
+
+@kernel
+def go_forward(plan: Plan, sums: Sums, space: Space, task: Task) -> None:
+    """Carries out all steps; the derived tables start from 0, the rest is added to the constant part."""
+    constant, forbidden, none = spread(0.0), spread(np.inf), spread(0.0)
+    for n in range(plan.variable.size):
+        m = plan.form[n]
+        if task.summing and task.same and sums.dense[m] >= 0:
+            multiply(plan, sums, space, task, n, m)
+        else:
+            add_up(plan, space, task, n, m)
+        least = forbidden
+        for e in range(plan.out_first[n], plan.out_first[n + 1]):
+            least = lesser(load(space.work, e), least)
+        safe = where_less(least, forbidden, least, none)
+        for e in range(plan.out_first[n], plan.out_first[n + 1]):
+            store(space.work, e, load(space.work, e) - safe)
+        constant = constant + least
+    store(space.line, 1, constant)
+    store(space.line, 0, load(space.line, 0) + load(space.line, 2) + constant)

@@ -1,0 +1,301 @@
+"""The layer: scores as a network gives them, padded and in batches, to the best valid labellings."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from copy import deepcopy
+from itertools import count
+from typing import Any, NamedTuple, TypeAlias
+
+import torch
+from torch import Tensor, nn
+
+from hasten.errors import ProblemError
+from hasten.model.schema import Schema
+from hasten.model.structure import Structure
+from hasten.padded.layout import Layout, Shape
+from hasten.padded.search import Inference, answerer
+from hasten.support.checks import check_whole
+from hasten.torch import sums
+from hasten.torch.operators import ENGINES, Asked, Direct, as_tensors, find, is_plain, search
+
+Tensors: TypeAlias = Tensor | Mapping[str, Tensor]  # by field, or the only one
+Sizes: TypeAlias = Tensor | Mapping[str, Tensor]  # by size, or the only one
+
+_NUMBERS = count()
+
+
+class Answer(NamedTuple):
+    """The answers to a batch: label numbers padded with -100, as the scores were given: by field, or one tensor."""
+
+    labels: Any
+    proved: Tensor  # (examples,) whether it is the optimum, or none is valid
+    cost: Tensor  # (examples,) minus the score of the answer; inf without one
+    gap: Tensor  # (examples,) how far the cost may be above the optimum
+
+
+class Form(NamedTuple):
+    """How scores are given."""
+
+    flat: bool  # all labels of the one structure in a row
+    single: bool  # without an axis of examples
+
+
+class Layer(nn.Module):
+    """Exact inference under constraints, for batches of padded scores.
+
+    given
+        A schema, with `shape` and `fields`; or the one structure that all examples have.
+    shape
+        A function that returns the structure of an example of some sizes; called once for each.
+    fields
+        The axes of the scores of each kind, between the examples and the labels: {"entity": "n", "relation":
+        "n n -diagonal"}. A name is a size, which differs between examples; "-diagonal" and "-lower" leave cells
+        out. The cells, row by row, are the variables of that kind, in the structure's order.
+    maximize
+        Whether scores are maximised, as they are by default, or are costs.
+    solver
+        What answers batches: a `Certifier` (the default, without a limit), a `Speedup`, or a solver or its name, which
+        is then asked for what cannot be proved.
+    tables
+        Kinds of factors whose tables are trained: a parameter `tables.NAME` each, scores that are added to what the
+        schema says. A number is the rank of a table; None, or a list of names, makes it dense. They begin at zero.
+    name
+        What programs that were exported call the layer; by default a number.
+
+    All methods take the same words:
+
+    scores
+        A dict of tensors (examples, *axes, labels) of any float type, on any device; or one tensor, if there is one
+        field; or, of one structure, a matrix (examples, all labels). The axis of examples may be left out for one.
+    lengths, mask
+        Of each size by name, or of the only one: (examples,), or (examples, n) where entries that do not count lie
+        between others. Without them all entries count. A mask may also be that of a field's cells, by its name.
+    structures
+        One for each example, where sizes do not say it: a list, or the numbers that `number` returned.
+    tables
+        Scores of label tuples by kind of factor, in place of the layer's own.
+    """
+
+    def __init__(
+        self,
+        given: Schema | Structure,
+        shape: Shape | None = None,
+        fields: Mapping[str, str] | None = None,
+        *,
+        maximize: bool = True,
+        solver: Any = None,
+        tables: Mapping[str, int | None] | Sequence[str] = (),
+        name: str | None = None,
+    ) -> None:
+        super().__init__()
+        layout = Layout(given, shape, fields)
+        self.name = f"layer{next(_NUMBERS)}" if name is None else name
+        self.names, self.sizes = tuple(layout.fields), layout.sizes
+        self.axes = [each.axes for each in layout.fields.values()]
+        self.inference = Inference(layout, answerer(layout.schema, solver), -1.0 if maximize else 1.0)
+        ENGINES[self.name] = self.inference
+        ranks = tables if isinstance(tables, Mapping) else dict.fromkeys(tables)
+        self.has_tables = bool(ranks)
+        self.tables = nn.ModuleDict({name: Table(layout.schema, name, rank) for name, rank in ranks.items()})
+
+    def decode(
+        self,
+        scores: Tensors,
+        *,
+        lengths: Sizes | None = None,
+        mask: Sizes | None = None,
+        structures: Sequence[Structure] | Tensor | None = None,
+        tables: Mapping[str, Tensor] | None = None,
+    ) -> Answer:
+        """Returns the best valid labelling of each example."""
+        form, own = self.form(scores), self.table_scores(tables)
+        given = [each.detach() for each in self.listed(scores, form)]
+        brought = [each.detach() for each in own.values()]
+        told = self.name, given, brought, " ".join(own), self.where(lengths, mask, structures)
+        asked = list(Asked(flat=float(form.flat)))
+        if is_plain((*given, *brought)):
+            found = find(*told, [], None, asked)
+            arrays = [found.score[0], found.gap[0], found.proved[0], *(each[0] for each in found.labels)]
+            score, gap, proved, *labels = as_tensors(arrays, given[0].device)
+        else:
+            score, gap, proved, labels = search(*told, [], None, asked)
+            score, gap, proved, labels = score[0], gap[0], proved[0], [each[0] for each in labels]
+        if form.single:
+            score, gap, proved, labels = score[0], gap[0], proved[0], [each[0] for each in labels]
+        named = labels[0] if isinstance(scores, Tensor) else dict(zip(self.names, labels, strict=True))
+        return Answer(named, proved, -score, gap)
+
+    forward = decode
+
+    def search(
+        self,
+        scores: Tensors,
+        where: list[Tensor],
+        tables: Mapping[str, Tensor] | None = None,
+        gold: Tensors | None = None,
+        *,
+        seed: Tensor | None = None,
+        asked: Asked = Asked(),  # noqa: B008, it does not change
+    ) -> tuple[Tensor, Tensor, Tensor, list[Tensor]]:
+        """Returns the scores, differentiable, of the answers to each example, their gaps, whether proved, and labels.
+
+        Each has an axis of rows first: one row or, with `samples` asked, one for each sample of normal noise added to
+        the scores; with `gold`, one more for the best labelling that agrees with gold, while a `margin` is added to
+        the scores of all other labels in the rows before. All are answered in one call.
+        """
+        own, form = self.table_scores(tables), self.form(scores)
+        known = [] if gold is None else self.listed(gold, form)
+        given, brought = self.listed(scores, form), list(own.values())
+        about = " ".join(own), where, known, seed, [*asked[:3], float(form.flat), asked.strict]
+        if is_plain((*given, *brought)):
+            score, gap, proved, *labels = Direct.apply((self.name, *about), len(given), *given, *brought)
+            return score, gap, proved, labels
+        return search(self.name, given, brought, *about)
+
+    def log_partition(self, scores: Tensors, *, tables: Mapping[str, Tensor] | None = None, **where: Any) -> Tensor:
+        """Returns the logarithm of the sum of exp(score) over all valid labellings, differentiable; -inf without one.
+
+        Its gradient is the marginals. A structure that is too wide to be summed is refused, by `TooWide`.
+        """
+        found = sums.log_partitions(self.told(scores, None, self.where(**where), tables))[0]
+        return found[0] if self.form(scores).single else found
+
+    def marginals(self, scores: Tensors, *, tables: Mapping[str, Tensor] | None = None, **where: Any) -> Any:
+        """Returns the probability of each label, where its score is; 0 elsewhere. Not differentiable."""
+        told = self.told(scores, None, self.where(**where), tables)
+        with torch.no_grad():
+            _, found = sums.log_partition(*told, True)
+        sign = -self.inference.sign
+        return self.named([sign * each for each in found[: len(told.scores)]], scores)
+
+    def entropy(self, scores: Tensors, *, tables: Mapping[str, Tensor] | None = None, **where: Any) -> Tensor:
+        """Returns the entropy of each example's distribution over labellings, in nats. Not differentiable."""
+        found = sums.entropies(self.told(scores, None, self.where(**where), tables))
+        return found[0] if self.form(scores).single else found
+
+    def sample(
+        self, scores: Tensors, n: int = 1, *, seed: int = 0, tables: Mapping[str, Tensor] | None = None, **where: Any
+    ) -> Any:
+        """Draws `n` labellings of each example by their probabilities: labels padded with -100, samples first."""
+        found = sums.samples(self.told(scores, None, self.where(**where), tables), n, seed)
+        return self.named(found, scores, axis=1)
+
+    def margins(self, scores: Tensors, *, tables: Mapping[str, Tensor] | None = None, **where: Any) -> Any:
+        """Returns how much less the best labelling with each label scores than the best of all; nan where none is.
+
+        0 is a label of the best labelling, inf one that no valid labelling has. The second least of a variable is its
+        margin: how sure the answer is of it. Not differentiable.
+        """
+        return self.named(sums.excesses(self.told(scores, None, self.where(**where), tables)), scores)
+
+    def told(
+        self, scores: Tensors, gold: Tensors | None, where: list[Tensor], tables: Mapping[str, Tensor] | None
+    ) -> sums.Told:
+        """Returns what the operators of `hasten.torch.sums` are told."""
+        own, form = self.table_scores(tables), self.form(scores)
+        known = [] if gold is None else self.listed(gold, form)
+        return sums.Told(
+            self.name, self.listed(scores, form), list(own.values()), " ".join(own), where, known, form.flat
+        )
+
+    def named(self, found: Sequence[Tensor], scores: Tensors, axis: int = 0) -> Any:
+        """Returns tensors, one for each field, as the scores were given; examples are along `axis`."""
+        each = [tensor.select(axis, 0) for tensor in found] if self.form(scores).single else list(found)
+        return each[0] if isinstance(scores, Tensor) else dict(zip(self.names, each, strict=True))
+
+    def where(
+        self,
+        lengths: Sizes | None = None,
+        mask: Sizes | None = None,
+        structures: Sequence[Structure] | Tensor | None = None,
+    ) -> list[Tensor]:
+        """Returns where the variables of scores are, as operators take it, given the words that all methods take."""
+        if lengths is None and mask is None and structures is None:
+            return []
+        known = self._by_size(lengths, "lengths") | self._by_size(mask, "mask")
+        nothing = torch.empty(0)
+        if structures is None or isinstance(structures, Tensor):
+            number = nothing if structures is None else structures
+        else:
+            number = self.number(structures)
+        return [*(known.get(name, nothing) for name in (*self.sizes, *self.names)), number]
+
+    def number(self, structures: Sequence[Structure]) -> Tensor:
+        """Returns the numbers of structures, to be given in their place; the layer keeps one of each shape."""
+        return torch.from_numpy(self.inference.layout.numbers(structures))
+
+    def table_scores(self, tables: Mapping[str, Tensor] | None = None) -> dict[str, Tensor]:
+        """Returns the scores of label tuples by kind: those given, and the layer's own for the other kinds."""
+        if not self.has_tables:
+            return dict(tables) if tables else {}
+        return {name: table() for name, table in self.tables.items() if not tables or name not in tables} | dict(
+            tables or {}
+        )
+
+    def form(self, scores: Tensors) -> Form:
+        """Returns how scores are given."""
+        flat = isinstance(scores, Tensor) and self.inference.layout.flat and scores.ndim <= 2
+        first = scores if isinstance(scores, Tensor) else next(iter(self._in_order(scores)))
+        return Form(flat, first.ndim == (1 if flat else len(self.axes[0]) + 1))
+
+    def listed(self, given: Tensors, form: Form) -> list[Tensor]:
+        """Returns tensors, by field or one, in the order of the fields, with an axis of examples."""
+        found = [given] if isinstance(given, Tensor) else self._in_order(given)
+        if len(found) < len(self.names) and not form.flat:
+            raise ProblemError(f"Give a dict with a tensor for each field: {', '.join(self.names)}.")
+        return [each[None] for each in found] if form.single else found
+
+    def _in_order(self, given: Mapping[str, Tensor]) -> list[Tensor]:
+        if {*given} != {*self.names}:
+            raise ProblemError(
+                f"Got {', '.join(given) or 'nothing'}; this layer has the fields {', '.join(self.names)}."
+            )
+        return [given[name] for name in self.names]
+
+    def _by_size(self, given: Sizes | None, what: str) -> dict[str, Tensor]:
+        """Returns lengths, or masks, by the name of their size or field."""
+        if given is None:
+            return {}
+        if not isinstance(given, Mapping):
+            if len(self.sizes) != 1:
+                raise ProblemError(f"Give {what} by name: this layer has the sizes {', '.join(self.sizes) or 'none'}.")
+            return {self.sizes[0]: given}
+        for name in given:
+            if name not in self.sizes and (what == "lengths" or name not in self.names):
+                raise ProblemError(
+                    f"Got {what} of {name!r}; this layer has the sizes {', '.join(self.sizes) or 'none'}."
+                )
+        return dict(given)
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Layer:
+        """Copies what is trained; the structures, which do not change, are shared."""
+        other = Layer.__new__(Layer)
+        nn.Module.__init__(other)
+        shared = {name: getattr(self, name) for name in ("name", "names", "sizes", "axes", "inference", "has_tables")}
+        other.__dict__.update(shared)
+        other.tables = deepcopy(self.tables, memo)
+        other.train(self.training)
+        return other
+
+
+class Table(nn.Module):
+    """The scores of the label tuples of a kind of factor, trained: dense, or a sum of `rank` products of vectors."""
+
+    def __init__(self, schema: Schema, kind: str, rank: int | None = None) -> None:
+        super().__init__()
+        shape = schema.factor_kind(kind).shape
+        if rank is None:
+            self.parts = nn.ParameterList([torch.zeros(shape)])
+        else:
+            check_whole(f"The rank of {kind}", rank, least=1)
+            scale = rank ** (-0.5 / max(1, len(shape)))  # so that entries begin alike, whatever the rank
+            parts = [scale * 0.1 * torch.randn(n, rank) for n in shape]
+            self.parts = nn.ParameterList([*parts[:-1], torch.zeros_like(parts[-1])])
+
+    def forward(self) -> Tensor:
+        """Returns the table."""
+        if self.parts[0].ndim == len(self.parts) == 1 or len(self.parts) == 1:
+            return self.parts[0]
+        letters = "abcdefghijklmnopqrstuvwxy"[: len(self.parts)]
+        return torch.einsum(",".join(f"{each}z" for each in letters) + "->" + letters, *self.parts)

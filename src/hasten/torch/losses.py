@@ -1,0 +1,248 @@
+"""Losses with exact inference inside: each compares the best labelling with gold, in one call of the certifier.
+
+With scores s, labellings y as indicators and gold g:
+
+- structured perceptron: max_y s·y - s·g
+- structured hinge: max_y [s·y + cost(y, g)] - s·g
+- Fenchel-Young with normal noise Z: E max_y (s + sigma Z)·y - s·g
+- negative log-likelihood: log sum_y exp(s·y) - s·g
+- SPO+ with true scores c: max_y (2s - c)·y - (2s - c)·y*(c)
+
+Where gold is partly known (-100 elsewhere), s·g is the score of the best labelling that agrees with it.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import torch
+from torch import Tensor, nn
+
+from hasten.errors import ProblemError
+from hasten.padded.kernels import IGNORED
+from hasten.support.checks import check_whole
+from hasten.torch.layer import Layer, Tensors
+from hasten.torch.operators import Asked, sample
+from hasten.torch.sums import log_partitions
+
+REDUCTIONS = "mean", "sum", "none"
+
+
+class StructuredLoss(nn.Module):
+    """What all losses share.
+
+    layer
+        Whose inference it is.
+    reduction
+        "mean" of all examples, by their weights, "sum", or "none" for a loss of each.
+    invalid
+        What to do with examples whose gold breaks a constraint: "raise" an error, or "skip" them, whose loss is then 0.
+    """
+
+    def __init__(self, layer: Layer, *, reduction: str = "mean", invalid: str = "raise") -> None:
+        super().__init__()
+        if not isinstance(layer, Layer):
+            raise ProblemError(f"A loss needs a Layer, got {type(layer).__name__}.")
+        if reduction not in REDUCTIONS:
+            raise ProblemError(f"There is no reduction {reduction!r}. Choose one of {', '.join(REDUCTIONS)}.")
+        if invalid not in ("raise", "skip"):
+            raise ProblemError(
+                f"Examples whose gold is invalid are raised or skipped, not {invalid!r}: 'raise', 'skip'."
+            )
+        self.layer, self.reduction, self.invalid = layer, reduction, invalid
+
+    def forward(self, scores: Tensors, gold: Tensors, *, weight: Tensor | None = None, **how: Any) -> Tensor:
+        """Returns the loss of scores, given gold: label numbers, -100 where they are not known.
+
+        `weight` is that of each example; the other words, `lengths` and so on, are those of all methods of `Layer`.
+        """
+        tables = how.pop("tables", None)
+        loss = self.each(scores, gold, (self.layer.where(**how), tables))
+        dtype = (scores if isinstance(scores, Tensor) else next(iter(scores.values()))).dtype
+        loss = loss.to(dtype if dtype.itemsize >= 4 else torch.float32)
+        if self.layer.form(scores).single:
+            loss = loss[0]
+        if weight is not None:
+            loss = loss * weight
+        if self.reduction == "none":
+            return loss
+        if self.reduction == "sum":
+            return loss.sum()
+        return loss.sum() / (max(1, loss.numel()) if weight is None else weight.sum())
+
+    def each(self, scores: Tensors, gold: Tensors, how: tuple[Any, Any]) -> Tensor:
+        """Returns the loss of each example, given where its variables are, and tables."""
+        asked = self.asked()._replace(strict=float(self.invalid == "raise"))
+        score, _, _, _ = self.layer.search(scores, *how, gold, seed=self.seed(), asked=asked)
+        n = len(score) - 1
+        loss = score.new_tensor([1.0 / n] * n + [-1.0]) @ score
+        return loss if self.invalid == "raise" else torch.where(torch.isfinite(loss), loss, 0.0)
+
+    def asked(self) -> Asked:
+        """Returns what is asked of each example besides gold."""
+        return Asked()
+
+    def seed(self) -> Tensor | None:
+        """Returns the seed of noise."""
+        return None
+
+
+class StructuredPerceptron(StructuredLoss):
+    """How much better the best labelling scores than gold; its gradient is their difference (Collins 2002)."""
+
+
+class NegativeLogLikelihood(StructuredLoss):
+    """Minus the log-probability of gold, as a conditional random field has it (Lafferty et al. 2001).
+
+    Where gold is partly known, it is that of all labellings that agree with it. A structure that is too wide to be
+    summed is refused: train with `FenchelYoung`.
+    """
+
+    def each(self, scores: Tensors, gold: Tensors, how: tuple[Any, Any]) -> Tensor:
+        """Returns the loss of each example."""
+        told = self.layer.told(scores, gold, *how)._replace(strict=self.invalid == "raise")
+        of_all, of_gold = log_partitions(told)
+        return torch.where(torch.isfinite(of_gold), of_all - of_gold, 0.0)
+
+
+class StructuredHinge(StructuredLoss):
+    """The perceptron with a margin: others must score less than gold by what they cost (Tsochantaridis et al. 2005).
+
+    margin
+        The cost of each wrong label (Hamming), where no `cost` is given.
+    cost
+        What labels cost in place of gold: for each field, or the only one, a table (gold label, label). Gold itself is
+        free. It is scaled by `margin`.
+    """
+
+    def __init__(self, layer: Layer, margin: float = 1.0, cost: Tensors | None = None, **settings: str) -> None:
+        super().__init__(layer, **settings)
+        check_positive("margin", margin, zero=True)
+        self.margin, self.cost = float(margin), cost
+
+    def asked(self) -> Asked:
+        """Returns what is asked of each example besides gold."""
+        return Asked(margin=self.margin if self.cost is None else 0.0)
+
+    def each(self, scores: Tensors, gold: Tensors, how: tuple[Any, Any]) -> Tensor:
+        """Returns the loss of each example."""
+        given: Any = self.cost
+        if given is None:
+            raised = scores
+        elif isinstance(scores, Tensor):
+            if self.layer.form(scores).flat:
+                raise ProblemError("A hinge with a cost of its own needs scores by field: a dict, not one matrix.")
+            raised = scores + self._costs(given, gold, scores)
+        else:
+            known: Any = gold
+            raised = {name: each + self._costs(given[name], known[name], each) for name, each in scores.items()}
+        return super().each(raised, gold, how)
+
+    def _costs(self, cost: Tensor, gold: Any, scores: Tensor) -> Tensor:
+        """Returns what each label costs in place of gold: nothing where gold is not known."""
+        known, sign = gold.clamp(min=0), -self.layer.inference.sign
+        found = sign * self.margin * cost.to(scores)[known].scatter(-1, known[..., None], 0.0)
+        return torch.where((gold == IGNORED)[..., None], 0.0, found)
+
+
+class FenchelYoung(StructuredLoss):
+    """The loss of perturbed answers (Berthet et al. 2020): smooth, and convex in the scores.
+
+    samples
+        How many perturbed answers are averaged.
+    sigma
+        The standard deviation of the normal noise that is added to each score.
+    seed
+        With a seed, every call adds the same noise to the same batch, so that losses can be compared (common random
+        numbers); without, PyTorch's generator chooses.
+    """
+
+    def __init__(
+        self, layer: Layer, samples: int = 8, sigma: float = 1.0, seed: int | None = None, **settings: str
+    ) -> None:
+        super().__init__(layer, **settings)
+        self.noise = Noise(samples, sigma, seed)
+
+    def asked(self) -> Asked:
+        """Returns what is asked of each example besides gold."""
+        return Asked(float(self.noise.samples), self.noise.sigma)
+
+    def seed(self) -> Tensor | None:
+        """Returns the seed of noise."""
+        return self.noise.draw()
+
+
+class SPOPlus(StructuredLoss):
+    """What is lost at most by deciding with predicted instead of true scores (SPO+, Elmachtoub & Grigas 2022).
+
+    With true scores c and their optimum y*(c), it is the perceptron's loss of scores 2s - c with y*(c) as gold.
+    """
+
+    def forward(self, scores: Tensors, gold: Tensors, *, weight: Tensor | None = None, **how: Any) -> Tensor:
+        """Returns the loss of predicted scores, given the true ones in place of gold.
+
+        `optimum` has the labels that `decode` finds for the true scores: find them once, not at every step. Tables are
+        the same for both. The other words are those of all losses.
+        """
+        true, optimum = gold, how.pop("optimum", None)
+        gold = self.layer.decode(true, **how).labels if optimum is None else optimum
+        if isinstance(scores, Tensor):
+            moved: Any = 2 * scores - true
+        else:
+            given: Any = true
+            moved = {name: 2 * each - given[name] for name, each in scores.items()}
+        return super().forward(moved, gold, weight=weight, **how)
+
+
+class ImplicitMLE(nn.Module):
+    """Perturbed answers inside a network: a mean indicator of labels, whose gradient is that of implicit MLE.
+
+    It returns tensors like the scores, for a loss of yours to compare with anything. The gradient tells how the answers
+    move as scores take a step against it (Niepert, Minervini & Franceschi 2021); tables get none.
+
+    samples, sigma, seed
+        As for `FenchelYoung`.
+    step
+        How large that step is: lambda.
+    """
+
+    def __init__(
+        self, layer: Layer, samples: int = 8, sigma: float = 1.0, step: float = 10.0, seed: int | None = None
+    ) -> None:
+        super().__init__()
+        check_positive("step", step)
+        self.layer, self.noise, self.step = layer, Noise(samples, sigma, seed), float(step)
+
+    def forward(self, scores: Tensors, **how: Any) -> Any:
+        """Returns the mean indicator of the perturbed answers, as scores are given; words are those of `Layer`."""
+        layer, noise = self.layer, self.noise
+        form, own = layer.form(scores), layer.table_scores(how.pop("tables", None))
+        asked = [float(noise.samples), noise.sigma, self.step, float(form.flat)]
+        about = list(own.values()), " ".join(own), layer.where(**how), noise.draw(), asked
+        found = sample(layer.name, layer.listed(scores, form), *about)
+        found = [each[0] for each in found] if form.single else found
+        return found[0] if isinstance(scores, Tensor) else dict(zip(layer.names, found, strict=True))
+
+
+class Noise(NamedTuple("Noise", [("samples", int), ("sigma", float), ("seed", int | None)])):
+    """How many samples of normal noise of which standard deviation, and which seed, if always the same."""
+
+    def __new__(cls, samples: int, sigma: float, seed: int | None) -> Noise:
+        """Checks the settings."""
+        check_whole("samples", samples, least=1)
+        check_positive("sigma", sigma, zero=True)
+        if seed is not None:
+            check_whole("seed", seed)
+        return super().__new__(cls, samples, float(sigma), seed)
+
+    def draw(self) -> Tensor:
+        """Returns the seed of a call."""
+        if self.seed is None:
+            return torch.randint(2**62, ())
+        return torch.tensor(self.seed)
+
+
+def check_positive(name: str, value: float, zero: bool = False) -> None:
+    """Refuses settings that are not finite, or not positive."""
+    if not (0 < value < float("inf") or (zero and value == 0)):
+        raise ProblemError(f"{name} must be finite, and {'0 or more' if zero else 'more than 0'}; got {value}.")
