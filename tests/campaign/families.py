@@ -210,6 +210,21 @@ def counted(draw: Random) -> Described:
     return described
 
 
+def crowded(draw: Random) -> Described:
+    """Draws rings with tables whose labels take room, of which overlapping stretches have little."""
+    described = _graph(draw, lambda n: [(v, (v + 1) % n) for v in range(n) if n > 2], 8)
+    n, labels = len(described["variables"]), described["kinds"][0]
+    weight = draw.choice((lambda draw: float(draw.randint(0, 9)), lambda draw: 10 ** draw.uniform(0, 8)))
+    room = [[weight(draw) for _ in range(labels)] for _ in range(n)]
+    chosen = [draw.randrange(labels) for _ in range(n)]
+    for begin in range(0, n, 2):
+        some = sorted({(begin + x) % n for x in range(3)})
+        terms = [[v, i, room[v][i]] for v in some for i in range(labels) if room[v][i]]
+        limit = _missed(draw, math.fsum(room[v][chosen[v]] for v in some))
+        described["structure_rules"].append({"terms": terms, "low": -INF, "high": limit})
+    return described
+
+
 FAMILIES: dict[str, Callable[[Random], Described]] = {
     draws.__name__: draws
     for draws in (
@@ -225,6 +240,7 @@ FAMILIES: dict[str, Callable[[Random], Described]] = {
         roles,
         leftovers,
         counted,
+        crowded,
     )
 }
 

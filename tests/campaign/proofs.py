@@ -32,7 +32,13 @@ from steps import CONSTANTS, SETTINGS
 from steps import FAMILIES as OF_STEPS
 from truth import Truth, complaint, search_complaint
 
+from hasten.model.batch import ONLY
 from hasten.proof.certifier import Certifier
+from hasten.proof.improve import IMPROVING, Improvement
+from hasten.proof.look import LOOKING
+from hasten.proof.outcome import OPEN, OUTCOME
+from hasten.proof.report import solutions_of
+from hasten.proof.steps import prove
 from hasten.search.beam import BeamSearch, greedy
 from hasten.search.constrained import ConstrainedSearch
 from hasten.search.reduced import ReducedSearch
@@ -44,6 +50,7 @@ SECONDS = 120  # of the processor, for one trial: a machine that pauses does not
 ERROR, FAILED = "an error: ", "failed"
 BATCH = 1100  # trials for each process
 FAMILIES = GENERAL | OF_STEPS
+EVERY, SLICES = 6, 4  # problems of a trial of which one is improved, and how far
 SEARCHES = {"beam": BeamSearch, "reduced": ReducedSearch, "constrained": ConstrainedSearch}
 
 
@@ -211,11 +218,26 @@ def _failure(trial: Described, counts: Counter[str]) -> str | None:
                 return f"problem {p}, {ask}: {wrong}"
             if ask is certifier:
                 counts[answer.status.name.lower()] += 1
+    for p in range(0, len(problems), EVERY):
+        wrong = complaint(truths[p], improved(problems[p], settings["max_join"]))
+        if wrong is not None:
+            return f"problem {p}, improved: {wrong}"
     for p, answer in answer_on_demand(trial["problems"], certifier, mends=settings["start"] is None).items():
         wrong = complaint(truths[p], answer)
         if wrong is not None:
             return f"problem {p}, on demand, {certifier}: {wrong}"
     return None
+
+
+def improved(problem: Any, max_join: int | None) -> Any:
+    """Returns the answer of a few slices of improvement right after looking, whatever other steps would do."""
+    work = Certifier(max_join)._work_on(problem.batch.resolved(), None, 1)
+    prove(work, ONLY, (LOOKING,))
+    if work.proofs.facts[OUTCOME, 0] == OPEN and work.taking(IMPROVING, ONLY).size:
+        improvement = Improvement(work, 0)
+        for _ in range(SLICES):
+            improvement.go(np.inf)
+    return solutions_of(problem.batch.resolved(), work.proofs).only(problem)
 
 
 def said(answer: Any) -> tuple[Any, ...]:

@@ -22,7 +22,6 @@ from hasten.solvers.base import answer
 from hasten.solvers.failures import OnError
 from hasten.speedup import black_box
 from hasten.speedup.black_box import prove_or_solve, solve_one, solve_open
-from hasten.speedup.effort import Effort
 from hasten.speedup.parts import Limits
 
 
@@ -150,26 +149,32 @@ def test_a_solver_that_is_refuted_is_an_error():
     assert (kept.labels == best[int(p[0])].labels).all()
 
 
-def test_branching_further_takes_of_the_solvers_time(monkeypatch):
-    """Both together have what one problem may take."""
-    now, seconds = [100.0], list[float]()
-    found = unproved(some_problems(1))[0]
+def test_limited_time_is_shared_with_the_solver(monkeypatch):
+    """Both have short turns, then longer ones; the solver one of more than a quarter; the last one is ours."""
+    now, ours, theirs = [100.0], list[float](), list[float]()
+    found = replace(unproved(some_problems(1))[0], status=Status.OPEN)
 
-    def branch(found: Solution, n_nodes: int, left: float, *_: object) -> Solution:
-        seconds.append(left)
-        now[0] += 2.0
-        return found
+    class Slow:
+        tell = None
+
+        def within(self, seconds: float) -> Solution:
+            ours.append(seconds)
+            now[0] += seconds
+            return found
 
     def ask(found: Solution, solver: Solver, left: float) -> Solution:
-        seconds.append(left)
+        theirs.append(left)
+        now[0] += left
         return found
 
-    monkeypatch.setattr(black_box.time, "monotonic", lambda: now[0])
-    monkeypatch.setattr(black_box, "branch_further", branch)
+    monkeypatch.setattr(Certifier, "improving", lambda self, problem, found: Slow())
+    monkeypatch.setattr(black_box, "now", lambda: now[0])
     monkeypatch.setattr(black_box, "better", ask)
-    monkeypatch.setattr(Effort, "n_further", lambda self, with_rows: 10)
-    solve_one(replace(found, status=Status.OPEN), lambda: make_solver("brute"), limits=(3.0, math.inf), harder=True)
-    assert seconds == [3.0, 1.0]
+    answer, called = solve_one(found, lambda: make_solver("brute"), limits=(100.0, math.inf), harder=True)
+    assert called
+    assert answer.status in (Status.TIME_LIMIT, Status.NO_TIME)
+    assert ours == [5.0, 15.0, 100.0]
+    assert theirs == [5.0, 30.0]
 
 
 def test_the_solver_has_all_the_time_that_the_proof_leaves():

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -64,7 +64,7 @@ def solve(
             tell(f"Recognising {printable(file)}", None)
             about = program.describe()
             tell(f"Answering {printable(file)}", None)
-            answer = program.solve(solver=solver, time_limit=time_limit)
+            answer = program.solve(solver=solver, time_limit=time_limit, on_better=_log(began))
             seconds = time.perf_counter() - began
         found = answer.values_found is not None
         if not found:
@@ -98,6 +98,19 @@ def solve(
         _say(f"Wrote the values to {printable(out or '')}")
     if code:
         raise typer.Exit(code)
+
+
+def _log(began: float) -> Callable[[float, float], None]:
+    """Returns what writes a line for each better answer, to standard error, as solvers do."""
+
+    def line(objective: float, bound: float) -> None:
+        gap = abs(objective - bound) / max(1e-9, abs(objective))
+        seconds, share = time.perf_counter() - began, f"{gap:.2%}" if gap < math.inf else "-"
+        errors.print(
+            f"{seconds:8.1f} s  objective {objective:<16.10g}  bound {bound:<16.10g}  gap {share}", highlight=False
+        )
+
+    return line
 
 
 def _how(answer: Answer) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from copy import copy
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
@@ -159,6 +159,7 @@ class Program:
         time_limit: float | None = None,
         gap: float = 0.0,
         start: FloatArray | None = None,
+        on_better: Callable[[float, float], None] | None = None,
     ) -> Answer:
         """Returns the best answer: proved where we can, the solver's elsewhere.
 
@@ -176,6 +177,8 @@ class Program:
             The relative gap at which a solver that is given the model as it is may stop.
         start
             Values to start from, in the order of `columns`, nan for none. An answer that is not optimal is never worse.
+        on_better
+            Is called with the objective and the bound of each better answer that we find within limited time.
         """
         self._check(solver, time_limit)
         if model is not None:
@@ -198,7 +201,12 @@ class Program:
         if seen.outcome == kernels.INFEASIBLE:
             return self._answer(c, Status.INFEASIBLE, None, math.inf, True, Status.INFEASIBLE.value, "")
         way = solving.way(solver)._replace(gap=gap, start=start)
-        found = solving.prove_one(way, seen, c if sign > 0 else -c, seconds)
+
+        def tell(better: Solution) -> None:
+            if on_better is not None:
+                on_better(sign * (better.cost + constant), sign * (better.bound + constant))
+
+        found = solving.prove_one(way, seen, c if sign > 0 else -c, seconds, tell)
         x, how = None if found.values is None else solving.costs.values(found.values, 1)[0], found.status.value
         answer = self._answer(c, found.status, x, found.bound + constant, found.proved, how, found.reason)
         return self._or_start(answer, c, start)

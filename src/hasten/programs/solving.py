@@ -160,10 +160,20 @@ class Solving:
                 return
             seen.outcome[p], seen.bound[p], seen.x[p] = settled.outcome, settled.bound, settled.x
 
-    def prove_one(self, way: AskedSolver, seen: FirstLook, objective: FloatArray, seconds: float) -> Solution:
-        """Proves a problem in half of some seconds, after a first look, or asks the solver in the rest."""
+    def prove_one(
+        self,
+        way: AskedSolver,
+        seen: FirstLook,
+        objective: FloatArray,
+        seconds: float,
+        tell: Callable[[Solution], None] | None = None,
+    ) -> Solution:
+        """Proves a problem in half of some seconds, after a first look, or shares the rest with the solver.
+
+        `tell` is called with each better answer of ours in limited time.
+        """
         deadline = math.inf if seconds == math.inf else now() + seconds
-        certifier = WITHOUT_LIMIT if seconds == math.inf else Certifier(time_limit=seconds / 2)
+        certifier = WITHOUT_LIMIT if seconds == math.inf else Certifier(time_limit=seconds / 2, improve=False)
 
         def certify(problem: Problem) -> Solution:
             return certifier.after_looking(problem, seen.bound, seen.size) if seen.looked else certifier(problem)
@@ -172,7 +182,7 @@ class Solving:
             asked = self._solver(way, objective[None])
             limits = min(patience, deadline - now()), math.inf
             on_error = OnError.KEEP if alone else OnError.RAISE
-            return solve_one(found, lambda: asked, on_error, limits, not alone, way.clock)[0]
+            return solve_one(found, lambda: asked, on_error, limits, not alone, way.clock, tell)[0]
 
         problem = Problem(self.structure, seen.cost, None, self.structure.graph.table, 0)
         proves = way.effort.proves()

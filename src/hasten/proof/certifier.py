@@ -3,8 +3,8 @@
 Steps, each only where the one before left something open (`hasten.proof.steps`): *cut* what is a smallest cut of a
 network; *look* whether the cheapest labels fit, and *repair* the few constraints that they break; *eliminate* variables
 of low degree exactly; *tally* what rules count; fix labels by *persistency*; *sweep* messages that raise a lower bound,
-and *branch*; eliminate all by large tables. A labelling that costs no more than the bound, within `TOLERANCE`, *is* an
-optimum of the integer program.
+and *branch*; eliminate all by large tables; within a limit of time, *improve* both until it is over. A labelling that
+costs no more than the bound, within `TOLERANCE`, *is* an optimum of the integer program.
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ from hasten.model.compiled import Compiled
 from hasten.model.problem import Problem, check_one
 from hasten.model.solution import Solution, Solutions
 from hasten.model.structure import Structure
+from hasten.proof.answers import Answers
 from hasten.proof.branch import BRANCHING, BranchPlan
 from hasten.proof.elimination.plan import reduce
 from hasten.proof.outcome import BOUND, LOOK, SIZE, STEP, Proofs, nothing_known
@@ -32,7 +33,7 @@ from hasten.proof.recorder import MOST_WORK, EnoughError, ProofRecorder
 from hasten.proof.report import STEPS, Report, solution_of, solutions_of, start_from
 from hasten.proof.steps import AFTER_LOOKING, prove
 from hasten.support.arrays import FloatArray, plain
-from hasten.support.checks import check_limit, check_whole
+from hasten.support.checks import check_limit, check_switch, check_whole
 from hasten.support.clock import Clock
 from hasten.trace.events import ProofStep, Trace
 
@@ -62,6 +63,9 @@ class Certifier:
         How long a problem may take. None, the default, is no limit.
     call_limit
         How long all problems of a call may take together. None, the default, is no limit.
+    improve
+        Whether to go on with a problem that stays open until its time is up, if that is limited and `max_nodes` is not
+        given. True by default.
     """
 
     max_join: int | None = None
@@ -69,6 +73,7 @@ class Certifier:
     max_nodes: int | None = None
     time_limit: float | None = None
     call_limit: float | None = None
+    improve: bool = True
 
     def __post_init__(self) -> None:
         if self.max_join is not None:
@@ -78,6 +83,7 @@ class Certifier:
             check_whole("max_nodes", self.max_nodes)
         check_limit("time_limit", self.time_limit)
         check_limit("call_limit", self.call_limit)
+        check_switch("improve", self.improve)
 
     @overload
     def __call__(self, problems: Problem, found: Solution | None = None, *, n_jobs: int = 1) -> Solution: ...
@@ -129,6 +135,22 @@ class Certifier:
         work = self._work_on(batch, found, 1)
         prove(work, batch.order)
         return Report.of(batch, work.proofs)
+
+    def improving(self, problem: Problem, found: Solution | None = None) -> Answers:
+        """Returns an iterator: an answer at once, then each better one, and each higher bound, until one is proved.
+
+        It also ends when time is up; the last answer is what a call would return. Without a limit of time it goes on
+        until something is proved: stop when an answer is good enough.
+
+        >>> for answer in Certifier(time_limit=60).improving(problem):  # doctest: +SKIP
+        ...     if answer.gap < 0.01 * abs(answer.cost):
+        ...         break
+        """
+        check_one(problem)
+        batch = problem.batch.resolved()
+        work = self._work_on(batch, None if found is None else Solutions.of(batch, [found]), 1)
+        limits = [limit for limit in (self.time_limit, self.call_limit) if limit is not None]
+        return Answers(problem, work, min(limits, default=math.inf))
 
     def best(self, problem: Problem, k: int = 10) -> Ranking:
         """Returns the `k` best labellings, in order, all of them if there are fewer; and whether that is proved.
@@ -194,7 +216,7 @@ class Certifier:
         shape = structure.compiled
         work = Work(arrays, (self._plan(shape),), nothing_known(1, shape.graph.order.size))
         if self.time_limit is not None or self.call_limit is not None:
-            work.clock = self._clock(1)
+            work.clock, work.improves = self._clock(1), self.improve
         return work
 
     def _work_on(self, batch: Batch, found: Solutions | None, n_jobs: int) -> Work:
@@ -206,6 +228,7 @@ class Certifier:
         plans = [self._plan(batch.structures[s].compiled) for s in used if batch.structures]
         work = Work(batch.arrays, plans, start_from(batch, found))
         work.structure, work.n_jobs, work.clock = numbers, n_jobs, self._clock(len(batch))
+        work.improves = self.improve
         return work
 
     def _clock(self, n: int) -> Clock | None:

@@ -125,6 +125,7 @@ class Work:
     clock: Clock | None = None  # with limits, or once something may take long
     n_jobs: int = 1
     fixing: Fixing = NOTHING_FIXED
+    improves: bool = True  # whether to go on with open problems until time is up
 
     def __init__(self, arrays: BatchArrays, plans: Sequence[ProofPlan], proofs: Proofs) -> None:
         self.arrays, self.plans, self.proofs = arrays, plans, proofs

@@ -10,6 +10,7 @@ from hasten.proof.buckets import FULL_ELIMINATION
 from hasten.proof.cut import CUTTING
 from hasten.proof.cut.persistency import PERSISTENCY
 from hasten.proof.eliminate import ELIMINATING
+from hasten.proof.improve import IMPROVING
 from hasten.proof.look import LOOKING
 from hasten.proof.outcome import OUTCOME, STOPPED
 from hasten.proof.plan import Step, Work, plan_for
@@ -25,8 +26,10 @@ STEPS: tuple[Step, ...] = (
     PERSISTENCY,
     BRANCHING,
     FULL_ELIMINATION,
+    IMPROVING,
 )
 AFTER_LOOKING = STEPS[2:]
+BEFORE_IMPROVING = STEPS[:-1]
 NOTHING: dict[Step, object] = {}
 
 

@@ -19,7 +19,7 @@ from hasten.model.batch import Batch
 from hasten.model.problem import Problem
 from hasten.model.solution import Solution, Solutions, Source, Status
 from hasten.proof.certifier import Certifier
-from hasten.solvers import Progress, Solver, UserSolver, solve_within
+from hasten.solvers import Progress, Solver, UserSolver, is_ours, solve_within
 from hasten.solvers.failures import OnError, failed
 from hasten.speedup.effort import AIDED, ALONE, EFFORTS, Effort, Schedule
 from hasten.speedup.parts import Limits
@@ -28,6 +28,8 @@ from hasten.support.clock import deadline_after, now
 
 CHUNK = 4096  # problems between two reports of progress
 UNLIMITED = Limits()
+TURNS = ((0.05, 0.05), (0.15, 0.3), (1.0, 0.0))  # shares of limited time: for us, and for the solver after that
+BEGINNING = 1e-7  # seconds that a solver takes to begin, times the size to the power of 1.5
 REMEDIES = (
     "Does it know a constraint that the schema does not? State it in the schema. Is it not meant to be exact? Use "
     'Trust(prove=False), which asks it every time, or Trust(on_disagreement="follow").'
@@ -130,7 +132,7 @@ def _certify(batch: Batch, found: Solutions | None, limits: Limits, deadline: fl
     if limits.timed:
         half = None if limits.time_limit is None else limits.time_limit / 2
         left = None if limits.call_limit is None else max(0.0, deadline - now())
-        prove = Certifier(max_nodes=limits.max_nodes, time_limit=half, call_limit=left)
+        prove = Certifier(max_nodes=limits.max_nodes, time_limit=half, call_limit=left, improve=False)
     if len(batch) == 1 and found is None:  # a problem alone takes less
         return Solutions.of(batch, [prove(batch[0])])
     return prove(batch, found, n_jobs=n_jobs)
@@ -181,34 +183,89 @@ def solve_one(
     limits: tuple[float, float] = (math.inf, math.inf),
     harder: bool = False,
     clock: Callable[[], float] = time.perf_counter,
+    tell: Callable[[Solution], None] | None = None,
 ) -> tuple[Solution, bool]:
-    """Asks the solver about one answer that is not optimal; returns the better one, and whether it was asked."""
+    """Asks the solver about one answer that is not optimal; returns the better one, and whether it was asked.
+
+    Where limited time is shared, `tell` is called with each better answer of ours.
+    """
     until = min(now() + limits[0], limits[1])
     if until <= now():
         return out_of_time(found), False
     asked, started = solver(), clock()
+    if harder and until < math.inf:
+        return take_turns(found, asked, on_error, until, tell)
     effort = EFFORTS.of(found.problem.structure.compiled, asked.name)
     n_nodes = effort.n_further(len(found.problem.graph.row_low) > 0) if harder else 0
     if n_nodes:
-        found = branch_further(found, n_nodes, max(0.0, until - now()), effort, clock)
-    seconds = until - now()
-    called = not found.status.optimal and seconds > 0
-    try:
-        answer = better(found, asked, seconds) if called else found if found.status.optimal else out_of_time(found)
-    except Exception as error:
-        if on_error is OnError.RAISE or (isinstance(error, SolverDisagrees) and isinstance(asked, UserSolver)):
-            raise
-        return failed(found.problem, error, found), True
+        found = branch_further(found, n_nodes, effort, clock)
+    called, answer = not found.status.optimal, found
+    if called:
+        answer = _ask(found, asked, on_error, until - now())
+        if answer.status is Status.FAILED:
+            return answer, True
     if harder:
         effort.branching.took(AIDED if n_nodes else ALONE, clock() - started)
     return answer, called
 
 
+def _ask(found: Solution, asked: Solver, on_error: OnError, seconds: float) -> Solution:
+    """Asks the solver for so many seconds; where it fails, what was found says so, unless the error is to be raised."""
+    try:
+        return better(found, asked, seconds)
+    except Exception as error:
+        if on_error is OnError.RAISE or (isinstance(error, SolverDisagrees) and isinstance(asked, UserSolver)):
+            raise
+        return failed(found.problem, error, found)
+
+
+def take_turns(
+    found: Solution, asked: Solver, on_error: OnError, until: float, tell: Callable[[Solution], None] | None = None
+) -> tuple[Solution, bool]:
+    """Shares the time that is left, which is limited, between our own improvement and the solver (`TURNS`).
+
+    Neither of them tells beforehand how long it takes. So both have short turns first, and longer ones then. The
+    solver has one turn of more than a quarter of the time; ours go on from where the last one has ended. A problem that
+    is so large that the solver would hardly begin is left to us.
+    """
+    problem, began = found.problem, now()
+    whole, size = until - began, problem.graph.list_first[-1] + problem.graph.first[-1]
+    hopeless = is_ours(asked) and BEGINNING * float(size) ** 1.5 > whole
+    answers = Certifier(time_limit=whole).improving(problem, found)
+    answers.tell = tell
+    called, failure = False, None
+    for ours, theirs in TURNS:
+        found = _merged(found, answers.within(ours * whole))
+        left = until - now()
+        if found.status.optimal or left <= 0.0:
+            break
+        if theirs and failure is None and not hopeless:
+            called = True
+            answer = _ask(found, asked, on_error, min(left, theirs * whole))
+            if answer.status is Status.FAILED:
+                failure = answer
+            else:
+                found = answer
+            if found.status.optimal:
+                break
+    if failure is not None and not found.status.optimal:
+        return replace(failure, values=found.values, cost=found.cost, bound=found.bound, valid=found.valid), True
+    return found if found.status.optimal else out_of_time(found), called
+
+
+def _merged(one: Solution, other: Solution) -> Solution:
+    """Returns the better of two answers, with the better bound."""
+    if other.status.optimal:
+        return other
+    best = other if other.cost < one.cost else one
+    return replace(best, bound=min(max(one.bound, other.bound), best.cost))
+
+
 def branch_further(
-    found: Solution, n_nodes: int, seconds: float, effort: Effort, clock: Callable[[], float] = time.perf_counter
+    found: Solution, n_nodes: int, effort: Effort, clock: Callable[[], float] = time.perf_counter
 ) -> Solution:
     """Returns the answer that so many nodes give, and takes note of what they took."""
-    certify = Certifier(max_nodes=n_nodes, time_limit=None if seconds == math.inf else seconds)
+    certify = Certifier(max_nodes=n_nodes)
     started = clock()
     report = certify.report(found.problem, Solutions.of(found.problem.batch, [found]))
     effort.branched(clock() - started, int(report.n_nodes[0]))

@@ -150,6 +150,7 @@ class Clock:
 
     def __init__(self, each: float | None = None, together: float | None = None) -> None:
         self.each = math.inf if each is None else each
+        self.began = now()
         self.deadline = deadline_after(together)
         self.stopped = False
         self._seen: list[tuple[IntArray, list[float]]] = []  # each watch, with what it was at, and since when
