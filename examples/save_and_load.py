@@ -30,7 +30,7 @@ def draw(shape, n, seed):
 
 schema, shape = build()
 fast = hasten.Speedup(
-    schema, answer=hasten.Search(width=1, guided=True), trust=hasten.Trust(audit=0.25), learn=True
+    schema, answer=hasten.Search(width=1, guided=True), trust=hasten.Trust(audit=0.25, min_agreement=None), learn=True
 ).fit(draw(shape, 500, seed=0))
 fast.predict(draw(shape, 200, seed=1))
 

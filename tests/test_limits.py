@@ -143,7 +143,7 @@ def chain(n: int, n_labels: int, n_rules: int = 0) -> Structure:
     return shape
 
 
-@pytest.mark.parametrize(("size", "n"), [((2000, 300), 40), ((90, 4, 2), 5000)], ids=["eliminate", "tally"])
+@pytest.mark.parametrize(("size", "n"), [((2000, 300), 40), ((90, 4, 2), 20_000)], ids=["eliminate", "tally"])
 def test_long_batches_of_short_steps_keep_the_limit(size, n):
     """Looking, eliminating and counting looked at no clock: it took as long as it took, here some seconds."""
     shape = chain(*size)

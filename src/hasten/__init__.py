@@ -14,17 +14,14 @@ from typing import Any
 from hasten.errors import (
     HastenError,
     ModelError,
-    NotFittedError,
     ProblemError,
     ProgramError,
     SchemaError,
     SolverDisagrees,
     SolverError,
-    SolverMissing,
 )
 from hasten.hosts.milp import milp
 from hasten.learning.gate import Gate
-from hasten.learning.heuristic import Heuristic
 from hasten.learning.learner import Learner
 from hasten.model.batch import Batch
 from hasten.model.families import Family
@@ -55,12 +52,10 @@ __all__ = [
     "Family",
     "Gate",
     "HastenError",
-    "Heuristic",
     "Learned",
     "Learner",
     "Limits",
     "ModelError",
-    "NotFittedError",
     "OnDemand",
     "Problem",
     "ProblemError",
@@ -76,7 +71,6 @@ __all__ = [
     "Solver",
     "SolverDisagrees",
     "SolverError",
-    "SolverMissing",
     "Source",
     "Speedup",
     "Status",

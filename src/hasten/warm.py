@@ -18,7 +18,7 @@ from hasten.learning.learner import Learner
 from hasten.learning.mining import Evidence
 from hasten.learning.perceptron import Perceptron, StepSize
 from hasten.learning.tables import Changing
-from hasten.model.batch import Batch
+from hasten.model.batch import ONLY, Batch
 from hasten.model.problem import Problem
 from hasten.model.schema import Schema
 from hasten.padded.kernels import spread
@@ -31,7 +31,11 @@ from hasten.programs.program import Program
 from hasten.programs.requirements import Requirements
 from hasten.programs.statement import Builder
 from hasten.proof.certifier import Certifier
+from hasten.proof.improve import Improvement
+from hasten.proof.look import LOOKING
+from hasten.proof.outcome import OPEN, OUTCOME
 from hasten.proof.outline import outline
+from hasten.proof.steps import prove
 from hasten.search.beam import BeamSearch, greedy
 from hasten.search.constrained import ConstrainedSearch
 from hasten.search.reduced import ReducedSearch
@@ -81,6 +85,7 @@ def compile_kernels(tell: Tell = tell_nobody) -> None:
         "constrained search": lambda: ConstrainedSearch()(problem),
         "proof": lambda: _prove(problem),
         "cut": _cut,
+        "improvement": lambda: _improve(problem),
         "best labellings": lambda: Certifier().best(problem, 2),
         "certificates": lambda: outline(problem, -np.inf, np.inf, max_join=0),
         "reduced search": lambda: ReducedSearch(2, look_ahead=True)(problem),
@@ -134,6 +139,17 @@ def _prove(problem: Problem) -> None:
         report = Certifier().report(problem.structure.batch(costs[None]))
         if report.step.max() > 2:
             Certifier(max_join=0)(problem.structure.batch(costs[None]))
+            return
+
+
+def _improve(problem: Problem) -> None:
+    """Takes one slice of the step that needs a limit of time, on costs that looking does not settle."""
+    for seed in range(20):
+        costs = np.random.default_rng(seed).normal(size=problem.cost.size)
+        work = Certifier(max_join=0)._work_on(problem.structure.batch(costs[None]), None, 1)
+        prove(work, ONLY, (LOOKING,))
+        if work.proofs.facts[OUTCOME, 0] == OPEN:
+            Improvement(work, 0).go(np.inf)
             return
 
 

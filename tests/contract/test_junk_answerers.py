@@ -21,7 +21,6 @@ from hasten import (
     Certifier,
     Family,
     Gate,
-    Heuristic,
     Learned,
     Learner,
     Limits,
@@ -32,6 +31,7 @@ from hasten import (
     Trust,
 )
 from hasten.errors import HastenError
+from hasten.learning.heuristic import Heuristic
 
 LP = "Minimize\n obj: x + 2 y\nSubject To\n c1: x + y >= 1\nBinary\n x y\nEnd\n"
 MPS_SOLVED = {"order": None, "solver": "highs", "time_limit": None}
@@ -100,6 +100,7 @@ CALLS: list[Call] = [
     (lambda w: Certifier(), "best", {"problem": PROBLEM, "k": 2}),
     (lambda w: Certifier(), "min_marginals", {"problem": PROBLEM}),
     (lambda w: Certifier(), "certificate", {"problem": PROBLEM}),
+    (lambda w: Certifier(time_limit=0.01), "improving", {"problem": PROBLEM}),
     (lambda w: Certifier(), "trace", {"problem": PROBLEM, "names": ["x", "y"]}),
     (lambda w: BeamSearch, "", {**BEAM, "weights": None}),
     (lambda w: BeamSearch(2), "__call__", {"problems": PROBLEMS, "n_jobs": 1}),
@@ -185,6 +186,12 @@ CALLS: list[Call] = [
         "__call__",
         {"problems": PROBLEM},
     ),
+    (lambda w: hasten.Requirements, "", {"labels": ["a", "b"]}),
+    (lambda w: hasten.Requirements(["a", "b"]), "clause", {"said": "a -> b"}),
+    (lambda w: hasten.Requirements(["a", "b"]), "clause", {"said": ["a", "-b"]}),
+    (lambda w: hasten.Requirements(["a", "b"]), "one_of", {"labels": ["a", "b"]}),
+    (lambda w: hasten.Requirements(["a", "b"]), "parity", {"labels": ["a", "b"], "odd": True}),
+    (lambda w: hasten.Requirements(["a", "b"]), "nearest", {"scores": [[1.0, -2.0]]}),
     (lambda w: hasten.read, "", {"path": Of(lambda w: (w.program(), "good.lp")[1]), "like": None, "max_bytes": 1000}),
     (lambda w: hasten.read_all, "", {"paths": Of(lambda w: (w.program(), ["good.lp"])[1]), "max_bytes": 1000}),
     (lambda w: w.program(), "problem", {"objective": [1.0, 2.0], "order": None}),
@@ -205,7 +212,7 @@ CALLS: list[Call] = [
 ]
 INTERNAL = {
     *("after_looking", "settle", "prepared", "beam", "new_learner", "reduced", "with_weights", "pass_over"),
-    *("of_tensors", "learn_from_tensors", "for_shard", "renew", "get_params", "set_params"),
+    *("of_tensors", "learn_from_tensors", "for_shard", "renew", "get_params", "set_params", "restate"),
 }
 
 

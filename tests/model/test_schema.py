@@ -15,7 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import hasten
-from hasten.errors import HastenError, SchemaError
+from hasten.errors import HastenError, MissingExtra, SchemaError
 from hasten.model.kinds import FactorKind, VariableKind
 from hasten.model.schema import Schema
 
@@ -25,9 +25,15 @@ MODULES = [module.name for module in pkgutil.walk_packages(hasten.__path__, "has
 
 @pytest.mark.parametrize("name", [name for name in MODULES if not name.endswith("__main__")])
 def test_the_examples_in_the_docstrings_work(name: str) -> None:
-    if name.startswith("hasten.ray"):
-        pytest.importorskip("ray")
-    assert doctest.testmod(importlib.import_module(name)).failed == 0
+    try:
+        module = importlib.import_module(name)
+    except MissingExtra as error:
+        pytest.skip(str(error))
+    except ModuleNotFoundError as error:
+        if error.name != "ray":
+            raise
+        pytest.skip(str(error))
+    assert doctest.testmod(module).failed == 0
 
 
 def test_there_are_examples_in_the_docstrings() -> None:

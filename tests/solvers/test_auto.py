@@ -43,6 +43,7 @@ class Clock:
 def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
     clock = Clock()
     monkeypatch.setattr("hasten.solvers.auto.time", clock)
+    monkeypatch.setattr("hasten.solvers.auto.now", clock.read)
     return clock
 
 

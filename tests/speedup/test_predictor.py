@@ -899,7 +899,7 @@ def test_misuse_is_explained():
         Speedup(news(), answer="search").predict(batch)
     with pytest.raises(ProblemError, match="'certified' or 'learned' or 'search'"):
         Speedup(news(), answer="fast").predict(batch)
-    with pytest.raises(ProblemError, match=r"trust must be Trust\(\.\.\.\), got 0\.5"):
+    with pytest.raises(ProblemError, match=r"trust must be a Trust, got 0\.5"):
         Speedup(news(), trust=0.5).predict(batch)
     with pytest.raises(ProblemError, match="audit must be"):
         Trust(audit=2)

@@ -18,8 +18,7 @@ from hasten.programs.program import Program
 from hasten.programs.statement import Builder
 from hasten.proof.paths import cheapest_paths
 from hasten.support.arrays import BoolArray, FloatArray, floats
-from hasten.support.checks import listed
-from hasten.support.forms import short
+from hasten.support.checks import brief, check_switch, is_text, listed
 
 AT_ONCE = 4096  # rows of scores in one call: Ctrl-C is heard in between
 
@@ -53,15 +52,13 @@ class Requirements:
     """
 
     def __init__(self, labels: Iterable[str]) -> None:
-        self.labels = tuple(listed(labels, "The labels", ProgramError))
+        self.labels: tuple[str, ...] = tuple(listed(labels, "The labels", ProgramError))
+        wrong = [f"{brief(label)} is none" for label in self.labels if not is_text(label) or not label]
+        if not wrong:
+            wrong = [f"{label!r} comes twice" for label in self.labels if self.labels.count(label) > 1]
+        if wrong or not self.labels:
+            raise ProgramError(f"Labels are names, each of which comes once; {[*wrong, 'got none'][0]}.")
         self._number = {label: n for n, label in enumerate(self.labels, start=1)}
-        wrong = next((label for label in self.labels if not isinstance(label, str) or not label), None)
-        if wrong is not None or len(self._number) < len(self.labels) or not self.labels:
-            twice = [label for label in self._number if self.labels.count(label) > 1]
-            what = (
-                f"{short(wrong)} is none" if wrong is not None else f"{twice[0]!r} comes twice" if twice else "got none"
-            )
-            raise ProgramError(f"Labels are names, each of which comes once; {what}.")
         self.clauses: list[Clause] = []
         self.parities: list[Parity] = []
 
@@ -83,6 +80,7 @@ class Requirements:
         numbers = [self._signed(each) for each in listed(labels, "The labels", ProgramError)]
         if len(set(map(abs, numbers))) < len(numbers):
             raise ProgramError("A parity names each label once; a label twice says nothing. Leave both out.")
+        check_switch("odd", odd)
         flipped = sum(number < 0 for number in numbers) % 2 == 1
         self.parities.append(Parity(frozenset(map(abs, numbers)), bool(odd) != flipped))
         self._forget()
@@ -96,12 +94,12 @@ class Requirements:
             self.__dict__.pop(made, None)
 
     def _signed(self, label: Any) -> int:
-        sign, name = (-1, label[1:]) if isinstance(label, str) and label[:1] == "-" else (1, label)
-        if label in self._number if isinstance(label, str) else False:
-            return self._number[label]
-        if name not in self._number:
-            raise ProgramError(f"There is no label {short(name)}. A label that must not hold has a - before it.")
-        return sign * self._number[name]
+        number = self._number.get(label) if is_text(label) else None
+        if number is None and is_text(label) and label[:1] == "-":
+            number = -self._number.get(label[1:], 0)
+        if not number:
+            raise ProgramError(f"There is no label {brief(label)}. A label that must not hold has a - before it.")
+        return number
 
     @cached_property
     def diagram(self) -> Diagram | None:

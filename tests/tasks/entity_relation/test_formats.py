@@ -333,13 +333,13 @@ def test_a_directory_is_called_one(tmp_path):
             list(read_corpus(tmp_path, format))
 
 
-@pytest.mark.parametrize("place", ["missing/x.jsonl", "file/x.jsonl", "folder"])
+@pytest.mark.parametrize("place", ["file/x.jsonl", "folder"])
 def test_a_file_that_cannot_be_written_is_named(tmp_path, place):
     (tmp_path / "file").write_text("mine")
     (tmp_path / "folder").mkdir()
     with pytest.raises(WriteError) as caught:
         write_jsonl(tmp_path / place, [MARLOW])
-    assert str(caught.value).startswith(f"{tmp_path / place} cannot be written: ")
+    assert str(caught.value).startswith(f"{tmp_path / place.split('/')[0]} cannot be written: ")
     assert ".part" not in str(caught.value)
     assert sorted(each.name for each in tmp_path.iterdir()) == ["file", "folder"]
 

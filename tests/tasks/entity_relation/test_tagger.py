@@ -170,4 +170,4 @@ def test_a_neural_black_box_without_its_packages_says_what_to_install(monkeypatc
     for name in [name for name in sys.modules if name.startswith("hasten.tasks.entity_relation.neural")]:
         monkeypatch.delitem(sys.modules, name)
     with pytest.raises(MissingExtra, match=r"needs torch, .*: pip install hasten\[neural\]"):
-        Tagger.train(list(generate(20, seed=0)), black_box="neural")
+        Tagger.train(list(generate(20, seed=0)), settings=TrainingSettings(black_box="neural"))
