@@ -13,7 +13,9 @@ from __future__ import annotations
 import math
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Any
+from copy import copy
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -23,6 +25,7 @@ from hasten.errors import ProblemError, ProgramError
 from hasten.kernels.cells import row_limits
 from hasten.kernels.tolerance import EXACT
 from hasten.model.problem import Problem
+from hasten.programs.answer import Answer
 from hasten.programs.kinds import Kinds, build_structure
 from hasten.programs.recognise import MAX_VALUES
 from hasten.programs.state import Cells, Group, Parts, Recognised, Space
@@ -30,8 +33,23 @@ from hasten.programs.statement import Statement
 from hasten.programs.tables import MAX_ARITY, MAX_ENTRIES, MAX_PAIR
 from hasten.proof.outline import outline
 from hasten.support.arrays import FloatArray, IntArray, ints, offsets
+from hasten.support.forms import short
+
+if TYPE_CHECKING:
+    from hasten.programs.program import Program
 
 LARGEST = checker.MOST_ENTRIES // 2  # numbers that counting a group may take
+
+
+def values_to_certify(program: Program, answer: Answer | None, **asked: Any) -> FloatArray | None:
+    """Returns the values of an answer of a program; without one, it is `asked`."""
+    if answer is not None and (not isinstance(answer, Answer) or answer.program.columns != program.columns):
+        raise ProgramError(f"The answer must be one that this program's solve gave, got {short(answer)}.")
+    if answer is None or (answer.values_found is None and math.isfinite(program.statement.cutoff)):
+        plain = copy(program)  # a limit that a file sets to its objective is none of its rows
+        plain.statement = replace(program.statement, cutoff=math.inf)
+        answer = plain.solve(**asked)
+    return answer.values_found
 
 
 def certify(program: Statement, groups: Iterable[Group], c: FloatArray, x: FloatArray | None) -> Certificate:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import logging
 import math
 from collections.abc import Callable, Sequence
-from copy import copy
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -273,16 +272,11 @@ class Program:
         are of costs: of minus the objective, where that is maximised. Where the proof is the solver's, ours is written
         if there is one; otherwise the lower limit is what does hold. Columns must be whole, and stated with bounds.
         """
-        from hasten.programs.certifying import certify
+        from hasten.programs.certifying import certify, values_to_certify
 
         c = self._objectives.one(objective, order)
-        if answer is not None and (not isinstance(answer, Answer) or answer.program.columns != self.columns):
-            raise ProgramError(f"The answer must be one that this program's solve gave, got {short(answer)}.")
-        if answer is None or (answer.values_found is None and math.isfinite(self.statement.cutoff)):
-            plain = copy(self)  # a limit that a file sets to its objective is none of its rows
-            plain.statement = replace(self.statement, cutoff=math.inf)
-            answer = plain.solve(objective=c, solver=solver, time_limit=time_limit)
-        return certify(self.statement, self._solving.found.groups, c, answer.values_found)
+        x = values_to_certify(self, answer, objective=c, solver=solver, time_limit=time_limit)
+        return certify(self.statement, self._solving.found.groups, c, x)
 
     def renew(self, model: Any) -> None:
         """Reads its model again: another objective, or other constraints, which take a new structure."""
