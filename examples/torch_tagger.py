@@ -73,5 +73,5 @@ with torch.no_grad():
     answer = layer.decode(together(new_words))
 print(answer.proved.all().item())  # True
 right = [(each == new_gold).float().mean() for each in (greedy, constrained.labels, answer.labels)]
-print((right[1] > right[0] + 0.05).item())  # True: constraints help,
-print((right[2] > right[1] + 0.05).item())  # True: and more so in the loop
+# Constraints help, and more so in the loop.
+print((right[1] > right[0] + 0.05).item(), (right[2] > right[1] + 0.05).item())  # True True
