@@ -182,7 +182,7 @@ def _start_of(variables: list[Any]) -> FloatArray:
 
 
 class _Legacy(LegacySolverWrapper, Hasten):  # type: ignore[misc]
-    """The same for `pyomo.environ.SolverFactory`, which starts from values with `warmstart=True`."""
+    """The solver for `pyomo.environ.SolverFactory`, which starts from values with `warmstart=True`."""
 
     def warm_start_capable(self) -> bool:
         """Returns that it takes a start."""

@@ -96,7 +96,7 @@ class Cascade(Generic[Text]):
 
     @property
     def promise(self) -> Promise:
-        """What the champion promises."""
+        """The promise of the champion."""
         return Promise.none() if self.champion is None else self.champion.promise
 
     @property

@@ -32,7 +32,7 @@ _KNOWN = Cache[bytes, Program](MAX_TERMS)
 
 
 class Outcome(Enum):
-    """What hosts tell apart."""
+    """The outcomes that hosts tell apart."""
 
     OPTIMAL = "optimal"  # or within the gap that was allowed
     INFEASIBLE = "infeasible"

@@ -25,7 +25,7 @@ Answerer = Callable[[Batch], Solutions]
 
 
 class Request(NamedTuple):
-    """What is asked of each example.
+    """A request about each example.
 
     samples
         How many perturbed answers; 0 asks for the answer itself.

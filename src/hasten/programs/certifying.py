@@ -114,7 +114,7 @@ def stated(program: Statement, c: FloatArray) -> Iterator[Step]:
 
 
 class Derived:
-    """What follows from a program, as the checker keeps it, and the steps that lead there."""
+    """The variables, tables and rows derived from a program, as the checker keeps them, and the steps."""
 
     def __init__(self, program: Statement, statement: Sequence[Step], labels: list[int] | None) -> None:
         self.program = program

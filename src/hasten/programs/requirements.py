@@ -108,7 +108,7 @@ class Requirements:
 
     @cached_property
     def program(self) -> Program:
-        """The same as a program, one column a label, which is maximised; a parity has a column for half its sum."""
+        """The requirements as a program to maximise, one column a label; a parity has a column for half its sum."""
         build = Builder(name="requirements", maximize=True)
         for label in self.labels:
             build.column(label, 0, 1, True)

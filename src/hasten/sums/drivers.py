@@ -16,7 +16,7 @@ from hasten.support.arrays import FloatArray, IntArray
 
 
 class Found(NamedTuple):
-    """What is found of each problem of a batch."""
+    """Results for each problem of a batch."""
 
     value: FloatArray  # (n,) minus the logarithm of the sum, or the least cost
     entropy: FloatArray  # (n,)
@@ -54,7 +54,7 @@ def start_lanes(batch: BatchArrays, problems: IntArray, begin: int, end: int, co
 
 
 class Scratch(NamedTuple):
-    """What a driver works with: scratch space, and which tables are in it."""
+    """Scratch space of a driver, and which tables are in it."""
 
     space: Space
     seen: IntArray  # (2,) where the tables start, and the plan that they were put for

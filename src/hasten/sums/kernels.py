@@ -29,7 +29,7 @@ MOST = 1e301  # magnitude of costs whose sums cannot overflow
 
 
 class Sums(Record):
-    """What sums need to know of a structure besides the plan."""
+    """Facts about a structure that sums need besides the plan."""
 
     dense: (
         IntArray  # (forms,) which of the tables read is one of the problem's, large, and over both variables; -1: none

@@ -107,7 +107,7 @@ class Improvement:
         while True:
             task = min(WEIGHTS, key=lambda task: (spent[task] + amount[task] * each[task]) / weight[task])
             before = values[:2, p].tolist()
-            shared = (part.space, floats, ints, (task, amount[task], SEED))
+            shared = (part.space, (floats, ints), (task, amount[task], SEED))
             self._work.run(improve_some, some, part.addresses, shared=shared, seconds=math.inf)
             spent[task] += amount[task] * each[task]
             gained = has_gained(before, values[:2, p].tolist())

@@ -46,7 +46,7 @@ KEPT = 2**23  # numbers that levels of branching keep at most
 
 
 class Scratch(NamedTuple):
-    """What one slice leaves to the next."""
+    """Numbers that one slice leaves to the next."""
 
     own: FloatArray  # the least cost, by how much rows are broken by the labelling that moves, its cost, whether begun
     work: FloatArray
@@ -65,7 +65,7 @@ class Scratch(NamedTuple):
 
 
 class Indices(NamedTuple):
-    """The same, of whole numbers."""
+    """Whole numbers that one slice leaves to the next."""
 
     best: IntArray  # the best labelling of what is left
     restored: IntArray
@@ -122,16 +122,15 @@ def improve_some(
     state: State,
     reduced: IntArray,
     space: tuple[int, ...],
-    floats: FloatArray,
-    ints: IntArray,
+    memory: tuple[FloatArray, IntArray],
     task: tuple[int, int, int],
     watch: IntArray,
 ) -> None:
-    """Takes up one problem where the last slice has left it, for a task: which, how much of it, and a seed."""
+    """Takes up one problem where the last slice has left its memory, for a task: which, how much of it, and a seed."""
     if problems.size == 0:
         return
     batch, proofs, n, p = BatchArrays(*arrays), Proofs(*state), Space(*space), problems[0]
-    (kind, amount, seed), levels = task, n_levels(n)
+    (kind, amount, seed), levels, (floats, ints) = task, n_levels(n), memory
     watch[AT] = 1
     scratch = Scratch(*split(floats, scratch_floats(n)))
     indices = Indices(*split(ints, scratch_ints(n)))

@@ -49,7 +49,7 @@ GAIN = 1e-4  # share of the gap to the goal that sweeps must gain
 
 
 class Goal(NamedTuple):
-    """What is to be shown, and how."""
+    """The limit to show, and the effort that it may take."""
 
     enough: float  # parts that cost so much at least are done
     target: float  # sweeps stop there
