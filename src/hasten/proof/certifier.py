@@ -35,7 +35,7 @@ from hasten.proof.steps import AFTER_LOOKING, prove
 from hasten.support.arrays import FloatArray, plain
 from hasten.support.checks import check_limit, check_switch, check_whole
 from hasten.support.clock import Clock
-from hasten.trace.events import ProofStep, Trace
+from hasten.trace.events import Trace
 
 if TYPE_CHECKING:
     from hasten.certificates.writing import Certificate
@@ -188,7 +188,7 @@ class Certifier:
         check_one(problem)
         return Certificate.of(self(problem), partial(outline, max_join=self.max_join), answer)
 
-    def trace(self, problem: Problem, *, names: Sequence[str] | None = None) -> Trace[ProofStep]:
+    def trace(self, problem: Problem, *, names: Sequence[str] | None = None) -> Trace:
         """Certifies slowly and returns what it did, step by step: a value that prints, draws itself, and is plain data.
 
         `names` are what people call the variables, one for each. Limits of time do not count.

@@ -15,7 +15,7 @@ from hasten.model.solution import Solution, Solutions
 from hasten.search.recorder import SearchRecorder
 from hasten.support.arrays import IntArray
 from hasten.support.parallel import in_parallel
-from hasten.trace.events import SearchStep, Trace
+from hasten.trace.events import Trace
 
 FEW = 200_000  # candidates, of all problems together, that are tried soon enough
 SPEED = 3e-8  # seconds that a candidate takes at most, most of the time, and as many again for each rule
@@ -44,7 +44,7 @@ class Searcher:
         reference: Labels | Solution | None = None,
         *,
         names: Sequence[str] | None = None,
-    ) -> Trace[SearchStep]:
+    ) -> Trace:
         """Searches slowly and returns a log of its steps: a value that prints, draws itself, and is plain data.
 
         Given a `reference`, a labelling or an answer, it tells where the search lost it. `names` are those of
