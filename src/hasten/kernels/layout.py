@@ -5,9 +5,9 @@ Graphs are shared: a batch of a thousand problems of one structure has its graph
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
-from hasten.jit import Record, kernel, part, viewer
+from hasten.jit import Record, inlined_kernel, kernel, part, viewer
 from hasten.support.arrays import FloatArray, IntArray
 
 
@@ -86,6 +86,13 @@ def put_sizes(ints: IntArray, place: int, at: int, sizes: tuple[int, ...]) -> No
         ints[place], ints[place + 1] = at, size
         place += 2
         at += size
+
+
+@inlined_kernel
+def copy(source: Any, target: Any, begin: int, end: int) -> None:
+    """Copies part of an array to the same places of another."""
+    for at in range(begin, end):
+        target[at] = source[at]
 
 
 class BatchArrays(NamedTuple):

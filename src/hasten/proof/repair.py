@@ -25,6 +25,7 @@ from hasten.kernels.layout import Graph
 from hasten.kernels.score import entry, total_cost
 from hasten.kernels.tolerance import EPS
 from hasten.proof.sweep.dual import n_messages
+from hasten.proof.sweep.multipliers import least_of
 from hasten.support.arrays import FloatArray, IntArray
 
 TIGHT = 1e-10  # a factor whose own part is larger than this, relatively, is broken
@@ -256,9 +257,7 @@ def lower_bound(graph: Graph, scratch: Repair, error: float) -> float:
     """
     total, size = 0.0, 0.0
     for v in range(graph.order.size):
-        least = np.inf
-        for at in range(graph.first[v], graph.first[v + 1]):
-            least = min(least, scratch.belief[at])
+        least = least_of(scratch.belief, graph.first[v], graph.first[v + 1])
         total += least
         size += abs(least)
     bound = total - EPS * (error + (graph.order.size + 4) * size)

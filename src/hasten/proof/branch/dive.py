@@ -21,10 +21,9 @@ from hasten.kernels.rows import in_reach, next_weight, rows_hold, start_ranges
 from hasten.kernels.score import total_cost
 from hasten.kernels.stopping import stopped
 from hasten.kernels.tolerance import EPS, LEAST, prune_above
-from hasten.proof.outcome import copy_labels
-from hasten.proof.sweep.dual import Dual, factor_minimum, row_part
+from hasten.proof.sweep.dual import Dual, belief_anew, factor_minimum, row_part
 from hasten.proof.sweep.multipliers import two_least
-from hasten.proof.sweep.sweeping import Known
+from hasten.proof.sweep.sweeping import Known, take_better
 from hasten.support.arrays import FloatArray, IntArray
 
 FINISHED, LIMIT, LEAF = 0, 1, 2  # nothing is left; too many nodes, or stopped; a labelling that is cheap enough
@@ -82,14 +81,9 @@ def prepare(graph: Graph, cost: FloatArray, table: FloatArray, dual: Dual, tree:
     for v in range(graph.order.size):
         tree.chosen[v], tree.free[v] = v, True
         for at in range(graph.first[v], graph.first[v + 1]):
-            value = np.inf
+            tree.vector[at] = np.inf
             if dual.belief[at] < np.inf:  # summed anew: sweeps let rounding pile up
-                value = cost[at]
-                for x in range(graph.touch_first[v], graph.touch_first[v + 1]):
-                    value += dual.message[graph.message_at[graph.touch[x]] + at - graph.first[v]]
-                for c in range(graph.cell_first[at], graph.cell_first[at + 1]):
-                    value += dual.multiplier[graph.cell_row[c]] * graph.cell_weight[c]
-            tree.vector[at] = value
+                tree.vector[at], _ = belief_anew(graph, cost, dual, v, at)
     tree.base[0] = 0.0
     for f in range(graph.table_at.size):
         if graph.table_at[f] < 0:
@@ -270,10 +264,8 @@ def dive(
     while outcome == LEAF:
         outcome, cursor = next_leaf(graph, table, dual, tree, cursor, enough, max_nodes)
         if outcome == LEAF:
-            value = total_cost(graph, cost, table, tree.labels)
-            if value < best_cost and rows_hold(graph, tree.labels):
-                best_cost, enough = value, prune_from(value, known, off)
-                copy_labels(tree.labels, known.best)
+            best_cost = take_better(instance, tree.labels, best_cost, known)
+            enough = prune_from(best_cost, known, off)
     return outcome, best_cost, cursor.n_nodes
 
 

@@ -12,15 +12,12 @@ from typing import NamedTuple
 import numpy as np
 
 from hasten.jit import kernel
-from hasten.kernels.layout import Graph, Instance
-from hasten.kernels.rows import rows_hold
-from hasten.kernels.score import total_cost
+from hasten.kernels.layout import Graph, Instance, copy
 from hasten.kernels.stopping import stopped
 from hasten.proof.branch.dive import FINISHED, LIMIT, Tree, dive, prune_from
-from hasten.proof.outcome import copy_labels
 from hasten.proof.sweep.dual import Dual, n_messages, safe_bound, sweep
 from hasten.proof.sweep.multipliers import two_least
-from hasten.proof.sweep.sweeping import Known, decode
+from hasten.proof.sweep.sweeping import Known, decode, take_better
 
 
 class Effort(NamedTuple):
@@ -40,23 +37,9 @@ class Effort(NamedTuple):
 @kernel
 def recall(graph: Graph, dual: Dual, tree: Tree, level: int) -> None:
     """Returns to the bound of a level."""
-    for m in range(n_messages(graph)):
-        dual.message[m] = tree.message[level, m]
-    for at in range(graph.first[graph.order.size]):
-        dual.belief[at] = tree.belief[level, at]
-    for r in range(graph.row_low.size):
-        dual.multiplier[r] = tree.multiplier[level, r]
-
-
-@kernel
-def least_decided(graph: Graph, dual: Dual) -> int:
-    """Returns the variable, of those with a choice, whose two best beliefs are closest; -1 if none has a choice."""
-    narrowest, chosen = np.inf, -1
-    for v in range(graph.order.size):
-        least, second, _ = two_least(dual.belief, graph.first[v], graph.first[v + 1])
-        if second < np.inf and second - least < narrowest:
-            narrowest, chosen = second - least, v
-    return chosen
+    copy(tree.message[level], dual.message, 0, n_messages(graph))
+    copy(tree.belief[level], dual.belief, 0, graph.first[graph.order.size])
+    copy(tree.multiplier[level], dual.multiplier, 0, graph.row_low.size)
 
 
 @kernel
@@ -94,10 +77,7 @@ def branch(
         if not possible or safe_bound(graph, cost, table, dual) >= prune_from(best_cost, known, 0.0):
             continue
         if decode(graph, table, dual, tree.labels):
-            value = total_cost(graph, cost, table, tree.labels)
-            if value < best_cost and rows_hold(graph, tree.labels):
-                best_cost = value
-                copy_labels(tree.labels, known.best)
+            best_cost = take_better(instance, tree.labels, best_cost, known)
         left = max(min(dive_nodes, max_nodes - n_nodes), enough)
         if level + 1 == tree.split.size:  # the last: what is left is searched without further splits
             left = max_nodes - n_nodes
@@ -118,15 +98,16 @@ def branch(
 
 @kernel
 def open_level(graph: Graph, dual: Dual, tree: Tree, level: int) -> None:
-    """Keeps the bound as that of a level, and decides what to split on."""
-    for m in range(n_messages(graph)):
-        tree.message[level, m] = dual.message[m]
-    for at in range(graph.first[graph.order.size]):
-        tree.belief[level, at] = dual.belief[at]
-    for r in range(graph.row_low.size):
-        tree.multiplier[level, r] = dual.multiplier[r]
-    v = least_decided(graph, dual)
-    tree.split[level] = v
+    """Keeps the bound as that of a level, which splits on the variable whose two best beliefs are closest."""
+    copy(dual.message, tree.message[level], 0, n_messages(graph))
+    copy(dual.belief, tree.belief[level], 0, graph.first[graph.order.size])
+    copy(dual.multiplier, tree.multiplier[level], 0, graph.row_low.size)
+    narrowest = np.inf
+    for v in range(graph.order.size):
+        least, second, _ = two_least(dual.belief, graph.first[v], graph.first[v + 1])
+        if second < np.inf and second - least < narrowest:
+            narrowest, tree.split[level] = second - least, v
+    v = tree.split[level]
     for i in range(graph.first[v + 1] - graph.first[v]):
         tree.tried[level, i] = False
 

@@ -7,17 +7,17 @@ from typing import NamedTuple
 import numpy as np
 
 from hasten.jit import driver, keep, kernel, part, split
-from hasten.kernels.layout import Arrays, BatchArrays, Instance, graph_at, instance_of, labels_of
+from hasten.kernels.layout import Arrays, BatchArrays, Instance, copy, graph_at, instance_of, labels_of
 from hasten.kernels.score import total_cost
 from hasten.kernels.tolerance import prune_above
 from hasten.proof.branch.dive import FINISHED
 from hasten.proof.branch.space import Space, dual_floats, make_dual, make_tree, n_tree_floats, together, tree_ints
 from hasten.proof.branch.split import Effort, branch
-from hasten.proof.branch.tighten import Tight, tighten_rows
+from hasten.proof.branch.tighten import Tight, count_left, tighten_rows
 from hasten.proof.elimination.kernels import eliminate, plan_at, restore
 from hasten.proof.improve.moves import Moves, improve
 from hasten.proof.improve.prices import BOUND as LOWEST
-from hasten.proof.improve.prices import FIRST, Prices, ascend, count_left, keep_prices, recall_prices, start_prices
+from hasten.proof.improve.prices import FIRST, Prices, ascend, keep_prices, recall_prices, start_prices
 from hasten.proof.outcome import (
     BEST,
     BRANCH,
@@ -180,7 +180,7 @@ def improve_some(
         start_prices(small, prices)
         keep_prices(small, dual, prices)
         own[CURRENT] = own[EXCESS] = np.inf
-        closed = constant == np.inf or not count_left(small, tight) or not tighten_rows(small, tight, dual.watch)
+        closed = constant == np.inf or not count_left(small, tight, 1) or not tighten_rows(small, tight, dual.watch)
     if closed:
         pass
     elif kind == PRICE:
@@ -189,8 +189,7 @@ def improve_some(
     elif kind == MOVE:
         least = improve(left, dual, moves, indices.best, amount, least)
     else:
-        for at in range(small.first[small.order.size]):
-            prices.belief[at] = dual.belief[at]
+        copy(dual.belief, prices.belief, 0, small.first[small.order.size])
         recall_prices(small, scratch.cost, dual, prices)
         for x in range(FIRST):
             closed = closed or not sweep(small, scratch.work, x % 2 == 0, dual)
@@ -203,8 +202,7 @@ def improve_some(
             ended, least, n_nodes = branch(left, dual, tree, effort, amount, least, known)
             closed = ended == FINISHED
             proofs.facts[N_NODES, p] += n_nodes
-        for at in range(small.first[small.order.size]):
-            dual.belief[at] = prices.belief[at]
+        copy(prices.belief, dual.belief, 0, small.first[small.order.size])
         recall_prices(small, scratch.cost, dual, prices)
     if least < own[COST]:
         own[COST] = least

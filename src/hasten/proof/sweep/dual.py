@@ -22,7 +22,7 @@ import numpy as np
 from hasten.jit import inlined_kernel, kernel
 from hasten.kernels.layout import Graph
 from hasten.kernels.tolerance import EPS, LEAST
-from hasten.proof.sweep.multipliers import update_rows
+from hasten.proof.sweep.multipliers import least_of, update_rows
 from hasten.support.arrays import FloatArray, IntArray
 
 FEW = 8  # variables that are searched faster than better messages are found
@@ -127,8 +127,7 @@ def update_factor(graph: Graph, table: FloatArray, f: int, dual: Dual) -> bool:
 def push(graph: Graph, table: FloatArray, f: int, dual: Dual) -> None:
     """Gives the variables of factor `f`, one after the other, all that it has kept back of its min-marginals.
 
-    Shares leave a factor more than it needs for the bound. What it knows of labels that are
-    more expensive than their shares say is of no use to itself, but it is to the other factors of their variables.
+    What it knows of labels that are more expensive than their shares say is of use to the other factors only.
     """
     a0, a1 = graph.scope_first[f], graph.scope_first[f + 1]
     arity, listing, table_at = a1 - a0, graph.listing[f], graph.table_at[f]
@@ -160,8 +159,7 @@ def push(graph: Graph, table: FloatArray, f: int, dual: Dual) -> None:
 def idle(graph: Graph, table: FloatArray, f: int, dual: Dual) -> bool:
     """Whether factor `f` has nothing to say yet: it sent no message, and its variables' cheapest labels cost nothing.
 
-    Then its part of the bound is zero, as it is after an update. Tables that only forbid, such as those of a rule over
-    all triples, mostly are: an update would do no more than mix up what the others have found out.
+    Then its part of the bound is zero, as it is after an update, which would only mix up what others have found out.
     """
     at, table_at, listing = 0, graph.table_at[f], graph.listing[f]
     for a in range(graph.scope_first[f], graph.scope_first[f + 1]):
@@ -200,10 +198,7 @@ def quick_bound(graph: Graph, dual: Dual) -> float:
     """Returns the bound after a sweep, but for rounding: each factor's own part is then zero (more, if labels left)."""
     total = 0.0
     for v in range(graph.order.size):
-        least = np.inf
-        for at in range(graph.first[v], graph.first[v + 1]):
-            least = min(least, dual.belief[at])
-        total += least
+        total += least_of(dual.belief, graph.first[v], graph.first[v + 1])
     for r in range(graph.row_low.size):
         total += row_part(graph, r, dual.multiplier[r])
     return total
@@ -212,8 +207,22 @@ def quick_bound(graph: Graph, dual: Dual) -> float:
 @kernel
 def safe_bound(graph: Graph, cost: FloatArray, table: FloatArray, dual: Dual) -> float:
     """Returns a bound that holds in spite of rounding."""
-    bound, _ = sum_anew(graph, cost, table, dual, False)
-    return bound
+    return sum_anew(graph, cost, table, dual, False)[0]
+
+
+@inlined_kernel
+def belief_anew(graph: Graph, cost: FloatArray, dual: Dual, v: int, at: int) -> tuple[float, float]:
+    """Returns what label `at` of variable `v` costs with all messages and multipliers, and the sum of magnitudes."""
+    value, size = cost[at], abs(cost[at])
+    for x in range(graph.touch_first[v], graph.touch_first[v + 1]):
+        message = dual.message[graph.message_at[graph.touch[x]] + at - graph.first[v]]
+        value += message
+        size += abs(message)
+    for c in range(graph.cell_first[at], graph.cell_first[at + 1]):
+        part = dual.multiplier[graph.cell_row[c]] * graph.cell_weight[c]
+        value += part
+        size += abs(part)
+    return value, size
 
 
 @kernel
@@ -231,15 +240,7 @@ def sum_anew(graph: Graph, cost: FloatArray, table: FloatArray, dual: Dual, rene
         for at in range(graph.first[v], graph.first[v + 1]):
             if dual.belief[at] == np.inf:
                 continue
-            value, magnitude = cost[at], abs(cost[at])
-            for x in range(graph.touch_first[v], graph.touch_first[v + 1]):
-                message = dual.message[graph.message_at[graph.touch[x]] + at - graph.first[v]]
-                value += message
-                magnitude += abs(message)
-            for c in range(graph.cell_first[at], graph.cell_first[at + 1]):
-                part = dual.multiplier[graph.cell_row[c]] * graph.cell_weight[c]
-                value += part
-                magnitude += abs(part)
+            value, magnitude = belief_anew(graph, cost, dual, v, at)
             if renew:
                 dual.belief[at] = value
             least, largest = min(least, value), max(largest, magnitude)

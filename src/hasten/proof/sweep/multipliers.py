@@ -53,6 +53,15 @@ def update_row(graph: Graph, r: int, belief: FloatArray, multiplier: FloatArray,
 
 
 @inlined_kernel
+def least_of(values: FloatArray, begin: int, end: int) -> float:
+    """Returns the least of some values."""
+    least = np.inf
+    for at in range(begin, end):
+        least = min(least, values[at])
+    return least
+
+
+@inlined_kernel
 def two_least(values: FloatArray, begin: int, end: int) -> tuple[float, float, int]:
     """Returns the two least of some values, and the place of the least; -1 if all are inf."""
     least, second, chosen = np.inf, np.inf, -1

@@ -20,6 +20,7 @@ from hasten.kernels.stopping import stopped
 from hasten.kernels.tolerance import FINE, allowance, is_closed
 from hasten.proof.outcome import INFEASIBLE, OPEN, PROVED, copy_labels
 from hasten.proof.sweep.dual import Dual, quick_bound, safe_bound, sweep
+from hasten.proof.sweep.multipliers import least_of, two_least
 from hasten.support.arrays import FloatArray, IntArray
 
 FEW_OPEN = 8  # labels that are searched faster than they are ruled out
@@ -32,6 +33,16 @@ class Known(NamedTuple):
     size: float  # of the terms (`hasten.proof.terms`)
     rounding: float  # how far it can put a sum of them off
     gap: float  # that is empty below a cost (`integral_gap`); 0: none is
+
+
+@kernel
+def take_better(instance: Instance, labels: IntArray, best_cost: float, known: Known) -> float:
+    """Keeps a labelling if it is valid and better than the best so far; returns the cost of the better one."""
+    value = total_cost(instance.graph, instance.cost, instance.table, labels)
+    if value < best_cost and rows_hold(instance.graph, labels):
+        copy_labels(labels, known.best)
+        return float(value)
+    return best_cost
 
 
 @kernel
@@ -88,11 +99,8 @@ def cheapest_fit(graph: Graph, dual: Dual, labels: IntArray) -> bool:
     if graph.row_low.size <= graph.table_at.size:
         return False
     for v in range(graph.order.size):
-        least, chosen = np.inf, graph.first[v]
-        for at in range(graph.first[v], graph.first[v + 1]):
-            if dual.belief[at] < least:
-                least, chosen = dual.belief[at], at
-        labels[v] = chosen - graph.first[v]
+        _, _, chosen = two_least(dual.belief, graph.first[v], graph.first[v + 1])
+        labels[v] = max(chosen - graph.first[v], 0)
     return bool(rows_hold(graph, labels))
 
 
@@ -114,9 +122,7 @@ def n_open(graph: Graph, dual: Dual, room: float) -> int:
     """Returns how many labels cost less than `room` more than their variable's cheapest, that one not counted."""
     n = -graph.order.size
     for v in range(graph.order.size):
-        least = np.inf
-        for at in range(graph.first[v], graph.first[v + 1]):
-            least = min(least, dual.belief[at])
+        least = least_of(dual.belief, graph.first[v], graph.first[v + 1])
         for at in range(graph.first[v], graph.first[v + 1]):
             n += dual.belief[at] - least < room
     return n
