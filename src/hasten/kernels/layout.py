@@ -88,6 +88,15 @@ def put_sizes(ints: IntArray, place: int, at: int, sizes: tuple[int, ...]) -> No
         at += size
 
 
+@kernel
+def together(sizes: tuple[int, ...]) -> int:
+    """Returns how many numbers there are in all."""
+    total = 0
+    for size in sizes:
+        total += size
+    return total
+
+
 @inlined_kernel
 def copy(source: Any, target: Any, begin: int, end: int) -> None:
     """Copies part of an array to the same places of another."""

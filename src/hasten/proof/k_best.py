@@ -19,7 +19,7 @@ from typing import NamedTuple
 import numpy as np
 
 from hasten.jit import driver, grid, inlined_kernel, keep, kernel, part, split
-from hasten.kernels.layout import BatchArrays, Instance, graph_at, instance_of
+from hasten.kernels.layout import BatchArrays, Instance, graph_at, instance_of, together
 from hasten.kernels.rows import rows_hold
 from hasten.kernels.score import total_cost
 from hasten.kernels.stopping import stopped
@@ -36,15 +36,7 @@ from hasten.proof.branch.dive import (
     open_root,
     prepare,
 )
-from hasten.proof.branch.space import (
-    dual_floats,
-    make_dual,
-    make_tree,
-    n_tree_floats,
-    space_for,
-    together,
-    tree_ints,
-)
+from hasten.proof.branch.space import dual_floats, make_dual, make_tree, space_for, tree_floats, tree_ints
 from hasten.proof.elimination.kernels import Plan, combine, eliminate, plan_at
 from hasten.proof.outcome import INFEASIBLE
 from hasten.proof.sweep.dual import Dual, safe_bound, start_dual
@@ -287,7 +279,7 @@ def rank_labellings(
     graph, cost, table = instance
     plan, small = plan_at(reduced[0, 0]), graph_at(reduced[0, 1])
     n_steps = plan.variable.size
-    n_floats = n.work, n.labels, together(dual_floats(n)), n_tree_floats(n, 0), n_steps + 1, k
+    n_floats = n.work, n.labels, together(dual_floats(n)), together(tree_floats(n, 0)), n_steps + 1, k
     n_ints = n.variables, n.variables, n.given, together(tree_ints(n, 0)), n_steps, n_steps
     floats, ints = np.zeros(together(n_floats)), np.zeros(together(n_ints), dtype=np.int64)
     work, kept_cost, for_dual, for_tree, way_total, way_smallest = split(floats, n_floats)

@@ -9,24 +9,13 @@ from typing import NamedTuple
 
 import numpy as np
 
-from hasten.jit import driver, inlined_kernel, keep, kernel, part, split
-from hasten.kernels.layout import Arrays, BatchArrays, Graph, Instance, graph_at, instance_of, labels_of
+from hasten.jit import driver, inlined_kernel, keep, part, split
+from hasten.kernels.layout import Arrays, BatchArrays, Instance, graph_at, instance_of, labels_of, together
 from hasten.kernels.score import total_cost
 from hasten.kernels.stopping import stopped
 from hasten.kernels.tolerance import is_proved, prune_above
+from hasten.proof.branch import space as room
 from hasten.proof.branch.dive import FINISHED, LIMIT, Tree, dive
-from hasten.proof.branch.space import (
-    dual_floats,
-    make_dual,
-    make_tight,
-    make_tree,
-    n_levels,
-    n_tree_floats,
-    space_for,
-    tight_ints,
-    together,
-    tree_ints,
-)
 from hasten.proof.branch.split import Effort, branch
 from hasten.proof.branch.tighten import DIVED, SLOWER, Search, Tight, search_nothing, search_rows
 from hasten.proof.elimination.kernels import Plan, eliminate, plan_at, restore
@@ -111,7 +100,8 @@ def certify(
     start_dual(small, scratch.cost, scratch.dual)
     few, max_nodes, by_rows = effort.first_sweeps, effort.max_nodes, scratch.tight.kept.size > 0
     if small.row_low.size:
-        few, max_nodes = effort.row_sweeps, nodes_with_rows(small, effort, SLOWER if by_rows else 1)
+        work = (SLOWER if by_rows else 1) * (1 + small.first[small.order.size] + small.cell_row.size)  # of a node
+        few, max_nodes = effort.row_sweeps, min(max_nodes, max(effort.row_nodes, effort.row_work // work))
     few = min(few, effort.max_sweeps) if max_nodes else effort.max_sweeps
     stop_at = FEW_OPEN if max_nodes else -1
     outcome, least, bound, n_sweeps = prove(left, few, scratch.dual, best_cost, known, scratch.trial, stop_at)
@@ -152,35 +142,11 @@ def certify(
             return INFEASIBLE, np.inf, np.inf, step, n_sweeps, n_nodes
         bound = max(bound, least if gap > 0.0 else prune_above(least, size, 2.0 * slip))
     if least < best_cost:
-        best_cost = put_back(instance, reduced.plan, scratch, labels, best_cost)
-    return settle(best_cost, bound, size, step, n_sweeps, n_nodes)
-
-
-@kernel
-def nodes_with_rows(graph: Graph, effort: Effort, slower: int) -> int:
-    """Returns how many nodes to allow where rows are left, given how many times as long as in a dive one takes."""
-    work = slower * (1 + graph.first[graph.order.size] + graph.cell_row.size)
-    nodes: int = min(effort.max_nodes, max(effort.row_nodes, effort.row_work // work))
-    return nodes
-
-
-@kernel
-def put_back(instance: Instance, plan: Plan, scratch: Scratch, labels: IntArray, best_cost: float) -> float:
-    """Completes the best labelling of what is left; returns the cost of the better of that and the one given."""
-    graph, cost, table = instance
-    restore(plan, cost, table, scratch.work, scratch.kept, scratch.labels)
-    found = total_cost(graph, cost, table, scratch.labels)
-    if found < best_cost:
-        copy_labels(scratch.labels, labels)
-        return found
-    return best_cost
-
-
-@kernel
-def settle(
-    best_cost: float, bound: float, size: float, step: int, n_sweeps: int, n_nodes: int
-) -> tuple[int, float, float, int, int, int]:
-    """Says whether a cost is proved by a bound."""
+        restore(reduced.plan, instance.cost, instance.table, scratch.work, scratch.kept, scratch.labels)
+        found = total_cost(instance.graph, instance.cost, instance.table, scratch.labels)
+        if found < best_cost:
+            best_cost = found
+            copy_labels(scratch.labels, labels)
     bound = min(bound, best_cost)
     return PROVED if is_proved(best_cost, bound, size) else OPEN, best_cost, bound, step, n_sweeps, n_nodes
 
@@ -197,10 +163,10 @@ def certify_each(
     search: Search,
 ) -> None:
     """Certifies some problems in scratch space for the largest of them."""
-    n = space_for(batch, problems, reduced)
-    levels = n_levels(n, effort.max_nodes, effort.dive_nodes) if effort.max_nodes > 0 and not by_rows else 0
-    n_floats = n.work, n.labels, together(dual_floats(n)), n_tree_floats(n, levels), n.labels + n.rows
-    n_ints = n.variables, n.variables, n.given, together(tree_ints(n, levels)), together(tight_ints(n))
+    n = room.space_for(batch, problems, reduced)
+    levels = room.n_levels(n, effort.max_nodes, effort.dive_nodes) if effort.max_nodes > 0 and not by_rows else 0
+    n_floats = n.work, n.labels, together(room.dual_floats(n)), together(room.tree_floats(n, levels)), n.labels + n.rows
+    n_ints = n.variables, n.variables, n.given, together(room.tree_ints(n, levels)), together(room.tight_ints(n))
     floats, ints = np.zeros(together(n_floats)), np.zeros(together(n_ints), dtype=np.int64)
     nodes = np.empty(n.kept if by_rows and effort.max_nodes > 0 else 0)
     work, cost, for_dual, for_tree, for_tight = split(floats, n_floats)
@@ -208,12 +174,12 @@ def certify_each(
     scratch = Scratch(
         work,
         cost,
-        make_dual(n, for_dual, part(watch, 0, watch.size)),
-        make_tree(n, levels, for_tree, tree_indices),
+        room.make_dual(n, for_dual, part(watch, 0, watch.size)),
+        room.make_tree(n, levels, for_tree, tree_indices),
         kept,
         trial,
         restored,
-        make_tight(n, for_tight, tight_indices, part(nodes, 0, nodes.size)),
+        room.make_tight(n, for_tight, tight_indices, part(nodes, 0, nodes.size)),
     )
     values, facts = proofs.values, proofs.facts
     for x in range(problems.size):

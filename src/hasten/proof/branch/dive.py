@@ -39,31 +39,32 @@ class Cursor(NamedTuple):
 
 
 class Tree(NamedTuple):
-    """Scratch space to branch in: a level for each variable that can be assigned."""
+    """Scratch space to branch in: a level for each variable that can be assigned.
+
+    The *trails* say what was changed, and what it was before; a level undoes what follows its marks.
+    """
 
     vector: FloatArray  # (L,) beliefs with the tables that are one variable short
     row_low: FloatArray  # (R,) the least that each row can come to
     row_high: FloatArray  # (R,) and the most
     base: FloatArray  # (V + 1,) the least that the tables with two free variables or more, and rows, add, by level
     rest: FloatArray  # (V + 1,) what each level must cost at least, but for the variable that it assigns
+    limit: FloatArray  # (V,) the value of the label tried last: the next one costs at least that
+    least: FloatArray  # (F,) the least that each table costs without its messages
+    before: FloatArray  # (messages,) the trail of the vector
+    low_before: FloatArray  # (links,) that of rows
+    high_before: FloatArray  # (links,)
     chosen: IntArray  # (V,) the variable assigned at each level; those behind the level reached are the free ones
     label: IntArray  # (V,) its label, -1 before the first
-    limit: FloatArray  # (V,) the value of the label tried last: the next one costs at least that
     free: IntArray  # (V,) whether
-    least: FloatArray  # (F,) the least that each table costs without its messages
     labels: IntArray  # (V,) a labelling
-    # the trails: what was changed, and what it was before; level l undoes what follows its marks
-    marks: IntArray  # (V + 1, 2) the lengths of both trails at each level
     place: IntArray  # (messages,) a place of the vector; each table gets one variable short once
-    before: FloatArray  # (messages,)
     row: IntArray  # (links,) a row; each variable is assigned once
-    low_before: FloatArray  # (links,)
-    high_before: FloatArray  # (links,)
-    # for branching: the bound of each level, of which there are no more than dives
-    message: FloatArray  # (levels, messages)
+    split: IntArray  # (levels,) for branching, which has no more levels than dives: the variable that each splits on
+    marks: IntArray  # (V + 1, 2) the lengths of both trails at each level
+    message: FloatArray  # (levels, messages) the bound of each level
     belief: FloatArray  # (levels, L)
     multiplier: FloatArray  # (levels, R)
-    split: IntArray  # (levels,) the variable that a level splits on
     tried: IntArray  # (levels, labels of a variable) whether
 
 

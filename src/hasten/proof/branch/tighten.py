@@ -28,7 +28,6 @@ from hasten.proof.sweep.multipliers import least_of, two_least, update_rows
 from hasten.proof.sweep.sweeping import Known, take_better
 from hasten.support.arrays import FloatArray, IntArray
 
-MOST_KEPT = 2**22  # numbers that levels keep
 SLOWER = 4  # times what a node of a dive takes: more, but it achieves more
 DIVED = 48_000  # variables that nodes of a dive go through before, which takes about 0.1 ms
 SWEEPS, FIRST_SWEEPS = 3, 30  # at a node, and at the first one
@@ -44,20 +43,12 @@ class Tight(NamedTuple):
     n_left: IntArray  # (V,) how many labels are not out
     due: IntArray  # (R,) whether labels of its variables were ruled out since a row was last looked at
     labels: IntArray  # (V,) a labelling
-    kept: FloatArray  # (levels * (L + R),) beliefs and multipliers of each level
     split: IntArray  # (V + 1,) the variable of each level
     chosen: IntArray  # (V + 1,) its label, by number
+    kept: FloatArray  # (levels * (L + R),) beliefs and multipliers of each level
 
 
 Search = Callable[[Instance, Dual, Tight, int, float, Known], tuple[int, float, int]]
-
-
-@kernel
-def n_kept(graph: Graph) -> int:
-    """Returns how many numbers the levels of a search keep at most."""
-    size = graph.first[graph.order.size] + graph.row_low.size
-    n: int = min((graph.order.size + 1) * size, max(MOST_KEPT, size))
-    return n
 
 
 @inlined_kernel

@@ -13,18 +13,21 @@ from typing import NamedTuple
 
 import numpy as np
 
+from hasten.kernels.layout import BatchArrays
+from hasten.model.batch import ONLY
 from hasten.proof.branch import effort_for
 from hasten.proof.branch.certify import certify_ruled
-from hasten.proof.branch.space import Space
+from hasten.proof.branch.space import Space, space_for
 from hasten.proof.elimination.plan import reduce
 from hasten.proof.elimination.reduction import Reduction
 from hasten.proof.improve.rounds import BRANCHING, MOVE, PRICE, improve_some, scratch_floats, scratch_ints
 from hasten.proof.outcome import OPEN, OUTCOME, SIZE, STOPPED
 from hasten.proof.plan import ProofPlan, Work
-from hasten.support.arrays import IntArray, sizes_of
+from hasten.support.arrays import IntArray
 from hasten.support.clock import Clock, now
 
 SEED = 7
+NOTHING = np.zeros((2, 0))  # in place of costs and tables
 SWEEPS, SWEPT, MOVES, NODES = 500, 2e7, 2048, 2000  # of a slice; of sweeps no more than go through so much; nodes grow
 SWEEP_TIME, MOVE_TIME, NODE_TIME = 12.0, 100.0, 40.0  # nanoseconds for what is left, for a table of it, for a variable
 WEIGHTS = {PRICE: 1.0, MOVE: 1.0, BRANCHING: 0.5}  # shares of the time
@@ -51,7 +54,8 @@ class Improving:
         reduction = reduce(plan.shape, plan.max_join)
         if reduction.complete or plan.max_nodes is not None:
             return None
-        return ImprovePlan(reduction.addresses, space_of(plan.shape.graph.order.size, reduction), reduction)
+        space = space_for(BatchArrays(plan.shape.place, *NOTHING), ONLY, reduction.addresses)
+        return ImprovePlan(reduction.addresses, (*map(int, space),), reduction)
 
     def run(self, work: Work, problems: IntArray) -> None:
         """Goes on with one problem after the other, if time is limited."""
@@ -110,7 +114,8 @@ class Improvement:
             shared = (part.space, (floats, ints), (task, amount[task], SEED))
             self._work.run(improve_some, some, part.addresses, shared=shared, seconds=math.inf)
             spent[task] += amount[task] * each[task]
-            gained = has_gained(before, values[:2, p].tolist())
+            (cost, bound), gap = values[:2, p].tolist(), before[0] - before[1]
+            gained = cost < before[0] or bound > before[1] + (GAIN * gap if gap < math.inf else 0.0)
             weight[task] = WEIGHTS[task] if gained else max(weight[task] * STALLED, LEAST_WEIGHT)
             if task == BRANCHING:
                 weight[task], amount[task] = WEIGHTS[task], 2 * amount[task]
@@ -124,31 +129,3 @@ class Improvement:
             self._work.run(certify_ruled, some, reduction.addresses, shared=((*effort,),), seconds=math.inf)
             nodes *= GROWTH
             yield
-
-
-def has_gained(before: list[float], after: list[float]) -> bool:
-    """Whether a cost is lower, or a bound clearly higher, than they were."""
-    gap = before[0] - before[1]
-    return after[0] < before[0] or after[1] > before[1] + (GAIN * gap if gap < math.inf else 0.0)
-
-
-def space_of(given: int, reduction: Reduction) -> tuple[int, ...]:
-    """Returns the `Space` that a problem takes, given how many variables it has and what elimination leaves of them."""
-    graph, plan, n_labels = reduction.graph, reduction.plan, sizes_of(reduction.graph.first)
-    by_slot, n_messages, n_marginals = n_labels[graph.scope], 0, 0
-    if by_slot.size:
-        n_messages = int(graph.message_at[-1] + by_slot[-1])
-        n_marginals = int(np.add.reduceat(by_slot, graph.scope_first[:-1]).max())
-    return (
-        int(plan.out_first[-1]) + plan.copy_from.size,
-        int(graph.first[-1]),
-        n_messages,
-        graph.row_low.size,
-        n_marginals,
-        graph.order.size,
-        graph.table_at.size,
-        graph.link_row.size,
-        int(n_labels.max()),
-        given,
-        0,
-    )

@@ -7,11 +7,11 @@ from typing import NamedTuple
 import numpy as np
 
 from hasten.jit import driver, keep, kernel, part, split
-from hasten.kernels.layout import Arrays, BatchArrays, Instance, copy, graph_at, instance_of, labels_of
+from hasten.kernels.layout import Arrays, BatchArrays, Instance, copy, graph_at, instance_of, labels_of, together
 from hasten.kernels.score import total_cost
 from hasten.kernels.tolerance import prune_above
 from hasten.proof.branch.dive import FINISHED
-from hasten.proof.branch.space import Space, dual_floats, make_dual, make_tree, n_tree_floats, together, tree_ints
+from hasten.proof.branch.space import Space, dual_floats, make_dual, make_tree, tree_floats, tree_ints
 from hasten.proof.branch.split import Effort, branch
 from hasten.proof.branch.tighten import Tight, count_left, tighten_rows
 from hasten.proof.elimination.kernels import eliminate, plan_at, restore
@@ -95,7 +95,7 @@ def scratch_floats(n: Space) -> tuple[int, ...]:
         n.work,
         n.labels,
         together(dual_floats(n)),
-        n_tree_floats(n, n_levels(n)),
+        together(tree_floats(n, n_levels(n))),
         4,
         n.messages,
         n.rows,
@@ -135,27 +135,9 @@ def improve_some(
     scratch = Scratch(*split(floats, scratch_floats(n)))
     indices = Indices(*split(ints, scratch_ints(n)))
     dual = make_dual(n, scratch.dual, part(watch, 0, watch.size))
-    tight = Tight(
-        dual.belief, dual.multiplier, indices.n_left, indices.due, indices.trial, dual.belief, indices.due, indices.due
-    )
-    prices = Prices(
-        scratch.values,
-        scratch.message,
-        scratch.multiplier,
-        scratch.direction,
-        scratch.scale,
-        scratch.belief,
-    )
-    moves = Moves(
-        indices.labels,
-        indices.before,
-        indices.tree,
-        indices.parent,
-        indices.random,
-        scratch.value,
-        scratch.joint,
-        scratch.total,
-    )
+    due = indices.due
+    tight = Tight(dual.belief, dual.multiplier, indices.n_left, due, indices.trial, due, due, dual.belief)
+    prices, moves = Prices(*scratch[5:11]), Moves(*(indices[5:10] + scratch[11:]))
     instance, plan, own, values = instance_of(batch, p), plan_at(reduced[0, 0]), scratch.own, proofs.values
     size = values[SIZE, p]
     slip = rounding(instance.graph, size)
