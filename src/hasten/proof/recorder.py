@@ -18,7 +18,7 @@ from hasten.proof import look, repair
 from hasten.proof.branch.dive import FINISHED, dive
 from hasten.proof.branch.split import cheapest_untried
 from hasten.proof.buckets.kernels import Buckets, carry_out
-from hasten.proof.cut.kernels import cut_one
+from hasten.proof.cut import cut_one
 from hasten.proof.cut.persistency import take_sides
 from hasten.proof.elimination.kernels import Plan, eliminate
 from hasten.proof.elimination.reduction import Reduction

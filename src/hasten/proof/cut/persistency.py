@@ -20,21 +20,21 @@ from collections.abc import Sequence
 import numpy as np
 
 from hasten.jit import driver, inlined_kernel, keep, kernel, part, split
-from hasten.kernels.layout import COST, VARIABLE, Arrays, BatchArrays, Graph, instance_of, labels_of
+from hasten.kernels.layout import COST, VARIABLE, Arrays, BatchArrays, Graph, instance_of, labels_of, together
 from hasten.kernels.score import total_cost
 from hasten.kernels.tolerance import EPS, allowance
 from hasten.proof.buckets import FULL_ELIMINATION, eliminate_buckets
 from hasten.proof.buckets.plan import plan_buckets
-from hasten.proof.cut import CUTTING
+from hasten.proof.cut import CUTTING, add, least_left, least_of_labels, put_terms
 from hasten.proof.cut.flow import Arcs, Flow, is_near, maximise
-from hasten.proof.cut.kernels import add, least_left, least_of_labels, put_terms
 from hasten.proof.cut.network import Network, network_at
 from hasten.proof.cut.relabel import (
     UNLIKE,
     Cut,
+    cut_floats,
+    cut_ints,
     find_wants,
-    make_scratch,
-    n_numbers,
+    make_cut,
     preference,
     read_pair,
     read_variables,
@@ -84,7 +84,12 @@ class Persistency:
         work.run(fix_some, problems, work.addresses(self, problems), shared=shared, seconds=seconds)
         problems, at, labels = work.still_open(problems), work.arrays.place[:, VARIABLE], work.fixing.labels
         graphs = [plan.shape.graph for plan in work.plans_of(problems)]
-        rest = [plan_rest(graph, labels[at[p] : at[p + 1]]) for graph, p in zip(graphs, problems.tolist(), strict=True)]
+        rest = []
+        for graph, p in zip(graphs, problems.tolist(), strict=True):
+            mine = labels[at[p] : at[p + 1]]
+            n_unfixed = int((mine == UNFIXED).sum())
+            affordable = n_unfixed < len(mine) and n_unfixed <= MOST_UNFIXED
+            rest.append(plan_buckets(graph, mine) if affordable else None)
         chosen, plans = np.array([each is not None for each in rest], dtype=bool), [each for each in rest if each]
         if plans:
             places, seconds = np.concatenate([each.addresses for each in plans]), sum(each.seconds for each in plans)
@@ -92,12 +97,6 @@ class Persistency:
 
 
 PERSISTENCY = Persistency()
-
-
-def plan_rest(graph: Graph, labels: IntArray) -> RecordPlan | None:
-    """Returns the plan that eliminates the variables that are not fixed, if some are."""
-    n_unfixed = int((labels == UNFIXED).sum())
-    return plan_buckets(graph, labels) if n_unfixed < len(labels) and n_unfixed <= MOST_UNFIXED else None
 
 
 def only_fixed(arrays: BatchArrays, graphs: Sequence[Graph], problems: IntArray, fixing: Fixing) -> BatchArrays:
@@ -152,20 +151,10 @@ def take_sides(graph: Graph, cut: Cut) -> int:
     n, n_fixed = graph.order.size, 0
     for v in range(n):
         one, two = is_near(cut.flow, v), is_near(cut.flow, n + v)
-        cut.labels[v] = UNFIXED if one == two else 0 if one else 1
-        if cut.labels[v] >= graph.first[v + 1] - graph.first[v]:
-            cut.labels[v] = UNFIXED
+        label = 0 if one else 1
+        cut.labels[v] = UNFIXED if one == two or label >= graph.first[v + 1] - graph.first[v] else label
         n_fixed += cut.labels[v] != UNFIXED
     return n_fixed
-
-
-@inlined_kernel
-def flow_of(cut: Cut, a: int, second: int, there: float, back: float) -> float:
-    """Returns what flows along the arc `a`, the mean of what both of its places say; the narrower width is exact."""
-    room = cut.flow.room
-    if there > back:
-        return float(0.5 * ((room[2 * a + 1] - back) + (room[2 * second] - back)))
-    return float(0.5 * ((there - room[2 * a]) + (there - room[2 * second + 1])))
 
 
 @kernel
@@ -193,10 +182,15 @@ def weigh_fixed(graph: Graph, network: Network, table: FloatArray, cut: Cut) -> 
     """Returns the bound that the messages of the flow give, summed as `weigh` does, and what fixing may lose."""
     total, lost, size, loss, n_arcs = 0.0, 0.0, 0.0, 0.0, network.head.size
     value, weight, labels, terms, n_forms = cut.value, cut.weight, cut.labels, cut.terms, network.form_at.size
+    room = cut.flow.room
     for k in range(network.pair_low.size):
         u, v, a, at = network.pair_low[k], network.pair_high[k], network.pair_arc[k], 4 * (4 * n_forms + k)
         crossed = int(cut.wants[n_forms + k] == UNLIKE)
-        flow = flow_of(cut, a, n_arcs + a, terms[at + 2], terms[at + 3])
+        there, back = terms[at + 2], terms[at + 3]  # the narrower arc is exact; its two places may differ: their mean
+        if there > back:
+            flow = 0.5 * ((room[2 * a + 1] - back) + (room[2 * (n_arcs + a)] - back))
+        else:
+            flow = 0.5 * ((there - room[2 * a]) + (there - room[2 * (n_arcs + a) + 1]))
         to_u, to_v = terms[at] - flow, terms[at + 1] + flow
         read_pair(graph, network, table, k, cut)
         error = EPS * (network.part_first[k + 1] - network.part_first[k] + 6)
@@ -235,11 +229,10 @@ def fix_some(
     A problem is settled where all of it is fixed, or the bound shows it.
     """
     batch, proofs, fixing = BatchArrays(*arrays), Proofs(*state), Fixing(*given)
-    space = space_for(networks)
-    n_floats, n_ints = n_numbers(space, 2)
-    floats, ints = np.empty(n_floats), np.zeros(n_ints, dtype=np.int64)
+    space = space_for(networks, 2)
+    floats, ints = np.empty(together(cut_floats(space, 2))), np.zeros(together(cut_ints(space)), dtype=np.int64)
     ends = np.zeros(2 * space.variables + 1 + 8 * space.pairs, dtype=np.int64)
-    cut = make_scratch(space, 2, floats, ints)
+    cut = make_cut(space, 2, floats, ints)
     first, head, sister = split(ends, (2 * space.variables + 1, 4 * space.pairs, 4 * space.pairs))
     stop = part(watch, 0, watch.size)
     for x in range(problems.size):
