@@ -20,7 +20,7 @@ from hasten.kernels.layout import Graph, Instance
 from hasten.model.problem import Problem
 from hasten.model.schema import Schema
 from hasten.model.solution import Status
-from hasten.proof import terms
+from hasten.proof import outcome as terms
 from hasten.proof.branch import tighten as tightening
 from hasten.proof.branch.dive import FINISHED, LIMIT
 from hasten.proof.certifier import Certifier

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 
 from hasten.jit import Record, inlined_kernel, kernel, part, viewer
 from hasten.support.arrays import FloatArray, IntArray
+from hasten.support.clock import ALL, AT, ONE
 
 
 class Graph(Record):
@@ -86,6 +87,12 @@ def put_sizes(ints: IntArray, place: int, at: int, sizes: tuple[int, ...]) -> No
         ints[place], ints[place + 1] = at, size
         place += 2
         at += size
+
+
+@inlined_kernel
+def stopped(watch: IntArray) -> bool:
+    """Whether work on the problem at hand shall stop, by the stop flag (`hasten.support.clock`)."""
+    return bool(watch[ALL] != 0 or watch[ONE] == watch[AT])
 
 
 @kernel

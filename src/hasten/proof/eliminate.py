@@ -16,7 +16,7 @@ from hasten.kernels.layout import COST, TABLE, Arrays, BatchArrays, Graph, graph
 from hasten.kernels.rows import rows_hold
 from hasten.kernels.score import total_cost
 from hasten.model.compiled import Compiled
-from hasten.proof.elimination.kernels import eliminate, plan_at, restore
+from hasten.proof.elimination.kernels import Reduction, eliminate, plan_at, restore
 from hasten.proof.elimination.lanes import (
     Lanes,
     add_costs,
@@ -26,24 +26,26 @@ from hasten.proof.elimination.lanes import (
     restore_lanes,
 )
 from hasten.proof.elimination.plan import plan_reduction, reduce
-from hasten.proof.elimination.reduction import Reduction
 from hasten.proof.outcome import (
     BEST,
     BOUND,
     ELIMINATE,
     LABELS_BY,
     OUTCOME,
+    OVERFLOW,
     SIZE,
     STEP,
     STOPPED,
     Proofs,
     State,
+    cheapest,
+    rounding,
     rule_out,
+    tables_alone,
     take_bound,
     take_labels,
 )
 from hasten.proof.plan import BRIEF, ProofPlan, Work
-from hasten.proof.terms import OVERFLOW, cheapest, rounding, tables_alone
 from hasten.support.arrays import IntArray
 from hasten.support.clock import ALL, AT
 

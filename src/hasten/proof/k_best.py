@@ -19,10 +19,9 @@ from typing import NamedTuple
 import numpy as np
 
 from hasten.jit import driver, grid, inlined_kernel, keep, kernel, part, split
-from hasten.kernels.layout import BatchArrays, Instance, graph_at, instance_of, together
+from hasten.kernels.layout import BatchArrays, Instance, graph_at, instance_of, stopped, together
 from hasten.kernels.rows import rows_hold
 from hasten.kernels.score import total_cost
-from hasten.kernels.stopping import stopped
 from hasten.kernels.tolerance import FINE, allowance, prune_above
 from hasten.proof.branch.certify import Reduced
 from hasten.proof.branch.dive import (
@@ -38,10 +37,9 @@ from hasten.proof.branch.dive import (
 )
 from hasten.proof.branch.space import dual_floats, make_dual, make_tree, space_for, tree_floats, tree_ints
 from hasten.proof.elimination.kernels import Plan, combine, eliminate, plan_at
-from hasten.proof.outcome import INFEASIBLE
+from hasten.proof.outcome import INFEASIBLE, OVERFLOW, cheapest, rounding
 from hasten.proof.sweep.dual import Dual, safe_bound, start_dual
 from hasten.proof.sweep.sweeping import Known, prove
-from hasten.proof.terms import OVERFLOW, cheapest, rounding
 from hasten.support.arrays import FloatArray, IntArray
 from hasten.support.clock import AT
 
@@ -62,7 +60,7 @@ class Ranking(NamedTuple):
 class Limits(NamedTuple):
     """The limits of a search: which costs are cheap enough, and how many nodes it may take."""
 
-    size: float  # of the terms (`hasten.proof.terms`)
+    size: float  # of the terms (`hasten.proof.outcome`)
     slip: float  # how far rounding can put a sum off
     max_nodes: int
     near: int  # labellings near the first that the ceiling is above, at most k

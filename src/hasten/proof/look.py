@@ -20,18 +20,20 @@ from hasten.proof.outcome import (
     BOUND,
     LOOK,
     OUTCOME,
+    OVERFLOW,
     REPAIR,
     SIZE,
     STEP,
     STOPPED,
     Proofs,
     State,
+    cheapest,
+    rounding,
     take_bound,
     take_labels,
 )
 from hasten.proof.plan import BRIEF, ProofPlan, Work
 from hasten.proof.repair import Repair, Space, make_scratch, n_numbers, repair, space_for
-from hasten.proof.terms import OVERFLOW, cheapest, rounding
 from hasten.support.arrays import FloatArray, IntArray
 from hasten.support.clock import ALL
 

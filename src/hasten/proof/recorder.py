@@ -15,19 +15,17 @@ from hasten.kernels.score import total_cost
 from hasten.model.problem import Problem
 from hasten.model.solution import Solution
 from hasten.proof import look, repair
-from hasten.proof.branch.dive import FINISHED, dive
-from hasten.proof.branch.split import cheapest_untried
-from hasten.proof.buckets.kernels import Buckets, carry_out
+from hasten.proof.branch.dive import FINISHED, cheapest_untried, dive
+from hasten.proof.buckets import carry_out
+from hasten.proof.buckets.plan import Buckets
 from hasten.proof.cut import cut_one
 from hasten.proof.cut.persistency import take_sides
-from hasten.proof.elimination.kernels import Plan, eliminate
-from hasten.proof.elimination.reduction import Reduction
-from hasten.proof.outcome import LOOK, copy_labels
+from hasten.proof.elimination.kernels import Plan, Reduction, eliminate
+from hasten.proof.outcome import LOOK, OVERFLOW, cheapest, copy_labels, rounding
 from hasten.proof.report import Step
 from hasten.proof.sweep import dual
 from hasten.proof.sweep.sweeping import prove
-from hasten.proof.tally.kernels import count as count_rules
-from hasten.proof.terms import OVERFLOW, cheapest, rounding
+from hasten.proof.tally import count as count_rules
 from hasten.support.arrays import FloatArray
 from hasten.support.words import amount, count
 from hasten.trace.events import Belief, Call, Message, ProofStep, Recorder, Trace, Watcher

@@ -13,13 +13,13 @@ from typing import NamedTuple
 import numpy as np
 
 from hasten.proof.branch.certify import certify_ruled, certify_some
-from hasten.proof.branch.split import Effort
+from hasten.proof.branch.dive import Effort
 from hasten.proof.buckets import FULL_ELIMINATION
 from hasten.proof.cut import CUTTING
 from hasten.proof.cut.persistency import only_fixed
 from hasten.proof.eliminate import ELIMINATING
+from hasten.proof.elimination.kernels import Reduction
 from hasten.proof.elimination.plan import reduce
-from hasten.proof.elimination.reduction import Reduction
 from hasten.proof.look import LOOKING
 from hasten.proof.outcome import BOUND, keep_bounds, take_loss
 from hasten.proof.plan import ProofPlan, Work

@@ -10,13 +10,11 @@ from typing import NamedTuple
 import numpy as np
 
 from hasten.jit import driver, inlined_kernel, keep, part, split
-from hasten.kernels.layout import Arrays, BatchArrays, Instance, graph_at, instance_of, labels_of, together
+from hasten.kernels.layout import Arrays, BatchArrays, Instance, graph_at, instance_of, labels_of, stopped, together
 from hasten.kernels.score import total_cost
-from hasten.kernels.stopping import stopped
 from hasten.kernels.tolerance import is_proved, prune_above
 from hasten.proof.branch import space as room
-from hasten.proof.branch.dive import FINISHED, LIMIT, Tree, dive
-from hasten.proof.branch.split import Effort, branch
+from hasten.proof.branch.dive import FINISHED, LIMIT, Effort, Tree, branch, dive
 from hasten.proof.branch.tighten import DIVED, SLOWER, Search, Tight, search_nothing, search_rows
 from hasten.proof.elimination.kernels import Plan, eliminate, plan_at, restore
 from hasten.proof.outcome import (
@@ -39,11 +37,12 @@ from hasten.proof.outcome import (
     Proofs,
     State,
     copy_labels,
+    integral_gap,
+    rounding,
     take_bound,
 )
 from hasten.proof.sweep.dual import Dual, safe_bound, start_dual
 from hasten.proof.sweep.sweeping import FEW_OPEN, Known, prove
-from hasten.proof.terms import integral_gap, rounding
 from hasten.support.arrays import FloatArray, IntArray
 from hasten.support.clock import ALL, AT
 
@@ -81,7 +80,7 @@ def certify(
 ) -> tuple[int, float, float, int, int, int]:
     """Proves the labelling given, of `best_cost` (inf: none), or finds a better one, as far as the effort goes.
 
-    `size` is that of the terms (`hasten.proof.terms`); `search` goes on where there is space for that.
+    `size` is that of the terms (`hasten.proof.outcome`); `search` goes on where there is space for that.
     Returns the outcome, the cost, the bound, the last step, and how many sweeps and nodes that took.
     """
     if size == np.inf:  # sums may overflow

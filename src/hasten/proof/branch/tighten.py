@@ -20,8 +20,7 @@ from typing import NamedTuple
 import numpy as np
 
 from hasten.jit import inlined_kernel, kernel, part, split
-from hasten.kernels.layout import Graph, Instance, copy
-from hasten.kernels.stopping import stopped
+from hasten.kernels.layout import Graph, Instance, copy, stopped
 from hasten.proof.branch.dive import FINISHED, LIMIT, prune_from
 from hasten.proof.sweep.dual import Dual, sum_anew
 from hasten.proof.sweep.multipliers import least_of, two_least, update_rows

@@ -14,9 +14,9 @@ from typing import NamedTuple
 
 import numpy as np
 
+from hasten.jit import Record, viewer
 from hasten.kernels.layout import Graph
 from hasten.model.compiled import Compiled
-from hasten.proof.buckets.kernels import Buckets
 from hasten.proof.elimination.plan import reduce
 from hasten.proof.outcome import UNFIXED
 from hasten.proof.plan import RecordPlan
@@ -28,6 +28,32 @@ MOST_ENTRIES = 2**22  # of its tables: 32 megabytes
 WIDEST = 0.75  # share of the variables that `reduce` leaves: with tables over more of them nothing is gained
 MOST_VARIABLES = 4096  # for which orders are tried
 SCREEN = 4  # an order by size that takes so many times too many sums is not bettered by one by fill
+
+
+class Buckets(Record):
+    """The elimination of N variables, one a step, until only fixed ones are left.
+
+    A step reads *parts*: tables of the problem, and those of earlier steps. Its neighbours are sorted by when they are
+    eliminated, so that each part has the variable that goes first, and the last neighbours last.
+    """
+
+    variable: IntArray  # (N,) the variable that each step eliminates
+    label_at: IntArray  # (N,) where its labels start
+    n_labels: IntArray  # (N,)
+    out_first: IntArray  # (N + 1,) the entries of step n are out_first[n]:out_first[n + 1] of the derived tables
+    scope_first: IntArray  # (N + 1,)
+    scope: IntArray  # (slots,) the neighbours at the time
+    sizes: IntArray  # (slots,) how many labels they have
+    part_first: IntArray  # (N + 1,)
+    part_at: IntArray  # (parts,) where each table starts
+    derived: IntArray  # (parts,) 1 where it is an earlier step's
+    inside: IntArray  # (parts,) how far apart in it the labels of the variable are
+    stride_first: IntArray  # (parts,) and those of the neighbours: one number each, from here on
+    stride: IntArray
+    most: IntArray  # (3,) the most parts of a step, neighbours of a step, and labels of a variable
+
+
+buckets_at = viewer(Buckets)
 
 
 class _Part(NamedTuple):

@@ -16,7 +16,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from hasten.jit import inlined_kernel, kernel
-from hasten.kernels.stopping import stopped
+from hasten.kernels.layout import stopped
 from hasten.support.arrays import FloatArray, IntArray
 
 TERMINAL, ORPHAN, FREE = -1, -2, -3  # in place of an arc to a parent

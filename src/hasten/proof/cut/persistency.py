@@ -52,12 +52,12 @@ from hasten.proof.outcome import (
     Proofs,
     State,
     copy_labels,
+    rounding,
     rule_out,
     take_bound,
     take_labels,
 )
 from hasten.proof.plan import ProofPlan, RecordPlan, Work
-from hasten.proof.terms import rounding
 from hasten.support.arrays import FloatArray, IntArray
 from hasten.support.clock import ALL, AT
 

@@ -18,7 +18,7 @@ from hasten.kernels.layout import Graph
 from hasten.kernels.tolerance import EPS
 from hasten.proof.cut.flow import Flow
 from hasten.proof.cut.network import Network, network_at
-from hasten.proof.terms import OVERFLOW, tables_alone
+from hasten.proof.outcome import OVERFLOW, tables_alone
 from hasten.support.arrays import FloatArray, IntArray
 
 EITHER, ALIKE, UNLIKE = 0, 1, 2  # what a pair wants of its variables' flips: anything, the same, one of the two

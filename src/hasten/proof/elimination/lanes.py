@@ -12,8 +12,7 @@ import numpy as np
 
 from hasten.jit import inlined_kernel, kernel
 from hasten.jit.simd import WIDTH, gather, greater, lesser, load, spread, store, where_equal, where_less
-from hasten.kernels.layout import Graph
-from hasten.kernels.stopping import stopped
+from hasten.kernels.layout import Graph, stopped
 from hasten.proof.elimination.kernels import LOOK_AFTER, Plan
 from hasten.support.arrays import FloatArray, IntArray
 

@@ -34,8 +34,7 @@ from hasten.proof.elimination.joins import (
     join_of,
     pattern_of,
 )
-from hasten.proof.elimination.kernels import Plan
-from hasten.proof.elimination.reduction import Reduction
+from hasten.proof.elimination.kernels import Plan, Reduction
 from hasten.support.arrays import BoolArray, IntArray, all_of, ints, offsets, ranges, sizes_of
 
 FEW_SUMS = 768  # that eliminating a variable may always take, unless a limit is given

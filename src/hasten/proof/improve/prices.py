@@ -18,8 +18,7 @@ from typing import NamedTuple
 import numpy as np
 
 from hasten.jit import kernel
-from hasten.kernels.layout import Graph, Instance, copy
-from hasten.kernels.stopping import stopped
+from hasten.kernels.layout import Graph, Instance, copy, stopped
 from hasten.kernels.tolerance import is_closed
 from hasten.proof.branch.dive import prune_from
 from hasten.proof.branch.tighten import Tight, count_left, rule_out_expensive, tighten_rows

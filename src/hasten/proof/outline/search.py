@@ -14,12 +14,20 @@ from typing import NamedTuple
 import numpy as np
 
 from hasten.jit import driver, keep, kernel, part, split
-from hasten.kernels.layout import Arrays, BatchArrays, Graph, Instance, graph_at, instance_of, together
+from hasten.kernels.layout import Arrays, BatchArrays, Graph, Instance, graph_at, instance_of, stopped, together
 from hasten.kernels.rows import in_reach
-from hasten.kernels.stopping import stopped
-from hasten.proof.branch.dive import Tree, assess, assign, next_label, prepare, undo
+from hasten.proof.branch.dive import (
+    Tree,
+    assess,
+    assign,
+    cheapest_untried,
+    next_label,
+    open_level,
+    prepare,
+    recall,
+    undo,
+)
 from hasten.proof.branch.space import dual_floats, make_dual, make_tree, space_for, tree_floats, tree_ints
-from hasten.proof.branch.split import cheapest_untried, open_level, recall
 from hasten.proof.elimination.kernels import eliminate, plan_at
 from hasten.proof.outline.log import (
     DONE,

@@ -13,10 +13,9 @@ from typing import NamedTuple
 import numpy as np
 
 from hasten.jit import kernel
-from hasten.kernels.layout import Graph, Instance
+from hasten.kernels.layout import Graph, Instance, stopped
 from hasten.kernels.rows import breaks_row, narrow, rows_hold, start_ranges
 from hasten.kernels.score import total_cost
-from hasten.kernels.stopping import stopped
 from hasten.kernels.tolerance import FINE, allowance, is_closed
 from hasten.proof.outcome import INFEASIBLE, OPEN, PROVED, copy_labels
 from hasten.proof.sweep.dual import Dual, quick_bound, safe_bound, sweep
@@ -30,7 +29,7 @@ class Known(NamedTuple):
     """Knowledge of a problem before it is searched, but for the cost of the best labelling."""
 
     best: IntArray  # (V,) the best labelling so far: a better one replaces it
-    size: float  # of the terms (`hasten.proof.terms`)
+    size: float  # of the terms (`hasten.proof.outcome`)
     rounding: float  # how far it can put a sum of them off
     gap: float  # that is empty below a cost (`integral_gap`); 0: none is
 

@@ -13,16 +13,49 @@ from typing import NamedTuple
 
 import numpy as np
 
+from hasten.jit import Record, viewer
+from hasten.jit.simd import WIDTH
 from hasten.kernels.layout import Graph
 from hasten.model.compiled import Compiled
 from hasten.proof.plan import RecordPlan
-from hasten.proof.tally.kernels import BLOCK, Tally
 from hasten.support.arrays import FloatArray, IntArray, ints, offsets, sizes_of
 
 MOST_STATES = 256
 MOST_SUMS = 2**22  # for one problem: a few milliseconds
 MOST_NUMBERS = 2**21  # in all tables
 SPEED = 2e-9  # seconds that a sum takes at most
+
+
+class Tally(Record):
+    """How to count on the way through a tree of V variables.
+
+    All trees hang below one more variable, number V, with a single label.
+    """
+
+    order: IntArray  # (V,) each before the one above it
+    above: IntArray  # (V,) of each variable
+    pair_at: IntArray  # (V,) where the table over it and the one above starts; -1: there is none
+    pair_out: IntArray  # (V,) how far apart the labels above are in it
+    pair_in: IntArray  # (V,) and its own
+    own_first: IntArray  # (V + 1,) the tables over it alone start at own[own_first[v]:own_first[v + 1]]
+    own: IntArray
+    n_labels: IntArray  # (V + 1,)
+    counts: IntArray  # (labels,) the state that a label adds
+    # states; each table of them has `row` for each label
+    row: IntArray  # (1,) how many numbers: that of states, rounded up to full lanes
+    plus: IntArray  # (states * states,) two states together; -1: a rule is broken
+    holds: IntArray  # (states,) whether all rules do
+    start_at: IntArray  # (V + 1,) the table of a variable before anything is merged into it
+    total_at: IntArray  # (V + 1,) and after all is
+    message_at: IntArray  # (V,) its message
+    before_at: IntArray  # (V,) the table of the one above before it is merged
+    after_at: IntArray  # (V,) and after that
+    reach: IntArray  # (V,) how many states, from the first, it can come to
+    reach_before: IntArray  # (V,) and the one above before it is merged
+    size: IntArray  # (1,) how many numbers all tables have
+
+
+tally_at = viewer(Tally)
 
 
 def plan_tally(compiled: Compiled) -> RecordPlan | None:
@@ -95,7 +128,7 @@ def _tally(graph: Graph, counters: list[Counter]) -> RecordPlan | None:
     links, n_labels = _hang(graph), np.append(sizes_of(graph.first), 1)
     n_counts = [counter.n for counter in counters]
     n_states = math.prod(n_counts)
-    row = -(-n_states // BLOCK) * BLOCK
+    row = -(-n_states // WIDTH) * WIDTH  # states come in blocks of so many
     states = np.array(np.unravel_index(np.arange(n_states), n_counts))  # (rules, states)
     weights = np.array([counter.weight for counter in counters])
     counts, reach = _added(counters, weights), _Reach(counters, weights, graph)
