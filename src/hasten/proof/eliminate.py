@@ -17,14 +17,7 @@ from hasten.kernels.rows import rows_hold
 from hasten.kernels.score import total_cost
 from hasten.model.compiled import Compiled
 from hasten.proof.elimination.kernels import Reduction, eliminate, plan_at, restore
-from hasten.proof.elimination.lanes import (
-    Lanes,
-    add_costs,
-    eliminate_lanes,
-    labels_in_lane,
-    put_in_lanes,
-    restore_lanes,
-)
+from hasten.proof.elimination.lanes import Lanes, add_costs, eliminate_lanes, put_in_lanes, restore_lanes
 from hasten.proof.elimination.plan import plan_reduction, reduce
 from hasten.proof.outcome import (
     BEST,
@@ -215,7 +208,8 @@ def eliminate_alike(arrays: Arrays, problems: IntArray, state: State, reduced: I
             p = problems[begin + lane]
             constant, size, found = line[lane], line[WIDTH + lane] + in_tables, line[2 * WIDTH + lane]
             if found < proofs.values[BEST, p] or graph.row_low.size:
-                labels_in_lane(lanes, lane, labels)
+                for v in range(labels.size):
+                    labels[v] = int(lane_labels[WIDTH * v + lane])
             settle(batch, proofs, p, graph, constant, found, size, labels)
         begin = end
     watch[AT] = 0

@@ -32,20 +32,6 @@ columns_at = viewer(Columns)
 
 
 @kernel
-def label_costs(columns: Columns, graph: Graph, objective: FloatArray, sign: float, cost: FloatArray) -> None:
-    """Writes what labels cost; what none decides is added to those of the first variable."""
-    for label in range(cost.size):
-        cost[label] = columns.base[label]
-        if columns.column[label] >= 0:
-            cost[label] += sign * (objective[columns.column[label]] * columns.value[label])
-    shift = 0.0
-    for j in range(columns.fixed.size):
-        shift += columns.fixed[j] * objective[j]
-    for label in range(graph.first[1]):
-        cost[label] += sign * shift
-
-
-@kernel
 def set_columns(columns: Columns, graph: Graph, labels: IntArray, x: FloatArray) -> None:
     """Writes the value of each column, given the label of each variable; nan where one does not exist."""
     for j in range(x.size):
@@ -83,7 +69,15 @@ def look_at_one(
     `sign` is -1 where the objective is maximised. Returns the outcome, a bound, and the size of the terms.
     """
     graph, (scratch, labels) = graph_at(columns.graph[0]), own
-    label_costs(columns, graph, objective, sign, cost)
+    for label in range(cost.size):
+        cost[label] = columns.base[label]
+        if columns.column[label] >= 0:
+            cost[label] += sign * (objective[columns.column[label]] * columns.value[label])
+    shift = 0.0
+    for j in range(columns.fixed.size):
+        shift += columns.fixed[j] * objective[j]
+    for label in range(graph.first[1]):  # what no label decides is added to those of the first variable
+        cost[label] += sign * shift
     outcome, bound, size = UNTRIED, -np.inf, np.inf
     if columns.looks[0]:
         _, found, bound, size = look(graph, cost, graph.table, scratch, labels)

@@ -174,23 +174,18 @@ def prove_met(proofs: Proofs, problems: IntArray) -> None:
     proofs.facts[OUTCOME, problems[met & ((outcome == OPEN) | (outcome == STOPPED))]] = PROVED
 
 
-def keep_bounds(proofs: Proofs, problems: IntArray, before: FloatArray) -> None:
-    """Gives problems the bounds that they had before where later steps ended with lower ones."""
-    values = proofs.values
-    lower = values[BOUND].take(problems) < before
-    if not lower.any():
-        return
-    problems, before = problems[lower], before[lower]
-    values[BOUND, problems] = np.minimum(before, values[BEST, problems])
-    prove_met(proofs, problems)
+def take_fixed(proofs: Proofs, problems: IntArray, fixing: Fixing, before: FloatArray) -> None:
+    """Subtracts what fixing may lose from the bounds of problems, and says anew whether they are proved.
 
-
-def take_loss(proofs: Proofs, problems: IntArray, fixing: Fixing) -> None:
-    """Subtracts what fixing may lose from the bounds of problems, and says anew whether they are proved."""
-    if not fixing.labels.size:
-        return
+    Problems keep the bounds that they had `before` where that ends with lower ones.
+    """
     values, facts = proofs.values, proofs.facts
     some = problems[(fixing.loss[problems] > 0.0) & np.isfinite(values[BOUND, problems])]
     values[BOUND, some] -= fixing.loss[some]
     met = are_proved(values[BEST, some], values[BOUND, some], values[SIZE, some])
     facts[OUTCOME, some[(facts[OUTCOME, some] == PROVED) & ~met]] = OPEN
+    lower = values[BOUND].take(problems) < before
+    if lower.any():
+        problems, before = problems[lower], before[lower]
+        values[BOUND, problems] = np.minimum(before, values[BEST, problems])
+        prove_met(proofs, problems)

@@ -17,7 +17,6 @@ from hasten.model.solution import Solution
 from hasten.proof import look, repair
 from hasten.proof.branch.dive import FINISHED, cheapest_untried, dive
 from hasten.proof.buckets import carry_out
-from hasten.proof.buckets.plan import Buckets
 from hasten.proof.cut import cut_one
 from hasten.proof.cut.persistency import take_sides
 from hasten.proof.elimination.kernels import Plan, Reduction, eliminate
@@ -82,7 +81,11 @@ class ProofRecorder(Recorder):
             look.look: step(Step.LOOK, tell_look),
             repair.update: step(Step.REPAIR, self._tell_update),
             eliminate: step(Step.ELIMINATE, self._tell_elimination, lambda call: n_sums(call.plan)),
-            carry_out: step(Step.ELIMINATE, self._tell_large, lambda call: 8 * n_large_sums(call.plan)),
+            carry_out: step(
+                Step.ELIMINATE,
+                self._tell_large,
+                lambda call: 8 * int((np.diff(call.plan.out_first) * call.plan.n_labels).sum()),
+            ),
             count_rules: step(Step.ELIMINATE, self._tell_counting, lambda call: 8 * int(call.tally.size[0])),
             cut_one: step(Step.CUT, self._tell_cut, lambda call: 20 * len(call.network.head)),
             take_sides: step(Step.CUT, tell_roof, lambda call: 20 * len(call.graph.scope)),
@@ -295,11 +298,6 @@ def tell_roof(call: Call, n_fixed: int) -> str:
 def n_sums(plan: Plan) -> int:
     """Returns how many sums an elimination takes."""
     return int(plan.sum_first[plan.entry_at[plan.form] + np.diff(plan.out_first)].sum())
-
-
-def n_large_sums(plan: Buckets) -> int:
-    """Returns how many sums an elimination by large tables takes."""
-    return int((np.diff(plan.out_first) * plan.n_labels).sum())
 
 
 def verdict(solution: Solution) -> str:

@@ -45,15 +45,6 @@ class Repair(NamedTuple):
     waits: IntArray  # (F,) whether
 
 
-@kernel
-def n_tuples(graph: Graph) -> int:
-    """Returns how many tuples the longest list has."""
-    most = 0
-    for t in range(graph.list_first.size - 1):
-        most = max(most, graph.list_first[t + 1] - graph.list_first[t])
-    return most
-
-
 class Space(NamedTuple):
     """How much scratch space the largest of some graphs needs."""
 
@@ -67,10 +58,13 @@ class Space(NamedTuple):
 @kernel
 def space_for(graph: Graph, space: Space) -> Space:
     """Returns the space that both a graph and others need."""
+    n_tuples = space.tuples
+    for t in range(graph.list_first.size - 1):
+        n_tuples = max(n_tuples, graph.list_first[t + 1] - graph.list_first[t])
     return Space(
         max(space.labels, graph.first[graph.order.size]),
         max(space.messages, n_messages(graph)),
-        max(space.tuples, n_tuples(graph)),
+        n_tuples,
         max(space.factors, graph.table_at.size),
         max(space.variables, graph.order.size),
     )
@@ -118,7 +112,10 @@ def repair(
         if not is_broken(graph, table, f, scratch, labels, TIGHT * size):
             continue
         if not scratch.has_messages[f]:
-            start_messages(graph, f, scratch)
+            scratch.has_messages[f] = True
+            for a in range(graph.scope_first[f], graph.scope_first[f + 1]):
+                for i in range(graph.first[graph.scope[a] + 1] - graph.first[graph.scope[a]]):
+                    scratch.message[graph.message_at[a] + i] = 0.0
             scratch.touched[n_touched] = f
             n_touched += 1
         changed, magnitude = update(graph, table, f, scratch, labels)
@@ -176,16 +173,6 @@ def is_broken(graph: Graph, table: FloatArray, f: int, scratch: Repair, labels: 
     for a in range(graph.scope_first[f], graph.scope_first[f + 1]):
         own -= scratch.message[graph.message_at[a] + labels[graph.scope[a]]]
     return own > slack
-
-
-@kernel
-def start_messages(graph: Graph, f: int, scratch: Repair) -> None:
-    """Sets the messages of factor `f` to zero."""
-    scratch.has_messages[f] = True
-    for a in range(graph.scope_first[f], graph.scope_first[f + 1]):
-        v = graph.scope[a]
-        for i in range(graph.first[v + 1] - graph.first[v]):
-            scratch.message[graph.message_at[a] + i] = 0.0
 
 
 @kernel

@@ -17,6 +17,7 @@ import numpy as np
 from hasten.jit import Record, viewer
 from hasten.kernels.layout import Graph
 from hasten.model.compiled import Compiled
+from hasten.proof.elimination.cliques import bits
 from hasten.proof.elimination.plan import reduce
 from hasten.proof.outcome import UNFIXED
 from hasten.proof.plan import RecordPlan
@@ -166,10 +167,10 @@ class _Ordering:
     def _price(self, v: int) -> tuple[int, int]:
         """Returns what decides when a variable goes, and how many sums that takes."""
         near, near_it, missing = self.near, self.near[v], 0
-        n_sums = self.sizes[v] * math.prod([self.sizes[u] for u in _members(near_it)])
+        n_sums = self.sizes[v] * math.prod([self.sizes[u] for u in bits(near_it)])
         if not self.by_fill:
             return n_sums, n_sums
-        for u in _members(near_it):
+        for u in bits(near_it):
             missing += (near_it & ~near[u]).bit_count() - 1
         return missing, n_sums
 
@@ -177,19 +178,11 @@ class _Ordering:
         """Lets a variable go; returns those whose price may have changed."""
         near, mine = self.near, self.near[v]
         changed = mine
-        for u in _members(mine):
+        for u in bits(mine):
             near[u] = (near[u] | mine) & ~(1 << u) & ~(1 << v)
             if self.by_fill:
                 changed |= near[u]
-        return _members(changed)
-
-
-def _members(mask: int) -> Iterator[int]:
-    """Yields which bits of a number are set."""
-    while mask:
-        lowest = mask & -mask
-        yield lowest.bit_length() - 1
-        mask ^= lowest
+        return bits(changed)
 
 
 def _planned(graph: Graph, sizes: Sequence[int], given: Sequence[_Part], order: Sequence[int]) -> Buckets:

@@ -77,20 +77,6 @@ def hang(flow: Flow, v: int, parent: int, now: int, far: int) -> None:
 
 
 @kernel
-def plant(arcs: Arcs, flow: Flow) -> None:
-    """Lets both trees begin with the nodes that their terminals can carry something to."""
-    for x in range(5):
-        flow.ends[x] = 0
-    n = arcs.first.size - 1
-    for v in range(n):
-        flow.waits[v] = 0
-        flow.node[4 * v + SINK] = 1 if flow.excess[v] < 0.0 else 0
-        hang(flow, v, FREE if flow.excess[v] == 0.0 else TERMINAL, 0, 1)
-        if flow.excess[v] != 0.0:
-            wake(flow, n, v)
-
-
-@kernel
 def grow(arcs: Arcs, flow: Flow, v: int) -> int:
     """Lets a node reach for its neighbours; returns an arc from the source's tree to the sink's, or -1."""
     n, node = arcs.first.size - 1, flow.node
@@ -207,8 +193,15 @@ def adopt(arcs: Arcs, flow: Flow, v: int) -> None:
 @kernel
 def maximise(arcs: Arcs, flow: Flow, watch: IntArray) -> bool:
     """Finds a largest flow; false if it was stopped before."""
-    plant(arcs, flow)
     n, ends = arcs.first.size - 1, flow.ends
+    for x in range(5):
+        ends[x] = 0
+    for v in range(n):  # both trees begin with the nodes that their terminals can carry something to
+        flow.waits[v] = 0
+        flow.node[4 * v + SINK] = 1 if flow.excess[v] < 0.0 else 0
+        hang(flow, v, FREE if flow.excess[v] == 0.0 else TERMINAL, 0, 1)
+        if flow.excess[v] != 0.0:
+            wake(flow, n, v)
     most, n_paths = PATHS * (n + arcs.head.size), 0
     while ends[N_ACTIVE]:
         v = flow.active[ends[BEGIN]]

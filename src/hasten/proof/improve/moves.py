@@ -50,18 +50,6 @@ def draw(moves: Moves, n: int) -> int:
     return int(moves.random[SEED] * n // MODULUS)
 
 
-@kernel
-def start_moves(graph: Graph, moves: Moves) -> float:
-    """Sums up what rows come to; returns by how much they are broken."""
-    for v in range(graph.order.size):
-        moves.parent[v] = OUTSIDE
-    excess = 0.0
-    for r in range(graph.row_low.size):
-        moves.total[r], _ = row_sum(graph, r, moves.labels)
-        excess += broken(graph, r, moves.total[r])
-    return excess
-
-
 @inlined_kernel
 def broken(graph: Graph, r: int, total: float) -> float:
     """Returns by how much a sum breaks row `r`."""
@@ -142,7 +130,10 @@ def eliminate_tree(instance: Instance, dual: Dual, moves: Moves, n: int, price: 
         for y in range(graph.touch_first[v], graph.touch_first[v + 1]):
             slot = graph.touch[y]
             f = graph.factor_of[slot]
-            if graph.table_at[f] >= 0 and is_alone(graph, f, moves, v):
+            alone = graph.table_at[f] >= 0
+            for a in range(graph.scope_first[f], graph.scope_first[f + 1]):
+                alone &= graph.scope[a] == v or moves.parent[graph.scope[a]] == OUTSIDE
+            if alone:
                 at = place(graph, f, labels, v, v)
                 for i in range(k):
                     value[first + i] += table[at + i * graph.stride[slot]]
@@ -175,15 +166,6 @@ def eliminate_tree(instance: Instance, dual: Dual, moves: Moves, n: int, price: 
             for i in range(k):
                 least = min(least, joint[i])
             value[above + j] += least
-
-
-@inlined_kernel
-def is_alone(graph: Graph, f: int, moves: Moves, v: int) -> bool:
-    """Whether `v` is the only variable of the tree in factor `f`."""
-    alone = True
-    for a in range(graph.scope_first[f], graph.scope_first[f + 1]):
-        alone &= graph.scope[a] == v or moves.parent[graph.scope[a]] == OUTSIDE
-    return alone
 
 
 @kernel
@@ -319,19 +301,6 @@ def move(instance: Instance, dual: Dual, moves: Moves, most: int, excess: float,
 
 
 @kernel
-def pick_labels(instance: Instance, dual: Dual, labels: IntArray) -> None:
-    """Labels variables one after the other by their beliefs and the tables that they complete, rules aside."""
-    graph, _, table = instance
-    for t in range(graph.order.size):
-        v = graph.order[t]
-        chosen = cheapest_label(graph, table, dual, labels, t, False)
-        if chosen < 0:
-            _, _, at = two_least(dual.belief, graph.first[v], graph.first[v + 1])
-            chosen = max(at, graph.first[v]) - graph.first[v]
-        labels[v] = chosen
-
-
-@kernel
 def improve(instance: Instance, dual: Dual, moves: Moves, best: IntArray, n_moves: int, least: float) -> float:
     """Makes some moves, from the best labelling and from what prices say in turns; returns the least cost."""
     graph = instance.graph
@@ -344,9 +313,20 @@ def improve(instance: Instance, dual: Dual, moves: Moves, best: IntArray, n_move
                 copy_labels(best, moves.labels)
                 cost, room = least, draw(moves, ROOMS) * ROOM * abs(least)
             else:
-                pick_labels(instance, dual, moves.labels)
+                for t in range(n_variables):  # by beliefs and the tables that are complete, rules aside
+                    v = graph.order[t]
+                    chosen = cheapest_label(graph, instance.table, dual, moves.labels, t, False)
+                    if chosen < 0:
+                        _, _, at = two_least(dual.belief, graph.first[v], graph.first[v + 1])
+                        chosen = max(at, graph.first[v]) - graph.first[v]
+                    moves.labels[v] = chosen
                 cost, room = total_cost(graph, instance.cost, instance.table, moves.labels), 0.0
-            excess = start_moves(graph, moves)
+            excess = 0.0
+            for v in range(n_variables):
+                moves.parent[v] = OUTSIDE
+            for r in range(graph.row_low.size):
+                moves.total[r], _ = row_sum(graph, r, moves.labels)
+                excess += broken(graph, r, moves.total[r])
         scale = scale * 2 if scale < n_variables else 2
         most = min(1 + draw(moves, scale), n_variables)
         allowed = max(0.0, least + room - cost) if excess <= 0.0 and room > 0.0 else 0.0

@@ -117,21 +117,10 @@ def found_by(instance: Instance, dual: Dual, labels: IntArray) -> float:
 
 
 @kernel
-def n_open(graph: Graph, dual: Dual, room: float) -> int:
-    """Returns how many labels cost less than `room` more than their variable's cheapest, that one not counted."""
-    n = -graph.order.size
-    for v in range(graph.order.size):
-        least = least_of(dual.belief, graph.first[v], graph.first[v + 1])
-        for at in range(graph.first[v], graph.first[v + 1]):
-            n += dual.belief[at] - least < room
-    return n
-
-
-@kernel
 def prove(
     instance: Instance, max_sweeps: int, dual: Dual, best_cost: float, known: Known, trial: IntArray, few: int
 ) -> tuple[int, float, float, int]:
-    """Sweeps until the best labelling is proved, or cannot be in time, or only a `few` labels are open (`n_open`).
+    """Sweeps until the best labelling is proved, or cannot be in time, or only a `few` labels are open.
 
     The best labelling so far costs `best_cost` (inf: there is none); a better one that is decoded replaces it. A `few`
     of -1 is no reason to stop. Returns the outcome, the cost of the best labelling, the bound (-inf where it was not
@@ -154,8 +143,14 @@ def prove(
             bound = max(bound, safe_bound(graph, cost, table, dual))
             if is_closed(best_cost, bound, size, gap):
                 return PROVED, best_cost, bound, n_sweeps
-        if few >= 0 and best_cost < np.inf and n_open(graph, dual, best_cost - gap - quick) <= few:
-            break
+        if few >= 0 and best_cost < np.inf:
+            room, n_open = best_cost - gap - quick, -graph.order.size  # the cheapest labels do not count
+            for v in range(graph.order.size):
+                least = least_of(dual.belief, graph.first[v], graph.first[v + 1])
+                for at in range(graph.first[v], graph.first[v + 1]):
+                    n_open += dual.belief[at] - least < room
+            if n_open <= few:
+                break
         if n_sweeps > 4 and (quick - before) * (max_sweeps - n_sweeps) < best_cost - quick and best_cost < np.inf:
             break
         if n_sweeps > 8 and quick - before < FINE * allowance(quick, size):
