@@ -88,14 +88,7 @@ def relax(shape: Compiled) -> Reduction:
 
 @inlined_kernel
 def settle(
-    batch: BatchArrays,
-    proofs: Proofs,
-    p: int,
-    graph: Graph,
-    least: float,
-    found: float,
-    size: float,
-    labels: IntArray,
+    batch: BatchArrays, proofs: Proofs, p: int, graph: Graph, least: float, found: float, size: float, labels: IntArray
 ) -> None:
     """Notes how an elimination ended: the least cost, and the cost of the labels that were restored."""
     values, facts = proofs.values, proofs.facts

@@ -57,12 +57,7 @@ def write_values(address: int, labels: IntArray, x: FloatArray) -> None:
 
 @inlined_kernel
 def look_at_one(
-    columns: Columns,
-    objective: FloatArray,
-    sign: float,
-    cost: FloatArray,
-    own: tuple[Repair, IntArray],
-    x: FloatArray,
+    columns: Columns, objective: FloatArray, sign: float, cost: FloatArray, own: tuple[Repair, IntArray], x: FloatArray
 ) -> tuple[int, float, float]:
     """Writes what labels cost and, where looking proves an answer, its values.
 

@@ -18,16 +18,7 @@ from hasten.proof.tally import TALLYING
 from hasten.support.arrays import IntArray
 from hasten.support.clock import LeftBehindError
 
-STEPS: tuple[Step, ...] = (
-    CUTTING,
-    LOOKING,
-    ELIMINATING,
-    TALLYING,
-    PERSISTENCY,
-    BRANCHING,
-    FULL_ELIMINATION,
-    IMPROVING,
-)
+STEPS: tuple[Step, ...] = (CUTTING, LOOKING, ELIMINATING, TALLYING, PERSISTENCY, BRANCHING, FULL_ELIMINATION, IMPROVING)
 AFTER_LOOKING = STEPS[2:]
 BEFORE_IMPROVING = STEPS[:-1]
 NOTHING: dict[Step, object] = {}

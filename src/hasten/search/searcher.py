@@ -39,11 +39,7 @@ class Searcher:
         return found.only(problems) if isinstance(problems, Problem) else found
 
     def trace(
-        self,
-        problem: Problem,
-        reference: Labels | Solution | None = None,
-        *,
-        names: Sequence[str] | None = None,
+        self, problem: Problem, reference: Labels | Solution | None = None, *, names: Sequence[str] | None = None
     ) -> Trace:
         """Searches slowly and returns a log of its steps: a value that prints, draws itself, and is plain data.
 

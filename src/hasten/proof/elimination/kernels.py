@@ -237,12 +237,7 @@ def eliminate(
 
 @kernel
 def restore(
-    plan: Plan,
-    cost: FloatArray,
-    table: FloatArray,
-    work: FloatArray,
-    kept: IntArray,
-    labels: IntArray,
+    plan: Plan, cost: FloatArray, table: FloatArray, work: FloatArray, kept: IntArray, labels: IntArray
 ) -> None:
     """Labels every variable, given those that are left: the eliminated ones in reverse, each at its least."""
     for x in range(plan.keep.size):
