@@ -113,10 +113,7 @@ def settle(
 
 @driver
 def eliminate_some(arrays: Arrays, problems: IntArray, state: State, reduced: IntArray, watch: IntArray) -> None:
-    """Certifies some problems of which elimination leaves nothing; those that break a rule stay open.
-
-    `reduced` has, for each problem, the addresses of its plan and of the graph that it leaves.
-    """
+    """Certifies some problems of which elimination leaves nothing; those that break a rule stay open."""
     batch, proofs = BatchArrays(*arrays), Proofs(*state)
     n_work, n_variables = 0, 0
     for x in range(problems.size):

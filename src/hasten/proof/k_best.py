@@ -1,15 +1,11 @@
 """The k best labellings, in order: a dive that keeps several labellings.
 
-Elimination makes this cheap. What is left after it is searched depth first, as in a dive, with messages as the bound.
-Each labelling of that is then completed in every way that is cheap enough, the eliminated variables in reverse: at each
-of them a derived table holds the least that all variables before it can still cost, exactly. So every step towards a
-completion knows what that will cost, and none is taken in vain.
+What elimination leaves is searched as in a dive. Each of its labellings is completed in every way that is cheap enough,
+eliminated variables in reverse: the derived tables hold, exactly, what all variables before one can still cost.
 
-What is left out costs at least the k-th labelling less `FINE` of its allowance and rounding, or, while fewer than k
-are known, more than a *ceiling*. That comes from a first labelling and those that differ from it in the choice at one
-variable, which are all different: the costliest of the nearest few. What was found above it is dropped when it falls,
-since others that cost as much are not looked at any more. Where a search below it ends with fewer than k, it starts
-again with a higher one. With k found, or without a ceiling, its end proves that no others are among the best.
+What is left out costs at least the k-th labelling less `FINE` of its allowance and rounding, or, while fewer are known,
+more than a *ceiling*: that of the nearest few labellings that differ from a first one in one choice. What was found
+above it is dropped when it falls. A search below it that ends with fewer than k starts again with a higher one.
 """
 
 from __future__ import annotations

@@ -1,17 +1,12 @@
 """Repair: a proof that looks only at the constraints which the cheapest labels break.
 
-A model that was trained well leaves few of these. Each broken factor takes the beliefs of its variables, finds the
-cheapest of its tuples, moves the variables there, and gives back whatever it does not need to show that no other tuple
-is cheaper: first to the variables in the most factors, where it may be needed most. Of the broken factors the last
-one found is repaired first, and of those found together the ones over many variables. That is one step of block
-coordinate ascent on the same dual as in sweeps, with messages that are zero elsewhere. If no factor is broken in the
-end, the labelling costs exactly the bound.
+Each broken factor takes the beliefs of its variables, moves these to its cheapest tuple, and gives back whatever it
+does not need: a step of block coordinate ascent on the dual of sweeps, with messages that are zero elsewhere. If no
+factor is broken in the end, the labelling costs exactly the bound.
 
-Any messages give a valid bound; what rounding can do to it is added up on the way. With u half of eps, an update
-that takes beliefs `b` and gives back `n` leaves each belief within u * (2 |b| + |n|) of what the messages say, and the
-factor's own part, which should be zero, above -(arity + 1) * eps * (sum of the largest |b| + |n|). `repair` subtracts
-twice the sum of both. (Were a belief to overflow, that sum would have done so before: the bound is then -inf.) What
-rounding does to the cost of a labelling is left to whoever compares it with the bound.
+Any messages give a valid bound; rounding is added up on the way. With u half of eps, an update that takes beliefs `b`
+and gives back `n` leaves each belief within u * (2 |b| + |n|) of what the messages say, and the factor's own part above
+-(arity + 1) * eps * (sum of the largest |b| + |n|). `repair` subtracts twice the sum of both.
 """
 
 from __future__ import annotations

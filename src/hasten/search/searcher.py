@@ -76,10 +76,7 @@ class Searcher:
 
 
 def seconds_each(batch: Batch, width: int) -> float:
-    """Returns how long a search that keeps `width` nodes may take for a problem: each node tries each label.
-
-    That is 0 where all of them are short.
-    """
+    """Returns how long a search that keeps `width` nodes may take for a problem: each node tries each label."""
     if width * batch.cost.size <= FEW:
         return 0.0
     graphs = [structure.graph for structure in batch.structures]

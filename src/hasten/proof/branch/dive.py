@@ -1,14 +1,10 @@
 """Branching with the messages of sweeps as bounds: dives, and splits where a dive leaves something open.
 
-What a partial labelling must still cost is the sum, over free variables, of their least belief plus the tables that
-have become one variable short; updating it costs a few additions a node, so that small problems are finished in
-microseconds. A *dive* is depth first, and takes the most decided variable next: that one's other labels are mostly
-pruned at once. Going back undoes what was changed, number by number, so that a dive needs memory in proportion to the
-problem.
-
-Where a dive runs out of nodes, a *branch* splits on the least decided variable instead, raises the bound of each part
-by a few sweeps that start from the parent's messages, and dives there. What is pruned costs at least the best labelling
-less a margin, rounding included, so that a search that ends is a proof.
+A partial labelling must still cost the least beliefs of its free variables, plus the tables that have become one
+variable short. A *dive* is depth first, the most decided variable next; going back undoes what was changed, number by
+number. Where it runs out of nodes, a *branch* splits on the least decided variable, raises the bound of each part by a
+few sweeps, and dives there. What is pruned costs at least the best labelling less rounding: a search that ends is a
+proof.
 """
 
 from __future__ import annotations
@@ -321,10 +317,7 @@ def recall(graph: Graph, dual: Dual, tree: Tree, level: int) -> None:
 def branch(
     instance: Instance, dual: Dual, tree: Tree, effort: Effort, max_nodes: int, best_cost: float, known: Known
 ) -> tuple[int, float, int]:
-    """Splits, bounds and dives until nothing is left; returns whether it finished, the least cost and the nodes.
-
-    `max_nodes` are those that are left of the effort.
-    """
+    """Splits, bounds and dives until nothing is left; returns whether it finished, the least cost and the nodes."""
     (graph, cost, table), dive_nodes = instance, effort.dive_nodes
     enough = graph.order.size + 1  # for a dive where all is decided: what it leaves open has a choice to split on
     outcome, best_cost, n_nodes = dive(instance, dual, tree, min(max(dive_nodes, enough), max_nodes), best_cost, known)

@@ -1,15 +1,9 @@
 """Branch and bound where rules are all that is left: each node rules out labels and raises its own bound.
 
-A dive (`hasten.proof.branch.dive`) keeps the multipliers of its root, and takes a fraction of a microsecond for a
-node. Where many rules bind, its bound is soon far from what is left. So here a node is *tightened*: labels that a row
-leaves no room for are ruled out, and so are those that cost too much, given the bound; multipliers follow, which raises
-the bound; and again, as long as that gains something. A node takes some microseconds, and there are few of them.
-
-It goes depth first. A level chooses a label for a variable; when it comes back, that label is ruled out, and the level
-goes on without it. Before the first level a *plunge* finds a labelling that is good enough to compare bounds with.
-
-Nothing is trusted that was summed up on the way: at each node beliefs and bound are summed anew from the costs as
-given, with all that rounding can do taken off.
+Where many rules bind, the multipliers of the root are soon far from what is left. So a node is *tightened*: labels that
+a row leaves no room for, or that cost too much, are ruled out, multipliers follow, and again while that gains
+something. It goes depth first: a level that comes back rules its label out. A *plunge* finds a first labelling to
+compare bounds with. Beliefs and bounds are summed anew at each node, with all that rounding can do taken off.
 """
 
 from __future__ import annotations
@@ -114,10 +108,7 @@ def tighten_row(graph: Graph, r: int, tight: Tight) -> bool:
 
 @kernel
 def tighten_rows(graph: Graph, tight: Tight, watch: IntArray) -> bool:
-    """Rules out what rows leave no room for, until there is nothing more to rule out; false if a row cannot hold.
-
-    Where it is stopped, labels may be left that rows have no room for.
-    """
+    """Rules out what rows leave no room for, until there is nothing more to rule out; false if a row cannot hold."""
     again = True
     while again and not stopped(watch):
         again = False
@@ -193,10 +184,7 @@ def most_decided(graph: Graph, tight: Tight, priced: bool) -> tuple[int, int]:
 
 @kernel
 def plunge(graph: Graph, tight: Tight, dual: Dual) -> bool:
-    """Gives variables their best labels, some at a time, those most decided first; whether that gives a labelling.
-
-    Where it is stopped, it gives none.
-    """
+    """Gives variables their best labels, some at a time, those most decided first; whether that gives a labelling."""
     n_free = 1
     while n_free:
         n_free = 0

@@ -1,13 +1,9 @@
 """Full elimination: a step that eliminates all variables of a graph of small treewidth, by large tables (*buckets*).
 
-How long that takes is known beforehand, and the same whatever the costs. Branching is quick where costs decide most
-labels, and takes for ever where they decide few. So branching comes first, and has about as long as this step takes:
-both together take at most about twice what the better of the two does.
-
-A grid twelve cells wide has tables of thousands of entries, too many to list what each sum reads. So a step knows how
-far apart the labels of each neighbour are in each table that it reads. The entries of its own table are computed in
-*runs*, of the last neighbours' labels: over a run, a table either stays the same, or is read entry by entry in its own
-order, or in an order worked out once for all runs.
+Branching comes first, and has about as long as this step takes, which is known beforehand: both together take at most
+about twice what the better of the two does. Tables are too large to list what each sum reads. Entries are computed in
+*runs* of the last neighbours' labels: over a run, a table stays the same, is read in its own order, or in one worked
+out once.
 """
 
 from __future__ import annotations
@@ -229,10 +225,7 @@ def fix(graph: Graph, cost: FloatArray, table: FloatArray, fixed: IntArray, labe
 def eliminate_buckets(
     arrays: Arrays, problems: IntArray, state: State, plans: IntArray, fixed: Fixed, watch: IntArray
 ) -> None:
-    """Certifies some problems without rules; `plans` has, for each, the address of its plan: of what is not fixed.
-
-    The best labelling and the bound so far are kept where they are better.
-    """
+    """Certifies some problems without rules; `plans` has, for each, the address of its plan: of what is not fixed."""
     batch, proofs, fixing = BatchArrays(*arrays), Proofs(*state), Fixing(*fixed)
     n_work, n_parts, n_near, n_run, n = 0, 0, 0, RUN, 0
     for x in range(problems.size):

@@ -1,13 +1,9 @@
 """Cut: a step for problems of two labels a variable, joined two by two, which are smallest cuts of a network.
 
 Where all pairs are for agreeing (*submodular*), if need be after `relabel`ling some variables, the cheapest labelling
-is a smallest cut. Rules over two variables are tables here; others are left out, and checked afterwards. Where a
-problem is not a cut, `persistency` fixes some of its labels.
-
-A largest flow in the network is a proof: it is a way to send messages, and the bound of these messages is the cut. The
-bound is summed anew from the costs and tables as they were given (`weigh`), so that nothing hangs on the flow.
-Forbidden labels and tuples cost `forbid`, more than any labelling can; where even the cheapest cut pays that, which the
-bound then shows, there is no valid labelling.
+is a smallest cut. Rules over two variables are tables here; others are checked afterwards. A largest flow is a proof:
+it is a way to send messages, whose bound is summed anew from the costs and tables as they were given (`weigh`). What is
+forbidden costs `forbid`, more than any labelling can: where even the bound shows that, no labelling is valid.
 """
 
 from __future__ import annotations

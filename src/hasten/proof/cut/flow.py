@@ -1,14 +1,9 @@
 """Maximum flow between two terminals, by Boykov and Kolmogorov's algorithm (2004).
 
-Two trees grow towards each other, one from the source along arcs with room, one from the sink against them. Where they
-meet there is a path with room, which is filled. Nodes that this cuts off, the *orphans*, look for another parent in
-their tree or become free. Once the trees can neither grow nor meet, the flow is a largest one, and the source's tree is
-one side of a smallest cut.
-
-What is looked at together lies together: of an arc, its room and its sister's; of a node, all but its excess.
-
-Room is in floats: the arc that limits a path is left with exactly none. Whatever rounding does to the others, the flow
-is only what a bound is made of (`hasten.proof.cut.kernels`); it is never trusted.
+Two trees grow, one from the source along arcs with room, one from the sink against them. Where they meet, the path is
+filled. Nodes that this cuts off, the *orphans*, look for another parent in their tree or become free. In the end the
+source's tree is one side of a smallest cut. The arc that limits a path is left with no room at all; whatever rounding
+does to others, a bound is only made of the flow, and never trusts it.
 """
 
 from __future__ import annotations

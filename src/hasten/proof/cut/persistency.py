@@ -1,16 +1,12 @@
 """Persistency: a step that fixes labels which some cheapest labelling has, of problems that are nearly cuts.
 
-Where pairs are for and against agreeing in a way that no relabelling undoes, each variable gets a second node, which
-stands for its labels exchanged. A pair that is against agreeing joins a variable with the other's second node, so that
-all pairs are for agreeing. A largest flow then gives the best bound that messages can give, and a variable whose two
-nodes are on different sides of the cut has a label that some cheapest labelling has: it is *fixed*. (That is roof
-duality: Hammer, Hansen & Simeone 1984.) The rest mostly falls to pieces, which are eliminated by a plan of their own;
-where that takes too many sums, later steps go on with the labels that are left.
+Each variable gets a second node, for its labels exchanged; pairs against agreeing are crossed, so that all are for it.
+A variable whose nodes a smallest cut separates has a label that some cheapest labelling has (roof duality: Hammer,
+Hansen & Simeone 1984): it is *fixed*. The rest mostly falls to pieces, which are eliminated, or left to later steps.
 
-That is not taken on trust. Let F be the fixed variables, y their labels. For each labelling x, giving F the labels y
-changes the cost by a sum of terms, one for each variable of F and each pair that touches it. With the messages of the
-flow, none of these is above zero but for rounding. The most that each can be is summed here, rounding included; that
-sum is what fixing may lose, and it is subtracted from all bounds of the problem with F fixed.
+That is not taken on trust. Giving the fixed variables F their labels changes the cost of a labelling by a term for each
+variable of F and each pair that touches it; with the messages of the flow none is above zero but for rounding. The most
+that each can be is summed: that sum is what fixing may lose, and it is subtracted from all bounds with F fixed.
 """
 
 from __future__ import annotations
@@ -224,10 +220,7 @@ def weigh_fixed(graph: Graph, network: Network, table: FloatArray, cut: Cut) -> 
 def fix_some(
     arrays: Arrays, problems: IntArray, state: State, networks: IntArray, given: Fixed, watch: IntArray
 ) -> None:
-    """Fixes labels of some open problems without rules; `networks` has the address of each one's network.
-
-    A problem is settled where all of it is fixed, or the bound shows it.
-    """
+    """Fixes labels of some open problems without rules; `networks` has the address of each one's network."""
     batch, proofs, fixing = BatchArrays(*arrays), Proofs(*state), Fixing(*given)
     space = space_for(networks, 2)
     floats, ints = np.empty(together(cut_floats(space, 2))), np.zeros(together(cut_ints(space)), dtype=np.int64)

@@ -1,10 +1,8 @@
 """Reading a problem for a cut: what labels and pairs cost, and the relabelling that makes all pairs submodular.
 
-A pair of variables is *for* agreeing if its table costs at most as much where they agree as where they differ:
-t(0, 0) + t(1, 1) <= t(0, 1) + t(1, 0). Where some pairs are against it, *relabelling* some variables, that is,
-exchanging their labels (a *flip*), may make all be for it; whether it does is seen by going through the graph once.
-
-Many pairs read the same table in the same way: they have one *form*, which is worked out once.
+A pair is *for* agreeing if t(0, 0) + t(1, 1) <= t(0, 1) + t(1, 0). Exchanging the labels of some variables (a *flip*)
+may make all pairs be for it; whether it does is seen by going through the graph once. Pairs that read the same table in
+the same way have one *form*, which is worked out once.
 """
 
 from __future__ import annotations

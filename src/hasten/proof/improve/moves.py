@@ -1,10 +1,8 @@
 """Moves: better labellings from a labelling, by solving one tree of variables after the other exactly.
 
-A move draws a tree: variables of which no two are joined but for each with its parent, given the labels of all others.
-Elimination finds its best labels, from the leaves to the root, with the rules as prices. Then labels are chosen from
-the root on, each the best that breaks no rule, or that breaks them least. What breaks rules less, or as much at little
-more cost than the best labelling, is the next one. Rounds of moves start from the best labelling and from the one that
-the prices tell in turns: prices move, so that this is another one each time. The same seed draws the same trees.
+A move draws a tree: no two of its variables are joined but for each with its parent. Elimination finds its best labels,
+with the rules as prices; from the root on, each label chosen is the best that breaks no rule, or that breaks them
+least. Rounds start from the best labelling and from that of the prices in turns. The same seed draws the same trees.
 """
 
 from __future__ import annotations
@@ -266,10 +264,7 @@ def local_cost(instance: Instance, moves: Moves, n: int) -> float:
 
 @kernel
 def move(instance: Instance, dual: Dual, moves: Moves, most: int, excess: float, room: float) -> tuple[float, float]:
-    """Solves one tree; returns by how much rows are broken then, and by how much the cost has changed.
-
-    It may rise by `room`.
-    """
+    """Solves one tree; returns by how much rows are broken then, and by how much the cost has changed."""
     graph = instance.graph
     n = draw_tree(graph, dual, moves, most)
     price = draw(moves, PRICES) / (PRICES - 1.0)

@@ -1,14 +1,9 @@
 """Prices: subgradient steps on the multipliers of rules, with sweeps of tables between them.
 
-A sweep (`hasten.proof.sweep.dual`) raises the bound along one multiplier after the other. That ends where no single one
-raises it, which is far from the highest bound where rules overlap, as those on the memory of each moment do. So here
-all multipliers move at once, along the excess of the cheapest labels over the limits, by Polyak's step to a level above
-the best bound; one sweep of the tables follows. The best prices are kept. The level rises with every gain, and sinks
-while nothing is gained.
-
-Between sweeps labels are ruled out: those that a row leaves no room for, and those that cost as much more than their
-variable's cheapest as lies between the bound and the best labelling. Labels that are out make rows tighter, and rows
-rule out more. No labelling that is better than the best one has any of them.
+Ascent along one multiplier after the other ends far from the highest bound where rules overlap. So here all move at
+once, along the excess of the cheapest labels over the limits, by Polyak's step to a level above the best bound; one
+sweep of the tables follows. The best prices are kept. Between sweeps labels are ruled out that a row leaves no room
+for, or whose reduced cost is above the gap: no better labelling has them.
 """
 
 from __future__ import annotations

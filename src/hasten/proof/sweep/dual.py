@@ -125,10 +125,7 @@ def update_factor(graph: Graph, table: FloatArray, f: int, dual: Dual) -> bool:
 
 @kernel
 def push(graph: Graph, table: FloatArray, f: int, dual: Dual) -> None:
-    """Gives the variables of factor `f`, one after the other, all that it has kept back of its min-marginals.
-
-    What it knows of labels that are more expensive than their shares say is of use to the other factors only.
-    """
+    """Gives the variables of factor `f`, one after the other, all that it has kept back of its min-marginals."""
     a0, a1 = graph.scope_first[f], graph.scope_first[f + 1]
     arity, listing, table_at = a1 - a0, graph.listing[f], graph.table_at[f]
     belief, message, marginal = dual.belief, dual.message, dual.marginal
@@ -157,10 +154,7 @@ def push(graph: Graph, table: FloatArray, f: int, dual: Dual) -> None:
 
 @inlined_kernel
 def idle(graph: Graph, table: FloatArray, f: int, dual: Dual) -> bool:
-    """Whether factor `f` has nothing to say yet: it sent no message, and its variables' cheapest labels cost nothing.
-
-    Then its part of the bound is zero, as it is after an update, which would only mix up what others have found out.
-    """
+    """Whether factor `f` has nothing to say yet: it sent no message, and its variables' cheapest labels cost nothing."""
     at, table_at, listing = 0, graph.table_at[f], graph.listing[f]
     for a in range(graph.scope_first[f], graph.scope_first[f + 1]):
         v, m = graph.scope[a], graph.message_at[a]
@@ -305,10 +299,7 @@ def factor_minimum(graph: Graph, table: FloatArray, f: int, dual: Dual) -> tuple
 
 @inlined_kernel
 def pair_marginals(graph: Graph, table: FloatArray, f: int, belief: FloatArray, marginal: FloatArray) -> None:
-    """Lowers the min-marginals of both variables to what the tuples of factor `f`, a pair, cost with all beliefs.
-
-    Most factors are over two variables: they need no loops over slots. The same numbers are added in the same order.
-    """
+    """Lowers the min-marginals of both variables to what the tuples of factor `f`, a pair, cost with all beliefs."""
     a, listing, table_at = graph.scope_first[f], graph.listing[f], graph.table_at[f]
     one, other = graph.first[graph.scope[a]], graph.first[graph.scope[a + 1]]
     after, at = graph.message_at[a + 1] - graph.message_at[a], graph.list_label_at[listing]

@@ -91,10 +91,7 @@ def cheapest_label(graph: Graph, table: FloatArray, dual: Dual, labels: IntArray
 
 @kernel
 def cheapest_fit(graph: Graph, dual: Dual, labels: IntArray) -> bool:
-    """Labels each variable at its least belief; whether that keeps all rows, where these outnumber the tables.
-
-    Then no decoding does better, but for what few tables say. Elsewhere it is not tried: nothing is labelled.
-    """
+    """Labels each variable at its least belief; whether that keeps all rows, where these outnumber the tables."""
     if graph.row_low.size <= graph.table_at.size:
         return False
     for v in range(graph.order.size):

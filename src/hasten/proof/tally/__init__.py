@@ -1,10 +1,8 @@
 """Tally: a step that eliminates trees again, with what rules count carried along, where the cheapest labels break one.
 
-Rules must have small integral weights. `plan` tells the *states* of their counters apart. Variables go one after the
-other, each before the one above it. For each label of a variable and each state there is the least that the variable
-and what was merged into it cost. To merge a variable into the one above it, it is minimised out (a *message*, for each
-label above and each state), and the states of both are added up. In the end the least of the states in which every rule
-holds is the optimum.
+Rules must have small integral weights. Variables go one after the other, each before the one above it. For each label
+of a variable and each *state* of the counters there is the least that the variable and what was merged into it cost. To
+merge one, it is minimised out (a *message*), and the states of both are added up.
 """
 
 from __future__ import annotations
