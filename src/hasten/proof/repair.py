@@ -104,7 +104,11 @@ def repair(
         n_waiting -= 1
         f = scratch.waiting[n_waiting]
         scratch.waits[f] = False
-        if not is_broken(graph, table, f, scratch, labels, TIGHT * size):
+        own = 0.0  # the least of a factor's own part is zero: it is broken if the labels cost more
+        if scratch.has_messages[f]:
+            for a in range(graph.scope_first[f], graph.scope_first[f + 1]):
+                own -= scratch.message[graph.message_at[a] + labels[graph.scope[a]]]
+        if not own > TIGHT * size and table[graph.table_at[f] + entry(graph, f, labels)] < np.inf:
             continue
         if not scratch.has_messages[f]:
             scratch.has_messages[f] = True
@@ -155,19 +159,6 @@ def clear(scratch: Repair, n_touched: int, n_waiting: int) -> None:
         scratch.has_messages[scratch.touched[x]] = False
     for x in range(n_waiting):
         scratch.waits[scratch.waiting[x]] = False
-
-
-@kernel
-def is_broken(graph: Graph, table: FloatArray, f: int, scratch: Repair, labels: IntArray, slack: float) -> bool:
-    """Whether the labels cost more than the least of factor `f`'s own part, which is zero."""
-    if table[graph.table_at[f] + entry(graph, f, labels)] == np.inf:
-        return True
-    if not scratch.has_messages[f]:
-        return False
-    own = 0.0
-    for a in range(graph.scope_first[f], graph.scope_first[f + 1]):
-        own -= scratch.message[graph.message_at[a] + labels[graph.scope[a]]]
-    return own > slack
 
 
 @kernel

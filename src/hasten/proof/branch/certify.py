@@ -165,7 +165,8 @@ def certify_each(
     n = room.space_for(batch, problems, reduced)
     levels = room.n_levels(n, effort.max_nodes, effort.dive_nodes) if effort.max_nodes > 0 and not by_rows else 0
     n_floats = n.work, n.labels, together(room.dual_floats(n)), together(room.tree_floats(n, levels)), n.labels + n.rows
-    n_ints = n.variables, n.variables, n.given, together(room.tree_ints(n, levels)), together(room.tight_ints(n))
+    n_tight = n.variables, n.rows, n.variables, n.variables + 1, n.variables + 1
+    n_ints = n.variables, n.variables, n.given, together(room.tree_ints(n, levels)), together(n_tight)
     floats, ints = np.zeros(together(n_floats)), np.zeros(together(n_ints), dtype=np.int64)
     nodes = np.empty(n.kept if by_rows and effort.max_nodes > 0 else 0)
     work, cost, for_dual, for_tree, for_tight = split(floats, n_floats)
@@ -178,7 +179,7 @@ def certify_each(
         kept,
         trial,
         restored,
-        room.make_tight(n, for_tight, tight_indices, part(nodes, 0, nodes.size)),
+        Tight(*(split(for_tight, (n.labels, n.rows)) + split(tight_indices, n_tight) + (part(nodes, 0, nodes.size),))),
     )
     values, facts = proofs.values, proofs.facts
     for x in range(problems.size):

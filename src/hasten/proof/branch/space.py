@@ -11,7 +11,6 @@ from typing import Any, NamedTuple
 from hasten.jit import grid, inlined_kernel, kernel, split
 from hasten.kernels.layout import BatchArrays, graph_at, graph_of
 from hasten.proof.branch.dive import Tree
-from hasten.proof.branch.tighten import Tight
 from hasten.proof.elimination.kernels import plan_at
 from hasten.proof.sweep import dual as d
 from hasten.proof.sweep.multipliers import NOTED, SPACE
@@ -28,7 +27,7 @@ class Space(NamedTuple):
     labels: int  # of what is left after elimination; and so on
     messages: int
     rows: int
-    marginals: int
+    marginals: int  # labels of the variables of one factor
     variables: int
     factors: int
     links: int
@@ -46,15 +45,20 @@ def space_for(batch: BatchArrays, problems: IntArray, reduced: IntArray) -> Spac
             continue
         s = reduced[x, 0]
         graph, plan, small = graph_of(batch, problems[x]), plan_at(s), graph_at(reduced[x, 1])
-        most, size = n.most, small.first[small.order.size] + small.row_low.size
+        most, n_marginals, size = n.most, n.marginals, small.first[small.order.size] + small.row_low.size
         for v in range(small.order.size):
             most = max(most, small.first[v + 1] - small.first[v])
+        for f in range(small.table_at.size):
+            n_labels = 0
+            for a in range(small.scope_first[f], small.scope_first[f + 1]):
+                n_labels += small.first[small.scope[a] + 1] - small.first[small.scope[a]]
+            n_marginals = max(n_marginals, n_labels)
         n = Space(
             max(n.work, plan.out_first[plan.variable.size] + plan.copy_from.size),
             max(n.labels, small.first[small.order.size]),
             max(n.messages, d.n_messages(small)),
             max(n.rows, small.row_low.size),
-            max(n.marginals, d.n_marginals(small)),
+            n_marginals,
             max(n.variables, small.order.size),
             max(n.factors, small.table_at.size),
             max(n.links, small.link_row.size),
@@ -107,15 +111,3 @@ def make_tree(n: Space, levels: int, floats: FloatArray, ints: IntArray) -> Tree
     (message, belief, multiplier), (marks, tried) = reals[10:], wholes[7:]
     kept = grid(message, levels, n.messages), grid(belief, levels, n.labels), grid(multiplier, levels, n.rows)
     return Tree(*(reals[:10] + wholes[:7] + (grid(marks, n.variables + 1, 2), *kept, grid(tried, levels, n.most))))
-
-
-@inlined_kernel
-def tight_ints(n: Space) -> tuple[int, ...]:
-    """Returns how many integers each field of a `Tight` takes that holds some."""
-    return n.variables, n.rows, n.variables, n.variables + 1, n.variables + 1
-
-
-@inlined_kernel
-def make_tight(n: Space, floats: FloatArray, ints: IntArray, kept: FloatArray) -> Tight:
-    """Returns a `Tight` within some numbers, of which levels are kept in others."""
-    return Tight(*(split(floats, (n.labels, n.rows)) + split(ints, tight_ints(n)) + (kept,)))

@@ -52,16 +52,6 @@ class Run(NamedTuple):
     line: FloatArray  # (run,) sums of one run
 
 
-@inlined_kernel
-def run_length(plan: Buckets, n: int) -> tuple[int, int]:
-    """Returns how long the runs of step `n` are, and the first neighbour that they go through."""
-    length, first = 1, plan.scope_first[n + 1]
-    while first > plan.scope_first[n] and (length == 1 or length * plan.sizes[first - 1] <= RUN):
-        first -= 1
-        length *= plan.sizes[first]
-    return length, first
-
-
 @kernel
 def lay_out(plan: Buckets, n: int, length: int, first: int, run: Run) -> None:
     """Works out how runs of step `n` read its parts."""
@@ -84,17 +74,6 @@ def lay_out(plan: Buckets, n: int, length: int, first: int, run: Run) -> None:
         run.way[k] = SAME if same else IN_ORDER if ordered else SHUFFLED
 
 
-@inlined_kernel
-def add_part(values: FloatArray, at: int, way: int, shift: IntArray, line: FloatArray, length: int) -> None:
-    """Adds what a part has at each entry of a run."""
-    if way == IN_ORDER:
-        for e in range(length):
-            line[e] += values[at + e]
-    else:
-        for e in range(length):
-            line[e] += values[at + shift[e]]
-
-
 @kernel
 def compute_run(
     plan: Buckets, n: int, length: int, cost: FloatArray, table: FloatArray, work: FloatArray, run: Run, out: FloatArray
@@ -112,10 +91,13 @@ def compute_run(
         for k in range(n_parts):
             if run.way[k] != SAME:
                 at, shift = run.base[k] + i * plan.inside[first + k], part(run.shift, k * length, (k + 1) * length)
-                if plan.derived[first + k]:
-                    add_part(work, at, run.way[k], shift, line, length)
+                values = work if plan.derived[first + k] else table
+                if run.way[k] == IN_ORDER:
+                    for e in range(length):
+                        line[e] += values[at + e]
                 else:
-                    add_part(table, at, run.way[k], shift, line, length)
+                    for e in range(length):
+                        line[e] += values[at + shift[e]]
         if i == 0:
             for e in range(length):
                 out[e] = line[e]
@@ -138,16 +120,6 @@ def advance(plan: Buckets, n: int, first: int, run: Run) -> None:
             return
         run.digit[a - begin] = 0
         a -= 1
-
-
-@kernel
-def eliminate_step(plan: Buckets, n: int, cost: FloatArray, table: FloatArray, work: FloatArray, run: Run) -> None:
-    """Carries out step `n`."""
-    length, first = run_length(plan, n)
-    lay_out(plan, n, length, first, run)
-    for at in range(plan.out_first[n], plan.out_first[n + 1], length):
-        compute_run(plan, n, length, cost, table, work, run, part(work, at, at + length))
-        advance(plan, n, first, run)
 
 
 @kernel
@@ -177,7 +149,14 @@ def carry_out(
     for n in range(plan.variable.size):
         if stopped(watch):
             return False, 0.0
-        eliminate_step(plan, n, cost, table, work, run)
+        length, first = 1, plan.scope_first[n + 1]  # of a run, and the first neighbour that it goes through
+        while first > plan.scope_first[n] and (length == 1 or length * plan.sizes[first - 1] <= RUN):
+            first -= 1
+            length *= plan.sizes[first]
+        lay_out(plan, n, length, first, run)
+        for at in range(plan.out_first[n], plan.out_first[n + 1], length):
+            compute_run(plan, n, length, cost, table, work, run, part(work, at, at + length))
+            advance(plan, n, first, run)
         if plan.scope_first[n] == plan.scope_first[n + 1]:
             total += work[plan.out_first[n]]
     return True, total

@@ -331,7 +331,7 @@ class Elimination:
             "sum_first": _chained([offsets(join.counts) for join in forms]),
             "sum_at": offsets(n_combos)[:-1],
             "sum_label": _chained([join.labels[-1] for join in forms]),
-            "sum_partner": _chained([join.partner_label for join in forms]),
+            "sum_partner": _chained([join.labels[-2] if join.n_inside == 2 else 0 * join.labels[-1] for join in forms]),
             "read_at": offsets(join.n_combos * len(join.order) for join in forms)[:-1],
             "reads": _chained([join.reads for join in forms]),
             "shared": shared,

@@ -180,19 +180,6 @@ def add_shared(graph: Graph, table: FloatArray, moves: Moves, v: int, parent: in
 
 
 @kernel
-def added_excess(graph: Graph, low: FloatArray, high: FloatArray, v: int, label: int) -> float:
-    """Returns by how much more rows are broken for certain once `v` has a label, by its number among all labels."""
-    c, excess = graph.cell_first[label], 0.0
-    for x in range(graph.link_first[v], graph.link_first[v + 1]):
-        r = graph.link_row[x]
-        weight, c = next_weight(graph, c, label, r)
-        least, most = low[r] + (weight - graph.link_low[x]), high[r] + (weight - graph.link_high[x])
-        excess += max(0.0, least - graph.row_most[r]) + max(0.0, graph.row_least[r] - most)
-        excess -= max(0.0, low[r] - graph.row_most[r]) + max(0.0, graph.row_least[r] - high[r])
-    return excess
-
-
-@kernel
 def shift(graph: Graph, low: FloatArray, high: FloatArray, v: int, label: int, sign: float) -> None:
     """Moves the ranges of rows from any label of `v` to one of them (`sign` 1), or back (-1)."""
     c = graph.cell_first[label]
@@ -225,7 +212,13 @@ def choose_labels(instance: Instance, dual: Dual, moves: Moves, n: int) -> bool:
             if at < 0:
                 break
             moves.joint[at] = np.inf
-            excess = added_excess(graph, low, high, v, first + at) if ruled else 0.0
+            excess, c = 0.0, graph.cell_first[first + at]  # by which more rows are broken for certain then
+            for y in range(graph.link_first[v], graph.link_first[v + 1]):
+                r = graph.link_row[y]
+                weight, c = next_weight(graph, c, first + at, r)
+                least, most = low[r] + (weight - graph.link_low[y]), high[r] + (weight - graph.link_high[y])
+                excess += max(0.0, least - graph.row_most[r]) + max(0.0, graph.row_least[r] - most)
+                excess -= max(0.0, low[r] - graph.row_most[r]) + max(0.0, graph.row_least[r] - high[r])
             if chosen < 0 or excess < broken_by:
                 chosen, broken_by = at, excess
             if excess <= 0.0:

@@ -53,18 +53,6 @@ def n_messages(graph: Graph) -> int:
 
 
 @kernel
-def n_marginals(graph: Graph) -> int:
-    """Returns the most labels that the variables of one factor have together."""
-    most = 0
-    for f in range(graph.table_at.size):
-        n = 0
-        for a in range(graph.scope_first[f], graph.scope_first[f + 1]):
-            n += graph.first[graph.scope[a] + 1] - graph.first[graph.scope[a]]
-        most = max(most, n)
-    return most
-
-
-@kernel
 def start_dual(graph: Graph, cost: FloatArray, dual: Dual) -> None:
     """Sets all messages and multipliers to zero."""
     for at in range(graph.first[graph.order.size]):
@@ -154,7 +142,7 @@ def push(graph: Graph, table: FloatArray, f: int, dual: Dual) -> None:
 
 @inlined_kernel
 def idle(graph: Graph, table: FloatArray, f: int, dual: Dual) -> bool:
-    """Whether factor `f` has nothing to say yet: it sent no message, and its variables' cheapest labels cost nothing."""
+    """Whether factor `f` has nothing to say yet: it sent no message, and the cheapest labels cost it nothing."""
     at, table_at, listing = 0, graph.table_at[f], graph.listing[f]
     for a in range(graph.scope_first[f], graph.scope_first[f + 1]):
         v, m = graph.scope[a], graph.message_at[a]
@@ -299,7 +287,7 @@ def factor_minimum(graph: Graph, table: FloatArray, f: int, dual: Dual) -> tuple
 
 @inlined_kernel
 def pair_marginals(graph: Graph, table: FloatArray, f: int, belief: FloatArray, marginal: FloatArray) -> None:
-    """Lowers the min-marginals of both variables to what the tuples of factor `f`, a pair, cost with all beliefs."""
+    """Lowers the min-marginals of both variables to what the tuples of factor `f`, a pair, cost with beliefs."""
     a, listing, table_at = graph.scope_first[f], graph.listing[f], graph.table_at[f]
     one, other = graph.first[graph.scope[a]], graph.first[graph.scope[a + 1]]
     after, at = graph.message_at[a + 1] - graph.message_at[a], graph.list_label_at[listing]
