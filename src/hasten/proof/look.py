@@ -14,24 +14,10 @@ from hasten.kernels.layout import GRAPH, Arrays, BatchArrays, Graph, costs_of, g
 from hasten.kernels.rows import rows_hold
 from hasten.kernels.score import total_cost
 from hasten.kernels.tolerance import is_proved
+from hasten.proof import outcome as status
 from hasten.proof.cut import CUTTING
 from hasten.proof.eliminate import ELIMINATING
-from hasten.proof.outcome import (
-    BOUND,
-    LOOK,
-    OUTCOME,
-    OVERFLOW,
-    REPAIR,
-    SIZE,
-    STEP,
-    STOPPED,
-    Proofs,
-    State,
-    cheapest,
-    rounding,
-    take_bound,
-    take_labels,
-)
+from hasten.proof.outcome import OVERFLOW, Proofs, State, cheapest, rounding, take_bound, take_labels
 from hasten.proof.plan import BRIEF, ProofPlan, Work
 from hasten.proof.repair import Repair, Space, make_scratch, n_numbers, repair, space_for
 from hasten.support.arrays import FloatArray, IntArray
@@ -66,7 +52,7 @@ class Looking:
     def run(self, work: Work, problems: IntArray) -> None:
         """Looks at problems."""
         if any(plan.part(CUTTING) is not None for plan in work.plans):
-            problems = problems[work.proofs.facts[STEP].take(problems) == 0]
+            problems = problems[work.proofs.facts[status.STEP].take(problems) == 0]
         if len(problems):
             work.run(look_at_some, problems, seconds=work.seconds(self, problems), anyway=BRIEF)
 
@@ -85,11 +71,11 @@ def look(
     """
     least, size = cheapest(graph, cost, table, labels)
     if not size < OVERFLOW:
-        return LOOK, np.inf, -np.inf, np.inf
+        return status.LOOK, np.inf, -np.inf, np.inf
     slip = rounding(graph, size)  # subtracted from the bound: the bound and the cost compared with it are both sums
-    step, found, bound = LOOK, total_cost(graph, cost, table, labels), least - slip
+    step, found, bound = status.LOOK, total_cost(graph, cost, table, labels), least - slip
     if graph.soft_at.size == 0 and not is_proved(found, bound, size):
-        step = REPAIR
+        step = status.REPAIR
         max_broken = min(graph.order.size // SHARE, MOST_BROKEN)
         found, bound = repair(graph, cost, table, size, max_broken, scratch, labels)
         bound -= slip
@@ -112,11 +98,11 @@ def look_at_some(arrays: Arrays, problems: IntArray, state: State, watch: IntArr
     scratch, labels = make_scratch(space, floats, ints)
     for p in problems:
         if watch[ALL]:
-            proofs.facts[OUTCOME, p] = STOPPED
+            proofs.facts[status.OUTCOME, p] = status.STOPPED
             continue
         graph, cost, table = graph_of(batch, p), costs_of(batch, p), tables_of(batch, p)
         step, found, bound, size = look(graph, cost, table, scratch, labels)
-        proofs.values[BOUND, p], proofs.values[SIZE, p], proofs.facts[STEP, p] = bound, size, step
+        proofs.values[status.BOUND, p], proofs.values[status.SIZE, p], proofs.facts[status.STEP, p] = bound, size, step
         if is_proved(found, bound, size):
             take_labels(batch, proofs, p, labels, found, step)
             take_bound(proofs, p, bound, size)

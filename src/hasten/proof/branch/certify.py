@@ -13,34 +13,12 @@ from hasten.jit import driver, inlined_kernel, keep, part, split
 from hasten.kernels.layout import Arrays, BatchArrays, Instance, graph_at, instance_of, labels_of, stopped, together
 from hasten.kernels.score import total_cost
 from hasten.kernels.tolerance import is_proved, prune_above
+from hasten.proof import outcome as status
 from hasten.proof.branch import space as room
 from hasten.proof.branch.dive import FINISHED, LIMIT, Effort, Tree, branch, dive
 from hasten.proof.branch.tighten import DIVED, SLOWER, Search, Tight, search_nothing, search_rows
 from hasten.proof.elimination.kernels import Plan, eliminate, plan_at, restore
-from hasten.proof.outcome import (
-    BEST,
-    BOUND,
-    BRANCH,
-    ELIMINATE,
-    GIVEN,
-    INFEASIBLE,
-    LABELS_BY,
-    N_NODES,
-    N_SWEEPS,
-    OPEN,
-    OUTCOME,
-    PROVED,
-    SIZE,
-    STEP,
-    STOPPED,
-    SWEEP,
-    Proofs,
-    State,
-    copy_labels,
-    integral_gap,
-    rounding,
-    take_bound,
-)
+from hasten.proof.outcome import Proofs, State, copy_labels, integral_gap, rounding, take_bound
 from hasten.proof.sweep.dual import Dual, safe_bound, start_dual
 from hasten.proof.sweep.sweeping import FEW_OPEN, Known, prove
 from hasten.support.arrays import FloatArray, IntArray
@@ -84,14 +62,14 @@ def certify(
     Returns the outcome, the cost, the bound, the last step, and how many sweeps and nodes that took.
     """
     if size == np.inf:  # sums may overflow
-        return OPEN, best_cost, -np.inf, ELIMINATE, 0, 0
+        return status.OPEN, best_cost, -np.inf, status.ELIMINATE, 0, 0
     left, small, watch = reduced.left, reduced.left.graph, scratch.dual.watch
     slip = rounding(instance.graph, size)
     constant = eliminate(reduced.plan, instance.cost, instance.table, scratch.work, scratch.cost, watch)
     if constant != constant:  # it was stopped
-        return OPEN, best_cost, -np.inf, ELIMINATE, 0, 0
+        return status.OPEN, best_cost, -np.inf, status.ELIMINATE, 0, 0
     if constant == np.inf:
-        return INFEASIBLE, np.inf, np.inf, ELIMINATE, 0, 0
+        return status.INFEASIBLE, np.inf, np.inf, status.ELIMINATE, 0, 0
     for at in range(small.first[1]):  # so that what is left costs as much as all variables do
         scratch.cost[at] += constant
     gap = integral_gap(instance, size, slip)
@@ -104,9 +82,9 @@ def certify(
     few = min(few, effort.max_sweeps) if max_nodes else effort.max_sweeps
     stop_at = FEW_OPEN if max_nodes else -1
     outcome, least, bound, n_sweeps = prove(left, few, scratch.dual, best_cost, known, scratch.trial, stop_at)
-    step, ended, n_nodes = SWEEP, LIMIT, 0
-    if outcome == OPEN and max_nodes > 0 and not stopped(watch):
-        step, nodes = BRANCH, min(effort.dive_nodes, max_nodes)
+    step, ended, n_nodes = status.SWEEP, LIMIT, 0
+    if outcome == status.OPEN and max_nodes > 0 and not stopped(watch):
+        step, nodes = status.BRANCH, min(effort.dive_nodes, max_nodes)
         if by_rows:
             nodes = min(nodes, DIVED // max(small.order.size, 1))
         nodes = max(nodes, small.order.size + 1)
@@ -114,22 +92,22 @@ def certify(
             nodes = 0 if by_rows else max_nodes
         if nodes:
             ended, least, n_nodes = dive(left, scratch.dual, scratch.tree, nodes, least, known)
-    if outcome == OPEN and ended == LIMIT and by_rows:
+    if outcome == status.OPEN and ended == LIMIT and by_rows:
         bound = max(bound, safe_bound(small, scratch.cost, scratch.work, scratch.dual))
         nodes = max_nodes - (n_nodes if effort.strict else n_nodes // SLOWER)
         if (nodes > 0 or not effort.strict) and not stopped(watch):
             ended, least, more = search(left, scratch.dual, scratch.tight, nodes, least, known)
             n_nodes += more
     more_sweeps = effort.max_sweeps > n_sweeps and not stopped(watch)
-    if outcome == OPEN and ended == LIMIT and more_sweeps and not by_rows:
+    if outcome == status.OPEN and ended == LIMIT and more_sweeps and not by_rows:
         few = effort.max_sweeps - n_sweeps
         outcome, least, higher, more = prove(left, few, scratch.dual, least, known, scratch.trial, -1)
         bound, n_sweeps = max(bound, higher), n_sweeps + more
-    if outcome == OPEN and ended == LIMIT and not by_rows:
+    if outcome == status.OPEN and ended == LIMIT and not by_rows:
         bound = max(bound, safe_bound(small, scratch.cost, scratch.work, scratch.dual))
-    if outcome == INFEASIBLE:
-        return INFEASIBLE, np.inf, np.inf, step, n_sweeps, n_nodes
-    if outcome == OPEN and ended == LIMIT and max_nodes > n_nodes and not by_rows and not stopped(watch):
+    if outcome == status.INFEASIBLE:
+        return status.INFEASIBLE, np.inf, np.inf, step, n_sweeps, n_nodes
+    if outcome == status.OPEN and ended == LIMIT and max_nodes > n_nodes and not by_rows and not stopped(watch):
         nodes = max_nodes - n_nodes
         ended, least, more = branch(left, scratch.dual, scratch.tree, effort, nodes, least, known)
         n_nodes += more
@@ -138,7 +116,7 @@ def certify(
         bound = np.ceil(bound)
     if ended == FINISHED:
         if least == np.inf:
-            return INFEASIBLE, np.inf, np.inf, step, n_sweeps, n_nodes
+            return status.INFEASIBLE, np.inf, np.inf, step, n_sweeps, n_nodes
         bound = max(bound, least if gap > 0.0 else prune_above(least, size, 2.0 * slip))
     if least < best_cost:
         restore(reduced.plan, instance.cost, instance.table, scratch.work, scratch.kept, scratch.labels)
@@ -147,7 +125,8 @@ def certify(
             best_cost = found
             copy_labels(scratch.labels, labels)
     bound = min(bound, best_cost)
-    return PROVED if is_proved(best_cost, bound, size) else OPEN, best_cost, bound, step, n_sweeps, n_nodes
+    outcome = status.PROVED if is_proved(best_cost, bound, size) else status.OPEN
+    return outcome, best_cost, bound, step, n_sweeps, n_nodes
 
 
 @inlined_kernel
@@ -171,41 +150,30 @@ def certify_each(
     nodes = np.empty(n.kept if by_rows and effort.max_nodes > 0 else 0)
     work, cost, for_dual, for_tree, for_tight = split(floats, n_floats)
     kept, trial, restored, tree_indices, tight_indices = split(ints, n_ints)
-    scratch = Scratch(
-        work,
-        cost,
-        room.make_dual(n, for_dual, part(watch, 0, watch.size)),
-        room.make_tree(n, levels, for_tree, tree_indices),
-        kept,
-        trial,
-        restored,
-        Tight(*(split(for_tight, (n.labels, n.rows)) + split(tight_indices, n_tight) + (part(nodes, 0, nodes.size),))),
-    )
+    dual = room.make_dual(n, for_dual, part(watch, 0, watch.size))
+    tree = room.make_tree(n, levels, for_tree, tree_indices)
+    by_row = split(for_tight, (n.labels, n.rows)) + split(tight_indices, n_tight) + (part(nodes, 0, nodes.size),)
+    scratch = Scratch(work, cost, dual, tree, kept, trial, restored, Tight(*by_row))
     values, facts = proofs.values, proofs.facts
     for x in range(problems.size):
         p = problems[x]
-        given, floor, size = values[BEST, p], values[BOUND, p], values[SIZE, p]
+        given, floor, size = values[status.BEST, p], values[status.BOUND, p], values[status.SIZE, p]
         watch[AT] = x + 1
         if watch[ALL]:
-            facts[OUTCOME, p], values[BOUND, p] = STOPPED, min(floor, given)
+            facts[status.OUTCOME, p], values[status.BOUND, p] = status.STOPPED, min(floor, given)
             continue
         left = Instance(graph_at(reduced[x, 1]), cost, work)
-        facts[OUTCOME, p], values[BEST, p], values[BOUND, p], facts[STEP, p], facts[N_SWEEPS, p], facts[N_NODES, p] = (
-            certify(
-                instance_of(batch, p),
-                Reduced(plan_at(reduced[x, 0]), left),
-                effort,
-                scratch,
-                labels_of(batch, proofs.labels, p),
-                given,
-                size,
-                search,
-            )
+        after, mine = Reduced(plan_at(reduced[x, 0]), left), labels_of(batch, proofs.labels, p)
+        outcome, best, bound, step, n_sweeps, n_nodes = certify(
+            instance_of(batch, p), after, effort, scratch, mine, given, size, search
         )
-        facts[LABELS_BY, p] = facts[STEP, p] if values[BEST, p] != given or given == np.inf else GIVEN
-        if facts[OUTCOME, p] == OPEN and stopped(scratch.dual.watch):
-            facts[OUTCOME, p] = STOPPED
-        if values[BOUND, p] < floor:  # of an earlier step
+        if outcome == status.OPEN and stopped(scratch.dual.watch):
+            outcome = status.STOPPED
+        values[status.BEST, p], values[status.BOUND, p] = best, bound
+        facts[status.OUTCOME, p], facts[status.STEP, p] = outcome, step
+        facts[status.N_SWEEPS, p], facts[status.N_NODES, p] = n_sweeps, n_nodes
+        facts[status.LABELS_BY, p] = step if best != given or given == np.inf else status.GIVEN
+        if values[status.BOUND, p] < floor:  # of an earlier step
             take_bound(proofs, p, floor, size)
     watch[AT] = 0
     keep((floats, ints, nodes, watch))

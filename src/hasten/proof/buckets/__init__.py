@@ -12,17 +12,14 @@ from typing import NamedTuple
 
 import numpy as np
 
-from hasten.jit import driver, inlined_kernel, keep, kernel, part, split
+from hasten.jit import driver, keep, kernel, part, split
 from hasten.kernels.layout import Arrays, BatchArrays, Graph, graph_of, instance_of, labels_of, stopped
 from hasten.kernels.score import total_cost
+from hasten.proof import outcome as status
 from hasten.proof.buckets.plan import Buckets, buckets_at, full_elimination
 from hasten.proof.elimination.plan import reduce
 from hasten.proof.outcome import (
-    ELIMINATE,
-    OUTCOME,
     OVERFLOW,
-    STEP,
-    STOPPED,
     UNFIXED,
     Fixed,
     Fixing,
@@ -221,24 +218,24 @@ def eliminate_buckets(
         graph, cost, table = instance_of(batch, p)
         _, size = cheapest(graph, cost, table, labels)
         if stopped(stop):
-            facts[OUTCOME, p] = STOPPED
+            facts[status.OUTCOME, p] = status.STOPPED
             continue
         if not size < OVERFLOW:  # sums may overflow
             continue
-        facts[STEP, p] = ELIMINATE
+        facts[status.STEP, p] = status.ELIMINATE
         finished, constant = carry_out(plan, cost, table, work, run, stop)
         if not finished:
-            facts[OUTCOME, p] = STOPPED
+            facts[status.OUTCOME, p] = status.STOPPED
             continue
         loss = 0.0
         if fixing.labels.size:
             constant += fix(graph, cost, table, labels_of(batch, fixing.labels, p), labels)
             loss = fixing.loss[p]
         if constant == np.inf:
-            rule_out(proofs, p, ELIMINATE)
+            rule_out(proofs, p, status.ELIMINATE)
             continue
         restore_buckets(plan, cost, table, work, labels)
-        take_labels(batch, proofs, p, labels, total_cost(graph, cost, table, labels), ELIMINATE)
+        take_labels(batch, proofs, p, labels, total_cost(graph, cost, table, labels), status.ELIMINATE)
         take_bound(proofs, p, constant - rounding(graph, size) - loss, size)
     watch[AT] = 0
     keep((floats, ints, watch))

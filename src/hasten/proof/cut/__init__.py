@@ -16,37 +16,13 @@ from hasten.kernels.rows import rows_hold
 from hasten.kernels.score import total_cost
 from hasten.kernels.tolerance import EPS
 from hasten.model.compiled import Compiled
+from hasten.proof import outcome as status
+from hasten.proof.cut import relabel
 from hasten.proof.cut.flow import Arcs, is_near, maximise
 from hasten.proof.cut.network import Network, is_binary, make_network, network_at
-from hasten.proof.cut.relabel import (
-    Cut,
-    as_arcs,
-    cut_floats,
-    cut_ints,
-    find_relabelling,
-    make_cut,
-    preference,
-    read_form,
-    read_pair,
-    read_variables,
-    space_for,
-)
+from hasten.proof.cut.relabel import Cut
 from hasten.proof.eliminate import ELIMINATING
-from hasten.proof.outcome import (
-    BEST,
-    CUT,
-    INFEASIBLE,
-    OPEN,
-    OUTCOME,
-    SIZE,
-    STEP,
-    STOPPED,
-    Proofs,
-    State,
-    rule_out,
-    take_bound,
-    take_labels,
-)
+from hasten.proof.outcome import Proofs, State, rule_out, take_bound, take_labels
 from hasten.proof.plan import ProofPlan, RecordPlan, Work
 from hasten.support.arrays import FloatArray, IntArray, sizes_of
 from hasten.support.clock import ALL, AT
@@ -79,7 +55,7 @@ def least_of_labels(cut: Cut, v: int) -> float:
 def put_terms(cut: Cut, place: int, flips: int, forbid: float) -> None:
     """Writes the terms of the pair that was read, given the flips of its variables, 2 * the first's + the second's."""
     entry, at, terms = cut.entry, flips, cut.terms
-    terms[4 * place], terms[4 * place + 1], terms[4 * place + 2], terms[4 * place + 3] = as_arcs(
+    terms[4 * place], terms[4 * place + 1], terms[4 * place + 2], terms[4 * place + 3] = relabel.as_arcs(
         entry[at], entry[at ^ 1], entry[at ^ 2], entry[at ^ 3], forbid
     )
 
@@ -97,9 +73,9 @@ def build(graph: Graph, network: Network, table: FloatArray, cut: Cut, forbid: f
     """Makes the network of one problem, given its flips."""
     room, excess, flip, terms = cut.flow.room, cut.flow.excess, cut.flip, cut.terms
     for v in range(graph.order.size):
-        excess[v] = preference(cut.value[2 * v + flip[v]], cut.value[2 * v + 1 - flip[v]], forbid)
+        excess[v] = relabel.preference(cut.value[2 * v + flip[v]], cut.value[2 * v + 1 - flip[v]], forbid)
     for m in range(network.form_at.size):
-        read_form(network, table, m, cut)
+        relabel.read_form(network, table, m, cut)
         for flips in range(4):
             at = 4 * (4 * m + flips)
             put_terms(cut, 4 * m + flips, flips, forbid)
@@ -107,7 +83,7 @@ def build(graph: Graph, network: Network, table: FloatArray, cut: Cut, forbid: f
     for k in range(network.pair_low.size):
         u, v, at = network.pair_low[k], network.pair_high[k], 4 * place_of(network, cut, k)
         if network.form[k] < 0:
-            read_pair(graph, network, table, k, cut)
+            relabel.read_pair(graph, network, table, k, cut)
             put_terms(cut, at // 4, 2 * flip[u] + flip[v], forbid)
         if terms[at] != 0.0:
             excess[u] += terms[at]
@@ -156,9 +132,9 @@ def weigh(graph: Graph, network: Network, table: FloatArray, cut: Cut) -> tuple[
             least = cut.still[place]
         else:
             if m >= 0:
-                read_form(network, table, m, cut)
+                relabel.read_form(network, table, m, cut)
             else:
-                read_pair(graph, network, table, k, cut)
+                relabel.read_pair(graph, network, table, k, cut)
                 found += cut.entry[2 * labels[u] + labels[v]]
                 spent += cut.size[2 * labels[u] + labels[v]]
             error = EPS * (network.part_first[k + 1] - network.part_first[k] + 4)
@@ -198,10 +174,10 @@ def cut_one(
         exists &= cut.labels[v] < graph.first[v + 1] - graph.first[v]
     found, slip, bound = weigh(graph, network, table, cut)
     if bound > 0.25 * forbid:
-        return INFEASIBLE, np.inf, np.inf
+        return status.INFEASIBLE, np.inf, np.inf
     if not exists or not found < np.inf or (graph.row_low.size and not rows_hold(graph, cut.labels)):
-        return OPEN, np.inf, bound
-    return OPEN, found, bound - slip if size > 0.0 else 0.0  # of terms that are all zero every sum is
+        return status.OPEN, np.inf, bound
+    return status.OPEN, found, bound - slip if size > 0.0 else 0.0  # of terms that are all zero every sum is
 
 
 SPEED = 1e-6  # seconds that a flow takes at most, most of the time, for each arc
@@ -239,9 +215,10 @@ def plan_network(compiled: Compiled) -> RecordPlan | None:
 def cut_some(arrays: Arrays, problems: IntArray, state: State, networks: IntArray, watch: IntArray) -> None:
     """Cuts some problems; `networks` has, for each, the address of its network. Problems that are no cut stay as is."""
     batch, proofs = BatchArrays(*arrays), Proofs(*state)
-    space = space_for(networks, 1)
-    floats, ints = np.empty(together(cut_floats(space, 1))), np.zeros(together(cut_ints(space)), dtype=np.int64)
-    cut = make_cut(space, 1, floats, ints)
+    space = relabel.space_for(networks, 1)
+    floats = np.empty(together(relabel.cut_floats(space, 1)))
+    ints = np.zeros(together(relabel.cut_ints(space)), dtype=np.int64)
+    cut = relabel.make_cut(space, 1, floats, ints)
     values, facts, stop = proofs.values, proofs.facts, part(watch, 0, watch.size)
     for x in range(problems.size):
         p = problems[x]
@@ -249,21 +226,21 @@ def cut_some(arrays: Arrays, problems: IntArray, state: State, networks: IntArra
         if watch[ALL]:
             continue
         graph, network, table = graph_of(batch, p), network_at(networks[x]), tables_of(batch, p)
-        size = read_variables(graph, network, costs_of(batch, p), table, cut)
-        if size == np.inf or (size >= 0.0 and not find_relabelling(graph, network, table, cut)):
+        size = relabel.read_variables(graph, network, costs_of(batch, p), table, cut)
+        if size == np.inf or (size >= 0.0 and not relabel.find_relabelling(graph, network, table, cut)):
             continue
-        facts[STEP, p], values[SIZE, p] = CUT, max(size, 0.0)
-        outcome, found, bound = INFEASIBLE, np.inf, np.inf
+        facts[status.STEP, p], values[status.SIZE, p] = status.CUT, max(size, 0.0)
+        outcome, found, bound = status.INFEASIBLE, np.inf, np.inf
         if size >= 0.0:
             outcome, found, bound = cut_one(graph, network, table, cut, size, stop)
-        if outcome == INFEASIBLE:
-            rule_out(proofs, p, CUT)
+        if outcome == status.INFEASIBLE:
+            rule_out(proofs, p, status.CUT)
             continue
-        if found < values[BEST, p] < np.inf:  # the same labels must cost the same
+        if found < values[status.BEST, p] < np.inf:  # the same labels must cost the same
             found = total_cost(graph, costs_of(batch, p), table, cut.labels)
-        take_labels(batch, proofs, p, cut.labels, found, CUT)
+        take_labels(batch, proofs, p, cut.labels, found, status.CUT)
         take_bound(proofs, p, bound, size)
-        if facts[OUTCOME, p] == OPEN and stopped(stop):
-            facts[OUTCOME, p] = STOPPED
+        if facts[status.OUTCOME, p] == status.OPEN and stopped(stop):
+            facts[status.OUTCOME, p] = status.STOPPED
     watch[AT] = 0
     keep((floats, ints, watch))

@@ -19,29 +19,14 @@ from hasten.jit import driver, inlined_kernel, keep, kernel, part, split
 from hasten.kernels.layout import COST, VARIABLE, Arrays, BatchArrays, Graph, instance_of, labels_of, together
 from hasten.kernels.score import total_cost
 from hasten.kernels.tolerance import EPS, allowance
+from hasten.proof import outcome as status
 from hasten.proof.buckets import FULL_ELIMINATION, eliminate_buckets
 from hasten.proof.buckets.plan import plan_buckets
-from hasten.proof.cut import CUTTING, add, least_left, least_of_labels, put_terms
+from hasten.proof.cut import CUTTING, add, least_left, least_of_labels, put_terms, relabel
 from hasten.proof.cut.flow import Arcs, Flow, is_near, maximise
 from hasten.proof.cut.network import Network, network_at
-from hasten.proof.cut.relabel import (
-    UNLIKE,
-    Cut,
-    cut_floats,
-    cut_ints,
-    find_wants,
-    make_cut,
-    preference,
-    read_pair,
-    read_variables,
-    space_for,
-)
+from hasten.proof.cut.relabel import Cut
 from hasten.proof.outcome import (
-    CUT,
-    OUTCOME,
-    PROVED,
-    SIZE,
-    STEP,
     UNFIXED,
     Fixed,
     Fixing,
@@ -124,13 +109,13 @@ def double(graph: Graph, network: Network, table: FloatArray, cut: Cut, forbid: 
     n, n_arcs, n_forms = graph.order.size, network.head.size, network.form_at.size
     excess, terms = cut.flow.excess, cut.terms
     for v in range(n):
-        excess[v] = preference(cut.value[2 * v], cut.value[2 * v + 1], forbid)
+        excess[v] = relabel.preference(cut.value[2 * v], cut.value[2 * v + 1], forbid)
         arcs.first[v], arcs.first[n + v] = network.arc_first[v], n_arcs + network.arc_first[v]
     arcs.first[2 * n] = 2 * n_arcs
     for k in range(network.pair_low.size):
         u, v, a = network.pair_low[k], network.pair_high[k], network.pair_arc[k]
-        back, crossed, at = network.sister[a], int(cut.wants[n_forms + k] == UNLIKE), 4 * (4 * n_forms + k)
-        read_pair(graph, network, table, k, cut)
+        back, crossed, at = network.sister[a], int(cut.wants[n_forms + k] == relabel.UNLIKE), 4 * (4 * n_forms + k)
+        relabel.read_pair(graph, network, table, k, cut)
         put_terms(cut, at // 4, crossed, forbid)
         excess[u] += terms[at]
         excess[v] += -terms[at + 1] if crossed else terms[at + 1]
@@ -181,14 +166,14 @@ def weigh_fixed(graph: Graph, network: Network, table: FloatArray, cut: Cut) -> 
     room = cut.flow.room
     for k in range(network.pair_low.size):
         u, v, a, at = network.pair_low[k], network.pair_high[k], network.pair_arc[k], 4 * (4 * n_forms + k)
-        crossed = int(cut.wants[n_forms + k] == UNLIKE)
+        crossed = int(cut.wants[n_forms + k] == relabel.UNLIKE)
         there, back = terms[at + 2], terms[at + 3]  # the narrower arc is exact; its two places may differ: their mean
         if there > back:
             flow = 0.5 * ((room[2 * a + 1] - back) + (room[2 * (n_arcs + a)] - back))
         else:
             flow = 0.5 * ((there - room[2 * a]) + (there - room[2 * (n_arcs + a) + 1]))
         to_u, to_v = terms[at] - flow, terms[at + 1] + flow
-        read_pair(graph, network, table, k, cut)
+        relabel.read_pair(graph, network, table, k, cut)
         error = EPS * (network.part_first[k + 1] - network.part_first[k] + 6)
         least = least_left(cut, to_u, to_v, 0, crossed, error)
         if least == np.inf:
@@ -222,10 +207,11 @@ def fix_some(
 ) -> None:
     """Fixes labels of some open problems without rules; `networks` has the address of each one's network."""
     batch, proofs, fixing = BatchArrays(*arrays), Proofs(*state), Fixing(*given)
-    space = space_for(networks, 2)
-    floats, ints = np.empty(together(cut_floats(space, 2))), np.zeros(together(cut_ints(space)), dtype=np.int64)
+    space = relabel.space_for(networks, 2)
+    floats = np.empty(together(relabel.cut_floats(space, 2)))
+    ints = np.zeros(together(relabel.cut_ints(space)), dtype=np.int64)
     ends = np.zeros(2 * space.variables + 1 + 8 * space.pairs, dtype=np.int64)
-    cut = make_cut(space, 2, floats, ints)
+    cut = relabel.make_cut(space, 2, floats, ints)
     first, head, sister = split(ends, (2 * space.variables + 1, 4 * space.pairs, 4 * space.pairs))
     stop = part(watch, 0, watch.size)
     for x in range(problems.size):
@@ -236,29 +222,29 @@ def fix_some(
         fixing.loss[p] = 0.0
         for v in range(n):
             fixed[v] = UNFIXED
-        size = np.inf if watch[ALL] else read_variables(graph, network, cost, table, cut)
+        size = np.inf if watch[ALL] else relabel.read_variables(graph, network, cost, table, cut)
         if size == np.inf or size < 0.0:  # other steps tell
             continue
         forbid = 8.0 * size if size > 0.0 else 1.0
         arcs = Arcs(part(first, 0, 2 * n + 1), part(head, 0, 2 * network.head.size), sister)
-        find_wants(graph, network, table, cut)
+        relabel.find_wants(graph, network, table, cut)
         double(graph, network, table, cut, forbid, arcs)
         if not maximise(arcs, cut.flow, stop):
             continue
         n_fixed = take_sides(graph, cut)
         bound, loss = weigh_fixed(graph, network, table, cut)
         if bound > 0.25 * forbid:
-            rule_out(proofs, p, CUT)
+            rule_out(proofs, p, status.CUT)
             continue
         bound -= rounding(graph, size)
-        proofs.values[SIZE, p] = size
+        proofs.values[status.SIZE, p] = size
         if n_fixed and loss <= WORTH * allowance(bound, size):
             fixing.loss[p] = loss
             copy_labels(cut.labels, fixed)
             if n_fixed == n:
-                take_labels(batch, proofs, p, fixed, total_cost(graph, cost, table, fixed), CUT)
+                take_labels(batch, proofs, p, fixed, total_cost(graph, cost, table, fixed), status.CUT)
         take_bound(proofs, p, bound, size)
-        if proofs.facts[OUTCOME, p] == PROVED:
-            proofs.facts[STEP, p] = CUT
+        if proofs.facts[status.OUTCOME, p] == status.PROVED:
+            proofs.facts[status.STEP, p] = status.CUT
     watch[AT] = 0
     keep((floats, ints, ends, watch))

@@ -18,6 +18,7 @@ from hasten.kernels.layout import Arrays, BatchArrays, Instance, copy, graph_at,
 from hasten.kernels.score import total_cost
 from hasten.kernels.tolerance import prune_above
 from hasten.model.batch import ONLY
+from hasten.proof import outcome as status
 from hasten.proof.branch import effort_for
 from hasten.proof.branch.certify import certify_ruled
 from hasten.proof.branch.dive import FINISHED, Effort, branch
@@ -28,25 +29,7 @@ from hasten.proof.elimination.plan import reduce
 from hasten.proof.improve.moves import Moves, improve
 from hasten.proof.improve.prices import BOUND as LOWEST
 from hasten.proof.improve.prices import FIRST, Prices, ascend, keep_prices, recall_prices, start_prices
-from hasten.proof.outcome import (
-    BEST,
-    BRANCH,
-    LABELS_BY,
-    N_NODES,
-    N_SWEEPS,
-    OPEN,
-    OUTCOME,
-    SIZE,
-    STEP,
-    STOPPED,
-    Proofs,
-    State,
-    copy_labels,
-    integral_gap,
-    rounding,
-    rule_out,
-    take_bound,
-)
+from hasten.proof.outcome import Proofs, State, copy_labels, integral_gap, rounding, rule_out, take_bound
 from hasten.proof.plan import ProofPlan, Work
 from hasten.proof.sweep.dual import start_dual, sweep
 from hasten.proof.sweep.sweeping import Known
@@ -154,7 +137,7 @@ def improve_some(
     tight = Tight(dual.belief, dual.multiplier, indices.n_left, due, indices.trial, due, due, dual.belief)
     prices, moves = Prices(*scratch[5:11]), Moves(*(indices[5:10] + scratch[11:]))
     instance, plan, own, values = instance_of(batch, p), plan_at(reduced[0, 0]), scratch.own, proofs.values
-    size = values[SIZE, p]
+    size = values[status.SIZE, p]
     slip = rounding(instance.graph, size)
     gap = integral_gap(instance, size, slip)
     left = Instance(graph_at(reduced[0, 1]), scratch.cost, scratch.work)
@@ -167,7 +150,7 @@ def improve_some(
             keep((floats, ints, watch))
             return
         own[BEGUN], indices.random[0] = 1.0, 1 + seed % 2147483646
-        least = own[COST] = values[BEST, p]
+        least = own[COST] = values[status.BEST, p]
         if least < np.inf:
             for x in range(plan.keep.size):
                 indices.best[x] = mine[plan.keep[x]]
@@ -182,7 +165,7 @@ def improve_some(
         pass
     elif kind == PRICE:
         closed, least = ascend(left, dual, tight, prices, amount, least, known)
-        proofs.facts[N_SWEEPS, p] += amount
+        proofs.facts[status.N_SWEEPS, p] += amount
     elif kind == MOVE:
         least = improve(left, dual, moves, indices.best, amount, least)
     else:
@@ -198,24 +181,24 @@ def improve_some(
         if not closed:
             ended, least, n_nodes = branch(left, dual, tree, effort, amount, least, known)
             closed = ended == FINISHED
-            proofs.facts[N_NODES, p] += n_nodes
+            proofs.facts[status.N_NODES, p] += n_nodes
         copy(prices.belief, dual.belief, 0, small.first[small.order.size])
         recall_prices(small, scratch.cost, dual, prices)
     if least < own[COST]:
         own[COST] = least
         restore(plan, instance.cost, instance.table, scratch.work, indices.best, indices.restored)
         found = total_cost(instance.graph, instance.cost, instance.table, indices.restored)
-        if found < values[BEST, p]:
+        if found < values[status.BEST, p]:
             copy_labels(indices.restored, mine)
-            values[BEST, p], proofs.facts[LABELS_BY, p] = found, BRANCH
+            values[status.BEST, p], proofs.facts[status.LABELS_BY, p] = found, status.BRANCH
     bound = prices.values[LOWEST] - slip
     if gap > 0.0:
         bound = np.ceil(bound)
     elif least < np.inf:  # labels of labellings that are hardly better may be out
         bound = min(bound, prune_above(least, size, 2.0 * slip))
-    proofs.facts[STEP, p] = BRANCH
+    proofs.facts[status.STEP, p] = status.BRANCH
     if closed and least == np.inf:
-        rule_out(proofs, p, BRANCH)
+        rule_out(proofs, p, status.BRANCH)
     else:
         if closed:
             bound = max(bound, least if gap > 0.0 else prune_above(least, size, 2.0 * slip))
@@ -265,8 +248,8 @@ class Improving:
             improvement, until = Improvement(work, p), now() + clock.each - spent
             while improvement.go(min(until, clock.deadline)):
                 pass
-            if work.proofs.facts[OUTCOME, p] == OPEN:
-                work.proofs.facts[OUTCOME, p] = STOPPED
+            if work.proofs.facts[status.OUTCOME, p] == status.OPEN:
+                work.proofs.facts[status.OUTCOME, p] = status.STOPPED
         work.clock = clock
 
 
@@ -285,13 +268,14 @@ class Improvement:
     def go(self, until: float) -> bool:
         """Takes one slice; whether the problem is still open, and there is time until then, of `now`."""
         proofs, p, at = self._work.proofs, self._p, now()
-        if proofs.facts[OUTCOME, p] != OPEN or proofs.values[SIZE, p] == np.inf or at >= until:  # sums may overflow
+        overflows = proofs.values[status.SIZE, p] == np.inf  # or may, in sums
+        if proofs.facts[status.OUTCOME, p] != status.OPEN or overflows or at >= until:
             return False
         self._work.clock = Clock(together=until - at)
         next(self._slices)
-        if proofs.facts[OUTCOME, p] == STOPPED:
-            proofs.facts[OUTCOME, p] = OPEN
-        return bool(proofs.facts[OUTCOME, p] == OPEN)
+        if proofs.facts[status.OUTCOME, p] == status.STOPPED:
+            proofs.facts[status.OUTCOME, p] = status.OPEN
+        return bool(proofs.facts[status.OUTCOME, p] == status.OPEN)
 
     def _in_turns(self, part: ImprovePlan) -> Iterator[None]:
         """Goes on by prices, moves and branching in turns."""

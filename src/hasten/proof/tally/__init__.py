@@ -16,20 +16,8 @@ from hasten.jit.simd import WIDTH, lesser, load, spread, store
 from hasten.kernels.layout import Arrays, BatchArrays, Graph, instance_of
 from hasten.kernels.rows import rows_hold
 from hasten.kernels.score import total_cost
-from hasten.proof.outcome import (
-    ELIMINATE,
-    LABELS_BY,
-    OUTCOME,
-    SIZE,
-    STEP,
-    STOPPED,
-    Proofs,
-    State,
-    rounding,
-    rule_out,
-    take_bound,
-    take_labels,
-)
+from hasten.proof import outcome as status
+from hasten.proof.outcome import Proofs, State, rounding, rule_out, take_bound, take_labels
 from hasten.proof.plan import BRIEF, ProofPlan, RecordPlan, Work
 from hasten.proof.tally.plan import Tally, plan_tally, tally_at
 from hasten.support.arrays import FloatArray, IntArray
@@ -173,19 +161,19 @@ def count_some(arrays: Arrays, problems: IntArray, state: State, tallies: IntArr
     for x in range(problems.size):
         p, tally = problems[x], tally_at(tallies[x])
         if watch[ALL]:
-            proofs.facts[OUTCOME, p] = STOPPED
+            proofs.facts[status.OUTCOME, p] = status.STOPPED
             continue
-        size = proofs.values[SIZE, p]
+        size = proofs.values[status.SIZE, p]
         if size == np.inf:  # sums may overflow
             continue
         graph, cost, table = instance_of(batch, p)
         bound = count(tally, graph, cost, table, scratch)
-        proofs.facts[STEP, p] = ELIMINATE
+        proofs.facts[status.STEP, p] = status.ELIMINATE
         if bound == np.inf:
-            proofs.facts[LABELS_BY, p] = ELIMINATE
-            rule_out(proofs, p, ELIMINATE)
+            proofs.facts[status.LABELS_BY, p] = status.ELIMINATE
+            rule_out(proofs, p, status.ELIMINATE)
             continue
         if rows_hold(graph, labels):
-            take_labels(batch, proofs, p, labels, total_cost(graph, cost, table, labels), ELIMINATE)
+            take_labels(batch, proofs, p, labels, total_cost(graph, cost, table, labels), status.ELIMINATE)
         take_bound(proofs, p, bound - rounding(graph, size), size)
     keep((floats, ints, watch))
