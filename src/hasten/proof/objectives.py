@@ -11,9 +11,8 @@ import numpy as np
 from hasten.jit import Record, driver, inlined_kernel, keep, kernel, viewer
 from hasten.kernels.layout import Graph, graph_at
 from hasten.kernels.tolerance import is_proved
-from hasten.proof.look import look
+from hasten.proof.look import Repair, Space, look, make_scratch, n_numbers, space_for
 from hasten.proof.outcome import OPEN, PROVED, UNTRIED
-from hasten.proof.repair import Repair, Space, make_scratch, n_numbers, space_for
 from hasten.support.arrays import FloatArray, IntArray
 
 

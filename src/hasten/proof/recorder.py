@@ -14,7 +14,7 @@ from hasten.kernels.layout import Graph
 from hasten.kernels.score import total_cost
 from hasten.model.problem import Problem
 from hasten.model.solution import Solution
-from hasten.proof import look, repair
+from hasten.proof import look
 from hasten.proof.branch.dive import FINISHED, cheapest_untried, dive
 from hasten.proof.buckets import carry_out
 from hasten.proof.cut import cut_one
@@ -79,7 +79,7 @@ class ProofRecorder(Recorder):
         sweep = step(Step.SWEEP, self._tell_sweep, lambda call: self.size)
         return {
             look.look: step(Step.LOOK, tell_look),
-            repair.update: step(Step.REPAIR, self._tell_update),
+            look.update: step(Step.REPAIR, self._tell_update),
             eliminate: step(Step.ELIMINATE, self._tell_elimination, lambda call: n_sums(call.plan)),
             carry_out: step(
                 Step.ELIMINATE,
@@ -93,7 +93,7 @@ class ProofRecorder(Recorder):
             cheapest_untried: step(Step.BRANCH, self._tell_split, lambda call: 3 * self.size),
             dual.sweep: lambda call: call.run() if self.sweeping is None else sweep(call),  # else a part of branching
             cheapest: self._cheapest,
-            repair.repair: self._repair,
+            look.repair: self._repair,
             prove: self._prove,
             total_cost: self._score,
             copy_labels: self._improve,
