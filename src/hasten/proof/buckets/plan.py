@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import heapq
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -128,7 +128,7 @@ def _cheapest_order(
     near = [mask & ~(1 << x) for x, mask in enumerate(near)]
     own, best = [sizes[v] for v in loose], None
     for by_fill in (False, True):
-        found = _Ordering(list(near), own, by_fill).run(most_sums if by_fill else SCREEN * most_sums)
+        found = _order(list(near), own, by_fill, most_sums if by_fill else SCREEN * most_sums)
         if found is None and not by_fill:
             return None
         if found is not None and (best is None or found[1] < best[1]):
@@ -136,53 +136,39 @@ def _cheapest_order(
     return None if best is None or best[1] > most_sums else ([loose[x] for x in best[0]], best[1])
 
 
-class _Ordering:
-    """Variables that are left, each with its neighbours as the bits of a number."""
+def _order(near: list[int], sizes: Sequence[int], by_fill: bool, most_sums: int) -> tuple[list[int], int] | None:
+    """Returns an order of variables, given their neighbours as bits of numbers, and its sums; None if too many."""
 
-    def __init__(self, near: list[int], sizes: Sequence[int], by_fill: bool) -> None:
-        self.near, self.sizes, self.by_fill = near, sizes, by_fill
-
-    def run(self, most_sums: int) -> tuple[list[int], int] | None:
-        """Returns the order, and how many sums it takes; None if that is more than allowed."""
-        price = [self._price(v) for v in range(len(self.near))]
-        queue = [(each, v) for v, each in enumerate(price)]
-        heapq.heapify(queue)
-        gone, order, n_sums, n_entries = [False] * len(price), list[int](), 0, 0
-        while queue:
-            each, v = heapq.heappop(queue)
-            if gone[v] or each != price[v]:
-                continue
-            gone[v] = True
-            order.append(v)
-            n_sums, n_entries = n_sums + each[1], n_entries + each[1] // self.sizes[v]
-            if n_sums > most_sums or n_entries > MOST_ENTRIES:
-                return None
-            for u in self._take(v):
-                renewed = self._price(u)
-                if renewed != price[u]:
-                    price[u] = renewed
-                    heapq.heappush(queue, (renewed, u))
-        return order, n_sums
-
-    def _price(self, v: int) -> tuple[int, int]:
+    def price(v: int) -> tuple[int, int]:
         """Returns what decides when a variable goes, and how many sums that takes."""
-        near, near_it, missing = self.near, self.near[v], 0
-        n_sums = self.sizes[v] * math.prod([self.sizes[u] for u in bits(near_it)])
-        if not self.by_fill:
+        n_sums = sizes[v] * math.prod([sizes[u] for u in bits(near[v])])
+        if not by_fill:
             return n_sums, n_sums
-        for u in bits(near_it):
-            missing += (near_it & ~near[u]).bit_count() - 1
-        return missing, n_sums
+        return sum([(near[v] & ~near[u]).bit_count() - 1 for u in bits(near[v])]), n_sums
 
-    def _take(self, v: int) -> Iterator[int]:
-        """Lets a variable go; returns those whose price may have changed."""
-        near, mine = self.near, self.near[v]
-        changed = mine
-        for u in bits(mine):
-            near[u] = (near[u] | mine) & ~(1 << u) & ~(1 << v)
-            if self.by_fill:
-                changed |= near[u]
-        return bits(changed)
+    prices = [price(v) for v in range(len(near))]
+    queue = [(each, v) for v, each in enumerate(prices)]
+    heapq.heapify(queue)
+    gone, order, n_sums, n_entries = [False] * len(prices), list[int](), 0, 0
+    while queue:
+        each, v = heapq.heappop(queue)
+        if gone[v] or each != prices[v]:
+            continue
+        gone[v] = True
+        order.append(v)
+        n_sums, n_entries = n_sums + each[1], n_entries + each[1] // sizes[v]
+        if n_sums > most_sums or n_entries > MOST_ENTRIES:
+            return None
+        changed = near[v]
+        for u in bits(near[v]):
+            near[u] = (near[u] | near[v]) & ~(1 << u) & ~(1 << v)
+            changed |= near[u] if by_fill else 0
+        for u in bits(changed):
+            renewed = price(u)
+            if renewed != prices[u]:
+                prices[u] = renewed
+                heapq.heappush(queue, (renewed, u))
+    return order, n_sums
 
 
 def _planned(graph: Graph, sizes: Sequence[int], given: Sequence[_Part], order: Sequence[int]) -> Buckets:

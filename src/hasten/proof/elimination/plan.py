@@ -33,7 +33,7 @@ from hasten.proof.elimination.joins import (
     pattern_of,
 )
 from hasten.proof.elimination.kernels import Plan, Reduction
-from hasten.support.arrays import BoolArray, IntArray, all_of, ints, offsets, ranges, sizes_of
+from hasten.support.arrays import IntArray, all_of, ints, offsets, ranges, sizes_of
 
 FEW_SUMS = 768  # that eliminating a variable may always take, unless a limit is given
 FEW_LEFT = 192  # the same, where that leaves variables: what is left would be joined more densely
@@ -167,7 +167,9 @@ class Elimination:
                 continue  # it is gone, or a later entry has its price
             if join > self.limit:
                 break
-            step = self._with_partner(v) if self._is_worth_a_look(v, join) else None
+            few = self.max_join is not None or join <= self.few_sums  # or it leaves no more than it takes away
+            pays = few or join // self.sizes[v] <= sum([self.tables[f].pattern.size for f in self.touching[v]])
+            step = self._with_partner(v) if pays else None
             if step is None:
                 price[v] = SKIPPED  # until a neighbour goes
                 continue
@@ -197,12 +199,6 @@ class Elimination:
             if not gone:
                 return
             left -= gone
-
-    def _is_worth_a_look(self, v: int, join: int) -> bool:
-        """Whether eliminating a variable may pay: if it takes few sums, or leaves no more than it takes away."""
-        if self.max_join is not None or join <= self.few_sums:
-            return True
-        return join // self.sizes[v] <= sum([self.tables[f].pattern.size for f in self.touching[v]])
 
     def _pays(self, step: Step) -> bool:
         """Whether a step takes no more sums than leaving its variables would."""
@@ -290,7 +286,9 @@ class Elimination:
         tables = [table for table in left if table.role != DERIVED or len(table.scope) > 1]
         fold_to = number[ints(table.scope[0] for table in folds)]
         factors, scope = self._kept_factors(tables)
-        small = with_rows(with_scopes(factors, first, number[order], number[scope]), self._kept_rows(is_kept))
+        label = graph.row_label - (~is_kept).repeat(sizes).cumsum()[graph.row_label]  # all variables in rows stay
+        rows = Rows(graph.row_first, label, graph.row_weight, graph.row_low, graph.row_high)
+        small = with_rows(with_scopes(factors, first, number[order], number[scope]), rows)
         plan = Plan.pack(
             **(self.step_fields() if self.steps else NO_STEPS),
             constant=ints(self.constants),
@@ -353,12 +351,6 @@ class Elimination:
         copied = self.n_entries + offsets(np.where(derived, 0, ints(pattern.size for pattern in patterns)))[:-1]
         table_at = np.where(derived, ints(table.at for table in tables), copied)
         return Graph.start(**cast(form, each, layout) | {"table_at": table_at}), scope
-
-    def _kept_rows(self, is_kept: BoolArray) -> Rows:
-        """Returns the rows as they were, with other label numbers: all of their variables stay."""
-        graph = self.graph
-        number = is_kept.repeat(sizes_of(graph.first)).cumsum() - 1
-        return Rows(graph.row_first, number[graph.row_label], graph.row_weight, graph.row_low, graph.row_high)
 
 
 def _priced(graph: Graph) -> IntArray:

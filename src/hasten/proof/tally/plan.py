@@ -129,7 +129,15 @@ def _tally(graph: Graph, counters: list[Counter]) -> RecordPlan | None:
     row = -(-n_states // WIDTH) * WIDTH  # states come in blocks of so many
     states = np.array(np.unravel_index(np.arange(n_states), n_counts))  # (rules, states)
     weights = np.array([counter.weight for counter in counters])
-    counts, reach = _added(counters, weights), _Reach(counters, weights, graph)
+    counts, none = _added(counters, weights), (0,) * len(counters)
+    each = np.array([_each(np.maximum, graph, weight.astype(np.float64)) for weight in weights])
+    most = [*(tuple(int(x) for x in of_all) for of_all in each.T), none]  # that each variable adds, with those merged
+
+    def reach(v: int) -> int:
+        """Returns how many states, from the first, a variable can come to."""
+        counted = [min(x, n - 1) for x, n in zip(most[v], n_counts, strict=True)]
+        return int(np.ravel_multi_index(counted, n_counts)) + 1
+
     top = len(links.order)
     ends = list[int]()  # of tables of states, one after the other
 
@@ -146,9 +154,9 @@ def _tally(graph: Graph, counters: list[Counter]) -> RecordPlan | None:
         above = int(links.above[v])
         message_at[v], before_at[v], after_at[v] = place(above), total_at[above], place(above)
         total_at[above] = after_at[v]
-        reached[v], reached_before[v] = reach.of(v), reach.of(above)
+        reached[v], reached_before[v] = reach(v), reach(above)
         sums += int(n_labels[above]) * (int(n_labels[v]) * reached[v] + reached[v] * reached_before[v])
-        reach.merge(v, above)
+        most[above] = tuple(x + y for x, y in zip(most[v], most[above], strict=True))
     if sums > MOST_SUMS or ends[-1] > MOST_NUMBERS:
         return None
     own: list[list[int]] = [[] for _ in links.order]  # where the tables over one variable start, variable by variable
@@ -187,25 +195,6 @@ def _added(counters: list[Counter], counts: IntArray) -> IntArray:
     states = np.ravel_multi_index(tuple(np.minimum(counts, last)), [counter.n for counter in counters])
     found: IntArray = np.where(broken, -1, states)
     return found
-
-
-class _Reach:
-    """How much each variable, with what was merged into it, can add to each count."""
-
-    def __init__(self, counters: list[Counter], weights: IntArray, graph: Graph) -> None:
-        self.last = [counter.n - 1 for counter in counters]
-        self.counts = [counter.n for counter in counters]
-        most = [_each(np.maximum, graph, weight.astype(np.float64)) for weight in weights]
-        self.most = [*(tuple(int(x) for x in each) for each in np.array(most).T), (0,) * len(counters)]
-
-    def of(self, v: int) -> int:
-        """Returns how many states, from the first, a variable can come to."""
-        each = [min(most, last) for most, last in zip(self.most[v], self.last, strict=True)]
-        return int(np.ravel_multi_index(each, self.counts)) + 1
-
-    def merge(self, v: int, above: int) -> None:
-        """Adds what one variable can add to the one above."""
-        self.most[above] = tuple(x + y for x, y in zip(self.most[v], self.most[above], strict=True))
 
 
 def _hang(graph: Graph) -> _Links:
