@@ -1,7 +1,7 @@
 """Pruning by gains over defaults, against the least cost over all labellings, in exact arithmetic."""
 
 from fractions import Fraction
-from itertools import permutations, product
+from itertools import combinations, permutations, product
 
 import numpy as np
 import pytest
@@ -16,7 +16,7 @@ N_TYPES, N_RELATIONS = 14, 6  # more than 1,000 entries a table
 NONE = N_RELATIONS - 1
 
 
-def a_schema(triples, defaults=(NONE,)):
+def a_schema(triples, defaults=(NONE,), both=None):
     schema = hasten.Schema()
     entity = schema.variable("entity", [f"t{i}" for i in range(N_TYPES)])
     relation = schema.variable("relation", [f"r{i}" for i in range(N_RELATIONS)])
@@ -25,30 +25,45 @@ def a_schema(triples, defaults=(NONE,)):
         args.allow(source=f"t{source}", relation=f"r{label}", target=f"t{target}")
     for label in defaults:
         args.allow(relation=f"r{label}")
+    if both is not None:  # which relations a pair may have at once, one each way
+        pairs = schema.factor("both", there=relation, back=relation)
+        for there, back in both:
+            pairs.allow(there=f"r{there}", back=f"r{back}")
     return schema
 
 
 def a_structure(schema, n):
-    args, relation = schema.factors["args"], schema.variables["relation"]
+    args, relation, number = schema.factors["args"], schema.variables["relation"], {}
     shape = schema.structure(["entity"] * n)
     for i, j in permutations(range(n), 2):
-        shape.connect(args, source=i, relation=shape.add(relation), target=j)
+        number[i, j] = shape.add(relation)
+        shape.connect(args, source=i, relation=number[i, j], target=j)
+    for i, j in combinations(range(n), 2) if "both" in schema.factors else ():
+        shape.connect(schema.factors["both"], there=number[i, j], back=number[j, i])
     return shape
+
+
+BOTH = st.none() | st.sets(st.tuples(st.integers(0, NONE), st.integers(0, NONE)), max_size=6)
 
 
 def exact(value):
     return None if value == np.inf else Fraction(float(value))
 
 
-def least_cost(cost, n, allowed):
-    """The least cost over all types; each relation then takes its cheapest label that is allowed."""
+def least_cost(cost, n, allowed, both):
+    """The least cost over all types; the relations of each pair then take their cheapest labels that are allowed."""
     entity = [[exact(value) for value in row] for row in cost[: n * N_TYPES].reshape(n, N_TYPES)]
     relation = [[exact(value) for value in row] for row in cost[n * N_TYPES :].reshape(-1, N_RELATIONS)]
+    of_pair = dict(zip(permutations(range(n), 2), relation, strict=True))
     best = None
     for types in product(*([i for i in range(N_TYPES) if row[i] is not None] for row in entity)):
         total = sum((row[i] for row, i in zip(entity, types, strict=True)), Fraction(0))
-        for row, (i, j) in zip(relation, permutations(types, 2), strict=True):
-            fitting = [row[r] for r in range(N_RELATIONS) if row[r] is not None and (i, r, j) in allowed]
+        for i, j in combinations(range(n), 2):
+            there, back = (
+                {r: row[r] for r in range(N_RELATIONS) if row[r] is not None and (types[s], r, types[t]) in allowed}
+                for row, s, t in ((of_pair[i, j], i, j), (of_pair[j, i], j, i))
+            )
+            fitting = [there[r] + back[q] for r in there for q in back if both is None or (r, q) in both]
             if not fitting:
                 break
             total += min(fitting)
@@ -74,13 +89,18 @@ TRIPLES = st.lists(
 
 
 @settings(max_examples=150, deadline=None)
-@given(st.integers(1, 3), TRIPLES, st.sets(st.integers(0, NONE), min_size=1, max_size=2), st.data())
-def test_pruned_answers_are_optimal(n, triples, defaults, data):
-    shape = a_structure(a_schema(triples, defaults), n)
+@given(st.integers(1, 3), TRIPLES, st.sets(st.integers(0, NONE), min_size=1, max_size=2), BOTH, st.data())
+def test_pruned_answers_are_optimal(n, triples, defaults, more, data):
+    both = None
+    if more is not None:
+        fitting = {pair for r in defaults for q in range(N_RELATIONS) for pair in ((r, q), (q, r))}
+        both = fitting | more
+    shape = a_structure(a_schema(triples, defaults, both), n)
+    assert n == 1 or takes_pruning(shape)
     few = data.draw(st.lists(COSTS, min_size=12, max_size=12))
     cost = np.array(few)[np.random.default_rng(data.draw(st.integers(0, 99))).integers(0, 12, shape.n_labels)]
     found = hasten.Certifier()(shape.problem(cost))
-    truth = least_cost(cost, n, allowed_by(triples, defaults))
+    truth = least_cost(cost, n, allowed_by(triples, defaults), both)
     assert found.proved or truth is None or abs(cost[np.isfinite(cost)]).max() > 1e6
     if truth is None:
         assert found.values is None
@@ -93,7 +113,7 @@ def test_pruned_answers_are_optimal(n, triples, defaults, data):
 def test_a_batch_is_pruned_as_each_problem_is():
     rng = np.random.default_rng(0)
     triples = [tuple(row) for row in rng.integers(0, [N_TYPES, NONE, N_TYPES], (60, 3)).tolist()]
-    schema = a_schema(triples)
+    schema = a_schema(triples, both={(NONE, r) for r in range(NONE)} | {(r, NONE) for r in range(NONE + 1)})
     shapes = [a_structure(schema, n) for n in (1, 2, 4)]
     problems = [shape.problem(rng.normal(size=shape.n_labels) * 3) for _ in range(20) for shape in shapes]
     together = hasten.Certifier()(problems)

@@ -1,13 +1,14 @@
 """Prune: a step for large label sets, whose tables forbid nearly everything but one label that fits always.
 
 Among 146 types and 7 relations a table has 149,000 entries; but "no relation" is allowed between any two types. A
-variable with such a *default* label, in one factor alone, gives way at a price: the default's cost less that of its
-cheapest label, the factor's *gain*. So a variable's label that costs more than the cheapest one by all gains around it is
-in no better answer: moving to the cheapest label, and broken factors to their defaults, costs less (dead-end
-elimination). Labels of the giving variables that no labels left can reach lower the gains, and more labels go.
+variable with such a *default* label can give way at a price: the default's cost less that of its cheapest label, its
+*gain*. So another variable's label that costs more than its cheapest one by all gains around it is in no better answer:
+moving to the cheapest label, and broken factors to their defaults, costs less (dead-end elimination). Labels of giving
+variables that no labels left can reach lower the gains, and more labels go.
 
 Few labels are left of a well-trained model. They are searched depth first, each connected part by itself, by the cost
-above the cheapest labels.
+above the cheapest labels. Two giving variables may share a table of their own, as the relations of a pair do, one each
+way: they are labelled together.
 """
 
 from __future__ import annotations
@@ -34,9 +35,9 @@ from hasten.proof.outcome import (
     take_bound,
     take_labels,
 )
-from hasten.proof.plan import BRIEF, ProofPlan, RecordPlan, Work
+from hasten.proof.plan import ProofPlan, RecordPlan, Work
 from hasten.proof.terms import OVERFLOW, cheapest, rounding
-from hasten.support.arrays import FloatArray, IntArray, sizes_of
+from hasten.support.arrays import BoolArray, FloatArray, IntArray, sizes_of
 from hasten.support.clock import ALL, AT
 
 LARGE = 1_000  # entries of a table from which on this is for a structure
@@ -48,11 +49,13 @@ SPEED = 2e-8  # seconds that a label takes at most, nearly always
 
 
 class Defaults(Record):
-    """For each factor the variable that gives way, and that variable's labels that fit whatever the others are."""
+    """Which variables give way. A giving variable is in one table with others, and maybe in one with its mate."""
 
-    gives: IntArray  # (F,) the variable
-    fits: IntArray  # (L,) 1 for a label that its factor allows with all labels of the others
-    is_giving: IntArray  # (V,) 1 for the variables that give way
+    gives: IntArray  # (F,) the giving variable of a table with others; -1: none
+    fits: IntArray  # (L,) 1 for a label of a giving variable that its tables allow whatever the others are
+    outer: IntArray  # (V,) a giving variable's table with others; -1 for the other variables
+    inner: IntArray  # (V,) its table with its mate; -1: none
+    mate: IntArray  # (V,) another giving variable, whose table is over the same others; -1: none
 
 
 defaults_at = viewer(Defaults)
@@ -64,10 +67,7 @@ class Pruning:
     def plan(self, plan: ProofPlan) -> RecordPlan | None:
         """Returns the defaults, where tables are large, only forbid, and each has a variable that gives way."""
         graph = plan.shape.graph
-        of_table = graph.table_at >= 0
-        if plan.max_join is not None or graph.row_low.size or graph.soft_at.size or not of_table.any():
-            return None
-        if plan.max_nodes == 0 or max(map(n_entries, [graph] * len(of_table), np.flatnonzero(of_table))) < LARGE:
+        if plan.max_join is not None or plan.max_nodes == 0 or graph.row_low.size or graph.soft_at.size:
             return None
         return plan.shape.made(find_defaults)
 
@@ -79,35 +79,53 @@ class Pruning:
 PRUNING = Pruning()
 
 
-def n_entries(graph: Graph, f: int) -> int:
-    """Returns how many entries the table of factor `f` has."""
-    scope = graph.scope[graph.scope_first[f] : graph.scope_first[f + 1]]
-    return int(sizes_of(graph.first)[scope].prod())
-
-
 def find_defaults(compiled: Compiled) -> RecordPlan | None:
-    """Returns which variable of each factor gives way, if each has one: the one with the fewest labels."""
-    graph, known = compiled.graph, dict[tuple[int, ...], np.ndarray]()
-    n_labels, degree = sizes_of(graph.first), sizes_of(graph.touch_first)
-    gives, fits = np.full(len(graph.table_at), -1), np.zeros(int(graph.first[-1]), dtype=np.int64)
-    for f in np.flatnonzero(graph.table_at >= 0).tolist():
-        slots = range(int(graph.scope_first[f]), int(graph.scope_first[f + 1]))
-        candidates = [a for a in slots if degree[graph.scope[a]] == 1 and len(slots) > 1]
-        for a in sorted(candidates, key=lambda a: n_labels[graph.scope[a]]):
-            at, v = int(graph.table_at[f]), int(graph.scope[a])
-            key = at, a - slots.start, *(n_labels[graph.scope[b]] for b in slots)
+    """Returns which variables give way: of each table over three or more the one with the fewest labels that can."""
+    graph = compiled.graph
+    n_labels, scopes = sizes_of(graph.first), np.split(graph.scope, graph.scope_first[1:-1])
+    tables = np.flatnonzero(graph.table_at >= 0).tolist()
+    if max((int(n_labels[scopes[f]].prod()) for f in tables), default=0) < LARGE:
+        return None
+    of_variable: list[list[int]] = [[] for _ in n_labels]
+    for f in tables:
+        for v in scopes[f].tolist():
+            of_variable[v].append(f)
+    known: dict[tuple[int, ...], BoolArray] = {}
+
+    def fitting(v: int) -> BoolArray:
+        """Returns which labels of a variable its tables allow whatever the others are."""
+        fits = np.ones(n_labels[v], dtype=bool)
+        for f in of_variable[v]:
+            at, slot, shape = int(graph.table_at[f]), scopes[f].tolist().index(v), n_labels[scopes[f]]
+            key = at, slot, *shape.tolist()
             if key not in known:
-                table = graph.table[at : at + n_entries(graph, f)]
-                along = table.reshape(-1, n_labels[v], int(graph.stride[a]))
-                known[key] = np.isfinite(along).all(axis=(0, 2))
-            if known[key].any():
-                gives[f], fits[graph.first[v] : graph.first[v + 1]] = v, known[key]
+                table = graph.table[at : at + shape.prod()].reshape(shape)
+                known[key] = np.isfinite(np.moveaxis(table, slot, 0)).reshape(n_labels[v], -1).all(axis=1)
+            fits = fits & known[key]
+        return fits
+
+    gives = np.full(len(scopes), -1)
+    outer, inner, mate = np.full((3, len(n_labels)), -1)
+    fits = np.zeros(int(graph.first[-1]), dtype=np.int64)
+    pairs = [f for f in tables if len(scopes[f]) == 2 and all(len(of_variable[v]) == 2 for v in scopes[f])]
+    for f in tables:
+        if f in pairs:
+            continue
+        for v in sorted(scopes[f].tolist(), key=lambda v: n_labels[v]):
+            others = [g for g in of_variable[v] if g != f]
+            if len(others) <= 1 and all(g in pairs for g in others) and fitting(v).any():
+                gives[f], outer[v] = v, f
+                fits[graph.first[v] : graph.first[v + 1]] = fitting(v)
                 break
         else:
             return None
-    is_giving = np.zeros(len(graph.order), dtype=np.int64)
-    is_giving[gives[gives >= 0]] = 1
-    return RecordPlan(Defaults.pack(gives=gives, fits=fits, is_giving=is_giving), SPEED * int(graph.first[-1]))
+    for f in pairs:
+        one, other = scopes[f].tolist()
+        if outer[one] < 0 or outer[other] < 0 or set(scopes[outer[one]]) - {one} != set(scopes[outer[other]]) - {other}:
+            return None
+        inner[[one, other]], mate[one], mate[other] = f, other, one
+    made = Defaults.pack(gives=gives, fits=fits, outer=outer, inner=inner, mate=mate)
+    return RecordPlan(made, SPEED * int(graph.first[-1]))
 
 
 class Left(NamedTuple):
@@ -176,12 +194,12 @@ def leave_out(instance: Instance, defaults: Defaults, left: Left, v: int, closel
         above = cost[first + label] - cost[first + cheap]
         if label == cheap or above < slack:
             if label != cheap and closely:  # above the cheapest, for which its own gains are not counted
-                pays = 0.0
+                gained = 0.0
                 for y in range(graph.touch_first[v], graph.touch_first[v + 1]):
                     f = graph.factor_of[graph.touch[y]]
                     if left.gain[f] > 0.0:
-                        pays += most_gained(instance, defaults, left, f, v, label)
-                if above >= pays:
+                        gained += most_gained(instance, defaults, left, f, v, label)
+                if above >= gained:
                     continue
             insert(graph, cost, left, v, label)
 
@@ -247,14 +265,45 @@ def lower_gain(instance: Instance, defaults: Defaults, left: Left, f: int) -> bo
 
 @kernel
 def give_way(instance: Instance, defaults: Defaults, left: Left, f: int) -> float:
-    """Gives the giving variable of factor `f` its cheapest label that the others allow; returns what it costs more."""
+    """Labels the giving variable of factor `f`, and its mate, best, given the others; returns the cost above the least.
+
+    Nothing is done, at no cost, where the mate comes first: then its own factor does it.
+    """
     (graph, cost, table), v = instance, defaults.gives[f]
-    first = graph.first[v]
+    mate, first = defaults.mate[v], graph.first[v]
+    if mate < 0:
+        for x in range(first, first + left.n[v]):
+            left.labels[v] = left.label[x]
+            if allows(graph, table, f, left.labels):
+                break
+        return cost[first + left.labels[v]] - cost[first + left.label[first]]
+    if mate < v:
+        return 0.0
+    g, other, least, mine, its = defaults.outer[mate], graph.first[mate], np.inf, 0, 0
     for x in range(first, first + left.n[v]):
         left.labels[v] = left.label[x]
-        if allows(graph, table, f, left.labels):
-            break
-    return cost[first + left.labels[v]] - cost[first + left.label[first]]
+        if not allows(graph, table, f, left.labels):
+            continue
+        above = cost[first + left.label[x]] - cost[first + left.label[first]]
+        for y in range(other, other + left.n[mate]):
+            left.labels[mate] = left.label[y]
+            total = above + (cost[other + left.label[y]] - cost[other + left.label[other]])
+            if total >= least:
+                break
+            if allows(graph, table, g, left.labels) and allows(graph, table, defaults.inner[v], left.labels):
+                least, mine, its = total, left.label[x], left.label[y]
+    left.labels[v], left.labels[mate] = mine, its
+    return least
+
+
+@kernel
+def pays(defaults: Defaults, left: Left, f: int) -> bool:
+    """Whether the giving variable of factor `f`, or its mate, may have another label than its default."""
+    v = defaults.gives[f]
+    if v < 0:
+        return False
+    mate = defaults.mate[v]
+    return left.n[v] > 1 or (mate >= 0 and left.n[mate] > 1)
 
 
 @kernel
@@ -266,10 +315,10 @@ def collect(graph: Graph, defaults: Defaults, left: Left, start: int) -> int:
         seen += 1
         for x in range(graph.touch_first[v], graph.touch_first[v + 1]):
             f = graph.factor_of[graph.touch[x]]
-            if left.gain[f] > 0.0:
+            if pays(defaults, left, f):
                 for a in range(graph.scope_first[f], graph.scope_first[f + 1]):
                     u = graph.scope[a]
-                    if not defaults.is_giving[u] and left.n[u] > 1 and left.place[u] < 0:
+                    if defaults.outer[u] < 0 and left.n[u] > 1 and left.place[u] < 0:
                         left.place[u], left.order[n] = n, u
                         n += 1
     return n
@@ -312,7 +361,7 @@ def search_part(
             continue
         for x in range(graph.touch_first[v], graph.touch_first[v + 1]):
             f = graph.factor_of[graph.touch[x]]
-            if left.gain[f] > 0.0 and last_place(graph, left, f) == depth:
+            if pays(defaults, left, f) and last_place(graph, left, f) == depth:
                 above += give_way(instance, defaults, left, f)
                 if above >= least:
                     break
@@ -336,7 +385,7 @@ def leave_out_all(instance: Instance, defaults: Defaults, left: Left, closely: b
     for _ in range(ROUNDS):
         lower = False
         for v in range(instance.graph.order.size):
-            if not defaults.is_giving[v] and left.n[v] > 1:
+            if defaults.outer[v] < 0 and left.n[v] > 1:
                 leave_out(instance, defaults, left, v, closely)
         for f in range(instance.graph.table_at.size):
             if left.gain[f] > 0.0:
@@ -356,7 +405,7 @@ def prune(instance: Instance, defaults: Defaults, left: Left, stop: IntArray) ->
     if not begin_gains(graph, cost, defaults, left):
         return -1
     for v in range(n_variables):
-        if not defaults.is_giving[v]:
+        if defaults.outer[v] < 0:
             left.n[v] = graph.first[v + 1] - graph.first[v]
             for i in range(left.n[v]):
                 left.label[graph.first[v] + i] = i
@@ -365,7 +414,7 @@ def prune(instance: Instance, defaults: Defaults, left: Left, stop: IntArray) ->
     for v in range(n_variables):
         left.place[v] = -1
     for v in range(n_variables):
-        while not defaults.is_giving[v] and left.n[v] > 1:
+        while defaults.outer[v] < 0 and left.n[v] > 1:
             n = collect(graph, defaults, left, v)
             nodes = search_part(instance, defaults, left, n, nodes, most, stop)
             for d in range(n):
