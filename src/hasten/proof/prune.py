@@ -178,6 +178,29 @@ def begin_gains(graph: Graph, cost: FloatArray, defaults: Defaults, left: Left) 
 
 
 @kernel
+def gains_around(graph: Graph, left: Left, v: int) -> float:
+    """Returns the sum of the gains of a variable's factors."""
+    slack = 0.0
+    for x in range(graph.touch_first[v], graph.touch_first[v + 1]):
+        slack += left.gain[graph.factor_of[graph.touch[x]]]
+    return slack
+
+
+@kernel
+def begin_labels(graph: Graph, cost: FloatArray, left: Left, v: int) -> None:
+    """Leaves a variable its cheapest label, and those that the gains around it may pay for."""
+    first = graph.first[v]
+    cheap, slack = left.labels[v], gains_around(graph, left, v)
+    left.n[v] = 0
+    insert(graph, cost, left, v, cheap)
+    if slack > 0.0:
+        least = cost[first + cheap]
+        for label in range(graph.first[v + 1] - first):
+            if cost[first + label] - least < slack and label != cheap:
+                insert(graph, cost, left, v, label)
+
+
+@kernel
 def leave_out(instance: Instance, defaults: Defaults, left: Left, v: int, closely: bool) -> None:
     """Leaves a variable the labels that the gains around it may pay for.
 
@@ -185,9 +208,7 @@ def leave_out(instance: Instance, defaults: Defaults, left: Left, v: int, closel
     """
     graph, cost, _ = instance
     first = graph.first[v]
-    cheap, slack, n = left.labels[v], 0.0, left.n[v]
-    for x in range(graph.touch_first[v], graph.touch_first[v + 1]):
-        slack += left.gain[graph.factor_of[graph.touch[x]]]
+    cheap, slack, n = left.labels[v], gains_around(graph, left, v), left.n[v]
     left.n[v] = 0
     for x in range(n):
         label = left.label[first + x]
@@ -381,17 +402,17 @@ def search_part(
 
 @kernel
 def leave_out_all(instance: Instance, defaults: Defaults, left: Left, closely: bool) -> None:
-    """Leaves out labels, and lowers gains, as long as that goes on."""
+    """Lowers gains and leaves out labels, as long as that goes on."""
     for _ in range(ROUNDS):
         lower = False
-        for v in range(instance.graph.order.size):
-            if defaults.outer[v] < 0 and left.n[v] > 1:
-                leave_out(instance, defaults, left, v, closely)
         for f in range(instance.graph.table_at.size):
             if left.gain[f] > 0.0:
                 lower |= lower_gain(instance, defaults, left, f)
-        if not lower:
+        if not lower and not closely:
             break
+        for v in range(instance.graph.order.size):
+            if defaults.outer[v] < 0 and left.n[v] > 1:
+                leave_out(instance, defaults, left, v, closely)
 
 
 @kernel
@@ -406,9 +427,7 @@ def prune(instance: Instance, defaults: Defaults, left: Left, stop: IntArray) ->
         return -1
     for v in range(n_variables):
         if defaults.outer[v] < 0:
-            left.n[v] = graph.first[v + 1] - graph.first[v]
-            for i in range(left.n[v]):
-                left.label[graph.first[v] + i] = i
+            begin_labels(graph, cost, left, v)
     leave_out_all(instance, defaults, left, False)
     most = FEW_NODES
     for v in range(n_variables):
