@@ -87,7 +87,8 @@ def find_defaults(compiled: Compiled) -> RecordPlan | None:
             key = at, slot, *shape.tolist()
             if key not in known:
                 table = graph.table[at : at + shape.prod()].reshape(shape)
-                known[key] = np.isfinite(np.moveaxis(table, slot, 0)).reshape(n_labels[v], -1).all(axis=1)
+                whatever = np.isfinite(np.moveaxis(table, slot, 0)).reshape(n_labels[v], -1)
+                known[key] = np.asarray(whatever.all(axis=1))
             np.logical_and(fits, known[key], out=fits)
         return fits
 
