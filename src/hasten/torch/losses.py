@@ -61,17 +61,16 @@ class StructuredLoss(nn.Module):
         loss = self.each(scores, gold, how)
         if self.invalid == "skip":
             loss = torch.where(torch.isfinite(loss), loss, 0.0)
-        dtype = (scores if isinstance(scores, Tensor) else next(iter(scores.values()))).dtype
-        loss = loss.to(dtype if dtype.itemsize >= 4 else torch.float32)
         if self.layer.form(scores).single:
             loss = loss[0]
         if weight is not None:
             loss = loss * weight
-        if self.reduction == "none":
-            return loss
-        if self.reduction == "sum":
-            return loss.sum()
-        return loss.sum() / (max(1, loss.numel()) if weight is None else weight.sum())
+        if self.reduction == "mean" and weight is None and loss.numel():
+            loss = loss.mean()
+        elif self.reduction != "none":
+            loss = loss.sum() if self.reduction == "sum" or weight is None else loss.sum() / weight.sum()
+        dtype = (scores if isinstance(scores, Tensor) else next(iter(scores.values()))).dtype
+        return loss.to(dtype if dtype.itemsize >= 4 else torch.float32)
 
     def each(self, scores: Tensors, gold: Tensors, how: dict[str, Any]) -> Tensor:
         """Returns the loss of each example; `how` are the words that all methods of `Layer` take."""
