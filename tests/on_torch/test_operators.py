@@ -99,6 +99,32 @@ def test_mapped_calls_are_more_examples() -> None:
         assert all(torch.equal(ours.grad[b], each.grad) for ours, each in zip(own, other, strict=True))
 
 
+@pytest.mark.parametrize("loss", [ht.StructuredHinge, ht.NegativeLogLikelihood])
+def test_gradients_can_be_mapped(loss: type) -> None:
+    layer, scores, gold = pairs()
+    each = loss(layer)
+
+    def of_one(entity: object, relation: object, g: object, n: object) -> object:
+        return each({"entity": entity, "relation": relation}, g, lengths=n[None])
+
+    mine = torch.func.vmap(torch.func.grad(of_one, argnums=(0, 1)))(*scores.values(), gold, LENGTHS)
+    own = [each.clone().requires_grad_() for each in scores.values()]
+    total = loss(layer, reduction="sum")(dict(zip(scores, own, strict=True)), gold, lengths=LENGTHS)
+    for ours, theirs in zip(mine, torch.autograd.grad(total, own), strict=True):
+        assert torch.allclose(ours, theirs)
+
+
+def test_scores_may_be_changed_after_a_loss() -> None:
+    layer, scores, gold = pairs()
+    own = {name: each.clone().requires_grad_() for name, each in scores.items()}
+    twice = {name: 2 * each for name, each in own.items()}
+    loss = ht.StructuredHinge(layer, reduction="sum")(twice, gold, lengths=LENGTHS)
+    for each in twice.values():
+        each.zero_()
+    loss.backward()
+    assert any(each.grad.any() for each in own.values())
+
+
 def test_mapped_tables_are_answered_one_by_one() -> None:
     schema, shape = scenes.tagger()
     layer = ht.Layer(schema, shape, {"tag": "n"})

@@ -154,7 +154,7 @@ def test_sums_at_the_edge_of_a_limit_are_told_apart_or_refused() -> None:
     shape.rule("edge", cells, at_least=0.199999, at_most=0.199999)
     problem = shape.problem(np.zeros(12))
     valid = sum(problem.check(list(labels)).valid for labels in product(range(3), repeat=4))
-    assert 0 < valid
+    assert valid > 0
     with pytest.raises(TooWide, match="edge"):
         log_partition(problem)
 

@@ -59,8 +59,10 @@ def gather(scores: Any, cells: Cells, unit: int, sign: float, cost_at: IntArray,
             source, target = b * block + cells.row[at + c] * unit, cost_at[b] + cells.label[c]
             n = cells.width[c]
             c += 1
-            while c < last and cost_at[b] + cells.label[c] == target + n and (
-                b * block + cells.row[at + c] * unit == source + n
+            while (
+                c < last
+                and cost_at[b] + cells.label[c] == target + n
+                and (b * block + cells.row[at + c] * unit == source + n)
             ):
                 n += cells.width[c]
                 c += 1

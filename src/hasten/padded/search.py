@@ -300,4 +300,5 @@ def put_back(placed: Placed, flat: FloatArray, types: Sequence[Any], fill: float
 
 def above(value: FloatArray, of_gold: FloatArray) -> FloatArray:
     """Returns how far values are above those of gold; inf where nothing valid agrees with gold."""
-    return np.subtract(value, of_gold, out=np.full(len(value), np.inf), where=of_gold > -np.inf)
+    found: FloatArray = np.subtract(value, of_gold, out=np.full(len(value), np.inf), where=of_gold > -np.inf)
+    return found

@@ -93,7 +93,11 @@ class Placed:
         """
         if n not in self._rows:
             number, size = np.tile(self.number, n), n * len(self.number) + 1
-            place, cost_at, variable_at = np.zeros((size, 4), np.int64), np.empty(size, np.int64), np.empty(size, np.int64)
+            place, cost_at, variable_at = (
+                np.zeros((size, 4), np.int64),
+                np.empty(size, np.int64),
+                np.empty(size, np.int64),
+            )
             lay_out(self.number, self.shapes.about, place, cost_at, variable_at)
             self._rows[n] = number, place, cost_at, variable_at, stable_order(number, len(self.shapes.structures))
         return self._rows[n]

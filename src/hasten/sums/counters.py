@@ -108,7 +108,9 @@ def rules_of(compiled: Compiled) -> list[Counted]:
     if indicators is not None:
         n = len(graph.order) - len(indicators)
         for x, each in enumerate(indicators.indicators):
-            counted = _counted(graph, (each.label, each.weight, each.name), (each.low, each.high), partial(_label, each))
+            counted = _counted(
+                graph, (each.label, each.weight, each.name), (each.low, each.high), partial(_label, each)
+            )
             found.append(counted._replace(indicator=n + x))
     return found
 

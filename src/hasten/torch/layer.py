@@ -15,7 +15,7 @@ from hasten.model.schema import Schema
 from hasten.model.structure import Structure
 from hasten.padded.layout import Layout, Shape
 from hasten.padded.search import Inference, answerer
-from hasten.support.checks import check_whole
+from hasten.support.checks import brief, check_whole
 from hasten.torch import sums
 from hasten.torch.operators import ENGINES, Asked, Call, ask
 
@@ -165,15 +165,22 @@ class Layer(nn.Module):
     ) -> Call:
         """Returns a call of an operation, given what all methods are."""
         form, own = self.form(scores), self.table_scores(tables)
+        given = self.listed(scores, form, "scores")
+        known = [] if gold is None else [each.long() for each in self.listed(gold, form, "gold")]
+        n_flat = (self.inference.layout.structure.n_variables,) if form.flat else ()
+        for each, like in zip(known, given, strict=True) if known else ():
+            wanted = (*like.shape[:1], *n_flat) if form.flat else like.shape[:-1]
+            if each.shape != wanted:
+                raise ProblemError(f"Gold has shape {tuple(each.shape)}; these scores need {tuple(wanted)}.")
         return Call(
             what,
             self.name,
             " ".join(own),
             asked._replace(flat=1.0) if form.flat else asked,
-            self.listed(scores, form),
+            given,
             list(own.values()),
             self.where(**where) if where else (),
-            () if gold is None else self.listed(gold, form),
+            known,
             last=() if seed is None else [seed],
         )
 
@@ -191,7 +198,10 @@ class Layer(nn.Module):
         """Returns where the variables of scores are, as calls have it, given the words that all methods take."""
         if lengths is None and mask is None and structures is None:
             return []
-        known = self._by_size(lengths, "lengths") | self._by_size(mask, "mask")
+        known, masks = self._by_size(lengths, "lengths"), self._by_size(mask, "mask")
+        for name in known.keys() & masks.keys():
+            raise ProblemError(f"Got lengths and a mask of {name}. Give one of them.")
+        known |= masks
         nothing = torch.empty(0)
         if structures is None or isinstance(structures, Tensor):
             number = nothing if structures is None else structures
@@ -214,17 +224,24 @@ class Layer(nn.Module):
     def form(self, scores: Tensors) -> Form:
         """Returns how scores are given."""
         flat = isinstance(scores, Tensor) and self.inference.layout.flat and scores.ndim <= 2
-        first = scores if isinstance(scores, Tensor) else next(iter(self._in_order(scores)))
+        first = scores if isinstance(scores, Tensor) else self._in_order(scores)[0]
         return Form(flat, first.ndim == (1 if flat else len(self.axes[0]) + 1))
 
-    def listed(self, given: Tensors, form: Form) -> list[Tensor]:
+    def listed(self, given: Tensors, form: Form, what: str) -> list[Tensor]:
         """Returns tensors, by field or one, in the order of the fields, with an axis of examples."""
         found = [given] if isinstance(given, Tensor) else self._in_order(given)
         if len(found) < len(self.names) and not form.flat:
             raise ProblemError(f"Give a dict with a tensor for each field: {', '.join(self.names)}.")
+        for each in found:
+            if not isinstance(each, Tensor) or each.is_floating_point() != (what == "scores"):
+                wanted = "tensors of floats" if what == "scores" else "tensors of label numbers"
+                got = f"one of {each.dtype}" if isinstance(each, Tensor) else brief(each)
+                raise ProblemError(f"Give {what} as {wanted}; got {got}.")
         return [each[None] for each in found] if form.single else found
 
-    def _in_order(self, given: Mapping[str, Tensor]) -> list[Tensor]:
+    def _in_order(self, given: Any) -> list[Tensor]:
+        if not isinstance(given, Mapping):
+            raise ProblemError(f"Give a tensor, or a dict with one for each field; got {brief(given)}.")
         if {*given} != {*self.names}:
             raise ProblemError(
                 f"Got {', '.join(given) or 'nothing'}; this layer has the fields {', '.join(self.names)}."
@@ -238,13 +255,13 @@ class Layer(nn.Module):
         if not isinstance(given, Mapping):
             if len(self.sizes) != 1:
                 raise ProblemError(f"Give {what} by name: this layer has the sizes {', '.join(self.sizes) or 'none'}.")
-            return {self.sizes[0]: given}
+            return {self.sizes[0]: torch.as_tensor(given)}
         for name in given:
             if name not in self.sizes and (what == "lengths" or name not in self.names):
                 raise ProblemError(
                     f"Got {what} of {name!r}; this layer has the sizes {', '.join(self.sizes) or 'none'}."
                 )
-        return dict(given)
+        return {name: torch.as_tensor(each) for name, each in given.items()}
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Layer:
         """Copies what is trained; the structures, which do not change, are shared."""

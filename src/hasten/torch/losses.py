@@ -58,6 +58,8 @@ class StructuredLoss(nn.Module):
 
         `weight` is that of each example; the other words, `lengths` and so on, are those of all methods of `Layer`.
         """
+        if gold is None:
+            raise ProblemError("A loss needs gold: label numbers, -100 where a label is not known.")
         loss = self.each(scores, gold, how)
         if self.invalid == "skip":
             loss = torch.where(torch.isfinite(loss), loss, 0.0)

@@ -22,8 +22,7 @@ from hasten.padded.search import Inference, Request, above
 from hasten.padded.shapes import Placed
 
 ENGINES: WeakValueDictionary[str, Inference] = WeakValueDictionary()  # by the name of their layer
-HALF = torch.float16, torch.bfloat16
-PLAIN = torch.Tensor, torch.nn.Parameter
+PLAIN = {torch.Tensor, torch.nn.Parameter}
 ROWS_FIRST = "loss", "spread"  # their labels have an axis of rows before the examples
 
 
@@ -111,7 +110,10 @@ def as_arrays(tensors: Sequence[Tensor]) -> list[Any]:
         sent = torch.cat(parts).cpu().split([len(part) for part in parts])
         for n, part in zip(order, sent, strict=True):
             given[n] = part.view(given[n].dtype).reshape(given[n].shape)
-    return [(each.float() if each.dtype in HALF else each).contiguous().numpy() for each in given]
+    return [
+        (each.float() if each.is_floating_point() and each.itemsize < 4 else each).contiguous().numpy()
+        for each in given
+    ]
 
 
 def as_tensors(arrays: Sequence[Any], device: torch.device) -> list[Tensor]:
@@ -168,14 +170,13 @@ def sample_backward(call: Call, outputs: Sequence[Tensor], slopes: Sequence[Tens
     step, sign = call.asked.margin, -engine_of(call.layer).sign
     moved = [each - sign * step * slope for each, slope in zip(call.scores, slopes, strict=True)]
     found = zip(outputs, ask(call._replace(scores=moved)), strict=True)
-    return [*(sign * (mine - other) / step for mine, other in found), *(None for _ in call.tables)]  # type: ignore[list-item]
+    return [*(sign * (mine - other) / step for mine, other in found), *(None for _ in call.tables)]
 
 
 def sums(call: Call) -> list[Tensor]:
     """Returns the log-partition of each example, with gold less that of what agrees with it; and its gradients."""
-    engine, placed, *given = call.opened()
-    asked = bool(call.asked.sharing), bool(call.asked.strict)
-    found = engine.sums(placed, *given[:3], None, *asked)
+    engine, placed, own, tables, gold, _ = call.opened()
+    found = engine.sums(placed, own, tables, gold, None, bool(call.asked.sharing), bool(call.asked.strict))
     return as_tensors([found.value], call.scores[0].device) + _shared(call, engine, found)
 
 
@@ -218,7 +219,10 @@ def _indicate(call: Call, labels: Sequence[Tensor], weight: Tensor) -> list[Tens
         cells, n = prod(axes), like.shape[-1]
         start = engine.layout.structure.graph.first[:cells] if call.asked.flat else np.arange(cells) * n
         total = torch.zeros(like.shape, dtype=torch.promote_types(like.dtype, torch.float32), device=weight.device)
-        mine, row = each.reshape(n_rows, n_examples, cells), total.view(n_examples, total[0].numel() if n_examples else 0)
+        mine, row = (
+            each.reshape(n_rows, n_examples, cells),
+            total.view(n_examples, total[0].numel() if n_examples else 0),
+        )
         if weight.is_cpu:
             spread(mine.contiguous().numpy(), weight.contiguous().numpy(), start, row.numpy())
         else:
@@ -257,6 +261,7 @@ class Operation(NamedTuple):
     fake: Callable[[Call], list[Tensor]]  # what a compiler is told of the outputs
     backward: Callable[..., list[Tensor]] | None = None  # of the first outputs, to scores and tables
     n_smooth: int | None = 0  # how many outputs are differentiable; None: all
+    reads: bool = True  # whether the gradient reads scores and tables, not only their shapes
 
 
 def _fake_decoded(call: Call) -> list[Tensor]:
@@ -271,6 +276,7 @@ OPERATIONS = {
         lambda call: _like(call, call.scores[0].shape[:1]) + _like_labels(call, max(1, int(call.asked.samples)) + 1),
         loss_backward,
         1,
+        False,
     ),
     "spread": Operation(spread_out, _like_given),
     "sample": Operation(sample, lambda call: _like_given(call._replace(tables=[])), sample_backward, None),
@@ -289,20 +295,17 @@ def ask(call: Call) -> list[Tensor]:
     tensors, operation = call.tensors, OPERATIONS[call.what]
     if operation.backward is None:
         tensors = [each.detach() for each in tensors]
-    if not is_plain(tensors):
+    mapped = torch._C._functorch.peek_interpreter_stack() is not None
+    if (
+        torch.compiler.is_compiling()
+        or torch._C._len_torch_dispatch_stack()
+        or not PLAIN.issuperset(map(type, tensors))
+    ):
         found: list[Tensor] = operator(*call.told[:3], tensors, *call.told[3:])
         return found
-    if operation.backward and torch.is_grad_enabled() and any(each.requires_grad for each in tensors):
+    if mapped or (operation.backward and torch.is_grad_enabled() and any(each.requires_grad for each in tensors)):
         return list(Direct.apply(call.told, *tensors))
     return operation.run(call)
-
-
-def is_plain(tensors: Sequence[Tensor]) -> bool:
-    """Whether nothing has to know of an operator: no compiler, no transform. Then none is called."""
-    if torch.compiler.is_compiling():
-        return False
-    transforms = torch._C._functorch.peek_interpreter_stack() is not None or torch._C._len_torch_dispatch_stack()
-    return not transforms and all(type(each) in PLAIN for each in tensors)
 
 
 @torch.library.custom_op("hasten::call", mutates_args=())
@@ -320,19 +323,23 @@ def _(what, layer, kinds, tensors, counts, asked):  # type: ignore[no-untyped-de
 
 def keep(ctx: Any, told: tuple[Any, ...], tensors: Sequence[Tensor], outputs: Sequence[Tensor]) -> None:
     """Keeps what the gradient of a call needs."""
+    operation, kept = OPERATIONS[told[0]], list(tensors)
     ctx.told, ctx.n = told, len(tensors)
-    n_smooth = OPERATIONS[told[0]].n_smooth
-    ctx.mark_non_differentiable(*outputs[len(outputs) if n_smooth is None else n_smooth :])
-    ctx.save_for_backward(*tensors, *outputs)
+    for n in () if operation.reads else range(sum(told[3][:2])):  # so that they may be changed in place
+        kept[n] = kept[n].new_empty(()).expand(kept[n].shape)
+    n_smooth = len(outputs) if operation.n_smooth is None else operation.n_smooth
+    ctx.mark_non_differentiable(*outputs[n_smooth:])
+    ctx.save_for_backward(*kept, *outputs)
 
 
 def backward(ctx: Any, slopes: Sequence[Tensor]) -> list[Tensor | None]:
     """Returns the gradient of a call, of which scores and tables have one."""
-    call = Call.of(ctx.told, ctx.saved_tensors[: ctx.n])
-    operation = OPERATIONS[call.what]
-    if operation.backward is None:
+    saved = ctx.saved_tensors
+    call = Call.of(ctx.told, saved[: ctx.n])
+    run = OPERATIONS[call.what].backward
+    if run is None:
         raise ProblemError("These gradients are not differentiable again.")
-    found = operation.backward(call, ctx.saved_tensors[ctx.n :], slopes)
+    found = run(call, saved[ctx.n :], slopes)
     return [*found, *[None] * (ctx.n - len(found))]
 
 
@@ -343,14 +350,17 @@ operator.register_autograd(
 
 
 class Direct(torch.autograd.Function):
-    """A call without the dispatcher."""
+    """A call without the dispatcher, and under the transforms of `torch.func`."""
 
     @staticmethod
-    def forward(ctx: Any, told: tuple[Any, ...], *tensors: Tensor) -> tuple[Tensor, ...]:
+    def forward(told: tuple[Any, ...], *tensors: Tensor) -> tuple[Tensor, ...]:
         """Returns what the operator does."""
-        outputs = OPERATIONS[told[0]].run(Call.of(told, tensors))
-        keep(ctx, told, tensors, outputs)
-        return tuple(outputs)
+        return tuple(OPERATIONS[told[0]].run(Call.of(told, tensors)))
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, ...]) -> None:
+        """Keeps what the gradient needs."""
+        keep(ctx, inputs[0], inputs[1:], output)
 
     @staticmethod
     @once_differentiable
@@ -358,31 +368,38 @@ class Direct(torch.autograd.Function):
         """Returns the gradient of the operator."""
         return None, *backward(ctx, slopes)
 
+    @staticmethod
+    def vmap(info: Any, dims: tuple[Any, ...], told: tuple[Any, ...], *tensors: Tensor) -> Any:
+        """Runs mapped calls."""
+        found, axes = run_mapped(info.batch_size, dims[1:], told, tensors)
+        return tuple(found), tuple(axes)
 
-@operator.register_vmap
-def _(info, dims, what, layer, kinds, tensors, counts, asked):  # type: ignore[no-untyped-def]
+
+def run_mapped(size: int, dims: Sequence[int | None], told: tuple[Any, ...], tensors: Sequence[Tensor]) -> Any:
     """Runs mapped calls as more examples; where tables or seeds differ, or tables have gradients, call by call."""
+    what, counts = told[0], told[3]
     groups = [group for group, n in zip(Call._fields[4:], counts, strict=True) for _ in range(n)]
-    whole = [g for g, dim in zip(groups, dims[3], strict=True) if dim is not None or what in ("spread", "shares", "sums")]
+    whole = [g for g, dim in zip(groups, dims, strict=True) if dim is not None or what in ("spread", "shares", "sums")]
     if "tables" in whole or ("last" in whole and what in ("loss", "sample")):
-        rows = [
-            operator(
-                what, layer, kinds,
-                [each if dim is None else each.select(dim, i) for each, dim in zip(tensors, dims[3], strict=True)],
-                counts, asked,
-            )
-            for i in range(info.batch_size)
-        ]  # fmt: skip
+        given = [[each] * size if dim is None else each.unbind(dim) for each, dim in zip(tensors, dims, strict=True)]
+        rows = [ask(Call.of(told, each)) for each in zip(*given, strict=True)]
         found = [torch.stack(each) for each in zip(*rows, strict=True)]
         return found, [0] * len(found)
     folded = []
-    for each, group, dim in zip(tensors, groups, dims[3], strict=True):
+    for each, group, dim in zip(tensors, groups, dims, strict=True):
         axis = int(group == "kept" and what in ROWS_FIRST)
         if group == "tables" or (dim is None and (not each.ndim or not each.numel())):
             folded.append(each)  # or a seed, or something that is not given
             continue
-        wide = each.expand(info.batch_size, *each.shape).movedim(0, axis) if dim is None else each.movedim(dim, axis)
+        wide = each.expand(size, *each.shape).movedim(0, axis) if dim is None else each.movedim(dim, axis)
         folded.append(wide.flatten(axis, axis + 1))
-    found = operator(what, layer, kinds, folded, counts, asked)
+    found = ask(Call.of(told, folded))
     axes = [int(what == "loss" and n > 0) for n in range(len(found))]
-    return [each.unflatten(axis, (info.batch_size, -1)) for each, axis in zip(found, axes, strict=True)], axes
+    return [each.unflatten(axis, (size, -1)) for each, axis in zip(found, axes, strict=True)], axes
+
+
+operator.register_vmap(
+    lambda info, dims, what, layer, kinds, tensors, *rest: run_mapped(
+        info.batch_size, dims[3], (what, layer, kinds, *rest), tensors
+    )
+)

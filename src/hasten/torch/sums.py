@@ -101,8 +101,8 @@ def _structure_on(engine: Inference, placed: Placed, call: Call, n_problems: int
         numbers = [each.reshape(shape) for each, shape in zip(places, one, strict=True)]
         index = np.abs(engine.costs(alone, numbers))[: structure.n_labels].astype(np.int64)
         kinds = {name: structure.schema.factors[name] for name in placed.shapes.kinds}
-        starts = {name: structure._table_starts.get(kind.index) for name, kind in kinds.items()}
-        starts = {name: at for name, at in starts.items() if at is not None}
+        where = structure._table_starts
+        starts = {name: where[kind.index] for name, kind in kinds.items() if kind.index in where}
         table = -structure.graph.table.copy()
         for name, at in starts.items():
             own = kinds[name].table
