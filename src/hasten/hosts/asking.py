@@ -21,14 +21,11 @@ from hasten.programs.answer import UNBOUNDED, Answer, Answers
 from hasten.programs.program import Program
 from hasten.programs.statement import Statement
 from hasten.support.arrays import FloatArray
-from hasten.support.cache import Cache
 from hasten.support.checks import check_limit
 from hasten.support.words import count
 
-MAX_TERMS = 5_000_000  # of the rows of all programs that are kept
 HANDED_GAP = 1e-4  # HiGHS' own, for programs that only it can answer
 Result = TypeVar("Result")
-_KNOWN = Cache[bytes, Program](MAX_TERMS)
 
 
 class Outcome(Enum):
@@ -81,15 +78,9 @@ class Asking:
 
     def _with(self, statement: Statement, ask: Callable[[Program], Result]) -> Result:
         """Asks about a program, which nobody else uses meanwhile."""
-        began, key = time.perf_counter(), statement.digest()
-        program = _KNOWN.pop(key)
-        known = program is not None
-        if program is None:
-            program = Program(statement)
-        else:
-            program.restate(statement)
+        began, program = time.perf_counter(), Program(statement)
+        known = program.statement is not program._solving.statement
         answer = ask(program)
-        _KNOWN.put(key, program, max(1, len(statement.row_column) + statement.n_columns))
         if self.say is not None:
             self._tell(self.say, program, known, answer, time.perf_counter() - began)
         return answer

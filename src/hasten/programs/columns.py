@@ -7,6 +7,7 @@ from dataclasses import replace
 import numpy as np
 
 from hasten.kernels.tolerance import SLACK
+from hasten.programs.definitions import define
 from hasten.programs.networks import row_signs
 from hasten.programs.products import product_groups
 from hasten.programs.state import Group, Recognised
@@ -96,10 +97,21 @@ def _are_whole(values: FloatArray) -> BoolArray:
     return np.asarray(np.isinf(values) | (values == np.rint(values)))
 
 
+def define_columns(found: Recognised) -> None:
+    """Puts in for columns that equalities define by columns in no group."""
+    grouped = np.zeros(found.statement.n_columns, dtype=bool)
+    for group in exclusive_rows(found.statement):
+        grouped[group.columns] = True
+    found.defined = define(found.statement, grouped)
+    if found.defined is not None:
+        found.statement = found.defined.statement
+
+
 def group_columns(found: Recognised) -> None:
     """Chooses groups that overlap nowhere and leave as few variables as several greedy ways find."""
     rows = exclusive_rows(found.statement)
-    candidates = [group for group in rows if not group.none or len(group.columns) >= MIN_NONE] + cliques(rows)
+    least = MIN_NONE if found.defined is None else 2  # what stood for a sum of two stands for their variable
+    candidates = [group for group in rows if not group.none or len(group.columns) >= least] + cliques(rows)
     if not candidates:
         return
     products = product_groups(found.statement, rows)

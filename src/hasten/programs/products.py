@@ -1,9 +1,9 @@
 """Columns that stand for products of others, as linearised models have them: `z[a,b]` for `x[a] y[b]`.
 
-A row `sum(Z) <= x` says that each of Z implies x. Of columns that imply one member each of the same two groups, or more,
-no two of them the same members, at most one is 1. Exactly one is, if exactly one of each group is, and either rows
-`sum(Z) = x` say for every member x of a group which of the columns go with it, or rows `z >= x + y - 1` speak of all
-combinations of members. The latter then say nothing more.
+A row `sum(Z) <= x` says that each of Z implies x. Of columns that imply one member each of the same two groups, or
+more, no two of them the same members, at most one is 1. Exactly one is, if exactly one of each group is, and either
+rows `sum(Z) = x` say for every member x of a group which of the columns go with it, or rows `z >= x + y - 1` speak of
+all combinations of members. The latter then say nothing more.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ MIN_PRODUCTS = 3  # columns of a group
 
 
 def product_groups(program: Statement, groups: list[Group]) -> list[tuple[Group, list[int]]]:
-    """Returns groups of columns that stand for products of members of groups, each with the rows that follow from it."""
+    """Returns groups of columns that stand for products of members, each with the rows that follow from it."""
     first, column, weight, size = program.row_first, program.row_column, program.row_weight, np.diff(program.row_first)
     row, m, binary = program.row_of_term, program.n_rows, program.binary
     owner = np.full(program.n_columns, -1)  # the group of each column, if any: one of which exactly one is 1, if any
@@ -54,25 +54,20 @@ def product_groups(program: Statement, groups: list[Group]) -> list[tuple[Group,
             sharing[owners, own, often[factors, own]].append(z)
             often[factors, own] += 1
     below = {}  # rows `z >= x + y - 1`, or of more members
-    for side, low, high, n in (
-        (up, program.row_low, program.row_high, n_up),
-        (~up, -program.row_high, -program.row_low, size - n_up),
-    ):
-        for r in np.flatnonzero(
-            plain & (n == 1) & (n_owned == size - 1) & (low == 2.0 - size) & np.isinf(high)
-        ).tolist():
+    turned = ~up, -program.row_high, -program.row_low, size - n_up
+    for side, low, high, n in ((up, program.row_low, program.row_high, n_up), turned):
+        single = plain & (n == 1) & (n_owned == size - 1) & (low == 2.0 - size) & np.isinf(high)
+        for r in np.flatnonzero(single).tolist():
             at = slice(first[r], first[r + 1])
             below[int(column[at][side[at]][0]), frozenset(column[at][~side[at]].tolist())] = r
     found = []
     for (owners, _, _), columns in sharing.items():
-        of, exact, own = (
-            [groups[g].columns.tolist() for g in owners],
-            not any(groups[g].none for g in owners),
-            set(columns),
-        )
-        summed = any(all(any(own.issuperset(parts) for parts in sums[x]) for x in each) for each in of)
+        if len(columns) < MIN_PRODUCTS:
+            continue
+        together, exact = set(columns), not any(groups[g].none for g in owners)
+        parts = [groups[g].columns.tolist() for g in owners]
+        summed = any(all(any(together.issuperset(some) for some in sums[x]) for x in part) for part in parts)
         rows = [below[z, frozenset(members[z])] for z in columns if (z, frozenset(members[z])) in below]
-        every = len(rows) == len(columns) == np.prod([len(each) for each in of])
-        if len(columns) >= MIN_PRODUCTS:
-            found.append((Group(np.array(columns), not (exact and (summed or every))), rows if exact and every else []))
+        every = len(rows) == len(columns) == np.prod([len(part) for part in parts])
+        found.append((Group(np.array(columns), not (exact and (summed or every))), rows if exact and every else []))
     return found

@@ -128,16 +128,13 @@ class Statement:
         )
 
     def digest(self) -> bytes:
-        """Returns a key that statements with the same constraints share, and no others."""
-        maximize = self.maximize and self.products.left.size > 0
-        said = (
-            self.columns,
-            [table.scope for table in self.tables],
-            maximize,
-            [len(each) for each in self._constraints()],
-        )
+        """Returns a key that statements with the same constraints and names share, and no others."""
+        maximize, constraints = self.maximize and self.products.left.size > 0, self._constraints()
+        said = [table.scope for table in self.tables], maximize, [np.shape(each) for each in constraints]
         found = blake2b(repr(said).encode(), digest_size=16)
-        for array in self._constraints():
+        for names in (self.columns, self.rows):
+            found.update("\0".join(names).encode())
+        for array in constraints:
             found.update(np.ascontiguousarray(array).data)
         return found.digest()
 
@@ -305,7 +302,8 @@ class Builder:
         column = np.array(self.row_column, dtype=np.int64)
         if column.size and not (column.min() >= 0 and column.max() < n):
             raise ProgramError(f"A row names a column that is not there; there are {n:,}, from 0.")
-        first, column, weight = _summed(offsets(self.row_size), column, weight, n)
+        m = len(row_low)
+        first, column, weight = sorted_terms(m, n, np.arange(m).repeat(self.row_size), column, weight)
         left, right = np.array(self.left, dtype=np.int64), np.array(self.right, dtype=np.int64)
         round_inwards(low, high, whole)
         return Statement(
@@ -377,12 +375,10 @@ def _finite(values: Any, what: str) -> FloatArray:
     return found
 
 
-def _summed(
-    first: IntArray, column: IntArray, weight: FloatArray, n_columns: int
+def sorted_terms(
+    n_rows: int, n_columns: int, row: IntArray, column: IntArray, weight: FloatArray
 ) -> tuple[IntArray, IntArray, FloatArray]:
-    """Returns the terms of rows sorted by column, terms of one column added up, and zeros left out."""
-    n_rows = len(first) - 1
-    row = np.arange(n_rows).repeat(np.diff(first))
+    """Returns where rows start, and their terms sorted by column, those of one column added up, without zeros."""
     number = row * max(1, n_columns) + column
     if number.size and not (number[1:] > number[:-1]).all():
         number, at = np.unique(number, return_inverse=True)
