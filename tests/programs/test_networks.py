@@ -151,4 +151,4 @@ def test_a_shortest_path_is_answered_as_the_linear_program_that_it_is() -> None:
     assert "network" in program.describe()
     assert hasten.Certifier()(program.problem()).cost == answer.objective  # bounds follow from the rows
     around = program.solve(objective=-program.statement.objective)  # no cycle: the longest path
-    assert around.objective == -NativeHighs(program.statement).solve(-program.statement.objective, math.inf).bound
+    assert around.objective == NativeHighs(program.statement).solve(-program.statement.objective, math.inf).bound

@@ -59,7 +59,6 @@ class Program:
         self._like: tuple[Solving, ...] = () if like is None else (like._solving,)
         self._solving: Solving = Solving(statement, self._like, True) if self._like else Solving.of(statement)
         self._objectives = ObjectiveReader(statement)
-        self._checked: set[str] = set()  # names of solvers that are there
         self._changed = 0  # calls in a row that brought other constraints
 
     @property
@@ -294,10 +293,10 @@ class Program:
     def _check(self, solver: str | Solver, time_limit: float | None) -> None:
         """Checks a solver, each name once, and a time limit."""
         check_limit("time_limit", time_limit)
-        if not isinstance(solver, str) or solver not in self._checked:
+        if not isinstance(solver, str) or solver not in _CHECKED:
             check_solver(solver)
             if isinstance(solver, str):
-                self._checked.add(solver)
+                _CHECKED.add(solver)
 
     def _proved(self, c: FloatArray, seen: FirstLook, constant: float) -> Answer:
         """Returns an answer without the solver: the best, or that there is none."""
@@ -358,6 +357,7 @@ class Program:
         return f"Program({program.name!r}, {count(program.n_columns, 'variable')}, {count(program.n_rows, 'row')})"
 
 
+_CHECKED: set[str] = set()  # names of solvers that are there
 _CUT = "Only answers were found whose objective is {:g} or {}, which the file rules out."
 
 
