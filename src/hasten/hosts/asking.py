@@ -86,7 +86,6 @@ class Asking:
         return answer
 
     def _tell(self, say: Callable[[str], object], program: Program, known: bool, answer: Any, seconds: float) -> None:
-        """Prints what was recognised and found."""
         statement = program.statement
         head = f"hasten: {count(statement.n_columns, 'variable')}, {count(statement.n_rows, 'row')}"
         if program.only_solver:

@@ -85,7 +85,6 @@ def _not_ours(options: Mapping[str, Any], integrality: Any) -> str:
 
 
 def _hand_over(optimize: Any, c: Any, rows: tuple[Any, ...], why: str) -> Any:
-    """Lets SciPy answer."""
     options, integrality, bounds, constraints = rows
     result = optimize.milp(c, integrality=integrality, bounds=bounds, constraints=constraints, options=options)
     result.message = f"{result.message} {handed_over(why)}"
@@ -93,7 +92,6 @@ def _hand_over(optimize: Any, c: Any, rows: tuple[Any, ...], why: str) -> Any:
 
 
 def _result(optimize: Any, answer: Answer) -> Any:
-    """Returns an answer as SciPy would."""
     status, found = _CODES[outcome(answer)], answer.values_found is not None
     return optimize.OptimizeResult(
         status=status,
@@ -108,7 +106,6 @@ def _result(optimize: Any, answer: Answer) -> Any:
 
 
 def _results(optimize: Any, answers: Answers) -> Any:
-    """Returns the answers to several objectives as one result."""
     status = np.array([_CODES[outcome(answer)] for answer in answers], dtype=np.int64)
     return optimize.OptimizeResult(
         status=status,
@@ -123,7 +120,6 @@ def _results(optimize: Any, answers: Answers) -> Any:
 
 
 def _gathered(optimize: Any, results: list[Any], n: int) -> Any:
-    """Returns SciPy's results for several objectives as one."""
     names = ("fun", "mip_dual_bound", "mip_gap")
     numbers = {name: np.array([np.nan if each[name] is None else each[name] for each in results]) for name in names}
     status = np.array([each.status for each in results], dtype=np.int64)

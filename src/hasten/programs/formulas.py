@@ -50,7 +50,6 @@ class _Reader:
         return False
 
     def equivalence(self, depth: int) -> tuple[Clauses, Clauses]:
-        """Reads `a <-> b`."""
         left = self._implication(depth)
         while self._take("<->"):
             right = self._implication(depth)

@@ -155,7 +155,6 @@ def dead_labels(space: Space, cells: Cells) -> BoolArray:
 
 
 def _fix_single(space: Space, cells: Cells) -> tuple[Space, Cells]:
-    """Moves variables of one label into the limits of their rows."""
     label = space.first[:-1][space.sizes == 1]
     if not label.size:
         return space, cells

@@ -71,7 +71,6 @@ class ObjectiveReader:
         return self._finite(placed)
 
     def _named(self, objective: object) -> FloatArray:
-        """Returns an objective that was given as a mapping."""
         if not isinstance(objective, Mapping):
             raise ProgramError(f"Objectives are all mappings or all arrays; got {short(objective)} among mappings.")
         c = np.zeros(self.statement.n_columns)

@@ -111,7 +111,6 @@ class Program:
         return self.structure.batch(self._costs(matrix))
 
     def _costs(self, matrix: FloatArray) -> FloatArray:
-        """Returns the costs of labels under some objectives."""
         return self._own.costs.many(matrix, self.statement.sign, self.statement.constant)
 
     def values(self, answers: Solution | Solutions) -> FloatArray:
@@ -282,7 +281,6 @@ class Program:
         return describe(self)
 
     def _check_own(self, structure: Structure) -> None:
-        """Refuses the structure of another program's problems."""
         own = self.structure
         if structure is not own and [kind.labels for kind in structure.kinds] != [kind.labels for kind in own.kinds]:
             raise ProgramError(

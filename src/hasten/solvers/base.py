@@ -177,7 +177,6 @@ class ModelSolver(BaseSolver, Generic[Model]):
         """Gives a model its costs and optimises."""
 
     def _check_native(self) -> None:
-        """Refuses options that the solver itself does not know."""
         raise self._unknown(*self.native)
 
     def _unknown(self, *options: str, why: object = "") -> SolverError:

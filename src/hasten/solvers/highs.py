@@ -39,7 +39,6 @@ class _Until(Stop):
         self.end = end
 
     def is_set(self) -> bool:
-        """Whether it is that late."""
         return now() >= self.end
 
 

@@ -122,7 +122,6 @@ class _Reader:
             build.objective[column] += sign * scale * float(weight)
 
     def count(self, literals: Sequence[int], low: float, high: float, switches: Switches, name: str) -> None:
-        """Limits how many of some literals are true."""
         pairs = [_literal(literal) for literal in literals]
         negated = sum(1 - value for _, value in pairs)
         terms = [(column, 1.0 if value else -1.0) for column, value in pairs]
@@ -167,7 +166,6 @@ class _Reader:
         self._table([_Plain(column) for column, _ in pairs], holds, name)
 
     def _table(self, exprs: Sequence[Any], holds: Holds, name: str) -> None:
-        """Adds a constraint on some linear expressions by trying all values of their variables."""
         build = self.build
         scope = sorted({column for expr in exprs for column, _ in _terms(expr)})
         shape = [int(build.high[j] - build.low[j]) + 1 for j in scope]
@@ -201,7 +199,6 @@ def _signed(variable: int) -> tuple[int, float]:
 
 
 def _terms(linear: Any) -> list[tuple[int, float]]:
-    """Returns the columns and the weights of a linear expression."""
     signed = zip(map(_signed, linear.vars), linear.coeffs, strict=True)
     return [(column, sign * float(weight)) for (column, sign), weight in signed]
 

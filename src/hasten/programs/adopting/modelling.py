@@ -91,7 +91,6 @@ class Gurobi:
 
 
 def _terms(row: Any) -> tuple[list[int], list[float]]:
-    """Returns the columns and the weights of one of Gurobi's sums."""
     size = range(row.size())
     return [row.getVar(k).index for k in size], [row.getCoeff(k) for k in size]
 
