@@ -30,7 +30,7 @@ class optHastenModel(optModel):  # type: ignore[misc]  # noqa: N801
     """Any model of PyEPO's whose rows are in a model that `hasten.adopt` reads: of Gurobi, Pyomo or OR-Tools.
 
     Models that generate constraints while they are solved (the subtours of `tspDFJModel`, `vrpRCIModel`) are refused.
-    A model that only a solver can answer, such as a shortest path with continuous flows, is handed to its own solver;
+    A model that only a solver can answer is handed to its own solver;
     `handed` says why. `program` is the adopted model.
     """
 
