@@ -331,7 +331,7 @@ def compare(kinds: list[str], count: int, limit: float) -> None:
         )
 
 
-# -- networks, and models built anew ------------------------------------------------------------------------------------
+# -- networks, and models built anew -----------------------------------------------------------------------------------
 
 
 def gurobi() -> Any:
@@ -377,7 +377,8 @@ def paths(count: int) -> None:
         proved = int(answers.proved.sum()), sum(each.proved for each in single)
         print(
             f"paths {side:3d}x{side:<3d} Gurobi {1e6 * peer / count:8.1f} us, one by one {1e6 * one / count:7.1f} us "
-            f"({peer / one:6.1f}x), at once {1e6 * many / count:7.2f} us ({peer / many:7.1f}x); proved {proved} of {count}",
+            f"({peer / one:6.1f}x), at once {1e6 * many / count:7.2f} us ({peer / many:7.1f}x); "
+            f"proved {proved} of {count}",
             flush=True,
         )
 
@@ -397,7 +398,7 @@ def small_model(kind: int, rng: np.random.Generator, environment: Any) -> Any:
 
 
 def anew(count: int) -> None:
-    """Answers models that are built anew each time: `hasten.adopt` and `solve` against `optimize`, by processor time."""
+    """Answers models that are built anew each time: `adopt` and `solve` against `optimize`, by processor time."""
     environment, rng, taken = gurobi(), np.random.default_rng(0), np.zeros((3, 26))
     for turn in range(count + 2):  # the first two load or compile
         for kind in range(26):
@@ -415,7 +416,8 @@ def anew(count: int) -> None:
     each = taken[2] / taken[1]
     print(
         f"26 models, {count} times: building {build:.0f} us, hasten {ours:.0f} us, Gurobi {theirs:.0f} us: "
-        f"{theirs / ours:.2f}x ({each.min():.2f} to {each.max():.2f}x); with building {(build + theirs) / (build + ours):.2f}x"
+        f"{theirs / ours:.2f}x ({each.min():.2f} to {each.max():.2f}x); "
+        f"with building {(build + theirs) / (build + ours):.2f}x"
     )
 
 

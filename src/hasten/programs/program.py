@@ -263,7 +263,7 @@ class Program:
     def restate(self, new: Statement) -> None:
         """Takes another statement about the same variables."""
         old, self.statement, self._objectives.statement = self.statement, new, new
-        if old.same_constraints(new):
+        if old.digest() == new.digest():
             self._changed = 0
             return
         self._changed += 1

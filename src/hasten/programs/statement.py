@@ -118,18 +118,13 @@ class Statement:
                 value += self.sign * table.costs[tuple([at[j] for j in table.scope])]
         return np.asarray(value)
 
-    def same_constraints(self, other: Statement) -> bool:
-        """Whether another statement differs in its objective, constant and sense at most."""
-        return (
-            self.columns == other.columns
-            and (self.maximize == other.maximize or not self.products.left.size)
-            and [table.scope for table in self.tables] == [table.scope for table in other.tables]
-            and all(map(np.array_equal, self._constraints(), other._constraints()))
-        )
-
     def digest(self) -> bytes:
         """Returns a key that statements with the same constraints and names share, and no others."""
-        maximize, constraints = self.maximize and self.products.left.size > 0, self._constraints()
+        quadratic = self.products.left, self.products.right, self.products.weight
+        rows = self.row_first, self.row_column, self.row_weight, self.row_low, self.row_high
+        tables = (table.costs for table in self.tables)
+        constraints: list[Any] = [self.low, self.high, self.whole, *rows, *quadratic, *tables]
+        maximize = self.maximize and self.products.left.size > 0
         said = [table.scope for table in self.tables], maximize, [np.shape(each) for each in constraints]
         found = blake2b(repr(said).encode(), digest_size=16)
         for names in (self.columns, self.rows):
@@ -137,12 +132,6 @@ class Statement:
         for array in constraints:
             found.update(np.ascontiguousarray(array).data)
         return found.digest()
-
-    def _constraints(self) -> list[Any]:
-        """Returns everything but objective, constant and sense, as arrays."""
-        quadratic = self.products.left, self.products.right, self.products.weight
-        rows = self.row_first, self.row_column, self.row_weight, self.row_low, self.row_high
-        return [self.low, self.high, self.whole, *rows, *quadratic, *(table.costs for table in self.tables)]
 
     def __repr__(self) -> str:
         return f"Statement({self.name!r}, {count(self.n_columns, 'column')}, {count(self.n_rows, 'row')})"

@@ -55,7 +55,7 @@ class HighsModel:
         self.took = LONG  # seconds for the last problem
 
 
-class HighsSolver(ModelSolver[HighsModel]):
+class HighsSolver(ModelSolver):
     """HiGHS, with one thread."""
 
     name = "highs"
