@@ -229,7 +229,7 @@ def _recall(problem: Problem) -> None:
 
 
 def _adopt() -> None:
-    """Packs items twice: the second time it is known that branching is all there is to do."""
+    """Packs items twice: the second time it is known that branching is all there is to do; and takes a path."""
     build, n = Builder(), 7
     for item in range(n):
         build.column(f"x{item}", 0.0, 2.0, whole=True, cost=-1.0)
@@ -239,6 +239,11 @@ def _adopt() -> None:
         program.solve(solver="brute")
     program.solve_all([program.statement.objective], solver="brute")
     Requirements(["a label"]).nearest([1.0])
+    path = Builder()
+    path.column("x", 0.0, 1.0, whole=True)
+    for weight in (1.0, -1.0):
+        path.row([0], [weight], weight, weight)
+    Program(path.statement()).solve()
 
 
 def _guess() -> None:
