@@ -54,7 +54,7 @@ class Pruning:
     def plan(self, plan: ProofPlan) -> RecordPlan | None:
         """Returns the defaults, where tables are large, only forbid, and each has a variable that gives way."""
         graph = plan.shape.graph
-        if plan.max_join is not None or plan.max_nodes == 0 or graph.row_low.size or graph.soft_at.size:
+        if {plan.max_join, plan.max_nodes} != {None} or graph.row_low.size or graph.soft_at.size:
             return None
         return plan.shape.made(find_defaults)
 
