@@ -19,12 +19,13 @@ from hasten.model.problem import Problem
 from hasten.model.solution import Solution
 from hasten.support.arrays import FloatArray
 from hasten.support.checks import check_type
+from hasten.support.clock import Clock, now
 from hasten.support.files import write_whole
 from hasten.support.words import count
 
 UNPROVED = -(1 << 1099)  # a lower limit that holds of everything
 Step = tuple[Any, ...]
-Outline = Callable[[Problem, float, float], Iterable[Step]]
+Outline = Callable[..., Iterable[Step]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,33 +40,52 @@ class Certificate:
     lines: tuple[str, ...] = field(repr=False)
 
     @classmethod
-    def of(cls, proof: Solution, outline: Outline, answer: Solution | None = None) -> Certificate:
+    def of(
+        cls, proof: Solution, outline: Outline, answer: Solution | None = None, deadline: float = math.inf
+    ) -> Certificate:
         """Writes down why an answer is proved; of one that is not, what every labelling costs at least.
 
-        `outline` returns the steps: given the problem, what they have to show and, if that is too much, to aim at. The
-        upper limit is what another answer costs, if one is given.
+        `outline` returns the steps: given the problem, what they have to show, what to aim at if that is too much, and
+        a clock. The upper limit is what another answer costs, if one is given.
         """
         problem, unit = proof.problem, unit_of(np.concatenate([proof.problem.cost, proof.problem.table]))
-        target = goal(problem, math.inf if proof.values is None else proof.cost, unit)
-        steps = outline(problem, target if proof.proved else -math.inf, target)
         given = proof if answer is None else answer
         check_type(given, Solution, "The answer that is certified")
         if given.problem.structure is not problem.structure:
             raise ProblemError("The answer is one to a problem of another structure. Give an answer to this problem.")
+        target = goal(problem, math.inf if proof.values is None else proof.cost, unit)
         labels = None if given.values is None or not given.valid else given.values.tolist()
-        return cls.written(list(stated(problem)), labels, unit, steps)
+        steps = outline(problem, target if proof.proved else -math.inf, target, clock=share(deadline))
+        return cls.written(list(stated(problem)), labels, unit, steps, deadline)
 
     @classmethod
     def written(
-        cls, statement: Sequence[Step], labels: list[int] | None, unit: int, steps: Iterable[Step]
+        cls,
+        statement: Sequence[Step],
+        labels: list[int] | None,
+        unit: int,
+        steps: Iterable[Step],
+        deadline: float = math.inf,
     ) -> Certificate:
-        """Writes down a statement, an answer to it, and steps that prove; claims what these show."""
-        lines, at = [_line(step) for step in statement], len(statement)
+        """Writes down a statement, an answer to it, and steps that prove; claims what these show by a deadline."""
         upper = math.inf if labels is None else 0.0 - _below(-_cost(statement, labels))
-        claim = "inf" if labels is None else upper, labels, unit
-        lines += map(_line, [("claim", UNPROVED, *claim), *steps])
-        lower = _below(checker.check(lines)[0])
-        lines[at] = _line(("claim", "inf" if lower == math.inf else lower, *claim))
+        claim, lines = ("inf" if labels is None else upper, labels, unit), list[str]()
+
+        def write() -> Iterator[str]:
+            n_open = 1  # parts that are to be proved
+            for name, *given in (*statement, ("claim", UNPROVED, *claim), *steps):
+                if now() > deadline and len(lines) > len(statement):
+                    break
+                lines.append(json.dumps((name, *given), separators=(",", ":")))
+                yield lines[-1]
+                n_open += len(given[1]) - 1 if name == "split" else -1 if name == "sum" else 0
+            for _ in range(n_open):  # what is shown so far holds
+                lines.append('["sum"]')
+                yield lines[-1]
+
+        lower = _below(checker.check(write())[0])
+        claimed = "claim", "inf" if lower == math.inf else lower, *claim
+        lines[len(statement)] = json.dumps(claimed, separators=(",", ":"))
         return cls(lower, upper, tuple(lines))
 
     def save(self, path: str | Path, format: str = "hasten") -> None:
@@ -117,26 +137,25 @@ def _cost(statement: Sequence[Step], labels: list[int]) -> int:
     """Returns what a labelling costs, as the checker counts."""
     total, sizes = 0, list[int]()
     for name, *given in statement:
-        costs, at = given, 0
         if name == "variable":
-            at = labels[len(sizes)]
             sizes.append(len(given))
-        elif name == "table":
-            costs = given[1]
-            for v in given[0]:
-                at = at * sizes[v] + labels[v]
         if name != "row":
+            scope, costs = ([len(sizes) - 1], given) if name == "variable" else given
+            at = 0
+            for v in scope:
+                at = at * sizes[v] + labels[v]
             total += checker.INFINITE if costs[at] == "inf" else checker.exact(costs[at])
     return total
-
-
-def _line(step: Step) -> str:
-    return json.dumps(step, separators=(",", ":"))
 
 
 def numbers(values: FloatArray) -> list[float | str]:
     """Returns numbers as a certificate has them."""
     return ["inf" if value == math.inf else value for value in values.tolist()]
+
+
+def share(deadline: float) -> Clock:
+    """Returns a clock for the half of the time until a deadline that laying a proof out may take."""
+    return Clock(None, 0.5 * (deadline - now()))
 
 
 def goal(problem: Problem, cost: float, unit: int) -> float:
