@@ -68,7 +68,7 @@ class Certificate:
         deadline: float = math.inf,
     ) -> Certificate:
         """Writes down a statement, an answer to it, and steps that prove; claims what these show by a deadline."""
-        upper = math.inf if labels is None else 0.0 - _below(-_cost(statement, labels))
+        upper = math.inf if labels is None else 0.0 - _below(-cost_of(statement, labels))
         claim, lines = ("inf" if labels is None else upper, labels, unit), list[str]()
 
         def write() -> Iterator[str]:
@@ -133,7 +133,7 @@ def stated(problem: Problem) -> Iterator[Step]:
         yield "row", terms, *(limit if math.isfinite(limit) else None for limit in limits)
 
 
-def _cost(statement: Sequence[Step], labels: list[int]) -> int:
+def cost_of(statement: Sequence[Step], labels: list[int]) -> int:
     """Returns what a labelling costs, as the checker counts."""
     total, sizes = 0, list[int]()
     for name, *given in statement:
