@@ -52,9 +52,7 @@ def answer_to_certify(program: Program, answer: Answer | None, **asked: Any) -> 
     return answer
 
 
-def certify(
-    program: Statement, groups: Iterable[Group], c: FloatArray, answer: Answer, deadline: float
-) -> Certificate:
+def certify(program: Statement, groups: Iterable[Group], c: FloatArray, answer: Answer, deadline: float) -> Certificate:
     """Writes down what nothing costs less than, and what an answer costs; costs are minus a maximised objective."""
     for which, what in (
         (~program.whole, "is continuous"),
@@ -79,7 +77,9 @@ def certify(
     derived.group(groups, {*program.products.left.tolist(), *program.products.right.tolist()})
     derived.tabulate()
     cost = cost if labels is None else cost_of(statement, labels) / checker.UNIT
-    return Certificate.written(statement, labels, unit, [*derived.steps, *derived.proof(cost, unit, deadline)], deadline)
+    return Certificate.written(
+        statement, labels, unit, [*derived.steps, *derived.proof(cost, unit, deadline)], deadline
+    )
 
 
 def stated(program: Statement, c: FloatArray) -> Iterator[Step]:
@@ -215,7 +215,9 @@ class Derived:
         for r in self.open:
             terms, low, high = self.state.rows[r]
             cells = [(at[v], str(i), x / checker.UNIT) for v in sorted(terms) for i, x in sorted(terms[v].items()) if x]
-            least, most = (limit / checker.UNIT if abs(limit) < checker.INFINITE >> 1 else None for limit in (low, high))
+            least, most = (
+                limit / checker.UNIT if abs(limit) < checker.INFINITE >> 1 else None for limit in (low, high)
+            )
             shape.rule(f"row {r}", cells, at_least=least, at_most=most)
         unary = [values([v], functions[~v][1]) for v in variables]
         unary[0] += sum(least for scope, _, least in functions.values() if not scope) / checker.UNIT

@@ -180,9 +180,7 @@ def _logged(
     n_levels = max(1, min(len(small.order) + 1, MOST_KEPT // max(int(n_kept), 1)))
     said, used = np.empty(most), np.zeros(2, dtype=np.int64)
     arrays = (*arrays_of(problem),)
-    clock.run(
-        lambda: log_proof(arrays, ONLY, reduction.addresses, effort, n_levels, (said, used), clock.watch()), 1e9
-    )
+    clock.run(lambda: log_proof(arrays, ONLY, reduction.addresses, effort, n_levels, (said, used), clock.watch()), 1e9)
     if not 0 < used[0] <= most:
         return [("sum",)], False
     scopes = Scopes(problem.graph)
