@@ -118,8 +118,8 @@ def test_nodes_that_may_not_dive_are_split(problem: Problem) -> None:
 def test_a_proof_of_too_many_steps_has_the_bound_that_messages_show(monkeypatch: pytest.MonkeyPatch) -> None:
     problem = drawn("knapsack", 30)
     full = certified(problem)
-    monkeypatch.setattr(outlines, "FEW_NUMBERS", 400)
-    monkeypatch.setattr(outlines, "MOST_NUMBERS", 400)
+    monkeypatch.setattr(outlines, "FEW_EVENTS", 400)
+    monkeypatch.setattr(outlines, "MOST_EVENTS", 400)
     found = Certifier().certificate(problem)
     checker.check(found.lines)
     assert len(found.lines) < 200 < len(full.lines)

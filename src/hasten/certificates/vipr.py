@@ -152,7 +152,8 @@ class Program:
         empty = any(all((v, i) in gone for i in own) for v, own in enumerate(self.labels))
         empty = empty or any(all(self._out(t, each, gone) for each in self.tables[t][1]) for t in self.tables)
         nothing = Part(out=part.out, fixed=part.fixed)
-        for prices in [{}] * empty + ([] if part.broken is None else [{part.broken: -ONE}, {part.broken: ONE}]):
+        candidates: list[dict[int, Fraction]] = [{}] * empty
+        for prices in candidates + ([] if part.broken is None else [{part.broken: -ONE}, {part.broken: ONE}]):
             if all((r, "G" if u > 0 else "L") in self.names for r, u in prices.items()):
                 nothing.prices = prices
                 bound, used = self._combined(nothing, gone, {})
@@ -178,7 +179,7 @@ class Program:
 
         def rest(t: int, each: tuple[int, ...]) -> Fraction:
             """Returns what messages leave of an entry."""
-            own = sum((moved[t, *label] for label in zip(self.tables[t][0], each, strict=True)), ZERO)
+            own = sum((moved[(t, *label)] for label in zip(self.tables[t][0], each, strict=True)), ZERO)
             return objective.get(self.y[t, each], ZERO) - own
 
         for t, (scope, entries) in self.tables.items():
@@ -187,8 +188,8 @@ class Program:
                 if self._out(t, each, gone) is None:
                     moved[t, free[0], each[scope.index(free[0])]] += rest(t, each)
         reduced = {label: objective.get(n, ZERO) for label, n in self.x.items()}
-        for (_, *label), x in moved.items():
-            reduced[*label] += x
+        for (_, v, i), x in moved.items():
+            reduced[v, i] += x
         for r, u in part.prices.items():
             for label, weight in self.rows[r].items():
                 reduced[label] -= u * weight
@@ -206,7 +207,7 @@ class Program:
             for each, found in out.items():
                 if found is not None and (short := rest(t, each)) < 0:
                     reduced[found] += short
-                    moved[t, *found] += short
+                    moved[(t, *found)] += short
             used |= {self.y[t, each]: rest(t, each) for each in entries}
         bound = sum(ones.values(), ZERO)
         for r, u in part.prices.items():

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from hasten import certificate as checker
-from hasten.certificates.writing import UNPROVED, Certificate, Step, cost_of, goal, numbers, share, unit_of
+from hasten.certificates.writing import Certificate, Draft, Step, goal, numbers, unit_of
 from hasten.errors import ProgramError
 from hasten.kernels.cells import row_limits
 from hasten.kernels.tolerance import EXACT
@@ -32,7 +32,6 @@ from hasten.programs.statement import Statement
 from hasten.programs.tables import MAX_ARITY, MAX_ENTRIES, MAX_PAIR
 from hasten.proof.outline import outline
 from hasten.support.arrays import FloatArray
-from hasten.support.clock import now
 from hasten.support.forms import short
 
 if TYPE_CHECKING:
@@ -65,21 +64,21 @@ def certify(program: Statement, groups: Iterable[Group], c: FloatArray, answer: 
                 "whole variables, whose bounds the program states."
             )
     statement = list(stated(program, c))
-    x, cost = answer.values_found, math.inf if answer.optimal else -math.inf
+    x = answer.values_found
     labels = None if x is None else [*np.rint(x - program.low).astype(np.int64).tolist(), 0]
     every = [given if name == "variable" else given[1] for name, *given in statement if name != "row"]
     unit = unit_of(np.array([math.inf if cost == "inf" else cost for costs in every for cost in costs]))
-    derived = Derived(statement, now() + 0.3 * (deadline - now()))
     try:
-        derived.state.claim(UNPROVED, "inf" if labels is None else -UNPROVED, labels)
+        draft = Draft(statement, labels, unit, deadline)
     except checker.RefusedError as error:
         raise ProgramError(f"The answer is none to this program: {error}.") from None
-    derived.group(groups, {*program.products.left.tolist(), *program.products.right.tolist()})
-    derived.tabulate()
-    cost = cost if labels is None else cost_of(statement, labels) / checker.UNIT
-    return Certificate.written(
-        statement, labels, unit, [*derived.steps, *derived.proof(cost, unit, deadline)], deadline
-    )
+    _group(draft, groups, {*program.products.left.tolist(), *program.products.right.tolist()})
+    _tabulate(draft)
+    if not all(entries for _, entries, _ in draft.state.functions.values()):
+        return draft.finished([("sum",)])
+    problem = _left(draft)
+    enough = goal(problem, draft.upper if labels is not None or answer.optimal else -math.inf, unit)
+    return draft.finished(outline(draft, problem, enough, math.inf if enough == -math.inf else enough))
 
 
 def stated(program: Statement, c: FloatArray) -> Iterator[Step]:
@@ -111,117 +110,75 @@ def stated(program: Statement, c: FloatArray) -> Iterator[Step]:
         yield "row", terms, *(float(limit[0]) if np.isfinite(limit[0]) else None for limit in limits)
 
 
-class Derived:
-    """The variables, tables and rows derived from a program until a deadline, as the checker keeps them; the steps."""
-
-    def __init__(self, statement: Sequence[Step], deadline: float) -> None:
-        self.state, self.steps, self.deadline = checker.State(), list[Step](), deadline
-        self.open = list[int]()  # rows that no table stands for
-        for name, *given in statement:
-            getattr(self.state, name)(*given)
-
-    def step(self, name: str, *given: Any) -> None:
-        """Takes a step."""
-        getattr(self.state, name)(*given)
-        self.steps.append((name, *given))
-
-    def group(self, groups: Iterable[Group], apart: set[int]) -> None:
-        """Makes one variable of the columns of each group, unless they are part of products."""
-        rows_of = defaultdict[int, list[int]](list)
-        for r, (terms, _, _) in enumerate(self.state.rows):
-            for v in terms:
-                rows_of[v].append(r)
-        for columns in (group.columns.tolist() for group in groups):
-            rows = sorted({r for v in columns for r in rows_of[v]})
-            fits = len(columns) * (len(columns) + 2 * len(rows)) <= LARGEST and apart.isdisjoint(columns)
+def _group(draft: Draft, groups: Iterable[Group], apart: set[int]) -> None:
+    """Makes one variable of the columns of each group, unless they are part of products."""
+    rows_of = defaultdict[int, list[int]](list)
+    for r, (terms, _, _) in enumerate(draft.state.rows):
+        for v in terms:
+            rows_of[v].append(r)
+    for columns in (group.columns.tolist() for group in groups):
+        rows = sorted({r for v in columns for r in rows_of[v]})
+        if apart.isdisjoint(columns) and len(columns) * (len(columns) + 2 * len(rows)) <= LARGEST and draft.left() > 0:
             try:
-                if fits and now() < self.deadline:
-                    self.step("count", rows, columns)
+                draft.step("count", rows, columns)
             except checker.RefusedError:  # rounding allows several of them
                 continue
-            for v in columns if self.steps and self.steps[-1][-1] is columns else ():
-                self.step("eliminate", v)
+            for v in columns:
+                draft.step("eliminate", v)
 
-    def tabulate(self) -> None:
-        """Makes a table of the rows over each scope of few variables; rows that hold in any case say nothing."""
-        by_scope = defaultdict[tuple[int, ...], list[int]](list)
-        for r, (terms, low, high) in enumerate(self.state.rows):
-            added = {v: self.state.weights(v, terms).values() for v in terms}
-            least, most = (sum(pick(each, default=0) for each in added.values()) for pick in (min, max))
-            if least < low or most > high:
-                by_scope[tuple(sorted(v for v, each in added.items() if len(each) > 1))].append(r)
-        for scope, rows in sorted(by_scope.items(), key=lambda each: len(each[0])):
-            size = math.prod(self.state.sizes[v] for v in scope)
-            few = size <= (MAX_PAIR if len(scope) == 2 else MAX_ENTRIES) and len(scope) <= MAX_ARITY
-            if few and now() < self.deadline:
-                self.step("count", rows, list(scope))
-                self.step("eliminate", len(self.state.sizes) - 1)
-            else:
-                self.open += rows
 
-    def proof(self, cost: float, unit: int, deadline: float) -> list[Step]:
-        """Returns the steps that prove what is left, with the numbers of the file."""
-        functions, sizes, n_tables = self.state.functions, self.state.sizes, self.state.n_tables
-        if not all(entries for _, entries, _ in functions.values()):
-            return [("sum",)]
-        variables = [v for v in range(len(sizes)) if ~v in functions]
-        tables = [key for key, (scope, _, _) in functions.items() if key >= 0 and scope]
-        problem, found = self._problem(variables, tables), list[Step]()
-        enough = goal(problem, cost, unit)
-        steps = outline(problem, enough, math.inf if enough == -math.inf else enough, clock=share(deadline))
+def _tabulate(draft: Draft) -> None:
+    """Makes a table of the rows over each scope of few variables; rows that hold in any case say nothing."""
+    by_scope, draft.rows = defaultdict[tuple[int, ...], list[int]](list), []
+    for r, (terms, low, high) in enumerate(draft.state.rows):
+        added = {v: draft.state.weights(v, terms).values() for v in terms}
+        least, most = (sum(pick(each, default=0) for each in added.values()) for pick in (min, max))
+        if least < low or most > high:
+            by_scope[tuple(sorted(v for v, each in added.items() if len(each) > 1))].append(r)
+    for scope, rows in sorted(by_scope.items(), key=lambda each: len(each[0])):
+        size = math.prod(draft.state.sizes[v] for v in scope)
+        if size > (MAX_PAIR if len(scope) == 2 else MAX_ENTRIES) or len(scope) > MAX_ARITY or draft.left() < 0:
+            draft.rows += rows
+        else:
+            draft.step("count", rows, list(scope))
+            draft.step("eliminate", len(draft.state.sizes) - 1)
 
-        def variable(v: int) -> int:
-            return variables[v] if v < len(variables) else len(sizes) + v - len(variables)
 
-        for name, *given in steps:
-            if name == "move":
-                t, v, message = given
-                given = [tables[t] if t < len(tables) else n_tables + t - len(tables), variable(v), message]
-            elif name == "price":
-                given[0] = self.open[given[0]]
-            elif name == "count":
-                given = [[self.open[r] for r in given[0]], [*map(variable, given[1])]]
-            elif given:
-                given[0] = variable(given[0])
-            found.append((name, *given))
-        return found
+def _left(draft: Draft) -> Problem:
+    """Returns what is left as a problem: the variables, with all their labels, tables, and open rows."""
+    functions, sizes, schema, kinds = draft.state.functions, draft.state.sizes, Schema(), dict[Any, Any]()
+    draft.variables = [v for v in range(len(sizes)) if ~v in functions]
+    at = {v: n for n, v in enumerate(draft.variables)}
 
-    def _problem(self, variables: list[int], tables: list[int]) -> Problem:
-        """Returns what is left as a problem: the variables, with all their labels, tables, and open rows."""
-        functions, sizes, schema, kinds = self.state.functions, self.state.sizes, Schema(), dict[Any, Any]()
-        at = {v: n for n, v in enumerate(variables)}
+    def values(scope: Sequence[int], entries: dict[Any, int]) -> FloatArray:
+        costs = np.full([sizes[v] for v in scope], np.inf)
+        for labels, x in entries.items():
+            costs[labels] = x / checker.UNIT
+        return costs
 
-        def values(scope: Sequence[int], entries: dict[Any, int]) -> FloatArray:
-            costs = np.full([sizes[v] for v in scope], np.inf)
-            for labels, x in entries.items():
-                costs[labels] = x / checker.UNIT
-            return costs
-
-        for n in {sizes[v] for v in variables}:
-            kinds[n] = schema.variable(f"{n} labels", [*map(str, range(n))])
-        joined = list[tuple[Any, dict[str, int]]]()
-        for scope, entries, _ in (functions[key] for key in tables):
-            costs = values(scope, entries)
-            key, names = (costs.shape, costs.tobytes()), [f"v{n}" for n in range(len(scope))]
-            if key not in kinds:
-                own = {name: kinds[size] for name, size in zip(names, costs.shape, strict=True)}
-                kinds[key] = schema.factor(f"table {len(kinds)}", learned=False, **own).set_table(costs)
-            joined.append((kinds[key], {name: at[v] for name, v in zip(names, scope, strict=True)}))
-        shape = schema.structure()
-        for v in variables:
-            shape.add(kinds[sizes[v]])
-        for kind, roles in joined:
-            shape.connect(kind, **roles)
-        for r in self.open:
-            terms, low, high = self.state.rows[r]
-            cells = [(at[v], str(i), x / checker.UNIT) for v in sorted(terms) for i, x in sorted(terms[v].items()) if x]
-            least, most = (
-                limit / checker.UNIT if abs(limit) < checker.INFINITE >> 1 else None for limit in (low, high)
-            )
-            shape.rule(f"row {r}", cells, at_least=least, at_most=most)
-        unary = [values([v], functions[~v][1]) for v in variables]
-        unary[0] += sum(least for scope, _, least in functions.values() if not scope) / checker.UNIT
-        return shape.problem(np.concatenate(unary))
+    for n in {sizes[v] for v in draft.variables}:
+        kinds[n] = schema.variable(f"{n} labels", [*map(str, range(n))])
+    joined = list[tuple[Any, dict[str, int]]]()
+    for scope, entries, _ in (functions[key] for key in sorted(functions) if key >= 0 and functions[key][0]):
+        costs = values(scope, entries)
+        key, names = (costs.shape, costs.tobytes()), [f"v{n}" for n in range(len(scope))]
+        if key not in kinds:
+            own = {name: kinds[size] for name, size in zip(names, costs.shape, strict=True)}
+            kinds[key] = schema.factor(f"table {len(kinds)}", learned=False, **own).set_table(costs)
+        joined.append((kinds[key], {name: at[v] for name, v in zip(names, scope, strict=True)}))
+    shape = schema.structure()
+    for v in draft.variables:
+        shape.add(kinds[sizes[v]])
+    for kind, roles in joined:
+        shape.connect(kind, **roles)
+    for r in draft.rows:
+        terms, low, high = draft.state.rows[r]
+        cells = [(at[v], str(i), x / checker.UNIT) for v in sorted(terms) for i, x in sorted(terms[v].items()) if x]
+        bounded = [limit / checker.UNIT if abs(limit) < checker.INFINITE >> 1 else None for limit in (low, high)]
+        shape.rule(f"row {r}", cells, at_least=bounded[0], at_most=bounded[1])
+    unary = [values([v], functions[~v][1]) for v in draft.variables]
+    unary[0] += sum(least for scope, _, least in functions.values() if not scope) / checker.UNIT
+    return shape.problem(np.concatenate(unary))
 
 
 def is_whole(weights: Sequence[float]) -> bool:

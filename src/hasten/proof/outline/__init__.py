@@ -8,60 +8,58 @@ order; what steps add is counted on.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterable
 from fractions import Fraction
-from itertools import product
 from typing import Any, cast
 
 import numpy as np
 
+from hasten.certificates.writing import Draft, Step
 from hasten.kernels.layout import Graph
 from hasten.model.batch import ONLY, arrays_of
 from hasten.model.compiled import Compiled
 from hasten.model.problem import Problem
 from hasten.proof.elimination.plan import plan_reduction
 from hasten.proof.elimination.reduction import Reduction
-from hasten.proof.outline.search import CHILD, END, FORBIDDEN, LEAF, MOVE, OUT, PRICE, SPLIT, log_proof
+from hasten.proof.outline.search import CHILD, COST, END, FORBIDDEN, LEAF, MOVE, OUT, PRICE, SPLIT, log_proof
 from hasten.proof.tally.kernels import Tally
-from hasten.proof.tally.plan import plan_tally
-from hasten.support.clock import Clock, now
+from hasten.proof.tally.plan import SPEED, plan_tally
+from hasten.support.clock import Clock
 
-Step = tuple[Any, ...]  # a name, then what it needs: a line of a certificate
-FEW_SUMS, MOST_SUMS = 50_000, 2_000_000  # that eliminating everything may take: at once, or if all else takes longer
-SUMS_A_SECOND, NUMBERS_A_SECOND = 500_000, 50_000  # that are written and checked, at least
+FEW_SUMS, MOST_SUMS = 15_000, 2_000_000  # that eliminating everything may take: at once, or if all else takes longer
+SUMS_A_SECOND, EVENTS_A_SECOND = 500_000, 20_000  # that are written and checked, at least
 LARGE_JOIN = 50_000  # the most sums of one variable
 SWEEPS = 1000, 4  # at the root, and at other nodes
 DIVE_NODES = 400
 NEAR = 0.05  # share of the optimum that the least of all costs may be below it to try without elimination
-FEW_NUMBERS, MOST_NUMBERS = 20_000, 1 << 23  # of a log: untouched memory costs nothing
+FEW_EVENTS, MOST_EVENTS = 20_000, 1 << 22  # of a log: untouched memory costs nothing
 MOST_KEPT = 1 << 24  # numbers that levels keep
 
 
 def outline(
-    problem: Problem, enough: float, target: float, max_join: int | None = None, clock: Clock | None = None
-) -> list[Step]:
-    """Returns steps that show a bound of `enough`, as far as floating point can tell; sweeps aim at `target`.
+    draft: Draft, problem: Problem, enough: float, target: float, max_join: int | None = None
+) -> Iterable[Step]:
+    """Takes steps, and returns the last, that show a bound of `enough`, as far as floating point can tell.
 
-    If that takes too many steps, or too long, they show less. Nothing is eliminated if `max_join` is 0: only messages,
-    prices and splits are left.
+    Sweeps aim at `target`. What takes too many steps, or too long, shows less. Nothing is eliminated if `max_join` is
+    0: only messages, prices and splits are left.
     """
-    least, shape, clock = _least(problem), problem.structure.compiled, clock or Clock()
-    left = clock.deadline - now()
+    least, shape = _least(problem), problem.structure.compiled
     if -math.inf < enough <= least:
         return [("sum",)]
     whole = None if max_join == 0 else shape.made(_whole)
-    if whole is not None and whole[1] > SUMS_A_SECOND * left:
+    if whole is not None and whole[1] > SUMS_A_SECOND * draft.left():
         whole = None
     near = enough - least <= NEAR * abs(enough) < math.inf  # few labels are left to decide
     plans = [0] * near + [0 if max_join == 0 else None] * (whole is None or whole[1] > FEW_SUMS)
     for each in plans:
-        steps, done = _logged(problem, (enough, target), FEW_NUMBERS, each, clock)
-        if done or now() >= clock.deadline:
-            return steps
+        steps = _logged(draft, problem, (enough, target), FEW_EVENTS, each)
+        if steps is not None or draft.left() < 0.0:
+            return steps or [("sum",)]
     if whole is not None:
-        return [*whole[0], ("sum",)]
-    most = max(FEW_NUMBERS, int(min(MOST_NUMBERS, NUMBERS_A_SECOND * (clock.deadline - now()))))
-    return _logged(problem, (enough, target), most, 0 if max_join == 0 else None, clock)[0]
+        return _eliminated(draft, whole[0])
+    most = max(FEW_EVENTS, int(min(MOST_EVENTS, EVENTS_A_SECOND * draft.left())))
+    return _logged(draft, problem, (enough, target), most, 0 if max_join == 0 else None, complete=False) or [("sum",)]
 
 
 def _least(problem: Problem) -> float:
@@ -74,133 +72,90 @@ def _least(problem: Problem) -> float:
     return total
 
 
-class Scopes:
-    """Which variables tables are over, by number, as eliminations go on."""
-
-    def __init__(self, graph: Graph) -> None:
-        scope, first = graph.scope.tolist(), graph.scope_first.tolist()
-        self.of: dict[int, set[int]] = {}
-        self.touching: dict[int, set[int]] = {}  # by variable
-        self.n_tables, self.sizes = 0, np.diff(graph.first).tolist()
-        self.n_sums = 0  # that all eliminations so far take
-        for f, at in enumerate(graph.table_at.tolist()):
-            if at >= 0:
-                self.add(set(scope[first[f] : first[f + 1]]))
-
-    def add(self, scope: set[int]) -> None:
-        """Adds a table; one over a single variable has a number, too, but is part of its costs."""
-        if len(scope) > 1:
-            self.of[self.n_tables] = scope
-            for v in scope:
-                self.touching.setdefault(v, set()).add(self.n_tables)
-        self.n_tables += 1
-
-    def eliminate(self, v: int) -> Step:
-        """Returns the step that eliminates a variable."""
-        near = self.touching.pop(v, ())
-        around = set[int]().union({v}, *(self.of[n] for n in near))
-        for n in near:
-            for u in self.of.pop(n) - {v}:
-                self.touching[u].discard(n)
-        self.n_sums += math.prod(self.sizes[u] for u in around)
-        self.add(around - {v})
-        return "eliminate", v
-
-    def follow(self, reduction: Reduction) -> list[Step]:
-        """Returns the steps of a plan."""
-        pairs = zip(reduction.plan.variable.tolist(), reduction.plan.partner.tolist(), strict=True)
-        return [self.eliminate(v) for pair in pairs for v in pair if v >= 0]
-
-
 def _reduced(compiled: Compiled, max_join: int | None) -> Reduction:
     """Plans what to eliminate of a structure. Its rows stay as they are."""
     return plan_reduction(compiled.graph, max_join, cliques=False)
 
 
-def _whole(compiled: Compiled) -> tuple[list[Step], int] | None:
-    """Returns the steps that eliminate all of a structure, and how many sums they take, if that is affordable."""
-    scopes, steps = Scopes(compiled.graph), list[Step]()
+def _order(reduction: Reduction) -> list[int]:
+    """Returns the variables that a plan eliminates, in order."""
+    pairs = zip(reduction.plan.variable.tolist(), reduction.plan.partner.tolist(), strict=True)
+    return [v for pair in pairs for v in pair if v >= 0]
+
+
+def _whole(compiled: Compiled) -> tuple[list[int], float] | None:
+    """Returns an order to eliminate all of a structure in, and about how many sums that takes, if it is affordable."""
     if compiled.graph.row_low.size:
         tally = plan_tally(compiled)
-        steps = [] if tally is None else list(_counted(compiled.graph, cast(Tally, tally.record), scopes))
+        found = None if tally is None else (cast(Tally, tally.record).order.tolist(), tally.seconds / SPEED)
     else:
         reductions = (plan_reduction(compiled.graph, most) for most in (None, LARGE_JOIN))
-        for reduction in [next((each for each in reductions if each.complete), None)]:
-            steps = [] if reduction is None else scopes.follow(reduction)
-    return (steps, scopes.n_sums) if steps and scopes.n_sums <= MOST_SUMS else None
+        complete = next((each for each in reductions if each.complete), None)
+        found = None if complete is None else (_order(complete), complete.n_sums)
+    return found if found is not None and found[1] <= MOST_SUMS else None
 
 
-def _counted(graph: Graph, tally: Tally, scopes: Scopes) -> Iterator[Step]:
-    """Yields steps that eliminate a forest, each variable before the one above it; a counter goes with it per row."""
-    n = len(graph.row_low)
-    terms: list[dict[int, list[float]]] = [{} for _ in range(n)]  # by row and variable: weights of labels
-    row = np.arange(n).repeat(np.diff(graph.row_first)).tolist()
-    cells = row, graph.row_variable.tolist(), graph.row_label.tolist(), graph.row_weight.tolist()
-    for r, v, at, weight in zip(*cells, strict=True):
-        terms[r].setdefault(v, [0.0] * scopes.sizes[v])[at - int(graph.first[v])] += weight
-    counters: list[dict[int, int]] = [{} for _ in range(n)]  # by row, and by the variable that each goes with
+def _eliminated(draft: Draft, order: list[int]) -> Iterable[Step]:
+    """Eliminates all variables. With rows these form a forest, each before the one above it; counters go along."""
+    state, known = draft.state, set(draft.variables)
 
-    def count(r: int, variables: list[int], v: int) -> Step:
-        """Returns the step that counts, as the checker does it; the counter goes with a variable."""
-        low, high, weights = graph.row_least[r], graph.row_most[r], [terms[r].pop(u) for u in variables]
-        least, most = (sum(pick(each, default=0.0) for each in terms[r].values()) for pick in (min, max))
-        sums = {sum(each) for each in product(*map(set, weights))}
-        loose = [x for x in sums if low <= x + least and x + most <= high]
-        tight = [x for x in sums if x + least <= high and x + most >= low and x not in loose]
-        counter = counters[r][v] = len(scopes.sizes)
-        terms[r][counter] = [*loose[:1], *tight]
-        scopes.sizes.append(len(terms[r][counter]))
-        scopes.add({*variables, counter})
-        return "count", [r], variables
+    def count(v: int) -> None:
+        """Makes one counter, of each row, of those around a variable and what it adds itself."""
+        for r in draft.rows:
+            near = {u for key in state.near(v) for u in state.functions[key][0] if u not in known} | {v}
+            counted = sorted(near & state.rows[r][0].keys())
+            if v in counted or len(counted) > 1:
+                draft.step("count", [r], counted)
+                for u in counted:
+                    if u not in known:
+                        draft.step("eliminate", u)
 
-    for v in tally.order.tolist():
-        above = -1 if tally.above[v] == len(tally.order) else int(tally.above[v])
-        for r in range(n):
-            if v in terms[r]:
-                yield count(r, [v], v)
-        yield scopes.eliminate(v)
-        for r, mine in enumerate(counters):
-            if v in mine:
-                merged = [mine.pop(v), *([mine[above]] if above in mine else [])]
-                if len(merged) > 1 or above in terms[r]:
-                    yield count(r, merged + [above] * (above in terms[r]), above)
-                    yield from map(scopes.eliminate, merged)
-                else:
-                    mine[above] = merged[0]
-    yield from [scopes.eliminate(counter) for mine in counters for counter in mine.values()]
+    for v in (draft.variables[n] for n in order):
+        if draft.left() < 0.0:
+            break
+        count(v)
+        draft.step("eliminate", v)
+        above = [u for u in state.functions.get(state.n_tables - 1, ((), {}, 0))[0] if u in known]
+        for u in above if draft.rows else ():
+            count(u)
+    return [*(("eliminate", v) for v in range(len(state.sizes)) if ~v in state.functions and v not in known), ("sum",)]
 
 
 def _logged(
-    problem: Problem, goal: tuple[float, float], most: int, max_join: int | None, clock: Clock
-) -> tuple[list[Step], bool]:
-    """Returns the steps that kernels log for what an elimination leaves, and whether they show all."""
+    draft: Draft, problem: Problem, goal: tuple[float, float], most: int, max_join: int | None, complete: bool = True
+) -> list[Step] | None:
+    """Eliminates, and returns the steps that kernels log for what that leaves; None if they do not show all."""
     reduction = problem.structure.compiled.made(_reduced, max_join)
-    small, effort = reduction.graph, (*goal, *SWEEPS, DIVE_NODES)
+    small, effort, left = reduction.graph, (*goal, *SWEEPS, DIVE_NODES), draft.left()
     n_kept = small.first[-1] + small.row_low.size + small.scope.size * max(np.diff(small.first), default=0)
     n_levels = max(1, min(len(small.order) + 1, MOST_KEPT // max(int(n_kept), 1)))
-    said, used = np.empty(most), np.zeros(2, dtype=np.int64)
-    arrays = (*arrays_of(problem),)
+    said, used = np.empty(4 * most), np.zeros(2, dtype=np.int64)
+    arrays, clock = (*arrays_of(problem),), Clock(None, 0.5 * left)
     clock.run(lambda: log_proof(arrays, ONLY, reduction.addresses, effort, n_levels, (said, used), clock.watch()), 1e9)
-    if not 0 < used[0] <= most:
-        return [("sum",)], False
-    scopes = Scopes(problem.graph)
-    steps = scopes.follow(reduction)
-    return steps + list(_replayed(iter(said[: used[0]].tolist()), problem.graph, reduction, scopes)), bool(used[1])
+    if not 0 < used[0] <= most or (complete and not used[1] and clock.shortest > 0.0):
+        return None
+    for v in _order(reduction):
+        draft.step("eliminate", draft.variables[v])
+    return _replayed(said[: 4 * used[0]].reshape(-1, 4).tolist(), draft, problem.graph, reduction)
 
 
-def _replayed(log: Iterator[float], graph: Graph, reduction: Reduction, scopes: Scopes) -> Iterator[Step]:
-    """Yields the steps of a log: numbers of what an elimination leaves become those of the problem."""
-    small, variable = reduction.graph, reduction.plan.keep.tolist()
+def _replayed(log: list[list[float]], draft: Draft, graph: Graph, reduction: Reduction) -> list[Step]:
+    """Returns the steps of a log: numbers of what an elimination leaves become those of the file."""
+    small, keep = reduction.graph, reduction.plan.keep.tolist()
     scope, factor, first = small.scope.tolist(), small.factor_of.tolist(), small.scope_first.tolist()
-    arity, joined, sizes = np.diff(small.scope_first), iter(sorted(scopes.of)), np.diff(small.first).tolist()
+    arity, sizes = np.diff(small.scope_first), np.diff(small.first).tolist()
+    joined = iter(sorted(key for key, (own, _, _) in draft.state.functions.items() if key >= 0 and len(own) > 1))
     table = [next(joined) if at >= 0 and n > 1 else -1 for at, n in zip(small.table_at, arity, strict=True)]
+    variable = [draft.variables[v] for v in keep]
+    steps, last = list[Any](), list[float]()  # what the last event was about, if more of it may join its step
     left: dict[int, list[int]] = {}  # labels of the variables that were split
     above = list[tuple[dict[int, list[int]], int, list[list[int]]]]()  # of each split: the same, the variable, parts
-    for event in log:
-        n = int(next(log))
+    for kind, about, label, x in log:
+        event, n, i, reason = int(kind), int(about), int(label), x if kind == OUT else 0.0
+        again, last = last == [kind, about, reason], [kind, about, reason if event in (OUT, MOVE) else math.nan]
         if event == SPLIT:
             above.append((left, n, []))
-            yield "split", variable[n], above[-1][2]
+            steps.append(("split", variable[n], above[-1][2]))
         elif event == CHILD:
             left = above[-1][0] | {above[-1][1]: [n]}
             above[-1][2].append([n])
@@ -208,29 +163,37 @@ def _replayed(log: Iterator[float], graph: Graph, reduction: Reduction, scopes: 
             left, v, parts = above.pop()
             if rest := [i for i in left.get(v, range(sizes[v])) if [i] not in parts]:
                 parts.append(rest)
-                yield ("sum",)
+                steps.append(("sum",))
         elif event == OUT:
-            reason, gone = int(next(log)), {int(next(log)) for _ in range(int(next(log)))}
-            left[n] = [i for i in left.get(n, range(sizes[n])) if i not in gone]
-            yield "split", variable[n], [left[n]] if reason == FORBIDDEN else [sorted(gone), left[n]]
-            if reason >= 0:
-                yield "count", [reason], []
-            if reason != FORBIDDEN:
-                yield ("sum",)
+            left[n] = [j for j in left.get(n, range(sizes[n])) if j != i]
+            if again and x < 0:  # more labels go for the same reason
+                parts = steps[-1 if x == FORBIDDEN else -2][2]
+                parts[-1] = left[n]
+                parts[0] = [*parts[0], i] if x == COST else left[n]
+                continue
+            steps.append(("split", variable[n], [left[n]] if x == FORBIDDEN else [[i], left[n]]))
+            if x >= 0:
+                steps.append(("count", [draft.rows[int(x)]], []))
+            if x != FORBIDDEN:
+                steps.append(("sum",))
         elif event == MOVE:
-            v, f = scope[n], factor[n]
-            sent = [next(log) for _ in range(sizes[v])]
-            chosen = [len(left.get(u, (0, 0))) == 1 for u in scope[first[f] : first[f + 1]]]
+            v, chosen = (
+                scope[n],
+                [len(left.get(u, (0, 0))) == 1 for u in scope[first[factor[n]] : first[factor[n] + 1]]],
+            )
             if len(left.get(v, (0, 0))) > 1 and sum(chosen) < len(chosen) - 1:  # else it says nothing
-                yield "move", table[f], variable[v], sent
+                if not again:
+                    steps.append(("move", table[factor[n]], variable[v], [0] * sizes[v]))
+                steps[-1][3][i] = x
         elif event == PRICE:
-            yield "price", n, next(log)
+            steps.append(("price", draft.rows[n], x))
         else:
             if n == LEAF:
-                n = _broken(graph, {int(graph.first[variable[v]]) + i for v, each in left.items() for i in each})
+                n = _broken(graph, {int(graph.first[keep[v]]) + i for v, each in left.items() for i in each})
             if n >= 0:
-                yield "count", [n], []
-            yield ("sum",)
+                steps.append(("count", [draft.rows[n]], []))
+            steps.append(("sum",))
+    return steps
 
 
 def _broken(graph: Graph, labels: set[int]) -> int:

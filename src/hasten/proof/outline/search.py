@@ -20,22 +20,21 @@ from hasten.proof.branch.dive import Tree
 from hasten.proof.branch.space import dual_floats, make_dual, make_tree, n_tree_floats, space_for, together, tree_ints
 from hasten.proof.branch.split import cheapest_untried, least_decided, open_level, recall
 from hasten.proof.elimination.kernels import eliminate, plan_at
-from hasten.proof.sweep.dual import Dual, n_messages, push, quick_bound, start_dual, sum_anew, sweep
+from hasten.proof.sweep.dual import Dual, push, quick_bound, start_dual, sum_anew, sweep
 from hasten.proof.sweep.multipliers import two_least
 from hasten.support.arrays import FloatArray, IntArray
 from hasten.support.clock import AT
 
 OUT, SPLIT, CHILD, END, CLOSE, MOVE, PRICE = 0, 1, 2, 3, 4, 5, 6  # events
 COST, LEAF, FORBIDDEN = -1, -2, -3  # why labels go, or a node is done, if not for a row
-STAYS, GOES, GONE = 0.0, 1.0, 2.0  # marks of labels
 GAIN = 1e-4  # share of the gap to the goal that sweeps must gain
 
 
 class Log(NamedTuple):
-    """Events, each with its numbers."""
+    """Events: what happens, to what, to which label, a number or a reason."""
 
-    said: FloatArray
-    used: IntArray  # (2,) how many, and whether the proof is complete
+    said: FloatArray  # (4 events,)
+    used: IntArray  # (2,) how many events, and whether the proof is complete
 
 
 class Goal(NamedTuple):
@@ -49,68 +48,53 @@ class Goal(NamedTuple):
 
 
 @inlined_kernel
-def say(log: Log, event: int, number: float) -> None:
-    """Adds an event and its first number, as long as there is room."""
-    add(log, event)
-    add(log, number)
-
-
-@inlined_kernel
-def add(log: Log, number: float) -> None:
-    """Adds a number, as long as there is room."""
-    if log.used[0] < log.said.size:
-        log.said[log.used[0]] = number
+def say(log: Log, event: int, n: int, i: int, x: float) -> None:
+    """Adds an event, as long as there is room."""
+    at = 4 * log.used[0]
+    if at + 4 <= log.said.size:
+        log.said[at], log.said[at + 1], log.said[at + 2], log.said[at + 3] = event, n, i, x
     log.used[0] += 1
 
 
 @kernel
-def let_go(graph: Graph, dual: Dual, tree: Tree, v: int, m: int, reason: int, log: Log) -> int:
-    """Lets labels go that are marked so from `m` on, for a reason; returns how many, -1 if no others are left."""
-    n_out, n_left, first = 0, 0, graph.first[v]
-    for i in range(graph.first[v + 1] - first):
-        n_out += dual.marginal[m + i] == GOES
-        n_left += dual.marginal[m + i] == STAYS
-    if n_left == 0:
-        return -1
-    if n_out:
-        tree.free[v] = 1
-        say(log, OUT, v)
-        add(log, reason)
-        add(log, n_out)
-        for i in range(graph.first[v + 1] - first):
-            if dual.marginal[m + i] == GOES:
-                add(log, i)
-                dual.belief[first + i] = np.inf
-    return n_out
+def drop(graph: Graph, dual: Dual, tree: Tree, v: int, i: int, reason: int, log: Log) -> bool:
+    """Lets a label go; false if its variable has no other: then the node is done."""
+    first = graph.first[v]
+    for at in range(first, graph.first[v + 1]):
+        if at != first + i and dual.belief[at] < np.inf:
+            say(log, OUT, v, i, reason)
+            dual.belief[first + i], tree.free[v] = np.inf, 1
+            return True
+    say(log, CLOSE, reason, 0, 0.0)
+    return False
 
 
 @kernel
 def leave_table(graph: Graph, table: FloatArray, f: int, dual: Dual, tree: Tree, log: Log) -> bool:
-    """Lets labels go that no tuple of factor `f` has; false if no tuple is left.
+    """Lets labels go that no tuple of factor `f` has; false if that ends the node.
 
     Where all but one of its variables are decided, it becomes a part of that one's costs, as it does for the checker.
     """
-    a0, a1, marks, found, n_free = graph.scope_first[f], graph.scope_first[f + 1], dual.marginal, False, 0
+    a0, a1, found, n_free = graph.scope_first[f], graph.scope_first[f + 1], dual.marginal, 0
     listing, m0 = graph.listing[f], graph.message_at[a0]
     for a in range(a0, a1):
         v, m = graph.scope[a], graph.message_at[a] - m0
         for i in range(graph.first[v + 1] - graph.first[v]):
-            marks[m + i] = GOES if dual.belief[graph.first[v] + i] < np.inf else GONE
+            found[m + i] = 0.0
     t0, label_at = graph.list_first[listing], graph.list_label_at[listing]
     for t in range(t0, graph.list_first[listing + 1]):
         at, possible = label_at + (t - t0) * (a1 - a0), table[graph.table_at[f] + graph.list_entry[t]] < np.inf
         for s in range(a1 - a0):
-            possible = possible and marks[graph.message_at[a0 + s] - m0 + graph.list_label[at + s]] < GONE
-        if possible:
-            found = True
-            for s in range(a1 - a0):
-                marks[graph.message_at[a0 + s] - m0 + graph.list_label[at + s]] = STAYS
-    if not found:
-        say(log, CLOSE, COST)
-        return False
+            label = graph.first[graph.scope[a0 + s]] + graph.list_label[at + s]
+            possible = possible and dual.belief[label] < np.inf
+        for s in range(a1 - a0 if possible else 0):
+            found[graph.message_at[a0 + s] - m0 + graph.list_label[at + s]] = 1.0
     for a in range(a0, a1):
-        v = graph.scope[a]
-        let_go(graph, dual, tree, v, graph.message_at[a] - m0, COST, log)
+        v, m = graph.scope[a], graph.message_at[a] - m0
+        for i in range(graph.first[v + 1] - graph.first[v]):
+            out = dual.belief[graph.first[v] + i] < np.inf and not found[m + i]
+            if out and not drop(graph, dual, tree, v, i, COST, log):
+                return False
         _, second, _ = two_least(dual.belief, graph.first[v], graph.first[v + 1])
         n_free += second < np.inf
     if n_free <= 1:
@@ -135,61 +119,52 @@ def span(graph: Graph, r: int, c: int, belief: FloatArray) -> tuple[float, float
 
 @kernel
 def leave_row(graph: Graph, r: int, dual: Dual, tree: Tree, log: Log) -> bool:
-    """Lets labels go that row `r` leaves no room for; false if it cannot hold."""
-    low, high, marks = 0.0, 0.0, dual.marginal
-    c, c1 = graph.row_first[r], graph.row_first[r + 1]
+    """Lets labels go that row `r` leaves no room for; false if that ends the node."""
+    low, high, c, c1 = 0.0, 0.0, graph.row_first[r], graph.row_first[r + 1]
     while c < c1:
         least, most, c = span(graph, r, c, dual.belief)
         low, high = low + least, high + most
     top, bottom = graph.row_most[r] + graph.row_margin[r], graph.row_least[r] - graph.row_margin[r]
-    possible = low <= top and high >= bottom
-    c = graph.row_first[r] if possible and (high > top or low < bottom) else c1
-    while c < c1 and possible:
-        begin, v = c, graph.row_variable[c]
+    if low > top or high < bottom:
+        say(log, CLOSE, r, 0, 0.0)
+        return False
+    c = c1 if high <= top and low >= bottom else graph.row_first[r]
+    while c < c1:
+        x, v = c, graph.row_variable[c]
         least, most, c = span(graph, r, c, dual.belief)
-        for side in range(2 if least < most else 0):
-            x = begin
-            for at in range(graph.first[v], graph.first[v + 1]):
-                weight = 0.0
-                if x < c and graph.row_label[x] == at:
-                    weight = graph.row_weight[x]
-                    x += 1
-                goes = high + (weight - most) < bottom if side else low + (weight - least) > top
-                marks[at - graph.first[v]] = GONE if dual.belief[at] == np.inf else GOES if goes else STAYS
-            possible = possible and let_go(graph, dual, tree, v, 0, r, log) >= 0
-    if not possible:
-        say(log, CLOSE, r)
-    return possible
+        for at in range(graph.first[v], graph.first[v + 1]):
+            weight = 0.0
+            if x < c and graph.row_label[x] == at:
+                weight = graph.row_weight[x]
+                x += 1
+            out = high + (weight - most) < bottom or low + (weight - least) > top
+            if out and dual.belief[at] < np.inf and not drop(graph, dual, tree, v, at - graph.first[v], r, log):
+                return False
+    return True
 
 
 @kernel
-def leave_expensive(graph: Graph, dual: Dual, tree: Tree, room: float, log: Log) -> int:
-    """Lets labels go that cost `room` more than their variable's cheapest, or more; returns how many."""
-    n_out = 0
+def leave_expensive(graph: Graph, dual: Dual, tree: Tree, room: float, log: Log) -> bool:
+    """Lets labels go that cost `room` more than their variable's cheapest, or more; whether there are any."""
+    found = False
     for v in range(graph.order.size):
         least, _, _ = two_least(dual.belief, graph.first[v], graph.first[v + 1])
         for at in range(graph.first[v], graph.first[v + 1]):
-            goes = dual.belief[at] - least >= room
-            dual.marginal[at - graph.first[v]] = GONE if dual.belief[at] == np.inf else GOES if goes else STAYS
-        n_out += max(0, let_go(graph, dual, tree, v, 0, COST, log))
-    return n_out
+            if room <= dual.belief[at] - least < np.inf:
+                found = drop(graph, dual, tree, v, at - graph.first[v], COST, log)
+    return found
 
 
 @kernel
 def leave_forbidden(graph: Graph, dual: Dual, tree: Tree, log: Log) -> bool:
     """Lets labels of infinite costs go; false if a variable has no other, or a row without variables cannot hold."""
     for v in range(graph.order.size):
-        n = graph.first[v + 1] - graph.first[v]
-        for i in range(n):
-            dual.marginal[i] = STAYS if dual.belief[graph.first[v] + i] < np.inf else GOES
-        n_out, tree.free[v] = let_go(graph, dual, tree, v, 0, FORBIDDEN, log), 1
-        if n_out < 0:
-            say(log, CLOSE, COST)
-            return False
-        if n == 1:  # the checker takes it out of its tables, too
-            say(log, OUT, v)
-            add(log, FORBIDDEN)
-            add(log, 0)
+        for i in range(graph.first[v + 1] - graph.first[v]):
+            if dual.belief[graph.first[v] + i] == np.inf and not drop(graph, dual, tree, v, i, FORBIDDEN, log):
+                return False
+        tree.free[v] = 1
+        if graph.first[v + 1] - graph.first[v] == 1:  # the checker takes it out of its tables, too
+            say(log, OUT, v, -1, FORBIDDEN)
     for r in range(graph.row_low.size):
         if graph.row_first[r] == graph.row_first[r + 1] and not leave_row(graph, r, dual, tree, log):
             return False
@@ -222,19 +197,13 @@ def say_messages(graph: Graph, dual: Dual, tree: Tree, level: int, log: Log) -> 
     """Logs how messages differ from those of a level, and the multipliers that do, as certificates take them."""
     for a in range(graph.scope.size):
         f, v, m = graph.factor_of[a], graph.scope[a], graph.message_at[a]
-        if graph.table_at[f] < 0 or graph.scope_first[f + 1] - graph.scope_first[f] == 1:
-            continue  # what is over one variable is part of its costs
-        n, differs = graph.first[v + 1] - graph.first[v], False
-        for i in range(n):
-            differs = differs or dual.message[m + i] != tree.message[level, m + i]
-        if differs:
-            say(log, MOVE, a)
-            for i in range(n):
-                add(log, dual.message[m + i] - tree.message[level, m + i])
+        if graph.table_at[f] >= 0 and graph.scope_first[f + 1] - graph.scope_first[f] > 1:  # others are costs of labels
+            for i in range(graph.first[v + 1] - graph.first[v]):
+                if dual.message[m + i] != tree.message[level, m + i]:
+                    say(log, MOVE, a, i, dual.message[m + i] - tree.message[level, m + i])
     for r in range(graph.row_low.size):
         if dual.multiplier[r] != tree.multiplier[level, r]:
-            say(log, PRICE, r)
-            add(log, -dual.multiplier[r])
+            say(log, PRICE, r, 0, -dual.multiplier[r])
 
 
 @kernel
@@ -262,8 +231,8 @@ def visit(instance: Instance, dual: Dual, tree: Tree, level: int, goal: Goal, n_
             recall(graph, dual, tree, level)
     tree.rest[level] = bound
     if bound >= goal.enough:
-        say(log, CLOSE, COST)
-    return bound >= goal.enough
+        say(log, CLOSE, COST, 0, 0.0)
+    return bool(bound >= goal.enough)
 
 
 @kernel
@@ -272,9 +241,8 @@ def open_node(graph: Graph, dual: Dual, tree: Tree, level: int, v: int, log: Log
     if v < 0:
         for r in range(graph.row_low.size):
             if dual.multiplier[r] != 0.0:  # rows say no more of it
-                say(log, PRICE, r)
-                add(log, 0.0)
-        say(log, CLOSE, LEAF)
+                say(log, PRICE, r, 0, 0.0)
+        say(log, CLOSE, LEAF, 0, 0.0)
         return False
     open_level(graph, dual, tree, level)
     tree.split[level] = v
@@ -282,7 +250,7 @@ def open_node(graph: Graph, dual: Dual, tree: Tree, level: int, v: int, log: Log
         tree.tried[level, i] = False
     least, _, _ = two_least(dual.belief, graph.first[v], graph.first[v + 1])
     tree.base[level] = tree.rest[level] - least
-    say(log, SPLIT, v)
+    say(log, SPLIT, v, 0, 0.0)
     return True
 
 
@@ -307,15 +275,15 @@ def search(instance: Instance, dual: Dual, tree: Tree, goal: Goal, log: Log) -> 
     if not open_node(graph, dual, tree, 0, most_decided(graph, dual), log):
         return True
     while level >= 0:
-        if log.used[0] > log.said.size or level + 2 > tree.split.size or stopped(dual.watch):
+        if 4 * log.used[0] > log.said.size or level + 2 > tree.split.size or stopped(dual.watch):
             log.used[0] = root
-            say(log, CLOSE, COST)
+            say(log, CLOSE, COST, 0, 0.0)
             return False
         if diving >= 0 and n_nodes > max(goal.dive_nodes, graph.order.size):
             level, diving, log.used[0] = diving, -1, mark
             recall(graph, dual, tree, level)
             room = goal.enough - tree.rest[level]
-            done = leave_expensive(graph, dual, tree, room, log) > 0
+            done = leave_expensive(graph, dual, tree, room, log)
             done = done and visit(instance, dual, tree, level, goal, goal.node_sweeps, log)
             if done or not open_node(graph, dual, tree, level, least_decided(graph, dual), log):
                 level -= 1
@@ -323,11 +291,11 @@ def search(instance: Instance, dual: Dual, tree: Tree, goal: Goal, log: Log) -> 
         v = tree.split[level]
         i = cheapest_untried(graph, tree, level, v)
         if i < 0 or tree.base[level] + tree.belief[level, graph.first[v] + i] >= goal.enough:
-            say(log, END, 0)
+            say(log, END, 0, 0, 0.0)
             diving, level = -1 if level == diving else diving, level - 1
             continue
         tree.tried[level, i] = True
-        say(log, CHILD, i)
+        say(log, CHILD, i, 0, 0.0)
         recall(graph, dual, tree, level)
         for u in range(graph.order.size):
             tree.free[u] = u == v
@@ -358,18 +326,17 @@ def log_proof(
 ) -> None:
     """Logs the proof of one problem, of which elimination leaves something: `reduced` has its plan and what is left."""
     batch, n = BatchArrays(*arrays), space_for(BatchArrays(*arrays), problems, reduced)
-    n_floats = n.work, n.labels, together(dual_floats(n)), n_tree_floats(n, n_levels), max(n.marginals, n.most)
+    n_floats = n.work, n.labels, together(dual_floats(n)), n_tree_floats(n, n_levels)
     floats, ints = np.zeros(together(n_floats)), np.zeros(together(tree_ints(n, n_levels)), dtype=np.int64)
-    work, cost, for_dual, for_tree, marks = split(floats, n_floats)
+    work, cost, for_dual, for_tree = split(floats, n_floats)
     (indices,) = split(ints, (ints.size,))
-    d, tree = make_dual(n, for_dual, part(watch, 0, watch.size)), make_tree(n, n_levels, for_tree, indices)
-    dual = Dual(d.message, d.multiplier, d.belief, marks, d.row_low, d.row_high, d.smallest, d.watch)
+    dual, tree = make_dual(n, for_dual, part(watch, 0, watch.size)), make_tree(n, n_levels, for_tree, indices)
     said = Log(part(log[0], 0, log[0].size), part(log[1], 0, log[1].size))
     plan, small, given = plan_at(reduced[0, 0]), graph_at(reduced[0, 1]), instance_of(batch, problems[0])
     watch[AT] = 1
     constant = eliminate(plan, given.cost, given.table, work, cost, dual.watch)
     if constant == np.inf:
-        say(said, CLOSE, COST)
+        say(said, CLOSE, COST, 0, 0.0)
         said.used[1] = 1
     elif constant == constant:  # it was not stopped
         for at in range(small.first[1]):
