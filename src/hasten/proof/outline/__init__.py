@@ -21,7 +21,7 @@ from hasten.model.compiled import Compiled
 from hasten.model.problem import Problem
 from hasten.proof.elimination.plan import plan_reduction
 from hasten.proof.elimination.reduction import Reduction
-from hasten.proof.outline.search import CHILD, COST, END, FORBIDDEN, LEAF, MOVE, OUT, PRICE, SPLIT, log_proof
+from hasten.proof.outline.search import CHILD, END, FORBIDDEN, LEAF, MOVE, OUT, PRICE, SPLIT, log_proof
 from hasten.proof.tally.kernels import Tally
 from hasten.proof.tally.plan import SPEED, plan_tally
 from hasten.support.clock import Clock
@@ -97,15 +97,19 @@ def _whole(compiled: Compiled) -> tuple[list[int], float] | None:
 
 def _eliminated(draft: Draft, order: list[int]) -> Iterable[Step]:
     """Eliminates all variables. With rows these form a forest, each before the one above it; counters go along."""
-    state, known = draft.state, set(draft.variables)
+    state, known, loose = draft.state, set(draft.variables), set[int]()  # counters that no variable is left to go with
 
-    def count(v: int) -> None:
-        """Makes one counter, of each row, of those around a variable and what it adds itself."""
+    def around(v: int) -> set[int]:
+        return {u for key in state.near(v) for u in state.functions[key][0]}
+
+    def count(own: set[int], others: set[int]) -> None:
+        """Makes one counter, of each row, of some variables and the counters among others."""
         for r in draft.rows:
-            near = {u for key in state.near(v) for u in state.functions[key][0] if u not in known} | {v}
-            counted = sorted(near & state.rows[r][0].keys())
-            if v in counted or len(counted) > 1:
+            counted = sorted((own | (others - known)) & state.rows[r][0].keys())
+            if own.intersection(counted) or len(counted) > 1:
                 draft.step("count", [r], counted)
+                loose.add(len(state.sizes) - 1)
+                others = {*others, len(state.sizes) - 1}
                 for u in counted:
                     if u not in known:
                         draft.step("eliminate", u)
@@ -113,12 +117,17 @@ def _eliminated(draft: Draft, order: list[int]) -> Iterable[Step]:
     for v in (draft.variables[n] for n in order):
         if draft.left() < 0.0:
             break
-        count(v)
+        count({v}, around(v))
+        near = around(v) - {v}
         draft.step("eliminate", v)
-        above = [u for u in state.functions.get(state.n_tables - 1, ((), {}, 0))[0] if u in known]
-        for u in above if draft.rows else ():
-            count(u)
-    return [*(("eliminate", v) for v in range(len(state.sizes)) if ~v in state.functions and v not in known), ("sum",)]
+        loose |= near - known
+        if draft.rows:
+            above = near & known
+            for u in above:
+                count({u}, around(u))
+            if not above:
+                count(set(), {u for u in loose if ~u in state.functions and not around(u) & known})
+    return [*(("eliminate", v) for v in sorted(loose) if ~v in state.functions), ("sum",)]
 
 
 def _logged(
@@ -169,7 +178,7 @@ def _replayed(log: list[list[float]], draft: Draft, graph: Graph, reduction: Red
             if again and x < 0:  # more labels go for the same reason
                 parts = steps[-1 if x == FORBIDDEN else -2][2]
                 parts[-1] = left[n]
-                parts[0] = [*parts[0], i] if x == COST else left[n]
+                parts[0] = left[n] if x == FORBIDDEN else [*parts[0], i]
                 continue
             steps.append(("split", variable[n], [left[n]] if x == FORBIDDEN else [[i], left[n]]))
             if x >= 0:

@@ -26,7 +26,7 @@ from hasten.support.arrays import FloatArray, IntArray
 from hasten.support.clock import AT
 
 OUT, SPLIT, CHILD, END, CLOSE, MOVE, PRICE = 0, 1, 2, 3, 4, 5, 6  # events
-COST, LEAF, FORBIDDEN = -1, -2, -3  # why labels go, or a node is done, if not for a row
+COST, LEAF, FORBIDDEN, TABLE = -1, -2, -3, -4  # why labels go, or a node is done: or a row, or TABLE less a factor
 GAIN = 1e-4  # share of the gap to the goal that sweeps must gain
 
 
@@ -93,7 +93,7 @@ def leave_table(graph: Graph, table: FloatArray, f: int, dual: Dual, tree: Tree,
         v, m = graph.scope[a], graph.message_at[a] - m0
         for i in range(graph.first[v + 1] - graph.first[v]):
             out = dual.belief[graph.first[v] + i] < np.inf and not found[m + i]
-            if out and not drop(graph, dual, tree, v, i, COST, log):
+            if out and not drop(graph, dual, tree, v, i, TABLE - f, log):
                 return False
         _, second, _ = two_least(dual.belief, graph.first[v], graph.first[v + 1])
         n_free += second < np.inf
