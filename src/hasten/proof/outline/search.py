@@ -213,7 +213,8 @@ def visit(instance: Instance, dual: Dual, tree: Tree, level: int, goal: Goal, n_
     if rule_out(instance, dual, tree, log):
         return True
     bound, _ = sum_anew(graph, cost, table, dual, True)
-    if n_sweeps and (bound < goal.enough < np.inf or goal.enough == -np.inf):
+    useful = bound < goal.enough < np.inf or goal.enough == -np.inf
+    if n_sweeps and useful and least_decided(graph, dual) >= 0:
         open_level(graph, dual, tree, level)
         before, possible = bound, True
         for s in range(n_sweeps):
@@ -339,7 +340,7 @@ def log_proof(
         say(said, CLOSE, COST, 0, 0.0)
         said.used[1] = 1
     elif constant == constant:  # it was not stopped
-        for at in range(small.first[1]):
+        for at in range(small.first[min(1, small.order.size)]):
             cost[at] += constant
         start_dual(small, cost, dual)
         said.used[1] = search(Instance(small, cost, work), dual, tree, Goal(*goal), said)
