@@ -171,6 +171,7 @@ def _left(draft: Draft) -> Problem:
         shape.add(kinds[sizes[v]])
     for kind, roles in joined:
         shape.connect(kind, **roles)
+    draft.rows = [r for r in draft.rows if any(x for own in draft.state.rows[r][0].values() for x in own.values())]
     for r in draft.rows:
         terms, low, high = draft.state.rows[r]
         cells = [(at[v], str(i), x / checker.UNIT) for v in sorted(terms) for i, x in sorted(terms[v].items()) if x]
