@@ -81,15 +81,14 @@ def find_defaults(compiled: Compiled) -> RecordPlan | None:
 
     def fitting(v: int) -> BoolArray:
         """Returns which labels of a variable its tables allow whatever the others are."""
-        fits: BoolArray = np.ones(n_labels[v], dtype=bool)
+        fits = np.ones(n_labels[v], dtype=bool)
         for f in of_variable[v]:
             at, slot, shape = int(graph.table_at[f]), scopes[f].tolist().index(v), n_labels[scopes[f]]
             key = at, slot, *shape.tolist()
             if key not in known:
-                table = graph.table[at : at + shape.prod()].reshape(shape)
-                whatever = np.isfinite(np.moveaxis(table, slot, 0)).reshape(n_labels[v], -1)
-                known[key] = np.asarray(whatever.all(axis=1))
-            np.logical_and(fits, known[key], out=fits)
+                table = np.moveaxis(graph.table[at : at + shape.prod()].reshape(shape), slot, 0)
+                known[key] = np.asarray(np.isfinite(table).reshape(n_labels[v], -1).all(axis=1))
+            fits &= known[key]
         return fits
 
     gives = np.full(len(scopes), -1)
@@ -256,8 +255,8 @@ def most_gained(instance: Instance, defaults: Defaults, left: Left, f: int, v: i
     """Returns the most that factor `f` gains over its default where variable `v` has a label."""
     u = defaults.gives[f]
     first, x = instance.graph.first[u], reached(instance, defaults, left, f, v, label)
-    last, best = first + left.label[first + left.n[u] - 1], first + left.label[first + x]
-    return float(instance.cost[last] - instance.cost[best])
+    cost, default = instance.cost, first + left.label[first + left.n[u] - 1]
+    return float(cost[default] - cost[first + left.label[first + x]])
 
 
 @kernel
