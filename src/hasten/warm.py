@@ -24,7 +24,6 @@ from hasten.model.schema import Schema
 from hasten.padded.kernels import spread
 from hasten.padded.layout import Layout
 from hasten.padded.search import Inference, Request
-from hasten.padded.sums import sum_up
 from hasten.paper.amortizer import Amortizer
 from hasten.paper.demo import running_example
 from hasten.programs.program import Program
@@ -112,12 +111,12 @@ def _pad(problem: Problem) -> None:
     structure, kinds = problem.structure, tuple(problem.structure.schema.factors)
     inference = Inference(Layout(structure), Certifier())
     shape = 1, structure.n_labels
-    placed = inference.layout.place([shape], {}, {}, kinds=kinds, flat=True)
+    placed = inference.layout.place([shape], {}, kinds=kinds, flat=True)
     tables = {name: np.zeros(kind.shape) for name, kind in structure.schema.factors.items()}
     for dtype in (np.float32, np.float64):
         (labels,) = inference.search(placed, [np.zeros(shape, dtype)], tables).labels
         inference.search(placed, [np.zeros(shape, dtype)], tables, [labels[0]], Request(margin=1.0))
-        sum_up(inference, placed, [np.zeros(shape, dtype)], tables, [labels[0]])
+        inference.sums(placed, [np.zeros(shape, dtype)], tables, [labels[0]])
         spread(labels, np.ones((1, 1)), structure.graph.first[: structure.n_variables], np.zeros(shape, dtype))
     inference.tuples(placed, [labels], np.ones((1, 1)))
 
