@@ -119,7 +119,7 @@ Box = Annotated[
     BlackBox,
     typer.Option(
         "--black-box",
-        help="Linear, trained with inference in the loop or not; or neural (pip install hasten[neural]): trained on "
+        help="Linear, trained with inference in the loop or not; or neural (pip install hasten\\[neural]): trained on "
         "each label alone, with inference in the loop, or by likelihood.",
     ),
 ]
