@@ -27,7 +27,7 @@ SHARED = "tasks.task tasks.evaluation"
 LABELLING = "tasks.entity_relation"
 PAPER = f"{SCORING} {SHARED} {LABELLING}"
 PROGRAMS = "programs programs.reading programs.adopting"
-EDGES = f"{PAPER} tasks.tagging paper scale ray bench warm"
+EDGES = f"{PAPER} tasks.tagging paper scale ray bench warm journal cascade"
 MAY_IMPORT = {
     "errors": "",
     "support": "errors",
@@ -76,7 +76,8 @@ MAY_IMPORT = {
     "bench": f"{CORE} {SCORING} tasks.evaluation",
     "paper": f"{CORE} {PAPER}",
     "warm": f"{CORE} {PAPER} programs paper sums padded",
-    "commands": f"{CORE} {EDGES} {PROGRAMS} hasten",
+    "serve": f"{CORE} {PAPER} tasks.tagging {PROGRAMS} cascade hasten",
+    "commands": f"{CORE} {EDGES} {PROGRAMS} serve hasten",
     "cli": "errors support commands hasten",
     "hasten": f"{CORE} {PROGRAMS} hosts padded",
     "__main__": "cli",

@@ -259,7 +259,7 @@ def test_a_risk_of_no_kind_is_refused():
         cascade.teach(news()[:400])
     cascade = Cascade(Extraction(), extractor, risk={"entities": 0.1})
     assert all(reply.source == "black box" for reply in cascade.predict(inputs(0, 300)))
-    assert "Learning failed: ProblemError" in cascade.notes[-1]
+    assert "Learning failed: ProblemError" in cascade.notes[-1].text
 
 
 def test_each_kind_keeps_its_own_risk():

@@ -19,10 +19,11 @@ from concurrent.futures import ThreadPoolExecutor
 from types import TracebackType
 from typing import Any, Generic
 
+import msgspec
 import numpy as np
 
 from hasten.cascade import keeping
-from hasten.cascade.parts import FIRST, Asked, Budget, Counters, Pending, Reply
+from hasten.cascade.parts import FIRST, Asked, Budget, Counters, Note, Pending, Reply
 from hasten.cascade.promise import WHOLE, Promise
 from hasten.cascade.student import Student
 from hasten.errors import HastenError, ProblemError
@@ -93,19 +94,20 @@ class Cascade(Generic[Text]):
         self.task, self.black_box, self.budget = task, black_box, Budget() if budget is None else budget
         self.confidence, self.audit, self.journal, self.seed = confidence, audit, journal, seed
         self.counters = Counters()
-        self.notes: list[str] = []
+        self.notes: list[Note] = []
         self.versions: dict[str, Student[Text]] = {}
         self.champion: Student[Text] | None = None
         self.challenger: Student[Text] | None = None
+        self.suspect: range | None = None  # inputs, from 0: where answers may be wrong since trust last ended
         self._rng, self._lock, self._due = np.random.default_rng(seed), threading.RLock(), threading.Event()
         self._taught, self._held = list[tuple[int, Text]](), list[tuple[int, Text]]()  # by number of the input
         self._shadow = [0, 0, 0]  # answers that the challenger saw, was sure of, and had wrong of these
-        self._n_versions = self._n_tested = self._n_learned = self._last_row = 0
+        self._n_versions = self._n_tested = self._n_learned = self._last_row = self._since = 0
         self._thread: threading.Thread | None = None
         self._closing = self._replaying = False
         self._begin_audits()
         if journal is not None:
-            keeping.resume(self)
+            keeping.resume(self, journal)
 
     # -- how things stand ------------------------------------------------------------------------------------------
 
@@ -124,10 +126,16 @@ class Cascade(Generic[Text]):
         """How often the student's audited answers were the black box's, whole."""
         return self._audits[WHOLE].agreement
 
-    @property
-    def suspect(self) -> range | None:
-        """The inputs, counted from 0, whose answers may be wrong, once trust ended."""
-        return next((each.suspect for each in (*self._audits.values(), self._unsure) if each.suspect), None)
+    def standing(self) -> dict[str, Any]:
+        """Returns how things stand, as JSON has it: `hasten.serve.lifetime` shows it."""
+        suspect = None if self.trusted else self.suspect
+        promise = str(self.promise) if self.champion else "nothing is learned yet"
+        return {
+            "trusted": self.trusted,
+            "allowed": 1 - self.risks.get(WHOLE, max(self.risks.values())),
+            "promise": promise,
+            "suspect": None if suspect is None else [suspect.start + 1, suspect.stop],
+        }
 
     def __repr__(self) -> str:
         return "Cascade(no student yet)" if self.champion is None else f"Cascade({self._name} {self.promise})"
@@ -258,13 +266,16 @@ class Cascade(Generic[Text]):
         if audit.trusted:
             self._note("The student is trusted again.")
             return
-        suspect = audit.suspect or range(0)
+        last = range(0, at + 1) if audit.suspect is None else audit.suspect
+        first = max(last.start, self._since)
+        self.suspect = range(first, last.stop)
         self._note(
-            f"The student is not trusted any more: its agreement is {audit.distrust}. Answers {suspect.start + 1:,} to "
-            f"{suspect.stop:,} may be wrong, but for the black box's. All answers before these are forgotten."
+            f"The student is not trusted any more: its agreement is {audit.distrust}. Answers {first + 1:,} to "
+            f"{last.stop:,} may be wrong, but for the black box's. All before {audit.changed + 1:,} are forgotten.",
+            "alarm",
         )
-        self._taught = [each for each in self._taught if each[0] >= suspect.start]
-        self._held = [each for each in self._held if each[0] >= suspect.start]
+        self._taught = [each for each in self._taught if each[0] >= audit.changed]
+        self._held = [each for each in self._held if each[0] >= audit.changed]
         self.challenger, self._n_learned, self._n_tested = None, 0, 0
 
     # -- learning --------------------------------------------------------------------------------------------------
@@ -362,6 +373,7 @@ class Cascade(Generic[Text]):
                 raise ProblemError(f"There is no version {name!r}. There are {', '.join(self.versions) or 'none yet'}.")
             self._note(f"{name} answers from now on.", "promotion", name)
             self.versions[name] = self.champion = self.versions.pop(name)
+            self._since = self.counters.inputs
             self._begin_audits()
 
     def rollback(self) -> None:
@@ -393,20 +405,26 @@ class Cascade(Generic[Text]):
         """Writes a file, whole or not at all: versions, promises, audits, counters, and the answers learned from."""
         keeping.save(self, path)
 
-    def replay(self, stretch: range | None = None) -> Iterator[tuple[Text, Reply[Text]]]:
+    def take_in(self, journal: Journal) -> None:
+        """Learns from the questions and answers in a journal of another cascade for the same black box."""
+        keeping.resume(self, journal)
+
+    def replay(
+        self, stretch: range | None = None, journal: Journal | None = None
+    ) -> Iterator[tuple[Text, Reply[Text]]]:
         """Asks the black box about answers that the student gave, and learns: yields each with the new reply.
 
         They come from the journal, which must be one for `given` answers; by default those that are `suspect`.
         """
-        return keeping.replay(self, self.suspect if stretch is None else stretch)
+        return keeping.replay(self, self.suspect if stretch is None else stretch, journal or self.journal)
 
     def _write(self, rows: Sequence[tuple[str, Any]]) -> None:
         if self.journal is not None and rows:
             self._last_row = self.journal.write(rows)
 
-    def _note(self, note: str, kind: str = "note", version: str = "") -> None:
-        if not self._replaying:  # the journal has it
-            log.info("%s", note)
-            told = f"After {self.counters.inputs:,} inputs: {note}"
-            self._write([(kind, {"text": told} | ({"version": version} if version else {}))])
-            self.notes.append(told)
+    def _note(self, text: str, kind: str = "note", version: str = "") -> None:
+        if not self._replaying:  # else the journal has it
+            log.info("%s", text)
+            note = Note(self.counters.inputs, kind, text, version)
+            self._write([("note" if kind == "alarm" else kind, msgspec.structs.asdict(note))])
+            self.notes.append(note)

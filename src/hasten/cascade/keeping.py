@@ -18,7 +18,7 @@ import numpy as np
 
 from hasten.cascade.boxes import beyond, joined
 from hasten.cascade.confidence import Confidence
-from hasten.cascade.parts import Asked, Budget, Counters, Pending, Reply
+from hasten.cascade.parts import Asked, Budget, Counters, Note, Pending, Reply
 from hasten.cascade.promise import Promise
 from hasten.cascade.student import Student
 from hasten.errors import ModelError, ProblemError
@@ -59,11 +59,9 @@ def read_asked(task: Task[Any], data: Any) -> Asked:
     return msgspec.structs.replace(asked, input=task.of_json(asked.input), answer=answer)
 
 
-def resume(cascade: Cascade[Any]) -> None:
+def resume(cascade: Cascade[Any], journal: Journal) -> None:
     """Takes in the rows that a journal has beyond what the cascade knows, and learns."""
-    journal, counters = cascade.journal, cascade.counters
-    assert journal is not None
-    cascade._replaying = True
+    counters, cascade._replaying = cascade.counters, True
     for row in journal.rows(since=cascade._last_row):
         cascade._last_row = row.number
         try:
@@ -75,7 +73,7 @@ def resume(cascade: Cascade[Any]) -> None:
             elif row.kind == "promotion" and row.data["version"] in cascade.versions:
                 cascade.promote(row.data["version"])
             if row.kind in ("note", "version", "promotion"):
-                cascade.notes.append(row.data["text"])
+                cascade.notes.append(msgspec.convert(row.data, Note))
         except (msgspec.ValidationError, KeyError, TypeError) as error:
             raise ModelError(f"{journal.path}: row {row.number} is not of a cascade: {error}. Name another.") from None
     counters.by_student = max(counters.by_student, counters.inputs - counters.by_black_box - counters.unanswered)
@@ -83,9 +81,11 @@ def resume(cascade: Cascade[Any]) -> None:
     cascade._learn_if_due()
 
 
-def replay(cascade: Cascade[Text], stretch: range | None) -> Iterator[tuple[Text, Reply[Text]]]:
+def replay(
+    cascade: Cascade[Text], stretch: range | None, journal: Journal | None
+) -> Iterator[tuple[Text, Reply[Text]]]:
     """Asks the black box about given answers: yields each of them with the new reply."""
-    task, journal = cascade.task, cascade.journal
+    task = cascade.task
     if journal is None or stretch is None:
         raise ProblemError("There is nothing to replay. Give the cascade a journal, and name a stretch of its answers.")
     given = [row.data for row in journal.rows("given") if row.data["at"] in stretch]
@@ -118,11 +118,12 @@ class State(msgspec.Struct):
     seed: int
     rng: str
     counters: Counters
-    notes: list[str]
+    notes: list[Note]
     used: int  # of the budget
     times: list[float]
     last_row: int
-    learned: tuple[int, int, int]
+    suspect: tuple[int, int] | None
+    learned: tuple[int, int, int, int]
     audits: dict[str, Any]
     unsure: dict[str, Any]
     versions: list[Version]
@@ -153,7 +154,8 @@ def save(cascade: Cascade[Any], path: str | os.PathLike[str]) -> None:
             used=cascade.budget.used,
             times=cascade.budget.times,
             last_row=cascade._last_row,
-            learned=(cascade._n_versions, cascade._n_tested, cascade._n_learned),
+            suspect=None if cascade.suspect is None else (cascade.suspect.start, cascade.suspect.stop),
+            learned=(cascade._n_versions, cascade._n_tested, cascade._n_learned, cascade._since),
             audits={name: each.plain() for name, each in cascade._audits.items()},
             unsure=cascade._unsure.plain(),
             versions=versions,
@@ -186,7 +188,8 @@ def load(
             cascade = Cascade(task, black_box, risk=state.risks, **shares, budget=budget, journal=None, seed=state.seed)
             cascade.counters, cascade.notes, cascade._last_row = state.counters, state.notes, state.last_row
             cascade.budget.used, cascade.budget.times = state.used, state.times
-            cascade._n_versions, cascade._n_tested, cascade._n_learned = state.learned
+            cascade._n_versions, cascade._n_tested, cascade._n_learned, cascade._since = state.learned
+            cascade.suspect = None if state.suspect is None else range(*state.suspect)
             cascade._taught = [(at, task.of_json(found)) for at, found in state.taught]
             cascade._held = [(at, task.of_json(found)) for at, found in state.held]
             cascade._rng.bit_generator.state = json.loads(state.rng)
@@ -207,6 +210,6 @@ def load(
         cascade._n_learned = cascade._n_tested = 0  # it learns anew
     cascade.journal = journal
     if journal is not None:
-        resume(cascade)
+        resume(cascade, journal)
     cascade._learn_if_due()
     return cascade

@@ -25,8 +25,8 @@ class Reply(Generic[Text]):
     """An answer: the labelled text, who gave it, how sure the student was, and why the black box was asked.
 
     `text` is None if nobody had an answer; inputs are counted from 0. `promised` says whether the student's promise
-    covers it. `probability` is how likely the student's answer is the black box's, nan without a student; `agreed`
-    whether it was, None where nobody compared.
+    covers it, `called` whether the black box was asked. `probability` is how likely the student's answer is the black
+    box's, nan without a student; `agreed` whether it was, None where nobody compared.
     """
 
     number: int
@@ -34,9 +34,22 @@ class Reply(Generic[Text]):
     source: str  # "student", "black box" or "nobody"
     probability: float
     promised: bool
+    called: bool
     reason: str
     version: str
     agreed: bool | None
+
+
+class Note(msgspec.Struct, frozen=True):
+    """Something that happened after so many inputs: a "version" learned, a "promotion", an "alarm" or a "note"."""
+
+    at: int
+    kind: str
+    text: str
+    version: str = ""
+
+    def __str__(self) -> str:
+        return f"After {self.at:,} inputs: {self.text}"
 
 
 class Asked(msgspec.Struct, frozen=True):
@@ -92,16 +105,18 @@ class Pending(Generic[Text]):
                 found, source = None, "nobody"
             else:
                 found, source = champion.model.label(text, labels), "student"
-            probability = math.nan if champion is None else math.exp(self.guesses.log_p[n])
-            agreed = not wrong[n] if n in wrong and not failed else None
-            about = (
-                probability,
-                given,
-                "" if given else self._why(n, n_taught),
-                champion.name if champion else "",
-                agreed,
+            reply = Reply(
+                number=int(self.numbers[n]),
+                text=found,
+                source=source,
+                probability=math.nan if champion is None else math.exp(self.guesses.log_p[n]),
+                promised=given,
+                called=answer is not None,
+                reason="" if given else self._why(n, n_taught),
+                version="" if champion is None else champion.name,
+                agreed=not wrong[n] if n in wrong and not failed else None,
             )
-            replies.append(Reply(int(self.numbers[n]), found, source, *about))
+            replies.append(reply)
         return replies
 
     def _why(self, n: int, n_taught: int) -> str:
