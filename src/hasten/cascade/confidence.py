@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections.abc import Collection
 from dataclasses import dataclass
-from itertools import pairwise
 
 import numpy as np
 
@@ -44,7 +43,8 @@ class Confidence:
         known = groups < len(self.weights)
         score = (_features(margin) * self.weights[np.where(known, groups, 0)]).sum(axis=1) if len(self.weights) else 0.0
         each = np.where(known, -np.logaddexp(0.0, -score), -np.inf)
-        return np.array([each[a:b].sum() for a, b in pairwise(variable_at.tolist())])
+        n = len(variable_at) - 1
+        return np.bincount(np.repeat(np.arange(n), np.diff(variable_at)), each, n)
 
 
 def groups_of(batch: Batch, labels: IntArray, silent: Collection[str]) -> IntArray:
