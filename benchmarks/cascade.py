@@ -184,7 +184,7 @@ def drift(args: argparse.Namespace) -> None:
             print(
                 f"  {'audits alone' if alone else 'with unsure inputs'}: {np.mean(wrong):.1f} wrong answers (each "
                 f"{wrong}), noticed after {np.mean(asked):.0f} inputs; {sum(false)} false alarms in "
-                f"{1000 * len(found):,} inputs before; the stretch named holds {np.mean(held):.0%} of the wrong ones"
+                f"{1000 * len(found):,} inputs before; the stretch named holds {np.nanmean(held):.0%} of the wrong ones"
             )
 
 
@@ -210,8 +210,9 @@ def stream(before: list[Sentence], after: list[Sentence], alone: bool, seed: int
             wrong += [] if same else [reply.number]
         if cascade.suspect is not None:
             break
-    named = cascade.suspect or range(0)
-    return len(wrong), asked, false, float(np.mean([n in named for n in wrong])) if wrong else 1.0
+    named = cascade.suspect
+    held = 1.0 if not wrong else np.nan if named is None else float(np.mean([n in named for n in wrong]))
+    return len(wrong), asked, false, held
 
 
 SERVE = """

@@ -48,7 +48,7 @@ def state_of(cascade: Cascade) -> dict:
         "audits": {name: each.plain() for name, each in cascade._audits.items()},
         "unsure": cascade._unsure.plain(),
         "versions": {name: (each.n_taught, each.promise) for name, each in cascade.versions.items()},
-        "champion": cascade._name,
+        "champion": str(cascade),
         "notes": cascade.notes,
         "used": cascade.budget.used,
     }

@@ -7,16 +7,19 @@ says already.
 from __future__ import annotations
 
 import json
+import logging
 import subprocess
 import urllib.error
 import urllib.request
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import Any, Generic
 
-from hasten.errors import SolverError
+from hasten.errors import ProblemError, SolverError
 from hasten.tasks.task import Task, Text
 
+log = logging.getLogger(__name__)
 MOST = 16 * 2**20  # bytes of an answer
 
 
@@ -73,6 +76,28 @@ class Command(Generic[Text]):
         if done.returncode:
             raise SolverError(f"{name} failed with {done.returncode}: {done.stderr.decode(errors='replace')[-200:]}")
         return _labelled(self.task, data, done.stdout, name)
+
+
+def ask_all(
+    task: Task[Text], black_box: Callable[[Text], Text], texts: Sequence[Text], at_once: int
+) -> list[Text | Exception]:
+    """Asks a black box, in threads; where a call fails, its error is the answer: one bad input costs no other."""
+
+    def call(text: Text) -> Text | Exception:
+        try:
+            answer = black_box(text)
+            if answer is None:
+                raise ProblemError("The black box returned None. It must return the input, labelled.")
+            task.check_labelled(answer)
+            return answer
+        except Exception as error:
+            log.warning("The black box failed: %s: %s", type(error).__name__, error)
+            return error
+
+    if at_once == 1 or len(texts) < 2:
+        return list(map(call, texts))
+    with ThreadPoolExecutor(min(at_once, len(texts))) as pool:
+        return list(pool.map(call, texts))
 
 
 def _labelled(task: Task[Text], data: bytes, found: bytes, name: str) -> Text:

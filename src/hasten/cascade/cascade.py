@@ -15,7 +15,7 @@ import logging
 import os
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from itertools import chain
 from types import TracebackType
 from typing import Any, Generic
 
@@ -23,14 +23,15 @@ import msgspec
 import numpy as np
 
 from hasten.cascade import keeping
+from hasten.cascade.boxes import ask_all
 from hasten.cascade.parts import FIRST, Asked, Budget, Counters, Note, Pending, Reply
-from hasten.cascade.promise import WHOLE, Promise
+from hasten.cascade.promise import WHOLE, Promise, check_shares, risks_of
 from hasten.cascade.student import Student
 from hasten.errors import HastenError, ProblemError
 from hasten.journal import Journal
 from hasten.speedup.audit import ALERT, Agreement, Audit, lower_limit
 from hasten.support.arrays import BoolArray, FloatArray
-from hasten.support.checks import check_whole, is_share
+from hasten.support.checks import check_whole
 from hasten.support.progress import Tell, tell_nobody
 from hasten.tasks.task import Task, Text
 
@@ -79,13 +80,8 @@ class Cascade(Generic[Text]):
         journal: Journal | None = None,
         seed: int = 0,
     ) -> None:
-        self.risks = dict(risk) if isinstance(risk, Mapping) else {WHOLE: risk}
-        shares = {
-            f"risk of {name!r}" if isinstance(risk, Mapping) else "risk": each for name, each in self.risks.items()
-        }
-        for name, share in ((shares or {"risk": 0.0}) | {"confidence": confidence, "audit": audit}).items():
-            if isinstance(share, bool) or not is_share(share):
-                raise ProblemError(f"{name} must be a share between 0 and 1, got {share!r}.")
+        self.risks = risks_of(risk)
+        check_shares({"confidence": confidence, "audit": audit})
         if not isinstance(task, Task):
             raise ProblemError(f"task must be a Task, such as Extraction() or Tagging(); got {task!r}.")
         if not callable(black_box):
@@ -102,14 +98,12 @@ class Cascade(Generic[Text]):
         self._rng, self._lock, self._due = np.random.default_rng(seed), threading.RLock(), threading.Event()
         self._taught, self._held = list[tuple[int, Text]](), list[tuple[int, Text]]()  # by number of the input
         self._shadow = [0, 0, 0]  # answers that the challenger saw, was sure of, and had wrong of these
-        self._n_versions = self._n_tested = self._n_learned = self._last_row = self._since = 0
+        self._n_versions = self._n_tested = self._n_learned = self._n_alarms = self._last_row = self._since = 0
         self._thread: threading.Thread | None = None
         self._closing = self._replaying = False
         self._begin_audits()
         if journal is not None:
             keeping.resume(self, journal)
-
-    # -- how things stand ------------------------------------------------------------------------------------------
 
     @property
     def promise(self) -> Promise:
@@ -138,13 +132,7 @@ class Cascade(Generic[Text]):
         }
 
     def __repr__(self) -> str:
-        return "Cascade(no student yet)" if self.champion is None else f"Cascade({self._name} {self.promise})"
-
-    @property
-    def _name(self) -> str:
-        return "" if self.champion is None else self.champion.name
-
-    # -- answering -------------------------------------------------------------------------------------------------
+        return "Cascade(no student yet)" if self.champion is None else f"Cascade({self.champion.name} {self.promise})"
 
     def predict(self, inputs: Iterable[Text]) -> list[Reply[Text]]:
         """Answers inputs, asks the black box where it must, and learns."""
@@ -173,10 +161,8 @@ class Cascade(Generic[Text]):
     def ask(self, pending: Pending[Text]) -> Pending[Text]:
         """Asks the black box, within the budget, about the answers that are not given."""
         self._call(pending, ~pending.given)
-        disagree = (
-            n for n, kinds in pending.wrong().items() if pending.sure[n] and not self.risks.keys().isdisjoint(kinds)
-        )
-        if pending.given.any() and next(disagree, None) is not None:  # then all are audited
+        wrong = [kinds for n, kinds in pending.wrong().items() if pending.sure[n]]
+        if pending.given.any() and not self.risks.keys().isdisjoint(chain(*wrong)):  # a disagreement: all are audited
             self._call(pending, pending.given)
             pending.given[:] = False
         return pending
@@ -187,23 +173,8 @@ class Cascade(Generic[Text]):
         with self._lock:
             numbers = numbers[: int(min(len(numbers), self.budget.left()))]
             self.budget.take(len(numbers))
-
-        def call(n: int) -> Text | Exception:
-            try:
-                answer = self.black_box(pending.texts[n])
-                if answer is None:
-                    raise ProblemError("The black box returned None. It must return the input, labelled.")
-                self.task.check_labelled(answer)
-                return answer
-            except Exception as error:  # one bad input never costs the others their answers
-                log.warning("The black box failed: %s: %s", type(error).__name__, error)
-                return error
-
-        if self.budget.at_once > 1 and len(numbers) > 1:
-            with ThreadPoolExecutor(min(self.budget.at_once, len(numbers))) as pool:
-                found = list(pool.map(call, numbers))
-        else:
-            found = [call(n) for n in numbers]
+        texts = [pending.texts[n] for n in numbers]
+        found = ask_all(self.task, self.black_box, texts, self.budget.at_once)
         for n, answer in zip(numbers, found, strict=True):
             pending.answers[n] = answer
 
@@ -213,22 +184,15 @@ class Cascade(Generic[Text]):
         self._watch_challenger([each.answer for each in asked if each.answer is not None])
         with self._lock:
             replies = pending.replies(wrong, len(self._taught))
-            rows = [keeping.asked_row(self.task, each) for each in asked]
+            self._write([keeping.asked_row(self.task, each) for each in asked])
             if self.journal is not None and self.journal.given:
-                rows += [
-                    keeping.given_row(self.task, *each)
-                    for each in zip(pending.texts, replies, strict=True)
-                    if each[1].source == "student"
-                ]
-            self._write(rows)
+                self._write(keeping.given_rows(self.task, pending.texts, replies))
             for reply in replies:
                 self.counters.by_student += reply.source == "student"
                 self.counters.unanswered += reply.source == "nobody"
             self._take(asked)
         self._learn_if_due()
         return replies
-
-    # -- trust -----------------------------------------------------------------------------------------------------
 
     def _begin_audits(self) -> None:
         """Begins audits of sure answers, for each risk, and of unsure ones; risks allow errors, so alerts are short."""
@@ -245,7 +209,7 @@ class Cascade(Generic[Text]):
                 self.counters.calls += 1
                 self.counters.failed += each.answer is None
                 self.counters.by_black_box += each.answer is not None
-            if self.promise.holds and each.version == self._name:
+            if self.champion is not None and self.promise.holds and each.version == self.champion.name:
                 if each.sure:
                     self.counters.audits += 1
                     self.counters.disagreements += bool(each.wrong)
@@ -277,6 +241,7 @@ class Cascade(Generic[Text]):
         self._taught = [each for each in self._taught if each[0] >= audit.changed]
         self._held = [each for each in self._held if each[0] >= audit.changed]
         self.challenger, self._n_learned, self._n_tested = None, 0, 0
+        self._n_alarms += 1
 
     # -- learning --------------------------------------------------------------------------------------------------
 
@@ -316,7 +281,7 @@ class Cascade(Generic[Text]):
         """Trains a challenger if answers have doubled, and tests the champion anew if held-out answers grew."""
         with self._lock:
             taught, held = [text for _, text in self._taught], [text for _, text in self._held]
-            grown, champion = self._has_grown(), self.champion
+            grown, champion, n_alarms = self._has_grown(), self.champion, self._n_alarms
             self._n_tested = len(held)
             if grown:
                 self._n_learned, self._n_versions = len(taught), self._n_versions + 1
@@ -325,9 +290,11 @@ class Cascade(Generic[Text]):
             model = self.task.train(taught, seed=seed, tell=tell)
             new = Student(name, model, len(taught)).calibrated(held, self.risks, self.confidence)
             with self._lock:
+                if self._n_alarms > n_alarms:  # what it learned from is forgotten
+                    return
                 self.versions[name] = self.challenger = new
                 while len(self.versions) > KEPT:
-                    del self.versions[next(each for each in self.versions if each not in (self._name, name))]
+                    del self.versions[next(k for k, each in self.versions.items() if each not in (self.champion, new))]
                 self._shadow = [0, 0, 0]
                 self._note(f"{name} learned from {len(taught):,} answers and {new.promise}.", "version", name)
                 if champion is None or not self.trusted:
@@ -335,7 +302,7 @@ class Cascade(Generic[Text]):
         elif champion is not None and held:
             renewed = champion.calibrated(held, self.risks, self.confidence)
             with self._lock:
-                if self.champion is champion:
+                if self.champion is champion and self._n_alarms == n_alarms:
                     self.champion = self.versions[champion.name] = renewed
                     if renewed.promise.holds != champion.promise.holds:
                         self._note(f"{renewed.name}, tested on {len(held):,} answers, {renewed.promise}.")
@@ -345,9 +312,13 @@ class Cascade(Generic[Text]):
         challenger = self.challenger
         if challenger is None or not answers:
             return
-        guesses = challenger(answers)
-        sure = challenger.sure(guesses)
-        wrong = [bool(each) for each in challenger.wrong(answers, guesses)]
+        try:
+            guesses = challenger(answers)
+            sure, wrong = challenger.sure(guesses), [bool(each) for each in challenger.wrong(answers, guesses)]
+        except Exception as error:  # in the shadow it costs nobody an answer
+            self.challenger = None
+            self._note(f"{challenger.name} is not promoted: {type(error).__name__}: {error}")
+            return
         with self._lock:
             if self.challenger is challenger:
                 seen = len(answers), int(sure.sum()), int((sure & wrong).sum())
@@ -378,7 +349,7 @@ class Cascade(Generic[Text]):
 
     def rollback(self) -> None:
         """Lets the version answer that answered before."""
-        if not (names := [name for name in self.versions if name != self._name]):
+        if not (names := [name for name, each in self.versions.items() if each is not self.champion]):
             raise HastenError("There is no earlier version to roll back to.")
         self.promote(names[-1])
 
@@ -398,8 +369,6 @@ class Cascade(Generic[Text]):
         while self._due.wait() and not self._closing:
             self._due.clear()
             self._learn_or_tell()
-
-    # -- keeping ---------------------------------------------------------------------------------------------------
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Writes a file, whole or not at all: versions, promises, audits, counters, and the answers learned from."""

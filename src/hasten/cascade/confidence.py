@@ -44,7 +44,7 @@ class Confidence:
         score = (_features(margin) * self.weights[np.where(known, groups, 0)]).sum(axis=1) if len(self.weights) else 0.0
         each = np.where(known, -np.logaddexp(0.0, -score), -np.inf)
         n = len(variable_at) - 1
-        return np.bincount(np.repeat(np.arange(n), np.diff(variable_at)), each, n)
+        return np.asarray(np.bincount(np.repeat(np.arange(n), np.diff(variable_at)), each, n), dtype=np.float64)
 
 
 def groups_of(batch: Batch, labels: IntArray, silent: Collection[str]) -> IntArray:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -45,11 +45,15 @@ def asked_row(task: Task[Any], asked: Asked) -> tuple[str, Any]:
     return "audit" if asked.sure else "asked", msgspec.structs.asdict(asked) | {"input": given, "answer": answer}
 
 
-def given_row(task: Task[Text], text: Text, reply: Reply[Text]) -> tuple[str, Any]:
-    """Returns the row of an answer that the student gave."""
-    given, answer = task.to_json(text), task.to_json(reply.text)  # type: ignore[arg-type]
-    told = {"at": reply.number, "input": given, "answer": beyond(given, answer), "version": reply.version}
-    return "given", told | {"probability": reply.probability}
+def given_rows(task: Task[Text], texts: Sequence[Text], replies: Sequence[Reply[Text]]) -> list[tuple[str, Any]]:
+    """Returns the rows of the answers that the student gave."""
+    rows = list[tuple[str, Any]]()
+    for text, reply in zip(texts, replies, strict=True):
+        if reply.source == "student" and reply.text is not None:
+            given = task.to_json(text)
+            told = {"at": reply.number, "input": given, "answer": beyond(given, task.to_json(reply.text))}
+            rows.append(("given", told | {"version": reply.version, "probability": reply.probability}))
+    return rows
 
 
 def read_asked(task: Task[Any], data: Any) -> Asked:
@@ -159,7 +163,7 @@ def save(cascade: Cascade[Any], path: str | os.PathLike[str]) -> None:
             audits={name: each.plain() for name, each in cascade._audits.items()},
             unsure=cascade._unsure.plain(),
             versions=versions,
-            champion=cascade._name,
+            champion="" if cascade.champion is None else cascade.champion.name,
             taught=[(at, task.to_json(text)) for at, text in cascade._taught],
             held=[(at, task.to_json(text)) for at, text in cascade._held],
         )

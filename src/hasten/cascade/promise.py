@@ -15,8 +15,10 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from hasten.errors import ProblemError
 from hasten.speedup.audit import upper_limit
 from hasten.support.arrays import BoolArray, FloatArray, IntArray
+from hasten.support.checks import is_share
 
 WHOLE = "answer"  # names the risk of whole answers, beside those of kinds of variables
 N_CANDIDATES = 100
@@ -57,6 +59,22 @@ class Promise:
             f"answers {self.coverage:.1%} of the inputs; at most {' and '.join(limits)} of these answers differ from "
             f"the black box's, with confidence {self.confidence:.0%} ({seen} did)"
         )
+
+
+def risks_of(risk: float | Mapping[str, float]) -> dict[str, float]:
+    """Returns risks by name, and refuses what is none."""
+    risks = dict(risk) if isinstance(risk, Mapping) else {WHOLE: risk}
+    check_shares(
+        {"risk" if name == WHOLE else f"risk of {name!r}": each for name, each in risks.items()} or {"risk": {}}
+    )
+    return risks
+
+
+def check_shares(shares: Mapping[str, object]) -> None:
+    """Refuses what is not between 0 and 1."""
+    for name, share in shares.items():
+        if not is_share(share):
+            raise ProblemError(f"{name} must be a share between 0 and 1, got {share!r}.")
 
 
 def promise(risks: Mapping[str, float], confidence: float, seen: Seen, tested: Seen) -> Promise:
