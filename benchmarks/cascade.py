@@ -148,12 +148,18 @@ def curves(args: argparse.Namespace) -> None:
         for label, line in lines.items():
             axes.plot(*line, marker="o", markersize=4, label=label)
         axes.set(xlabel=x, ylabel="answered by the student", ylim=(0, 1), xscale="log" if log else "linear")
+        if log:
+            places = next(iter(lines.values()))[0]
+            axes.set_xticks(places, [f"{each:,.0f}" for each in places])
+            axes.minorticks_off()
         axes.grid(alpha=0.3)
         axes.legend(frameon=False)
         figure.savefig(args.directory / f"{name}.png", dpi=130)
 
     risks = (0.01, 0.02, 0.03, 0.05, 0.075, 0.1, 0.15, 0.2, 0.3)
-    shares = {path.stem: Rest(path).promises(3500, 5, risks).mean(axis=0)[:, 0] for path in args.coverage}
+    shares = {
+        path.stem.replace("_", ", "): Rest(path).promises(3500, 5, risks).mean(axis=0)[:, 0] for path in args.coverage
+    }
     percent = [100 * risk for risk in risks]
     draw("risk-coverage", {name: (percent, each.tolist()) for name, each in shares.items()}, "risk (%)")
     taught = sorted((int(path.stem.rpartition("-")[2]), path) for path in args.learning)
@@ -219,6 +225,7 @@ SERVE = """
 import sys
 from hasten.cascade import Cascade
 from hasten.journal import Journal
+from hasten.tasks.entity_relation.data.synthetic import generate
 from hasten.tasks.entity_relation.extraction import Extraction
 news = list(generate(500, seed=0))
 cascade = Cascade(Extraction(), lambda text: news[int(text.id.split("-")[1])], journal=Journal(sys.argv[1]))

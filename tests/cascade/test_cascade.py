@@ -83,6 +83,9 @@ def test_the_student_learns_and_answers_as_promised():
     assert all(reply.reason for reply in asked)
     assert {reply.reason for reply in asked} >= {"The student is not sure enough."}
     assert 0 < cascade.agreement.n <= counters.audits
+    audits = [reply.agreed for reply in replies if reply.agreed is not None]
+    assert (len(audits), audits.count(False)) == (counters.audits, counters.disagreements)
+    assert all(reply.called == (reply.source == "black box") for reply in replies)
 
 
 def test_the_first_answers_are_all_the_black_boxes():

@@ -305,7 +305,8 @@ class Cascade(Generic[Text]):
                 if self.champion is champion and self._n_alarms == n_alarms:
                     self.champion = self.versions[champion.name] = renewed
                     if renewed.promise.holds != champion.promise.holds:
-                        self._note(f"{renewed.name}, tested on {len(held):,} answers, {renewed.promise}.")
+                        told = f"{renewed.name}, tested on {len(held):,} answers, {renewed.promise}."
+                        self._note(told, version=renewed.name)
 
     def _watch_challenger(self, answers: Sequence[Text]) -> None:
         """Lets the challenger answer in the shadow, and decides about it when it has seen enough."""

@@ -26,7 +26,7 @@ class Reply(Generic[Text]):
 
     `text` is None if nobody had an answer; inputs are counted from 0. `promised` says whether the student's promise
     covers it, `called` whether the black box was asked. `probability` is how likely the student's answer is the black
-    box's, nan without a student; `agreed` whether it was, None where nobody compared.
+    box's, nan without a student; `agreed` whether an audit of a sure answer agreed, None without an audit.
     """
 
     number: int
@@ -98,7 +98,7 @@ class Pending(Generic[Text]):
         """Returns the replies: the black box's answers, or the champion's, with or without a promise."""
         champion, replies = self.champion, list[Reply[Text]]()
         for n, (text, labels, answer) in enumerate(zip(self.texts, self.guesses.labels, self.answers, strict=True)):
-            given, failed = bool(self.given[n]), isinstance(answer, Exception)
+            given = bool(self.given[n])
             if answer is not None and not isinstance(answer, Exception):
                 found, source = answer, "black box"
             elif champion is None or labels is None:
@@ -114,7 +114,7 @@ class Pending(Generic[Text]):
                 called=answer is not None,
                 reason="" if given else self._why(n, n_taught),
                 version="" if champion is None else champion.name,
-                agreed=not wrong[n] if n in wrong and not failed else None,
+                agreed=not wrong[n] if self.sure[n] and n in wrong else None,
             )
             replies.append(reply)
         return replies

@@ -209,11 +209,12 @@ def _told(cascade: Cascade[Any], note: Note) -> str:
     if note.kind == "alarm" and cascade.suspect is not None:
         first, last = cascade.suspect.start + 1, cascade.suspect.stop
         return f"[red]Drift:[/] the student is not trusted any more; answers {first:,} to {last:,} may be wrong."
-    if note.kind != "promotion":
+    if note.kind in ("version", "alarm") or not note.version:
         return ""
     version = cascade.versions[note.version]
     coverage = f"{version.promise.coverage:.0%} of" if version.promise.holds else "none of"
-    return f"{note.version}, taught by {version.n_taught:,} answers, may answer {coverage} the inputs."
+    how = f"taught by {version.n_taught:,} answers" if note.kind == "promotion" else "tested again"
+    return f"{note.version}, {how}, may answer {coverage} the inputs."
 
 
 def _same(mine: Sentence | None, theirs: Sentence) -> bool:
