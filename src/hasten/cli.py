@@ -11,7 +11,7 @@ import typer
 from rich.markup import escape
 
 import hasten
-from hasten.commands import bench, experiments, predicting, programs, setup, tagging, text
+from hasten.commands import bench, experiments, lifetime, predicting, programs, setup, tagging, text
 from hasten.commands.common import Command, Group, console, errors
 from hasten.errors import HastenError
 from hasten.support.terminal import all_printed, printable
@@ -36,6 +36,7 @@ for command in (
 ):
     app.command(cls=Command)(command)
 app.add_typer(tagging.app, name="tag")
+app.add_typer(lifetime.app, name="journal")
 app.command("compile", cls=Command)(setup.compile_all)
 app.command(cls=Command)(setup.solvers)
 

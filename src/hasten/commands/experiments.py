@@ -57,9 +57,19 @@ def demo(
     full: Annotated[
         bool, typer.Option("--full", help="Print every row, not only the four that tell the story.")
     ] = False,
+    lifetime: Annotated[
+        bool,
+        typer.Option("--lifetime", help="Instead, the life of a student in front of a slow extractor that drifts."),
+    ] = False,
     seed: Seed = 0,
 ) -> None:
     """The paper's example and its whole experiment on an embedded synthetic corpus, in about a minute."""
+    if lifetime:
+        from hasten.commands.lifetime import live
+
+        with output_directory(out):
+            live(out, seed)
+        return
     from hasten.paper.demo import show_running_example
     from hasten.paper.experiment import Experiment
     from hasten.tasks.entity_relation.data.corpora import Corpora

@@ -84,7 +84,8 @@ class Choice:
         mine = self.agreement[self.method]
         return (
             f"Answers by {self.method}{self._details}: the same as the black box's on {mine.estimate:.3f} of {mine.n} "
-            f"answers held out (between {mine.low:.3f} and {mine.high:.3f}). The others: {', '.join(tried) or 'none'}."
+            f"answers held out (between {mine.low:.3f} and {mine.high:.3f}). The others: {', '.join(tried) or 'none'}. "
+            "Scores of a model that was trained on these answers make this too high (docs/lifetime.md)."
         )
 
     @property

@@ -200,6 +200,9 @@ class Certified:
 class Learned:
     """Learns what the declared factors cost from the black box's answers, and proves with that.
 
+    The agreement that it states is true only if the model behind the costs was not trained on the same answers: fit it
+    on other inputs (cross-fitting), or its held-out answers are not held out at all.
+
     search
         The search that is tried as well, and answers if it agrees with the black box more often: a `Search`.
     """
