@@ -149,6 +149,12 @@ def _unlimited(max_nodes: int | None) -> Certifier:
     return Certifier(max_nodes=max_nodes)
 
 
+@lru_cache(maxsize=64)
+def prover(max_nodes: int | None, seconds: float) -> Certifier:
+    """Returns a certifier of limited effort, made once: that takes as long as a proof."""
+    return Certifier(max_nodes=max_nodes, call_limit=seconds, improve=False)
+
+
 def solve_open(
     answers: Solutions,
     solver: Callable[[], Solver],
