@@ -31,6 +31,7 @@ EDGES = f"{PAPER} tasks.tagging paper scale ray bench warm"
 MAY_IMPORT = {
     "errors": "",
     "support": "errors",
+    "journal": "errors support",
     "jit": "support",
     "kernels": "support jit",
     "kernels.search": "support jit kernels proof.elimination",
@@ -66,7 +67,7 @@ MAY_IMPORT = {
     "tasks.entity_relation.data.formats": "errors support tasks.text tasks.entity_relation.data.corpus",
     "tasks.entity_relation.task": f"errors support model {DATA}",
     "tasks.entity_relation.scoring": f"{MODEL} jit kernels.search search {PROOF} learning tasks.averaging {TASK}",
-    "cascade": f"{CORE} sums tasks.task",
+    "cascade": f"{CORE} sums tasks.task journal",
     "scale": f"{CORE} {SCORING} {LABELLING}",
     "ray": f"{CORE} scale {LABELLING}",
     "padded": f"{CORE} sums",
