@@ -76,7 +76,7 @@ MAY_IMPORT = {
     "bench": f"{CORE} {SCORING} tasks.evaluation",
     "paper": f"{CORE} {PAPER}",
     "warm": f"{CORE} {PAPER} programs paper sums padded",
-    "serve": f"{CORE} {PAPER} tasks.tagging {PROGRAMS} cascade hasten",
+    "serve": f"journal {CORE} {PAPER} tasks.tagging {PROGRAMS} cascade hasten",
     "commands": f"{CORE} {EDGES} {PROGRAMS} serve hasten",
     "cli": "errors support commands hasten",
     "hasten": f"{CORE} {PROGRAMS} hosts padded",

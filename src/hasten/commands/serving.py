@@ -33,6 +33,7 @@ def serve(
     journal: Annotated[
         Path | None, typer.Option(help="SQLite file for what was answered, so that nothing acknowledged is lost.")
     ] = None,
+    journal_size: Annotated[int, typer.Option(min=1, help="Megabytes of the journal; its oldest rows go.")] = 1024,
     solver: Annotated[
         str | None, typer.Option(help="Who is asked where nothing is proved.", show_default="the model's own")
     ] = None,
@@ -52,6 +53,7 @@ def serve(
     everything that was accepted is answered. Logs are lines of JSON on standard error. See docs/serving.md.
     """
     try:
+        from hasten.journal import Journal
         from hasten.serve.app import App, Limits
         from hasten.serve.loading import Source
         from hasten.serve.running import Server, check_address, log_as_json
@@ -70,4 +72,5 @@ def serve(
     log_as_json()
     load = Source(str(model), structures, solver, name)
     limits = Limits(body=body * 2**20, seconds=seconds, waiting=waiting)
-    Server(App(load(), load, limits=limits, token=token, journal=None, processes=processes), host, port).run()
+    kept = None if journal is None else Journal(journal, max_bytes=journal_size * 2**20)
+    Server(App(load(), load, limits=limits, token=token, journal=kept, processes=processes), host, port).run()

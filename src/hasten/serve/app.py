@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import hmac
 import itertools
 import logging
@@ -21,8 +22,9 @@ import msgspec
 
 import hasten
 from hasten.errors import HastenError
+from hasten.journal import Journal
 from hasten.serve import oip
-from hasten.serve.batching import Batch, Batcher, Journaling, Request
+from hasten.serve.batching import Batch, Batcher, Request
 from hasten.serve.lanes import Full, Lane
 from hasten.serve.lifetime import Lifetime
 from hasten.serve.metrics import Metrics
@@ -81,7 +83,7 @@ class App:
         *,
         limits: Limits = Limits(),
         token: str | None = None,
-        journal: Journaling | None = None,
+        journal: Journal | None = None,
         processes: int = 1,
     ) -> None:
         self.served, self.limits, self.journal = served, limits, journal
@@ -209,7 +211,8 @@ class App:
         if not self.ready:
             raise HttpError(503, "Not ready yet: kernels are being loaded.", AGAIN)
         future = asyncio.get_running_loop().create_future()
-        request = Request(call.id, parts, body, encode, future, call.began)
+        n_items = sum(map(self.served.size, parts))
+        request = Request(call.id, parts, n_items, body, encode, future, call.began)
         try:
             self.batcher.put(request)
         except Full:
@@ -233,9 +236,9 @@ class App:
 
         def encode(request: Request) -> tuple[bytes, Sequence[Any]]:
             told = [
-                self.served.told(part, found.columns, n)
+                self.served.told(part, found.columns, at)
                 for part, found in zip(parts, request.found, strict=True)
-                for n in range(self.served.size(part))
+                for at in range(found.at, found.at + found.n)
             ]
             return msgspec.json.encode(told if several else told[0]), ()
 
@@ -273,10 +276,8 @@ class App:
         if self.journal is None:
             raise HttpError(409, "Feedback needs a journal. Start the server with --journal FILE.")
         checked(self.served.feedback, record)
-        reply = await self.batcher.note("feedback", call.id, body)
-        if isinstance(reply, BaseException):
-            raise HttpError(503, "The journal cannot be written.", AGAIN)
-        return 202, b'{"kept":true}', ()
+        _, reply, headers = await self._wait((), call, body, lambda request: (b'{"kept":true}', ()))
+        return 202, reply, headers
 
     # -- what it is -------------------------------------------------------------------------------------
 
@@ -409,3 +410,5 @@ def warm(served: Served[Any]) -> None:
     examples = served.examples()
     for n in (1, 1, len(examples), 64):
         served.quick((examples * (64 // len(examples) + 1))[:n])
+    gc.collect()
+    gc.freeze()  # what is there now stays: it need not be looked through again and again

@@ -153,7 +153,7 @@ def write(
 
 
 def _column(found: Sequence[Found], output: Tensor) -> Any:
-    columns = [each.columns[output.name] for each in found]
+    columns = [each.column(output.name) for each in found]
     if output.datatype == "BYTES":
         if len(columns) == 1:
             return columns[0].tolist() if isinstance(columns[0], np.ndarray) else columns[0]

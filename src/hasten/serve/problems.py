@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import math
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import msgspec
 import numpy as np
@@ -15,7 +16,7 @@ from hasten.model.problem import Problem
 from hasten.model.solution import SOURCES, STATUSES, Solution, Solutions, Source
 from hasten.model.structure import Structure
 from hasten.programs.program import Program
-from hasten.serve.served import ABOUT, QUICK, Columns, Found, Refused, Served, Tensor
+from hasten.serve.served import ABOUT, Columns, Found, Refused, Served, Tensor
 from hasten.speedup.parts import Limits
 from hasten.speedup.predictor import Speedup
 from hasten.support.arrays import FloatArray
@@ -53,7 +54,7 @@ class ServedRows(Served[Rows]):
         """Returns labels or values, costs or objectives, and gaps."""
 
     def quick(self, parts: Sequence[Rows]) -> list[Found]:
-        """Proves problems; those that are not proved in limited time are left open."""
+        """Proves problems; those that this leaves open are left open."""
         groups: dict[str, list[int]] = {}
         for n, part in enumerate(parts):
             groups.setdefault(part.shape, []).append(n)
@@ -62,19 +63,20 @@ class ServedRows(Served[Rows]):
             some = [parts[n] for n in numbers]
             if len(some) <= FEW and all(len(part.rows) == 1 for part in some):
                 for n, part in zip(numbers, some, strict=True):
-                    answer, done = self.speedup.at_once(self.problem(part)[0], seconds=QUICK)
-                    found[n] = Found(self._single(answer, part), () if done else (0,))
+                    answer, done = self.speedup.at_once(self.problem(part)[0])
+                    found[n] = Found(self._single(answer, part), open=() if done else (0,))
                 continue
             whole = Rows(name, np.concatenate([part.rows for part in some])) if len(some) > 1 else some[0]
-            answers, given = self.speedup.at_once(self.batch(whole), seconds=QUICK)
+            answers, given = self.speedup.at_once(self.batch(whole))
             columns, at = self.columns(answers, whole), 0
             if len(answers) <= SMALL:
                 columns = {key: column.tolist() for key, column in columns.items()}
+            all_given = bool(given.all())
             for n, part in zip(numbers, some, strict=True):
-                end = at + len(part.rows)
-                left = np.flatnonzero(~given[at:end]).tolist()
-                found[n] = Found({key: column[at:end] for key, column in columns.items()}, left)
-                at = end
+                size = len(part.rows)
+                left = () if all_given else np.flatnonzero(~given[at : at + size]).tolist()
+                found[n] = Found(columns, at, size, left)
+                at += size
         return [found[n] for n in range(len(parts))]
 
     def columns(self, found: Solutions, part: Rows) -> Columns:
@@ -92,9 +94,9 @@ NAMES = [tensor.name for tensor in ABOUT]
 
 
 class CostRecord(msgspec.Struct, forbid_unknown_fields=True):
-    """One problem: flat costs, null for a label that is forbidden, and the name of its structure if there are some."""
+    """One problem: flat costs, "inf" for a label that is forbidden, and the name of its structure if there are some."""
 
-    costs: list[float | None]
+    costs: list[float | Literal["inf"]]
     structure: str = ""
 
 
@@ -115,14 +117,14 @@ class ServedSpeedup(ServedRows):
 
     def read(self, record: CostRecord) -> Rows:
         """Returns one problem."""
-        costs = np.array(record.costs, dtype=np.float64)
-        if None in record.costs:
-            costs[np.isnan(costs)] = np.inf
-        return self._checked(record.structure, costs[None])
+        return self._checked(record.structure, np.array(record.costs, dtype=np.float64)[None])
 
     def of_tensors(self, tensors: Mapping[str, Any], parameters: Mapping[str, Any]) -> list[Rows]:
         """Returns problems from a matrix of costs; the parameter `structure` names their shape."""
-        return [self._checked(parameters.get("structure", ""), tensors["costs"])]
+        costs = tensors["costs"]
+        if not costs.min(initial=0.0) > -np.inf:  # nan, too; in JSON there is neither
+            raise Refused("Costs are finite numbers, or inf to forbid a label.")
+        return [self._checked(parameters.get("structure", ""), costs)]
 
     def _checked(self, given: object, costs: FloatArray) -> Rows:
         name = given or self._only
@@ -131,8 +133,6 @@ class ServedSpeedup(ServedRows):
         n_labels = self.structures[name].n_labels
         if costs.ndim != 2 or costs.shape[1] != n_labels:
             raise Refused(f"Got {count(costs.shape[-1], 'cost')} for {count(n_labels, 'label')}. Give one for each.")
-        if not costs.min(initial=0.0) > -np.inf:  # nan, too
-            raise Refused("Costs are finite numbers; a label is forbidden by null in JSON, and by inf in a tensor.")
         return Rows(name, costs)
 
     def problem(self, part: Rows) -> tuple[Problem, None]:
@@ -160,11 +160,12 @@ class ServedSpeedup(ServedRows):
             speedup.set_params(limits=Limits(least, max_nodes=speedup.limits.max_nodes))
         return self.columns(speedup.ask(self.batch(chosen)), chosen)
 
-    def told(self, part: Rows, columns: Columns, n: int) -> dict[str, Any]:
+    def told(self, part: Rows, columns: Columns, at: int) -> dict[str, Any]:
         """Returns an answer with the names of its labels; without any, there is no valid labelling."""
-        found, kinds = super().told(part, columns, n), self.labels[part.shape]
-        named = zip(kinds, found["labels"], strict=True)
-        return found | {"labels": None if -1 in found["labels"] else [labels[label] for labels, label in named]}
+        found = super().told(part, columns, at)
+        named = zip(self.labels[part.shape], found["labels"], strict=True)
+        found["labels"] = None if -1 in found["labels"] else [labels[label] for labels, label in named]
+        return found
 
     def examples(self) -> list[Rows]:
         """Returns random problems of each structure."""
@@ -253,7 +254,8 @@ class ServedProgram(ServedRows):
         if self.speedup is not None and not np.isfinite(self.program.statement.cutoff):
             return super().quick(parts)
         empty = {"values": [0.0] * len(self.columns_of), "objective": 0.0} | dict.fromkeys(NAMES)
-        return [Found({k: [v] * len(part.rows) for k, v in empty.items()}, range(len(part.rows))) for part in parts]
+        sizes = map(self.size, parts)
+        return [Found({k: [v] * n for k, v in empty.items()}, 0, n, range(n)) for n in sizes]
 
     def answers(self, found: Solutions, part: Rows) -> tuple[Any, Any, Any]:
         """Returns values, objectives and gaps."""
@@ -276,12 +278,12 @@ class ServedProgram(ServedRows):
         )
         return {"values": found.x, "objective": found.objective} | dict(zip(NAMES, about, strict=True))
 
-    def told(self, part: Rows, columns: Columns, n: int) -> dict[str, Any]:
+    def told(self, part: Rows, columns: Columns, at: int) -> dict[str, Any]:
         """Returns an answer with the values that are not 0, by name."""
-        found = super().told(part, columns, n)
-        values = found["values"]
-        none = found["objective"] is None
-        return found | {"values": None if none else {c: v for c, v in zip(self.columns_of, values, strict=True) if v}}
+        found = super().told(part, columns, at)
+        named = {c: v for c, v in zip(self.columns_of, found["values"], strict=True) if v}
+        found["values"] = named if math.isfinite(found["objective"]) else None
+        return found
 
     def examples(self) -> list[Rows]:
         """Returns random objectives, and the program's own."""

@@ -1,13 +1,12 @@
 """A model that can be served: it reads the inputs of a request, answers many of them at once, and says what it knows.
 
 A request has *parts*, each of one item or more. An answer to a part is its *columns*: by name, one value an item.
-`quick` answers many parts in the fast lane, without any black box and in limited time; the items that it leaves open
+`quick` answers many parts in the fast lane, without any black box and by limited proofs; the items that it leaves open
 are answered by `ask`, in the slow lane (`hasten.serve.lanes`).
 """
 
 from __future__ import annotations
 
-import math
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -21,7 +20,6 @@ from hasten.model.problem import Problem
 
 Part = TypeVar("Part")
 Columns = dict[str, Any]  # by name, a list or an array with one value, or row, for each item
-QUICK = 0.25  # seconds that the fast lane may take over one batch
 
 
 class Tensor(NamedTuple):
@@ -40,10 +38,27 @@ ABOUT = (
 
 @dataclass(slots=True)
 class Found:
-    """The answers to a part, and the numbers of the items that are still open."""
+    """The answers to a part: the rows from `at` of columns, which several parts may share; and which are still open."""
 
     columns: Columns
-    open: Sequence[int] = ()
+    at: int = 0
+    n: int = 1
+    open: Sequence[int] = ()  # numbers of items of the part
+
+    def column(self, name: str) -> Any:
+        """Returns the values of the part's items."""
+        column = self.columns[name]
+        return column if len(column) == self.n else column[self.at : self.at + self.n]
+
+    def merge(self, more: Columns) -> None:
+        """Puts the answers to the open items in their places."""
+        for name, column in self.columns.items():
+            if isinstance(column, np.ndarray):
+                column = column.tolist()
+            for n, value in zip(self.open, more[name], strict=True):
+                column[self.at + n] = plain(value)
+            self.columns[name] = column
+        self.open = ()
 
 
 class Refused(HastenError):  # noqa: N818
@@ -94,9 +109,9 @@ class Served(ABC, Generic[Part]):
     def ask(self, part: Part, items: Sequence[int], seconds: float) -> Columns:
         """Answers some items of a part with the help of the black box, in about so many seconds each."""
 
-    def told(self, part: Part, columns: Columns, n: int) -> dict[str, Any]:
-        """Returns the answer to one item, as JSON has it."""
-        return {name: plain(column[n]) for name, column in columns.items()}
+    def told(self, part: Part, columns: Columns, at: int) -> dict[str, Any]:
+        """Returns the answer in a row of some columns, as JSON has it."""
+        return {name: plain(column[at]) for name, column in columns.items()}
 
     @abstractmethod
     def problem(self, part: Part) -> tuple[Problem, Sequence[str] | None]:
@@ -118,17 +133,5 @@ class Served(ABC, Generic[Part]):
 
 
 def plain(value: Any) -> Any:
-    """Returns a value as JSON can hold it: an infinite number as null."""
-    if isinstance(value, np.ndarray | np.generic):
-        value = value.tolist()
-    return None if isinstance(value, float) and not math.isfinite(value) else value
-
-
-def merge(found: Found, more: Columns) -> None:
-    """Puts the answers to the open items in their places."""
-    for name, column in found.columns.items():
-        if isinstance(column, np.ndarray) and not column.flags.writeable:
-            column = found.columns[name] = column.copy()
-        for n, value in zip(found.open, more[name], strict=True):
-            column[n] = value
-    found.open = ()
+    """Returns a value without NumPy."""
+    return value.tolist() if isinstance(value, np.ndarray | np.generic) else value

@@ -10,7 +10,7 @@ import msgspec
 from hasten.model.problem import Problem
 from hasten.model.solution import Solution
 from hasten.serve.problems import gap_of
-from hasten.serve.served import ABOUT, QUICK, Columns, Found, Part, Refused, Served, Tensor
+from hasten.serve.served import ABOUT, Columns, Found, Part, Refused, Served, Tensor
 from hasten.speedup.parts import Limits
 from hasten.speedup.predictor import Speedup
 from hasten.tasks.entity_relation.data.columns import Columns as Sentences
@@ -82,12 +82,12 @@ class ServedLabeller(ServedText[Sentence]):
         for chunk in Sentences.of(parts, self.vocabulary).chunks():
             text = scorer.read(chunk)
             batch = task.batch(text.n_entities, scorer.lazy(text) if searches else scorer.costs(text)[0])
-            answers, given = (self.speedup.ask(batch), None) if asking else self.speedup.at_once(batch, seconds=QUICK)
+            answers, given = (self.speedup.ask(batch), None) if asking else self.speedup.at_once(batch)
             words = list(all_in_words(task, answers.labels, text.n_entities))
             for n, (answer, (types, relations)) in enumerate(zip(answers, words, strict=True)):
                 known = answer.values is not None
                 columns = {"types": [types if known else None], "relations": [relations if known else None]}
-                found.append(Found(columns | self.about(answer), () if given is None or given[n] else (0,)))
+                found.append(Found(columns | self.about(answer), open=() if given is None or given[n] else (0,)))
         return found
 
     def ask(self, part: Sentence, items: Sequence[int], seconds: float) -> Columns:
@@ -137,9 +137,9 @@ class ServedTagger(ServedText[Tagged]):
 
     def quick(self, parts: Sequence[Tagged]) -> list[Found]:
         """Proves sentences."""
-        answers, given = self.speedup.at_once(self.tagger.model.batch(parts), seconds=QUICK)
+        answers, given = self.speedup.at_once(self.tagger.model.batch(parts))
         each = zip(parts, answers, given.tolist(), strict=True)
-        return [Found(self._tagged(part, answer), () if done else (0,)) for part, answer, done in each]
+        return [Found(self._tagged(part, answer), open=() if done else (0,)) for part, answer, done in each]
 
     def _tagged(self, part: Tagged, answer: Solution) -> Columns:
         known = answer.values is not None and not self.tagger.model.impossible(part)

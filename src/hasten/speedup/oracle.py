@@ -26,7 +26,7 @@ from hasten.proof.certifier import Certifier
 from hasten.solvers import Progress, Solver, is_ours, make_solver, solve_all
 from hasten.solvers.auto import AutoSolver
 from hasten.solvers.failures import OnError, warn_of_failures
-from hasten.speedup.black_box import REMEDIES, prove_or_solve, prove_or_solve_one, prover, solve_one
+from hasten.speedup.black_box import REMEDIES, prove_or_solve, prove_or_solve_one, solve_one, unlimited
 from hasten.speedup.effort import EFFORTS, Schedule
 from hasten.speedup.history import Counters
 from hasten.speedup.parts import Certified, OnDisagreement, as_answer
@@ -170,9 +170,9 @@ class Oracle:
                 state.note()
         return answer
 
-    def prove_one(self, problem: Problem, seconds: float) -> tuple[Solution, bool]:
-        """Proves one problem within `seconds`; returns what was found, and whether it is proved, and then counted."""
-        answer = prover(self._speedup.limits.max_nodes, seconds)(problem)
+    def prove_one(self, problem: Problem, max_nodes: int) -> tuple[Solution, bool]:
+        """Proves one problem within `max_nodes`; returns what was found, and whether it is proved, and then counted."""
+        answer = unlimited(max_nodes)(problem)
         done = answer.status.optimal and self.alone
         if done:
             state = self._speedup._state

@@ -147,13 +147,13 @@ class Speedup(parameters.Estimator):
         return answers.only(problems) if isinstance(problems, Problem) else answers
 
     @overload
-    def at_once(self, problems: Problem, *, seconds: float = 0.25) -> tuple[Solution, bool]: ...
+    def at_once(self, problems: Problem, *, max_nodes: int = 1000) -> tuple[Solution, bool]: ...
     @overload
-    def at_once(self, problems: Batch, *, seconds: float = 0.25) -> tuple[Solutions, BoolArray]: ...
+    def at_once(self, problems: Batch, *, max_nodes: int = 1000) -> tuple[Solutions, BoolArray]: ...
     def at_once(
-        self, problems: Problem | Batch, *, seconds: float = 0.25
+        self, problems: Problem | Batch, *, max_nodes: int = 1000
     ) -> tuple[Solution, bool] | tuple[Solutions, BoolArray]:
-        """Answers without the black box, in limited time, and tells which answers to give; `ask` answers the others.
+        """Answers without the black box, by limited proofs, and tells which answers to give; `ask` answers the others.
 
         So a service never lets a quick answer wait for a slow one. Audits are drawn here, and made by `ask`.
         """
@@ -161,8 +161,8 @@ class Speedup(parameters.Estimator):
             self._settle()
         if isinstance(problems, Problem) and self._quick:
             self._check_schema(problems.structure)
-            return self._oracle.prove_one(problems, seconds)
-        found, done = self._strategy().at_once(self._checked(problems), seconds)
+            return self._oracle.prove_one(problems, max_nodes)
+        found, done = self._strategy().at_once(self._checked(problems), max_nodes)
         return (found.only(problems), bool(done[0])) if isinstance(problems, Problem) else (found, done)
 
     def ask(self, problems: Batch) -> Solutions:

@@ -21,7 +21,7 @@ from hasten.model.batch import Batch
 from hasten.model.solution import Solutions, Status
 from hasten.search.searcher import Searcher
 from hasten.speedup.audit import ALERT
-from hasten.speedup.black_box import nothing_known, prover
+from hasten.speedup.black_box import nothing_known, unlimited
 from hasten.speedup.calibration import Calibration, Calibrator, disagreeing
 from hasten.speedup.gated import GatedSearch
 from hasten.speedup.history import Counters
@@ -66,11 +66,11 @@ class CertifiedStrategy:
         """Answers problems, audits the answers, and learns."""
         return self.answer_trusted(batch) if self.has_answers and self.trusted else self.ask(batch)
 
-    def at_once(self, batch: Batch, seconds: float) -> tuple[Solutions, BoolArray]:
-        """Answers what needs no black box, and tells which problems that are; `seconds` limit proofs."""
+    def at_once(self, batch: Batch, max_nodes: int) -> tuple[Solutions, BoolArray]:
+        """Answers what needs no black box, and tells which problems that are; `max_nodes` limit proofs."""
         trust, state = self.speedup.trust, self.state
         if not self.has_answers:
-            found = prover(self.speedup.limits.max_nodes, seconds)(batch, n_jobs=self.speedup.n_jobs)
+            found = unlimited(max_nodes)(batch, n_jobs=self.speedup.n_jobs)
             done = found.optimal if self.oracle.alone else np.zeros(len(batch), dtype=bool)
         elif not self.trusted or state.audit.alert:
             return nothing_known(batch), np.zeros(len(batch), dtype=bool)
