@@ -52,7 +52,9 @@ class Journal:
         The file drops its oldest rows to stay below; at least 65,536. Up to 4 MiB not yet moved there lie beside it.
         Rows written together are never dropped by their own writing. None is no bound.
     max_age
-        Seconds after which rows are dropped, about; above 0. None keeps them.
+        Seconds after which rows are dropped, about. None keeps them.
+    given
+        Whether a cascade notes the answers that its student gave, too, so that suspect ones can be replayed.
     read_only
         Only reads a file that is there, also while another process writes it.
     """
@@ -63,13 +65,14 @@ class Journal:
         *,
         max_bytes: int | None = None,
         max_age: float | None = None,
+        given: bool = False,
         read_only: bool = False,
     ) -> None:
         if max_bytes is not None:
             check_whole("max_bytes", max_bytes, least=LEAST_BYTES, most=None)
         if max_age is not None:
             check_number("max_age", max_age)
-        self.path, self.max_bytes, self.max_age = Path(check_path(path)), max_bytes, max_age
+        self.path, self.max_bytes, self.max_age, self.given = Path(check_path(path)), max_bytes, max_age, given
         self._lock, self._writer = threading.Lock(), None if read_only else self._connection("rwc")
         if self._writer is not None:
             with self._told(), self._closed_on_failure(self._writer):

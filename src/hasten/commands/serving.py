@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
 
@@ -15,7 +16,7 @@ def serve(
     model: Annotated[
         Path,
         typer.Argument(
-            help="A saved Speedup, what `hasten train` or `hasten tag train` wrote, or a program (.mps, .lp, …)."
+            help="A saved Speedup or cascade, what `hasten train` or `hasten tag train` wrote, or a program (.mps, …)."
         ),
     ],
     structures: Annotated[
@@ -26,6 +27,17 @@ def serve(
         str, typer.Option(help="Address to listen on; one that others can reach takes a token.")
     ] = "127.0.0.1",
     port: Annotated[int, typer.Option(min=0, max=65535, help="0 takes a free one; the log says which.")] = 8080,
+    task: Annotated[
+        str | None, typer.Option(metavar="NAME", help="Of a cascade: entities, tags, or module:name of a task.")
+    ] = None,
+    black_box: Annotated[
+        str | None,
+        typer.Option(help="Of a cascade: an address (http://…), a command, or module:name of a function."),
+    ] = None,
+    risk: Annotated[float, typer.Option(help="Share of wrong answers that a new cascade may give.")] = 0.02,
+    per_hour: Annotated[
+        int | None, typer.Option("--calls-per-hour", min=0, help="Of a cascade's black box, at most.")
+    ] = None,
     token_file: Annotated[
         Path | None,
         typer.Option(help="File with the token that clients must show; or set the variable HASTEN_TOKEN."),
@@ -37,7 +49,7 @@ def serve(
     solver: Annotated[
         str | None, typer.Option(help="Who is asked where nothing is proved.", show_default="the model's own")
     ] = None,
-    processes: Annotated[int, typer.Option(min=1, help="For black boxes and explanations, beside the server.")] = 1,
+    processes: Annotated[int, typer.Option(min=1, help="That ask black boxes and explain, beside the server.")] = 1,
     seconds: Annotated[float, typer.Option("--time-limit", min=0.1, help="Seconds that a request may take.")] = 30.0,
     waiting: Annotated[
         int, typer.Option("--queue", min=1, help="Requests that may wait; others are told to come again.")
@@ -70,7 +82,9 @@ def serve(
         raise ProblemError("A token has at least 16 characters, all of them printable ASCII.")
     check_address(host, token)
     log_as_json()
-    load = Source(str(model), structures, solver, name)
+    kept = None if journal is None else Journal(journal, max_bytes=journal_size * 2**20, given=True)
+    load = Source(str(model), structures, solver, name, task, black_box, risk, per_hour, kept, seconds)
     limits = Limits(body=body * 2**20, seconds=seconds, waiting=waiting)
-    kept = None if journal is None else Journal(journal, max_bytes=journal_size * 2**20)
-    Server(App(load(), load, limits=limits, token=token, journal=kept, processes=processes), host, port).run()
+    served = load()
+    app = App(served, replace(load, journal=None), limits=limits, token=token, journal=kept, processes=processes)
+    Server(app, host, port).run()

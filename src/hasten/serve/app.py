@@ -14,7 +14,6 @@ import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass
-from importlib.resources import files
 from typing import Any
 from urllib.parse import parse_qs
 
@@ -26,16 +25,22 @@ from hasten.journal import Journal
 from hasten.serve import oip
 from hasten.serve.batching import Batch, Batcher, Request
 from hasten.serve.lanes import Full, Lane
-from hasten.serve.lifetime import Lifetime
+from hasten.serve.lifetime import PAGE
 from hasten.serve.metrics import Metrics
 from hasten.serve.openapi import describe
 from hasten.serve.served import Served
+from hasten.serve.telling import Teller
 
 log = logging.getLogger("hasten.serve")
 JSON = (b"content-type", b"application/json")
-PAGE = {"html": b"text/html; charset=utf-8", "js": b"text/javascript", "css": b"text/css", "svg": b"image/svg+xml"}
+TYPES = {"html": b"text/html; charset=utf-8", "js": b"text/javascript", "css": b"text/css"}
+POLICY = (
+    b"default-src 'none'; script-src 'self'; style-src 'self' 'unsafe-inline'; img-src 'self' data:; "
+    b"connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+)
 AGAIN = (b"retry-after", b"1")
 LOCAL = re.compile(rb"(localhost|127\.\d+\.\d+\.\d+|\[::1\])(:\d+)?")
+NUMBER = re.compile(rb'\s*\{\s*"number"\s*:\s*(\d{1,15})\s*\}\s*')  # of an input that the page shows
 Reply = tuple[int, bytes, Sequence[tuple[bytes, bytes]]]
 
 
@@ -89,7 +94,9 @@ class App:
         self.served, self.limits, self.journal = served, limits, journal
         self.token = None if token is None else f"Bearer {token}".encode()
         self.lane = Lane(served, load, processes, limits.asking, limits.seconds)
-        self.metrics, self.lifetime = Metrics(), Lifetime()
+        served.use(self.lane.call)
+        self.metrics = Metrics()
+        self.teller = Teller(served)
         self.ready = False
         self.failed: BaseException | None = None  # why it will never be ready
         self.batcher: Batcher  # once the loop runs
@@ -119,7 +126,7 @@ class App:
 
     def start(self, loop: asyncio.AbstractEventLoop) -> None:
         """Starts the fast lane, and warms up in a thread."""
-        self.batcher = Batcher(self.served, self.lane, self.journal, self.seen, self.limits.waiting, loop)
+        self.batcher = Batcher(self.served, self.lane, self.journal, self._seen, self.limits.waiting, loop)
         threading.Thread(target=self._warm, name="hasten warm-up", daemon=True).start()
 
     def _warm(self) -> None:
@@ -150,11 +157,12 @@ class App:
             if not request.future.done():
                 request.future.set_result(HttpError(504, "No answer in time. Ask again later.", AGAIN))
         self.lane.sweep()
+        self.teller.tell()
 
-    def seen(self, batch: Batch) -> None:
-        """Counts a batch."""
-        self.metrics.batch(batch)
-        self.lifetime.saw(batch, self.served.state().get("agreement"))
+    def _seen(self, batch: Batch) -> None:
+        now = time.monotonic()
+        self.metrics.batch(batch, now)
+        self.teller.seen(batch, now)
 
     # -- requests ---------------------------------------------------------------------------------------
 
@@ -198,8 +206,8 @@ class App:
         if origin is not None and origin.partition(b"://")[2] != call.headers.get(b"host"):
             raise HttpError(403, "Pages of other sites may not ask this server.")
         if route is None:
-            if path.startswith("/page/"):
-                return self.file(path.removeprefix("/page/"))
+            if path in ("/page.css", "/page.js"):
+                return self.file(path[1:])
             raise HttpError(404, f"There is no {path[:80]!r}. /openapi.json has every address.")
         method, handler = route
         if call.scope["method"] != method:
@@ -255,7 +263,14 @@ class App:
 
     async def explain(self, call: Call) -> Reply:
         """Tells how one input is answered."""
-        parts, several = checked(self.served.parts, await call.body())
+        body = await call.body()
+        number = NUMBER.fullmatch(body)
+        if number is not None:
+            given = self.teller.lifetime.input(int(number[1]))
+            if given is None:
+                raise HttpError(404, "That input is gone, or cannot be explained.")
+            body = msgspec.json.encode(given)
+        parts, several = checked(self.served.parts, body)
         if several or not self.ready:
             raise HttpError(400 if several else 503, "Explain one input, not a list." if several else "Not ready yet.")
         problem, names = checked(self.served.problem, parts[0])
@@ -272,10 +287,9 @@ class App:
     async def feedback(self, call: Call) -> Reply:
         """Takes in what an answer should have been, and keeps it in the journal."""
         body = await call.body()
-        record = checked(msgspec.json.decode, body, type=dict[str, Any])
+        checked(msgspec.json.decode, body, type=dict[str, Any])
         if self.journal is None:
             raise HttpError(409, "Feedback needs a journal. Start the server with --journal FILE.")
-        checked(self.served.feedback, record)
         _, reply, headers = await self._wait((), call, body, lambda request: (b'{"kept":true}', ()))
         return 202, reply, headers
 
@@ -321,16 +335,11 @@ class App:
 
     async def windows(self, call: Call) -> Reply:
         """Tells the page of the windows since some time."""
-        given = parse_qs(call.scope["query_string"].decode("latin-1")).get("since", ["0"])[0]
-        try:
-            since = float(given)
-        except ValueError:
-            raise HttpError(400, f"since is a time in seconds, not {given[:20]!r}.") from None
-        return (
-            200,
-            self.lifetime.since(since, {"name": self.served.name, "kind": self.served.kind} | self.served.state()),
-            (),
-        )
+        given = parse_qs(call.scope["query_string"].decode("latin-1")).get("since", ["-1"])[0]
+        if not re.fullmatch(r"-?\d{1,15}", given, re.ASCII):
+            raise HttpError(400, f"since is the number of a revision, not {given[:20]!r}.")
+        self.teller.tell()
+        return 200, msgspec.json.encode(self.teller.lifetime.state(int(given))), ()
 
     async def page(self, call: Call) -> Reply:
         """Shows the page."""
@@ -338,12 +347,8 @@ class App:
 
     def file(self, name: str) -> Reply:
         """Returns a file of the page."""
-        place = files("hasten.serve") / "page" / name
-        if not re.fullmatch(r"[\w-]+\.(html|js|css|svg)", name, re.ASCII) or not place.is_file():
-            raise HttpError(404, "There is no such file.")
-        policy = b"default-src 'self'; style-src 'self' 'unsafe-inline'; img-src 'self' data:; frame-ancestors 'none'"
-        headers = (b"content-type", PAGE[name.rpartition(".")[2]]), (b"content-security-policy", policy)
-        return 200, place.read_bytes(), (*headers, (b"x-content-type-options", b"nosniff"))
+        headers = (b"content-type", TYPES[name.rpartition(".")[2]]), (b"content-security-policy", POLICY)
+        return 200, (PAGE / name).read_bytes(), (*headers, (b"x-content-type-options", b"nosniff"))
 
 
 class Disconnected(Exception):  # noqa: N818
@@ -407,8 +412,6 @@ def warm(served: Served[Any]) -> None:
     from hasten.jit import tiers
 
     tiers.TIER = tiers.COMPILED if tiers.TIER == tiers.AUTO else tiers.TIER
-    examples = served.examples()
-    for n in (1, 1, len(examples), 64):
-        served.quick((examples * (64 // len(examples) + 1))[:n])
+    served.warm()
     gc.collect()
     gc.freeze()  # what is there now stays: it need not be looked through again and again

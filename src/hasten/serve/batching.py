@@ -130,7 +130,10 @@ class Batcher:
             batch.requests = [request for request in requests if not request.n_open]
             self._encode(batch)
             if self.journal is not None:
-                self._keep(self.journal, batch.requests)
+                kept = batch.requests
+                if self.served.keeps:  # by itself, before it replies
+                    kept = [request for request in kept if not request.parts]
+                self._keep(self.journal, kept)
         except Exception as error:  # it is our mistake; nobody shall wait for ever
             log.exception("A batch cannot be answered.")
             batch.requests = requests

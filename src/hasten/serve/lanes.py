@@ -1,7 +1,8 @@
 """The slow lane: black boxes, and explanations, which take long and may hold the interpreter's lock.
 
 They run in a bounded number of processes beside the server, niced, started by a fork server; so an answer of the fast
-lane never waits for one. A model whose state the answers change is asked in one thread of the server instead.
+lane never waits for one. A model whose state the answers change is asked in threads of the server instead; if its black
+box is a function, that is called in the processes.
 """
 
 from __future__ import annotations
@@ -15,12 +16,13 @@ import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor, ThreadPoolExecutor
 from contextlib import suppress
+from functools import partial
 from typing import Any
 
 from hasten.model.problem import Problem
 from hasten.proof.certifier import Certifier
 from hasten.search.beam import greedy
-from hasten.serve.served import Columns, Served
+from hasten.serve.served import Columns, Served, named
 from hasten.support.workers import end_with_parent
 from hasten.trace.events import Trace
 
@@ -38,8 +40,9 @@ class Lane:
     def __init__(
         self, served: Served[Any], load: Callable[[], Served[Any]], processes: int, most: int, seconds: float
     ) -> None:
-        self.served, self.load, self.processes, self.most, self.seconds = served, load, processes, most, seconds
-        self._thread = ThreadPoolExecutor(1, "hasten slow lane") if served.stateful else None
+        self.served, self.processes, self.most, self.seconds = served, processes, most, seconds
+        self.load: Callable[[], Any] = load if served.box is None else partial(named, served.box)
+        self._threads = ThreadPoolExecutor(processes, "hasten slow lane") if served.stateful else None
         self._lock, self._running = threading.Lock(), dict[Future[Any], float]()
         self._pool: ProcessPoolExecutor | None = None
 
@@ -48,13 +51,17 @@ class Lane:
 
     def ask(self, part: Any, items: Sequence[int]) -> Future[Columns]:
         """Answers some items of a part."""
-        if self._thread is not None:
-            return self._noted(self._thread.submit(self.served.ask, part, items, self.seconds))
+        if self._threads is not None:
+            return self._noted(self._threads.submit(self.served.ask, part, items, self.seconds))
         return self._in_process(_ask, part, items, self.seconds)
 
     def explain(self, problem: Problem, names: Sequence[str] | None) -> Future[dict[str, Any]]:
         """Searches and proves a problem slowly, and tells the steps."""
         return self._in_process(explain, problem, names)
+
+    def call(self, text: Any) -> Any:
+        """Calls a black box that is a function, and waits for it."""
+        return self._in_process(_call, text).result()
 
     def start(self) -> None:
         """Starts the processes, so that the first request does not wait for them."""
@@ -105,26 +112,31 @@ class Lane:
 
     def close(self) -> None:
         """Ends the processes."""
-        if self._thread is not None:
-            self._thread.shutdown(cancel_futures=True)
+        if self._threads is not None:
+            self._threads.shutdown(cancel_futures=True)
         self._kill()
 
 
-_SERVED: Served[Any]
+_LOADED: Any  # the model, or the black box
 
 
-def _begin(load: Callable[[], Served[Any]]) -> None:
+def _begin(load: Callable[[], Any]) -> None:
     """Begins a process: it loads the model, gives way to the server, and ends with it."""
-    global _SERVED
+    global _LOADED
     threading.Thread(target=end_with_parent, daemon=True).start()
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     with suppress(OSError):
         os.nice(10)
-    _SERVED = load()
+    _LOADED = load()
 
 
 def _ask(part: Any, items: Sequence[int], seconds: float) -> Columns:
-    return _SERVED.ask(part, items, seconds)
+    columns: Columns = _LOADED.ask(part, items, seconds)
+    return columns
+
+
+def _call(text: Any) -> Any:
+    return _LOADED(text)
 
 
 def explain(problem: Problem, names: Sequence[str] | None) -> dict[str, Any]:
@@ -134,6 +146,6 @@ def explain(problem: Problem, names: Sequence[str] | None) -> dict[str, Any]:
     reference = best if best is not None and best.values is not None else None
     traces: dict[str, Trace[Any]] = {"search": greedy().trace(problem, reference, names=names), "proof": proof}
     return {
-        name: {"text": str(trace), "svg": trace._repr_svg_(), "steps": trace.to_dict()}
-        for name, trace in traces.items()
+        **{name: {"text": str(trace), "steps": trace.to_dict()} for name, trace in traces.items()},
+        "html": "".join(trace._repr_html_() for trace in traces.values()),
     }

@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import hashlib
-import importlib
 import re
-import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from hasten.errors import ModelError, ProblemError
+from hasten.journal import Journal
 from hasten.model.structure import Structure
-from hasten.serve.served import Served
+from hasten.serve.served import Served, named
 from hasten.support.tensors import format_of
 
 
@@ -28,20 +27,31 @@ class Source:
         Who is asked where nothing is proved; None takes the model's own.
     name
         What the model is called in addresses; the name of its file by default.
+    task, black_box, risk, per_hour, journal
+        Of a cascade: its task (`hasten.serve.cascades.TASKS`, or "module:name"), an address, a command or
+        "module:name" of its black box, and what a new one gets, if the file is not there yet.
     """
 
     path: str
     structures: str | None = None
     solver: str | None = None
     name: str | None = None
+    task: str | None = None
+    black_box: str | None = None
+    risk: float = 0.02
+    per_hour: int | None = None
+    journal: Journal | None = None
+    seconds: float = 60.0  # that a black box may take
 
     def __call__(self) -> Served[Any]:
         """Loads the model."""
         path, name = Path(self.path), self.name or Path(self.path).name.partition(".")[0]
         if not re.fullmatch(r"[\w.-]+", name, re.ASCII):
             raise ProblemError(f"A model's name has letters, digits, dots, dashes and underscores; got {name!r}.")
+        if not path.is_file() and self.black_box is not None:
+            return _cascade(self, name, "new")
         if not path.is_file():
-            raise ModelError(f"There is no file {path}.")
+            raise ModelError(f"There is no file {path}. A new cascade needs --task and --black-box.")
         version = hashlib.sha256(path.read_bytes()).hexdigest()[:12]
         found = format_of(path) or path.name
         for recognises, load in KINDS.items():
@@ -98,26 +108,32 @@ def _program(source: Source, name: str, version: str) -> Served[Any]:
     return ServedProgram(name, version, read(source.path), source.solver or "highs")
 
 
+def _cascade(source: Source, name: str, version: str) -> Served[Any]:
+    from hasten.cascade import Budget, Cascade, load
+    from hasten.serve.cascades import ServedCascade, box_of, task_of
+
+    if source.task is None or source.black_box is None:
+        raise ProblemError(f"{source.path} is a cascade. Say which --task it is for, and its --black-box.")
+    task, path = task_of(source.task, named), Path(source.path)
+    box = box_of(source.black_box, task, source.seconds)
+    kept: dict[str, Any] = {"budget": Budget(per_hour=source.per_hour), "journal": source.journal}
+    if path.is_file():
+        cascade = load(path, task, box or _nobody, **kept)
+    else:
+        cascade = Cascade(task, box or _nobody, risk=source.risk, **kept)
+    served = ServedCascade(name, version, cascade, path)
+    served.box = None if box is not None else source.black_box
+    return served
+
+
+def _nobody(text: Any) -> Any:
+    raise ProblemError("The black box is asked before its processes are there.")
+
+
 KINDS: dict[str, Callable[[Source, str, str], Served[Any]]] = {
     r"^hasten\.speedup/": _speedup,
+    r"^hasten\.cascade/": _cascade,
     r"^hasten\.tagger/": _labeller,
     r"^hasten\.sequence-tagger/": _tagger,
     r"\.(mps|lp|wcsp|cfn|uai|cnf|wcnf)(\.gz)?$": _program,
 }
-
-
-def named(name: str) -> Any:
-    """Returns what `module:name` stands for; modules are also looked for in the directory that one is in."""
-    module, _, attribute = name.partition(":")
-    if not module or not attribute:
-        raise ProblemError(f"Give module:name, such as shop:structures, not {name!r}.")
-    if "" not in sys.path:
-        sys.path.insert(0, "")
-    try:
-        return getattr(importlib.import_module(module), attribute)
-    except ModuleNotFoundError as error:
-        if error.name not in (module, module.partition(".")[0]):
-            raise
-        raise ProblemError(f"There is no module {module!r} here. Give one that Python can import.") from None
-    except AttributeError:
-        raise ProblemError(f"The module {module!r} has no {attribute!r}.") from None

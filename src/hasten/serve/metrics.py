@@ -49,9 +49,8 @@ class Metrics:
         self.asked = self.failed = 0
         self.busy = 0.0
 
-    def batch(self, batch: Batch) -> None:
+    def batch(self, batch: Batch, now: float) -> None:
         """Counts a batch."""
-        now = time.monotonic()
         if batch.requests:
             self.batches.add(len(batch.requests))
         for request in batch.requests:

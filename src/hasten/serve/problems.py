@@ -180,10 +180,11 @@ class ServedSpeedup(ServedRows):
         return {
             "version": self.version,
             "trusted": not self.stateful or speedup.trusted,
+            "allowed": speedup.trust.min_agreement,
             "agreement": [agreement.estimate, agreement.low, agreement.high, agreement.n] if agreement.n else None,
             "audits": counters.audits,
             "disagreements": counters.disagreements,
-            "suspect": None if speedup.suspect is None else [speedup.suspect.start, speedup.suspect.stop],
+            "suspect": None if speedup.suspect is None else [speedup.suspect.start + 1, speedup.suspect.stop],
             "notes": speedup.history.notes,
         }
 

@@ -7,15 +7,17 @@ are answered by `ask`, in the slow lane (`hasten.serve.lanes`).
 
 from __future__ import annotations
 
+import importlib
+import sys
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Generic, NamedTuple, TypeVar
 
 import msgspec
 import numpy as np
 
-from hasten.errors import HastenError
+from hasten.errors import HastenError, ProblemError
 from hasten.model.problem import Problem
 
 Part = TypeVar("Part")
@@ -75,19 +77,21 @@ class Served(ABC, Generic[Part]):
     kind: ClassVar[str]
     record: ClassVar[Any] = dict[str, Any]
     stateful = False
+    keeps = False  # whether it writes to the journal itself
+    box: str | None = None  # module:name of a black box that is asked in processes of the slow lane
     inputs: Sequence[Tensor]
     outputs: Sequence[Tensor]
 
     def __init__(self, name: str, version: str) -> None:
         self.name, self.version = name, version
-        self._one = msgspec.json.Decoder(self.record)
-        self._many = msgspec.json.Decoder(list[self.record])  # type: ignore[name-defined]
+        self.one = msgspec.json.Decoder(self.record)
+        self.many = msgspec.json.Decoder(list[self.record])  # type: ignore[name-defined]
 
     def parts(self, body: bytes) -> tuple[list[Part], bool]:
         """Returns the parts of a body, one input or a list of them in JSON, and whether it was a list."""
         if body.lstrip()[:1] == b"[":
-            return [self.read(record) for record in self._many.decode(body)], True
-        return [self.read(self._one.decode(body))], False
+            return [self.read(record) for record in self.many.decode(body)], True
+        return [self.read(self.one.decode(body))], False
 
     @abstractmethod
     def read(self, record: Any) -> Part:
@@ -117,16 +121,22 @@ class Served(ABC, Generic[Part]):
     def problem(self, part: Part) -> tuple[Problem, Sequence[str] | None]:
         """Returns the first item of a part as a problem, to be explained, and what its variables are called."""
 
-    def feedback(self, record: Any) -> None:
-        """Takes in what an answer should have been. Most models leave it to the journal."""
-
     @abstractmethod
     def examples(self) -> list[Part]:
-        """Returns inputs to warm up with: with each, single answers and batches are tried before the first request."""
+        """Returns inputs to warm up with."""
+
+    def warm(self) -> None:
+        """Answers examples, one by one and together, so that no request waits for a compiler."""
+        examples = self.examples()
+        for n in (1, 1, len(examples), 64):
+            self.quick((examples * (64 // len(examples) + 1))[:n])
 
     def state(self) -> dict[str, Any]:
-        """Returns what an operator wants to know of it: agreement, versions, notes."""
-        return {}
+        """Returns how it stands: version, and where there is trust to speak of, what that rests on."""
+        return {"version": self.version}
+
+    def use(self, box: Callable[[Any], Any]) -> None:
+        """Takes the way to call its black box, if that is asked in processes."""
 
     def close(self) -> None:
         """Ends what it started."""
@@ -135,3 +145,20 @@ class Served(ABC, Generic[Part]):
 def plain(value: Any) -> Any:
     """Returns a value without NumPy."""
     return value.tolist() if isinstance(value, np.ndarray | np.generic) else value
+
+
+def named(name: str) -> Any:
+    """Returns what `module:name` stands for; modules are also looked for in the directory that one is in."""
+    module, _, attribute = name.partition(":")
+    if not module or not attribute:
+        raise ProblemError(f"Give module:name, such as shop:structures, not {name!r}.")
+    if "" not in sys.path:
+        sys.path.insert(0, "")
+    try:
+        return getattr(importlib.import_module(module), attribute)
+    except ModuleNotFoundError as error:
+        if error.name not in (module, module.partition(".")[0]):
+            raise
+        raise ProblemError(f"There is no module {module!r} here. Give one that Python can import.") from None
+    except AttributeError:
+        raise ProblemError(f"The module {module!r} has no {attribute!r}.") from None

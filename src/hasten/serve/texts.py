@@ -28,14 +28,22 @@ from hasten.tasks.text.words import Vocabulary
 MOST_TOKENS, MOST_SPANS = 2000, 64  # of one input
 
 
+TEXT = (Tensor("text", "BYTES", (-1,)),)  # each an input in JSON
+
+
+def of_strings(served: Served[Part], tensors: Mapping[str, Any]) -> list[Part]:
+    """Returns texts from strings, each an input in JSON."""
+    return [served.read(served.one.decode(text)) for text in tensors["text"]]
+
+
 class ServedText(Served[Part]):
     """What models of text share: each item is a text of its own; as a tensor, JSON in a string."""
 
-    inputs = (Tensor("text", "BYTES", (-1,)),)
+    inputs = TEXT
 
     def of_tensors(self, tensors: Mapping[str, Any], parameters: Mapping[str, Any]) -> list[Part]:
-        """Returns texts from a list of strings, each an input in JSON."""
-        return [self.read(self._one.decode(text)) for text in tensors["text"]]
+        """Returns texts from strings."""
+        return of_strings(self, tensors)
 
     def about(self, answer: Solution) -> Columns:
         """Returns how an answer came about, in columns of one."""

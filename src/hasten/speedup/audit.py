@@ -14,6 +14,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from functools import lru_cache
+from typing import Any
 
 import numpy as np
 
@@ -85,6 +86,32 @@ class Audit:
         self.recent: BoolArray = np.zeros(0, dtype=bool)
         self.numbers: IntArray = np.zeros(0, dtype=np.int64)  # of the answers that were audited
         self.bets = self.new_bets()
+
+    def plain(self) -> dict[str, Any]:
+        """Returns it as what JSON can hold."""
+        agreement, suspect = self.distrust, self.suspect
+        return {
+            "level": self.level,
+            "alarmed": self.alarmed,
+            "trusted": self.trusted,
+            "distrust": None if agreement is None else [round(agreement.estimate * agreement.n), agreement.n],
+            "suspect": None if suspect is None else [suspect.start, suspect.stop],
+            "alert": self.alert,
+            "recent": self.recent.tolist(),
+            "numbers": self.numbers.tolist(),
+            "bets": [[bet.stake, bet.run, bet.n] for bet in self.bets],
+        }
+
+    @classmethod
+    def of_plain(cls, told: dict[str, Any]) -> Audit:
+        """Returns the audit that `plain` returned."""
+        audit = cls(told["level"], told["alarmed"])
+        audit.trusted, audit.alert = told["trusted"], told["alert"]
+        audit.distrust = None if told["distrust"] is None else Agreement.of(*told["distrust"])
+        audit.suspect = None if told["suspect"] is None else range(*told["suspect"])
+        audit.recent, audit.numbers = np.array(told["recent"], dtype=bool), np.array(told["numbers"], dtype=np.int64)
+        audit.bets = [Bet(bet.share, *row) for bet, row in zip(audit.new_bets(), told["bets"], strict=True)]
+        return audit
 
     def allow(self, level: float | None) -> None:
         """Sets the level; bets against another one say nothing about it."""

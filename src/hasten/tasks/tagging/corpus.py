@@ -169,10 +169,11 @@ def _read_jsonl(path: AnyPath, key: str | None, max_line: int) -> Iterator[Tagge
     with open_lines(path, max_line) as lines:
         for line in lines:
             if not line.isspace():
-                yield _from_object(parse_object(line), key, str(lines.number))
+                yield from_object(parse_object(line), key, str(lines.number))
 
 
-def _from_object(found: Mapping[str, Any], key: str | None, default_id: str) -> Tagged:
+def from_object(found: Mapping[str, Any], key: str | None, default_id: str) -> Tagged:
+    """Returns the sentence that an object stands for, its tags under a key; one without an id gets another."""
     for name in ("tokens", "rules") if key is None else ("tokens", key, "rules"):
         value = found.get(name)
         if value is not None and not (isinstance(value, list) and all(isinstance(each, str) for each in value)):

@@ -10,6 +10,7 @@ from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import pairwise
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -26,7 +27,7 @@ from hasten.support.cache import Cache
 from hasten.support.progress import Tell, tell_nobody
 from hasten.support.tensors import Tensors
 from hasten.tasks.tagging import features
-from hasten.tasks.tagging.corpus import Tagged, read_tagged, tags_of
+from hasten.tasks.tagging.corpus import Tagged, from_object, read_tagged, tags_of, to_json
 from hasten.tasks.tagging.features import read
 from hasten.tasks.tagging.rules import Count, Rules, read_rule
 from hasten.tasks.tagging.training import train_weights, viterbi, word_costs
@@ -248,6 +249,10 @@ class TagModel(Model[Tagged]):
         rules = {"rules": list(self.rules.texts), "bio": self.rules.bio}
         return {"features": features.VERSION, "tags": list(self.tags)} | rules
 
+    def content(self) -> tuple[Tensors, Any]:
+        """Returns what a file holds of it."""
+        return self.tensors(), self.about()
+
     @classmethod
     def of_tensors(cls, tensors: Tensors, about: Mapping[str, Any], path: str | os.PathLike[str]) -> TagModel:
         """Makes a model of what `tensors` and `about` returned; what cannot be one is a `Misfit`."""
@@ -284,15 +289,23 @@ class Tagging(Task[Tagged]):
         return TagModel.train(texts, self.rules, bio=self.bio, epochs=self.epochs, seed=seed, tell=tell)
 
     def to_json(self, text: Tagged) -> Any:
-        """Returns the words of a sentence as JSON has them."""
-        return {"id": text.id, "tokens": list(text.words)}
+        """Returns a sentence as an object of our JSON lines."""
+        return to_json(text)
 
-    def of_json(self, text: Tagged, answer: Any) -> Tagged:
-        """Returns a sentence with the `tags` of an answer."""
-        tags = answer.get("tags") if isinstance(answer, dict) else None
-        if not isinstance(tags, list) or not all(isinstance(tag, str) for tag in tags):
-            raise CorpusError(f"An answer should be an object with 'tags', a list of strings, not {answer!r:.80}.")
-        return replace(text, tags=tuple(tags))
+    def of_json(self, found: Any) -> Tagged:
+        """Returns the sentence that an object stands for."""
+        if not isinstance(found, dict):
+            raise CorpusError(f"A sentence should be an object, not {found!r:.80}.")
+        return from_object(found, "tags", "")
+
+    def check_labelled(self, text: Tagged) -> None:
+        """Refuses a sentence without tags."""
+        if text.tags is None:
+            raise CorpusError(f"Sentence {text.id!r} should have 'tags', one a word.")
+
+    def of_content(self, path: Path, tensors: Tensors, about: Any) -> TagModel:
+        """Makes a model of what a file holds."""
+        return TagModel.of_tensors(tensors, about, path)
 
 
 def in_bio(sentence: Tagged) -> Tagged:
