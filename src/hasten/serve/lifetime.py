@@ -158,8 +158,6 @@ class Lifetime:
     def add(self, more: Window, shown: Sequence[Answered]) -> None:
         """Takes in what a window without numbers counted, and shows some of its answers, as its last ones."""
         n = more.by.total()
-        if not n:
-            return
         with self._lock:
             now = self.clock() - self._began
             more.first, more.last, more.began, more.ended = self.n + 1, self.n + n, now, now

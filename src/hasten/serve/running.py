@@ -19,6 +19,7 @@ from hasten.errors import ProblemError
 from hasten.serve.app import App
 
 log = logging.getLogger("hasten.serve")
+LARGE = b"431 Request Header Fields Too Large"
 SWEEP = 0.5  # seconds between two looks for what takes too long
 
 
@@ -27,7 +28,7 @@ class Guarded(HttpToolsProtocol):
 
     limits: Any = None
     since: float | None = None  # when it last began to wait for its client
-    n_header = 0
+    n_header = 0  # bytes of headers so far; -1 once all are there
 
     def connection_made(self, transport: Any) -> None:
         """Begins to wait for headers."""
@@ -39,27 +40,25 @@ class Guarded(HttpToolsProtocol):
         super().on_message_begin()
         self.since, self.n_header = self.loop.time(), 0
 
-    def on_url(self, url: bytes) -> None:
-        """Counts the bytes of the address."""
-        super().on_url(url)
-        self._count(len(url))
-
-    def on_header(self, name: bytes, value: bytes) -> None:
-        """Counts the bytes of the headers."""
-        super().on_header(name, value)
-        self._count(len(name) + len(value) + 4)
-
-    def _count(self, n: int) -> None:
-        self.n_header += n
-        if self.n_header > self.limits.header:
-            raise ValueError("headers")
-
     def data_received(self, data: bytes) -> None:
-        """Reads on; a request whose headers are too large is refused."""
-        try:
-            super().data_received(data)
-        except ValueError:
-            self.refuse(b"431 Request Header Fields Too Large")
+        """Reads on; counts the bytes until all headers are there."""
+        super().data_received(data)
+        if self.since is not None and self.n_header >= 0:
+            self.n_header += len(data)
+            if self.n_header > self.limits.header:
+                self.refuse(LARGE)
+
+    def on_headers_complete(self) -> None:
+        """Begins to answer, unless the headers are too large."""
+        self.n_header = len(self.url) + sum([len(name) + len(value) + 4 for name, value in self.headers])
+        if self.n_header > self.limits.header:
+            raise ValueError("The headers are too large.")
+        self.n_header = -1
+        super().on_headers_complete()
+
+    def send_400_response(self, msg: str) -> None:
+        """Refuses what is no request, and headers that are too large."""
+        self.refuse(LARGE if self.n_header > self.limits.header else b"400 Bad Request")
 
     def on_message_complete(self) -> None:
         """Ends a request: from now on its client waits for us."""

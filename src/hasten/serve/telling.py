@@ -12,6 +12,7 @@ from hasten.serve.served import Served
 
 MARKS = {"not trusted": "alarm", "answers from now on": "version"}  # notes that the charts mark
 TRUST = "trusted", "allowed", "promise", "version", "suspect"
+ABOUT = "source", "agreed", "status", "probability", "proved", "version"  # what is not the answer itself
 SHOWN = 8  # answers that the page is told of, each time
 MOST_SHOWN = 4096  # bytes of an input
 
@@ -52,9 +53,7 @@ class Teller:
         """Returns what the page shows of the first answer to a request."""
         found, body = request.found[0], request.body[:MOST_SHOWN]
         told = self.served.told(request.parts[0], found.columns, found.at)
-        known = {
-            name: told.pop(name, None) for name in ("source", "agreed", "status", "probability", "proved", "version")
-        }
+        known = {name: told.pop(name, None) for name in ABOUT}
         given = msgspec.json.decode(body) if len(body) < MOST_SHOWN and request.body[:1] == b"{" else None
         explains = isinstance(given, dict) and "inputs" not in given
         tokens = given.get("tokens") if explains and given is not None else None
@@ -74,8 +73,9 @@ class Teller:
 
     def tell(self) -> None:
         """Tells the lifetime what was counted since it was told last."""
-        window, self._window, shown, self._shown = self._window, Window(0, 0, 0.0, 0.0), self._shown, []
-        self.lifetime.add(window, shown)
+        if self._window.by.total():
+            window, self._window, shown, self._shown = self._window, Window(0, 0, 0.0, 0.0), self._shown, []
+            self.lifetime.add(window, shown)
         notes = self.served.state().get("notes", ())
         for note in notes[self._n_notes :]:
             kind = next((kind for words, kind in MARKS.items() if words in note), "note")
