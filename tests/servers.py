@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import http.client
 import json
 import os
 import signal
@@ -40,7 +41,8 @@ def box(text):
     time.sleep(0.005)
     if "fail" in text.words:
         raise RuntimeError("no")
-    return replace(text, tags=tuple("NUM" if word.isdigit() else "UP" if word[:1].isupper() else "LOW" for word in text.words))
+    tags = ["NUM" if word.isdigit() else "UP" if word[:1].isupper() else "LOW" for word in text.words]
+    return replace(text, tags=tuple(tags))
 """
 
 
@@ -70,7 +72,7 @@ class Server:
         except urllib.error.HTTPError as error:
             with error:
                 return error.code, error.read(), error.headers
-        except OSError:
+        except (OSError, http.client.HTTPException):
             return 0, b"", {}
 
     def get(self, path, **more):

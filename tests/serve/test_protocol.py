@@ -24,12 +24,8 @@ def asked(costs, **more):
 
 def in_binary(costs, kind="FP64", dtype="<f8", **more):
     data = costs.astype(dtype).tobytes()
-    tensor = {
-        "name": "costs",
-        "shape": list(costs.shape),
-        "datatype": kind,
-        "parameters": {"binary_data_size": len(data)},
-    }
+    tensor = {"name": "costs", "shape": list(costs.shape), "datatype": kind}
+    tensor["parameters"] = {"binary_data_size": len(data)}
     parameters = {"structure": "four", "binary_data_output": True}
     head = json.dumps({"inputs": [tensor], "parameters": parameters} | more).encode()
     return head + data, {"Inference-Header-Content-Length": str(len(head))}

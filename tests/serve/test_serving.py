@@ -111,7 +111,7 @@ def test_every_address_is_described_and_there(server):
     for path, methods in described["paths"].items():
         for method in methods:
             status, body, _ = server.ask(method.upper(), path, None if method == "get" else b"{}")
-            assert status in (200, 400, 202), (path, body)
+            assert status in (200, 400, 202), (path, status, body)
     assert "/predict" in described["paths"]
 
 

@@ -106,7 +106,10 @@ class Batcher:
             self.waiting.discard(request)
             if not request.future.done():
                 request.future.set_result(request.reply)
-        self.seen(batch)
+        try:
+            self.seen(batch)
+        except Exception:
+            log.exception("A batch cannot be counted.")
         self._busy = bool(self._next)
         if self._busy:
             self.loop.call_soon(self._begin)

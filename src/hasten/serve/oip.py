@@ -27,7 +27,7 @@ class Input(msgspec.Struct):
     name: str
     shape: list[int]
     datatype: str
-    data: msgspec.Raw = msgspec.Raw()
+    data: msgspec.Raw = msgspec.field(default_factory=msgspec.Raw)
     parameters: dict[str, Any] = {}
 
 

@@ -145,7 +145,8 @@ class ServedSpeedup(ServedRows):
 
     def answers(self, found: Solutions, part: Rows) -> tuple[Any, Any, Any]:
         """Returns labels, costs and gaps."""
-        return found.labels.reshape(len(found), -1), found.cost, _gap(found.cost, found.bound)
+        n_variables = self.structures[part.shape].n_variables
+        return found.labels.reshape(len(found), n_variables), found.cost, _gap(found.cost, found.bound)
 
     def _single(self, answer: Solution, part: Rows) -> Columns:
         labels = [-1] * answer.problem.n_variables if answer.values is None else answer.labels.tolist()

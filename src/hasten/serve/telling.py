@@ -33,7 +33,7 @@ class Teller:
             window.by[source] += n
             window.proved += n * bool(proved)
         for request in batch.requests:
-            if request.found and not isinstance(request.reply, BaseException):
+            if request.n_items and request.found and not isinstance(request.reply, BaseException):
                 window.seconds[bucket(now - request.began)] += request.n_items
                 if request.slow or self.served.stateful:
                     self._count_trust(request)
