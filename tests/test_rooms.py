@@ -69,7 +69,7 @@ MAY_IMPORT = {
     "tasks.entity_relation.scoring": f"{MODEL} jit kernels.search search {PROOF} learning tasks.averaging {TASK}",
     "cascade": f"{CORE} sums tasks.task journal",
     "scale": f"{CORE} {SCORING} {LABELLING}",
-    "ray": f"{CORE} scale {LABELLING}",
+    "ray": f"{CORE} scale {LABELLING} serve",
     "padded": f"{CORE} sums",
     "torch": f"{CORE} sums padded",
     "jax": f"{CORE} padded",

@@ -172,7 +172,7 @@ def test_what_is_answered_and_said_is_in_the_journal(server, folder):
     (given,) = [row.data for row in rows if row.kind == "given" and row.data["id"] == "mine1"]
     assert json.loads(given["input"]) == record(COSTS[1])
     assert json.loads(given["answer"])["proved"]
-    assert [row.data["id"] for row in rows if row.kind == "feedback"] == ["mine2"]
+    assert [row.data["id"] for row in rows if row.kind == "feedback"].count("mine2") == 1
 
 
 def test_text_and_programs_are_served(folder):
