@@ -12,6 +12,9 @@ import argparse
 import asyncio
 import json
 import os
+import random
+import re
+import resource
 import signal
 import socket
 import statistics
@@ -381,7 +384,7 @@ def kills(place: str, args: Any) -> dict[str, Any]:
 
 
 def soak(place: str, args: Any) -> dict[str, Any]:
-    """Mixed load: right requests, whose answers are compared; malformed, huge, slow, aborted ones; 1,000 connections."""
+    """Right requests, whose answers are compared; malformed, huge, slow, aborted ones; 1,000 idle connections."""
     import shapes
 
     server = ours(place, "--journal", "soak.journal", "--time-limit", "5")

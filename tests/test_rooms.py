@@ -77,7 +77,7 @@ MAY_IMPORT = {
     "paper": f"{CORE} {PAPER}",
     "warm": f"{CORE} {PAPER} programs paper sums padded",
     "serve": f"journal {CORE} {PAPER} tasks.tagging {PROGRAMS} cascade hasten",
-    "commands": f"{CORE} {EDGES} {PROGRAMS} serve hasten",
+    "commands": f"{CORE} {EDGES} {PROGRAMS} journal serve hasten",
     "cli": "errors support commands hasten",
     "hasten": f"{CORE} {PROGRAMS} hosts padded",
     "__main__": "cli",

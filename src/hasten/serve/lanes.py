@@ -22,7 +22,8 @@ from typing import Any
 from hasten.model.problem import Problem
 from hasten.proof.certifier import Certifier
 from hasten.search.beam import greedy
-from hasten.serve.served import Columns, Served, named
+from hasten.serve.served import Columns, Served
+from hasten.support.named import named
 from hasten.support.workers import end_with_parent
 from hasten.trace.events import Trace
 
@@ -41,7 +42,7 @@ class Lane:
         self, served: Served[Any], load: Callable[[], Served[Any]], processes: int, most: int, seconds: float
     ) -> None:
         self.served, self.processes, self.most, self.seconds = served, processes, most, seconds
-        self.load: Callable[[], Any] = load if served.box is None else partial(named, served.box)
+        self.load: Callable[[], Any] = load if served.box is None else partial(named, served.box, "extractor:label")
         self._threads = ThreadPoolExecutor(processes, "hasten slow lane") if served.stateful else None
         self._lock, self._running = threading.Lock(), dict[Future[Any], float]()
         self._pool: ProcessPoolExecutor | None = None

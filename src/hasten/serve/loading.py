@@ -12,7 +12,8 @@ from typing import Any
 from hasten.errors import ModelError, ProblemError
 from hasten.journal import Journal
 from hasten.model.structure import Structure
-from hasten.serve.served import Served, named
+from hasten.serve.served import Served
+from hasten.support.named import named
 from hasten.support.tensors import format_of
 
 
@@ -71,7 +72,7 @@ def _speedup(source: Source, name: str, version: str) -> Served[Any]:
         raise ProblemError(
             f"{source.path} is a speedup; a file holds no structures. Say where they are: --structures module:name."
         )
-    found = named(source.structures)
+    found = named(source.structures, "shop:structures")
     if callable(found):
         found = found()
     structures = {"problem": found} if isinstance(found, Structure) else found
@@ -114,7 +115,7 @@ def _cascade(source: Source, name: str, version: str) -> Served[Any]:
 
     if source.task is None or source.black_box is None:
         raise ProblemError(f"{source.path} is a cascade. Say which --task it is for, and its --black-box.")
-    task, path = task_of(source.task, named), Path(source.path)
+    task, path = task_of(source.task), Path(source.path)
     box = box_of(source.black_box, task, source.seconds)
     kept: dict[str, Any] = {"budget": Budget(per_hour=source.per_hour), "journal": source.journal}
     if path.is_file():

@@ -7,8 +7,6 @@ are answered by `ask`, in the slow lane (`hasten.serve.lanes`).
 
 from __future__ import annotations
 
-import importlib
-import sys
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -17,7 +15,7 @@ from typing import Any, ClassVar, Generic, NamedTuple, TypeVar
 import msgspec
 import numpy as np
 
-from hasten.errors import HastenError, ProblemError
+from hasten.errors import HastenError
 from hasten.model.problem import Problem
 
 Part = TypeVar("Part")
@@ -145,20 +143,3 @@ class Served(ABC, Generic[Part]):
 def plain(value: Any) -> Any:
     """Returns a value without NumPy."""
     return value.tolist() if isinstance(value, np.ndarray | np.generic) else value
-
-
-def named(name: str) -> Any:
-    """Returns what `module:name` stands for; modules are also looked for in the directory that one is in."""
-    module, _, attribute = name.partition(":")
-    if not module or not attribute:
-        raise ProblemError(f"Give module:name, such as shop:structures, not {name!r}.")
-    if "" not in sys.path:
-        sys.path.insert(0, "")
-    try:
-        return getattr(importlib.import_module(module), attribute)
-    except ModuleNotFoundError as error:
-        if error.name not in (module, module.partition(".")[0]):
-            raise
-        raise ProblemError(f"There is no module {module!r} here. Give one that Python can import.") from None
-    except AttributeError:
-        raise ProblemError(f"The module {module!r} has no {attribute!r}.") from None
