@@ -369,6 +369,8 @@ def kills(place: str, args: Any) -> dict[str, Any]:
         server.process.wait()
         kept = {row.data["id"].encode() for row in Journal(journal, read_only=True).rows(last=100_000)}
         lost, acknowledged = lost + len(set(ids) - kept), acknowledged + len(ids)
+        if n % 20 == 19:
+            print(f"{n + 1} kills, {acknowledged:,} rows acknowledged, {lost} lost", flush=True)
     time.sleep(3)
     left = 0
     for each in Path("/proc").glob("[0-9]*/environ"):

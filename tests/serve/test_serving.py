@@ -190,6 +190,7 @@ def test_text_and_programs_are_served(folder):
     status, answer = server.post("/v2/models/news/infer", {"inputs": [tensor], "outputs": [{"name": "types"}]})
     assert status == 200
     assert answer["outputs"][0]["data"] == [json.dumps(found["types"], separators=(",", ":"))] * 2
+    assert server.post("/predict", {"text": "[Ada] lives in [Ulm]."}) == (200, found)
     assert server.post("/explain", sentence)[0] == 200
     assert server.end() == 0
 
@@ -197,6 +198,8 @@ def test_text_and_programs_are_served(folder):
     status, found = server.post("/predict", {"tokens": sentence["tokens"], "rules": ["at least 2 NNP"]})
     assert status == 200
     assert found["tags"].count("NNP") >= 2
+    tags = server.post("/predict", {"tokens": sentence["tokens"]})[1]["tags"]
+    assert server.post("/predict", {"text": " ".join(sentence["tokens"])})[1]["tags"] == tags
     assert server.post("/predict", {"tokens": ["a"], "rules": ["nonsense"]})[0] == 400
     assert server.get("/v2/models/words")[0] == 200
     assert server.end() == 0

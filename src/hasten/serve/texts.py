@@ -17,7 +17,7 @@ from hasten.tasks.entity_relation.data.columns import Columns as Sentences
 from hasten.tasks.entity_relation.data.corpus import Sentence
 from hasten.tasks.entity_relation.data.formats.jsonl import from_object
 from hasten.tasks.entity_relation.data.synthetic import generate as generate_news
-from hasten.tasks.entity_relation.explain import variable_names
+from hasten.tasks.entity_relation.explain import read_sentence, variable_names
 from hasten.tasks.entity_relation.labelling import all_in_words
 from hasten.tasks.entity_relation.tagger import Tagger
 from hasten.tasks.tagging.corpus import Tagged
@@ -74,8 +74,9 @@ class ServedLabeller(ServedText[Sentence]):
         self.speedup = tagger.speedup
 
     def read(self, record: dict[str, Any]) -> Sentence:
-        """Returns a sentence, without labels."""
-        sentence = from_object(record, "").unlabeled()
+        """Returns a sentence, without labels; as `text`, words with the entities in brackets."""
+        typed = record.get("text") if "tokens" not in record else None
+        sentence = read_sentence(typed) if isinstance(typed, str) else from_object(record, "").unlabeled()
         if len(sentence.tokens) > MOST_TOKENS or len(sentence.spans) > MOST_SPANS:
             raise Refused(f"A sentence has at most {MOST_TOKENS:,} tokens and {MOST_SPANS} spans here.")
         return sentence
@@ -116,9 +117,10 @@ class ServedLabeller(ServedText[Sentence]):
 
 
 class TagRecord(msgspec.Struct, forbid_unknown_fields=True):
-    """One sentence to tag."""
+    """One sentence to tag: its tokens, or text with spaces between them."""
 
-    tokens: list[str]
+    tokens: list[str] | None = None
+    text: str = ""
     id: str = ""
     rules: list[str] = []
 
@@ -136,9 +138,10 @@ class ServedTagger(ServedText[Tagged]):
 
     def read(self, record: TagRecord) -> Tagged:
         """Returns a sentence."""
-        if len(record.tokens) > MOST_TOKENS:
+        words = record.text.split() if record.tokens is None else record.tokens
+        if len(words) > MOST_TOKENS:
             raise Refused(f"A sentence has at most {MOST_TOKENS:,} tokens here.")
-        sentence = Tagged(record.id, tuple(record.tokens), rules=tuple(record.rules))
+        sentence = Tagged(record.id, tuple(words), rules=tuple(record.rules))
         if sentence.rules:
             self.tagger.model.batch([sentence])  # refuses rules that it cannot read
         return sentence
