@@ -145,7 +145,7 @@ def explain(problem: Problem, names: Sequence[str] | None) -> dict[str, Any]:
     proof = Certifier().trace(problem, names=names)
     best = proof.solution
     reference = best if best is not None and best.values is not None else None
-    traces: dict[str, Trace[Any]] = {"search": greedy().trace(problem, reference, names=names), "proof": proof}
+    traces: dict[str, Trace] = {"search": greedy().trace(problem, reference, names=names), "proof": proof}
     return {
         **{name: {"text": str(trace), "steps": trace.to_dict()} for name, trace in traces.items()},
         "html": "".join(trace._repr_html_() for trace in traces.values()),
