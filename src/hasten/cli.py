@@ -11,7 +11,7 @@ import typer
 from rich.markup import escape
 
 import hasten
-from hasten.commands import bench, experiments, lifetime, predicting, programs, setup, tagging, text
+from hasten.commands import bench, experiments, lifetime, predicting, programs, serving, setup, tagging, text
 from hasten.commands.common import Command, Group, console, errors
 from hasten.errors import HastenError
 from hasten.support.terminal import all_printed, printable
@@ -32,6 +32,7 @@ for command in (
     text.convert,
     experiments.compare,
     programs.solve,
+    serving.serve,
     bench.bench,
 ):
     app.command(cls=Command)(command)

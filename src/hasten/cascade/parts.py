@@ -83,6 +83,16 @@ class Pending(Generic[Text]):
         self.given: BoolArray = np.zeros(n, dtype=bool)  # answered by the student, under its promise
         self.answers: list[Text | Exception | None] = [None] * n  # the black box's
 
+    def of(self, chosen: Sequence[int]) -> Pending[Text]:
+        """Returns some of the inputs by themselves: a server ends those that are given before it asks about others."""
+        at, guesses = np.array(chosen, dtype=np.int64), self.guesses
+        some = Pending([self.texts[n] for n in chosen], self.numbers[at], self.champion, self.trusted)
+        labels, kinds = [guesses.labels[n] for n in chosen], [guesses.kinds[n] for n in chosen]
+        some.guesses = Guesses(labels, kinds, guesses.log_p[at])
+        some.held, some.sure, some.given = self.held[at], self.sure[at], self.given[at]
+        some.answers = [self.answers[n] for n in chosen]
+        return some
+
     def wrong(self) -> dict[int, list[str]]:
         """Returns what the champion had wrong of the inputs that were asked; where the call failed, everything."""
         if self.champion is None:

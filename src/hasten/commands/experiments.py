@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -41,6 +39,7 @@ from hasten.commands.common import (
 )
 from hasten.errors import ProblemError
 from hasten.support.files import output_directory
+from hasten.support.named import named
 from hasten.support.progress import show_progress
 from hasten.support.terminal import printable
 from hasten.tasks.entity_relation.names import BlackBox
@@ -172,19 +171,7 @@ def find_task(name: str) -> Task[Any]:
     """Returns the task that `module:name` stands for: a `Task`, or a class of one that needs no arguments."""
     from hasten.tasks.task import Task
 
-    module, colon, attribute = name.partition(":")
-    if not colon or not module or not attribute:
-        raise ProblemError(f"A task is given as module:name, such as my_task:Weather, not {name!r}.")
-    if "" not in sys.path:
-        sys.path.insert(0, "")  # modules of the directory that one is in
-    try:
-        found = getattr(importlib.import_module(module), attribute)
-    except ModuleNotFoundError as error:
-        if error.name not in (module, module.partition(".")[0]):
-            raise
-        raise ProblemError(f"There is no module {module!r} here. Give one that Python can import.") from None
-    except AttributeError:
-        raise ProblemError(f"The module {module!r} has no {attribute!r}. Name the task that it defines.") from None
+    found = named(name, "my_task:Weather")
     task = found() if isinstance(found, type) and issubclass(found, Task) else found
     if not isinstance(task, Task):
         raise ProblemError(f"{name} is not a task: derive it from hasten.tasks.task.Task (docs/new-task.md).")

@@ -1,7 +1,7 @@
 """hasten on a Ray cluster: `predict` answers files and datasets, `shards` learn, on all nodes (`docs/scale.md`).
 
-Imports Ray, which comes with the extra `ray`, and `hasten.scale`, which does the work of each node; nothing else of the
-package imports this room.
+Imports Ray, which comes with the extra `ray`, `hasten.scale`, which does the work of each node, and `hasten.serve`,
+whose models `hasten.ray.serving` deploys; nothing else of the package imports this room.
 """
 
 from hasten.errors import MissingExtra

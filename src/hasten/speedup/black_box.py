@@ -129,7 +129,7 @@ def prove_or_solve_one(
 
 def _certify(batch: Batch, found: Solutions | None, limits: Limits, deadline: float, n_jobs: int) -> Solutions:
     """Proves problems, each in half of its time, all of them before the deadline."""
-    prove = _unlimited(limits.max_nodes)
+    prove = unlimited(limits.max_nodes)
     if limits.timed:
         half = None if limits.time_limit is None else limits.time_limit / 2
         left = None if limits.call_limit is None else max(0.0, deadline - now())
@@ -145,7 +145,7 @@ def _left(limits: Limits, spent: float) -> float:
 
 
 @lru_cache(maxsize=64)
-def _unlimited(max_nodes: int | None) -> Certifier:
+def unlimited(max_nodes: int | None) -> Certifier:
     """Returns a certifier without limits of time, made once: that takes as long as a proof."""
     return Certifier(max_nodes=max_nodes)
 

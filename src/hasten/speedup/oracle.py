@@ -26,7 +26,7 @@ from hasten.proof.certifier import Certifier
 from hasten.solvers import Progress, Solver, is_ours, make_solver, solve_all
 from hasten.solvers.auto import AutoSolver
 from hasten.solvers.failures import OnError, warn_of_failures
-from hasten.speedup.black_box import REMEDIES, prove_or_solve, prove_or_solve_one, solve_one
+from hasten.speedup.black_box import REMEDIES, prove_or_solve, prove_or_solve_one, solve_one, unlimited
 from hasten.speedup.effort import EFFORTS, Schedule
 from hasten.speedup.history import Counters
 from hasten.speedup.parts import Certified, OnDisagreement, as_answer
@@ -70,6 +70,11 @@ class Oracle:
     def compares(self) -> bool:
         """Whether proofs are compared with the solver: it is the user's own."""
         return not is_ours(self._speedup.solver)
+
+    @property
+    def alone(self) -> bool:
+        """Whether a proof is all that an answer takes: the solver is neither compared with nor learned from."""
+        return self.proves and not self.compares and not self._speedup.learn
 
     @property
     def pool(self) -> AnswerPool | None:
@@ -164,6 +169,16 @@ class Oracle:
             if not answer.proved:
                 state.note()
         return answer
+
+    def prove_one(self, problem: Problem, max_nodes: int) -> tuple[Solution, bool]:
+        """Proves one problem within `max_nodes`; returns what was found, and whether it is proved, and then counted."""
+        answer = unlimited(max_nodes)(problem)
+        done = answer.status.optimal and self.alone
+        if done:
+            state = self._speedup._state
+            with state.lock:
+                state.count_one(answer)
+        return answer, done
 
     def label(self, batch: Batch, answers: Answers | None) -> tuple[Answers, int]:
         """Returns the black box's answers, unless they are given, and the number of calls of the solver."""

@@ -40,6 +40,7 @@ from hasten.speedup.parts import Answer, Certified, Learned, Limits, Search, Tru
 from hasten.speedup.sharded import Sharded, fit_to_shards
 from hasten.speedup.state import State
 from hasten.speedup.strategy import CertifiedStrategy, SearchStrategy
+from hasten.support.arrays import BoolArray
 from hasten.support.checks import brief, check_path, check_switch, check_type, check_whole, listed
 from hasten.support.clock import deadline_after, now
 from hasten.support.html import card, table
@@ -145,6 +146,36 @@ class Speedup(parameters.Estimator):
         batch, strategy = self._checked(problems), self._strategy()
         answers = strategy.answer(batch)
         return answers.only(problems) if isinstance(problems, Problem) else answers
+
+    @overload
+    def at_once(self, problems: Problem, *, max_nodes: int = 1000) -> tuple[Solution, bool]: ...
+    @overload
+    def at_once(self, problems: Batch, *, max_nodes: int = 1000) -> tuple[Solutions, BoolArray]: ...
+    def at_once(
+        self, problems: Problem | Batch, *, max_nodes: int = 1000
+    ) -> tuple[Solution, bool] | tuple[Solutions, BoolArray]:
+        """Answers without the black box, by limited proofs, and tells which answers to give; `ask` answers the others.
+
+        So a service never lets a quick answer wait for a slow one. Audits are drawn here, and made by `ask`.
+        """
+        if not self._settled:
+            self._settle()
+        if isinstance(problems, Problem) and self._quick:
+            self._check_schema(problems.structure)
+            return self._oracle.prove_one(problems, max_nodes)
+        found, done = self._strategy().at_once(self._checked(problems), max_nodes)
+        return (found.only(problems), bool(done[0])) if isinstance(problems, Problem) else (found, done)
+
+    def ask(self, problems: Batch) -> Solutions:
+        """Answers problems that `at_once` left open: by the black box, comparing and learning from it."""
+        batch, strategy = self._checked(problems), self._strategy()
+        trusted = strategy.has_answers and strategy.trusted
+        return strategy.answer_trusted(batch, audit=1.0) if trusted else strategy.answer(batch)
+
+    @property
+    def stateless(self) -> bool:
+        """Whether no answer changes how others are answered: nothing is learned, audited or compared."""
+        return not self._strategy().has_answers and self._oracle.alone
 
     def certificate(self, problem: Problem) -> Certificate:
         """Answers a problem, and writes down a proof that `python -m hasten.certificate` checks.

@@ -21,6 +21,7 @@ from hasten.model.batch import Batch
 from hasten.model.solution import Solutions, Status
 from hasten.search.searcher import Searcher
 from hasten.speedup.audit import ALERT
+from hasten.speedup.black_box import nothing_known, unlimited
 from hasten.speedup.calibration import Calibration, Calibrator, disagreeing
 from hasten.speedup.gated import GatedSearch
 from hasten.speedup.history import Counters
@@ -65,6 +66,24 @@ class CertifiedStrategy:
         """Answers problems, audits the answers, and learns."""
         return self.answer_trusted(batch) if self.has_answers and self.trusted else self.ask(batch)
 
+    def at_once(self, batch: Batch, max_nodes: int) -> tuple[Solutions, BoolArray]:
+        """Answers what needs no black box, and tells which problems that are; `max_nodes` limit proofs."""
+        trust, state = self.speedup.trust, self.state
+        if not self.has_answers:
+            found = unlimited(max_nodes)(batch, n_jobs=self.speedup.n_jobs)
+            done = found.optimal if self.oracle.alone else np.zeros(len(batch), dtype=bool)
+        elif not self.trusted or state.audit.alert:
+            return nothing_known(batch), np.zeros(len(batch), dtype=bool)
+        else:
+            found = self.find(batch)
+            done = (found.valid | (not trust.repair)) & ~self.doubts(found)
+            with state.lock:
+                done &= ~state.draw(len(batch), trust.audit, self.speedup.seed)
+        if done.any():
+            kept = found if done.all() else found.select(done)
+            self.remember(kept, 0, np.zeros(0, dtype=bool), np.zeros(0, dtype=np.int64), [])
+        return found, done
+
     def find(self, batch: Batch) -> Solutions:
         """Answers by itself, trusted or not, and leaves no trace."""
         return self.oracle.answers(batch)[0]
@@ -77,17 +96,18 @@ class CertifiedStrategy:
         """Tells which answers are the black box's: they cost the same."""
         return ~disagreeing(found, exact)
 
-    def answer_trusted(self, batch: Batch) -> Solutions:
+    def answer_trusted(self, batch: Batch, audit: float | None = None) -> Solutions:
         """Gives its own answers; asks the black box where these are invalid, doubted or audited.
 
-        The answers after a disagreement are audited, too, and once trust ends the black box gives the rest.
+        The share `audit` is drawn, that of the settings by default. The answers after a disagreement are audited, too,
+        and once trust ends the black box gives the rest.
         """
         speedup, state, trust = self.speedup, self.state, self.speedup.trust
         found = self.find(batch)
         given = (found.valid | (not trust.repair)) & ~self.doubts(found)
         audited, judged, agreed, asked = np.zeros((4, len(batch)), dtype=bool)
         with state.lock:
-            audited[given] = state.draw(int(given.sum()), trust.audit, speedup.seed)
+            audited[given] = state.draw(int(given.sum()), trust.audit if audit is None else audit, speedup.seed)
             audited |= given & (np.cumsum(given) <= state.audit.alert)
         answers, taught, calls = found, list[Solutions](), 0
         while (new := np.flatnonzero((audited | ~given) & ~asked)).size:

@@ -156,11 +156,12 @@ _DO: Callable[[Any], Any]  # what a worker does with each piece of work
 def _begin(told: Any) -> None:
     """Begins a worker: it learns what to do, and does not outlive the process that started it."""
     global _DO
-    threading.Thread(target=_end_with_parent, daemon=True).start()
+    threading.Thread(target=end_with_parent, daemon=True).start()
     _DO = pickle.loads(told.get())  # of the process that started it
 
 
-def _end_with_parent() -> None:
+def end_with_parent() -> None:
+    """Ends this process once its parent has ended; for a thread of its own."""
     parent = multiprocessing.parent_process()
     assert parent is not None
     parent.join()
