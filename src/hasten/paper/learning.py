@@ -25,7 +25,7 @@ from hasten.speedup.calibration import Calibration, Calibrator
 from hasten.speedup.parts import Search
 from hasten.speedup.predictor import Speedup
 from hasten.support.progress import Tell, tell_nobody
-from hasten.tasks.evaluation.timing import timed
+from hasten.tasks.evaluation.measuring import timed
 
 LABELLING = "Labelling the unlabeled text"
 MOST_HELD_OUT = 5000
@@ -64,11 +64,6 @@ class LearningSet:
     def n_learned(self) -> int:
         """How many of the sentences are learned from; the rest, up to 5,000 fresh ones, are held out."""
         return len(self.batch) - min(len(self.batch) // 5, MOST_HELD_OUT, self.n_fresh)
-
-    @property
-    def n_held_out(self) -> int:
-        """How many sentences are held out."""
-        return len(self.batch) - self.n_learned
 
     def learned(self, width: int, *, n: int | None = None, paper: bool = False) -> Speedup:
         """Returns a speedup that learned from the first `n` sentences; with `paper`, by Algorithm 1 as listed.

@@ -11,14 +11,15 @@ from itertools import product
 from typing import Any
 
 from hasten.paper.learning import LearningSet
-from hasten.paper.test_set import Inputs, SentenceTestSet, row_of
+from hasten.paper.test_set import SentenceTestSet, row_of
 from hasten.search.beam import BeamSearch, greedy
 from hasten.search.constrained import ConstrainedSearch
 from hasten.search.reduced import ReducedSearch
+from hasten.search.searcher import Searcher
 from hasten.speedup.calibration import problems_needed
 from hasten.support.progress import steps
 from hasten.tasks.entity_relation.names import Model
-from hasten.tasks.evaluation.methods import Method
+from hasten.tasks.evaluation.measuring import Method
 from hasten.tasks.evaluation.study import Row, finite
 
 PLAIN = "ours: by costs alone, as what was learned did worse on sentences held out"
@@ -26,10 +27,8 @@ PRESET, OURS = "the paper's preset: step 1, last weights", "ours: averaged weigh
 PAPER_THETAS = (0.0, 0.25, 0.5)  # of Table 2
 PAPER_WIDTHS = (1, 2)
 
-Methods = list[Method[Inputs]]
 
-
-def table_1(test_set: SentenceTestSet, learning_set: LearningSet) -> Methods:
+def table_1(test_set: SentenceTestSet, learning_set: LearningSet) -> list[Method]:
     """The paper's Table 1: its searches, Algorithm 1 as listed, and ours."""
     rows = [
         test_set.by_ilp(Model.ILP, **row_of({"table": "1"})),
@@ -43,7 +42,7 @@ def table_1(test_set: SentenceTestSet, learning_set: LearningSet) -> Methods:
     return rows
 
 
-def table_2(test_set: SentenceTestSet, learning_set: LearningSet) -> Methods:
+def table_2(test_set: SentenceTestSet, learning_set: LearningSet) -> list[Method]:
     """The paper's Table 2, costs skipped by its thetas: with Algorithm 1 as listed, and with ours."""
     return [
         skipping(test_set, learning_set, paper, width, theta, table="2",
@@ -54,22 +53,21 @@ def table_2(test_set: SentenceTestSet, learning_set: LearningSet) -> Methods:
 
 def skipping(
     test_set: SentenceTestSet, learning_set: LearningSet, paper: bool, width: int, theta: float, **about: Any
-) -> Method[Inputs]:
+) -> Method:
     """Returns the speedup that skips costs by a theta in units of the cost scale."""
     search = replace(learning_set.search(width, paper=paper), theta=theta * test_set.scale)
     return test_set.lazily(Model.speedup(paper), search, relative_theta=theta, **about)
 
 
-def ours(test_set: SentenceTestSet) -> Methods:
+def ours(test_set: SentenceTestSet) -> list[Method]:
     """Our rows: enforced tables, look-ahead, elimination, proof."""
-    left_out, left = "forbidden tuples left out", "over what elimination leaves"
+    rows: list[tuple[Model, Searcher, int, str]] = [
+        *((Model.ENFORCED, BeamSearch(width), width, "forbidden tuples left out") for width in (1, 2, 4)),
+        (Model.LOOK_AHEAD, BeamSearch(2, look_ahead=True), 2, "counts the least still to come"),
+        *((Model.REDUCED, ReducedSearch(n, look_ahead=True), n, "over what elimination leaves") for n in (1, 2)),
+    ]
     return [
-        *(test_set.eager(Model.ENFORCED, BeamSearch(width), beam=width, note=left_out) for width in (1, 2, 4)),
-        test_set.eager(Model.LOOK_AHEAD, BeamSearch(2, look_ahead=True), beam=2, note="counts the least still to come"),
-        *(
-            test_set.eager(Model.REDUCED, ReducedSearch(width, look_ahead=True), beam=width, note=left)
-            for width in (1, 2)
-        ),
+        *(test_set.eager(model, search, beam=width, note=note) for model, search, width, note in rows),
         test_set.certified(Model.CERTIFIED, **row_of({"note": "proved, or solved"})),
     ]
 
@@ -85,7 +83,7 @@ def calibrate(test_set: SentenceTestSet, learning_set: LearningSet) -> list[tupl
         search = BeamSearch(width) if enforce else learning_set.chosen(width)
         how = learning_set.calibrate(search)
         search = replace(search, theta=how.theta)
-        n, needed = learning_set.n_held_out, problems_needed(how.risk, how.confidence)
+        n, needed = len(learning_set.batch) - learning_set.n_learned, problems_needed(how.risk, how.confidence)
         skips, changed_test = finite(how.theta) is not None, test_set.changed(search)
         note = f"θ changed {how.changed:.1%} of unlabeled answers, {changed_test:.1%} here"
         if n < needed:
@@ -106,14 +104,6 @@ def calibrate(test_set: SentenceTestSet, learning_set: LearningSet) -> list[tupl
         }
         found.append((search, entry))
     return found
-
-
-def skipping_by_calibration(test_set: SentenceTestSet, calibrated: Sequence[tuple[BeamSearch, Row]]) -> Methods:
-    """Searches with their calibrated thetas, in Table 2."""
-    return [
-        test_set.lazily(Model.calibrated(how["enforce"]), search, table="2", note=how["note"])
-        for search, how in calibrated
-    ]
 
 
 def compare_with_greedy(calibrations: Sequence[Row], rows: Sequence[Row]) -> None:

@@ -94,9 +94,10 @@ class Unreachable:
         return Unreachable(*sums)
 
     def as_dict(self) -> dict[str, object]:
-        """Returns it for JSON."""
+        """Returns it for JSON, and in words."""
         reasons = ("types", "relations", "signatures", "both_ways")
-        return {"n": self.n} | {reason: dict(getattr(self, reason).most_common()) for reason in reasons}
+        counted = {reason: dict(getattr(self, reason).most_common()) for reason in reasons}
+        return {"n": self.n} | counted | {"in_words": str(self)}
 
     def __str__(self) -> str:
         if not self.n:
