@@ -140,7 +140,7 @@ def say(words: object, on: Console = console, style: str = "") -> None:
 def wrote(*paths: Path, more: str = "") -> None:
     """Says which files were written."""
     shown = " and ".join(f"[bold]{escape(printable(path))}[/]" for path in paths)
-    console.print(f"Wrote {shown}{more}", soft_wrap=True)
+    console.print(f"Wrote {shown}{escape(printable(more))}", soft_wrap=True)
 
 
 def check_apart(source: str, target: str) -> None:
@@ -176,8 +176,8 @@ def sentences_of(
     source: str, format: str, max_line: int, faults: Faults | None = None, split: list[str] | None = None
 ) -> Iterator[Sentence]:
     """Reads a corpus, or what a split lists of it; what cannot be told about it is asked for as an option."""
+    from hasten.tasks.entity_relation.data.corpora import Split
     from hasten.tasks.entity_relation.data.formats import read_corpus
-    from hasten.tasks.entity_relation.data.split import Split
 
     found = read_corpus(source, format, max_line * MILLION, remedy="Name it: --format, one of", faults=faults)
     return found if split is None else Split.read(split, training=False).only(found)

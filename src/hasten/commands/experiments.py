@@ -71,8 +71,7 @@ def reproduce(
     that have a relation, is used as the paper did, and its figures stand beside ours there alone.
     """
     from hasten.paper.experiment import Experiment
-    from hasten.tasks.entity_relation.data.corpora import Corpora, Reading
-    from hasten.tasks.entity_relation.data.split import Split
+    from hasten.tasks.entity_relation.data.corpora import Corpora, Reading, Split
 
     hasten.make_solver(solver)  # one that is not there is refused now
     lists = Split.read(split) if split else None
@@ -176,9 +175,8 @@ def bench(
     with output_directory(out):
         source = None
         if corpus is not None:
-            from hasten.bench.text import Source
-            from hasten.tasks.entity_relation.data.corpora import Corpora, Reading
-            from hasten.tasks.entity_relation.data.split import Split
+            from hasten.bench.run import Source
+            from hasten.tasks.entity_relation.data.corpora import Corpora, Reading, Split
 
             lists = Split.read(split) if split else None
             with passing_over(skip_bad) as faults:

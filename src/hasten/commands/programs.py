@@ -159,13 +159,16 @@ def compile_all() -> None:
     Kernels are kept beside the package; where that cannot be written, in the user's cache directory. NUMBA_CACHE_DIR
     names another place. What other versions left there is removed.
     """
-    from hasten.warm import compile_and_tidy
+    from hasten.jit.cache import remove_old_files
+    from hasten.jit.tiers import DRIVERS
+    from hasten.warm import compile_kernels
 
+    n_new = sum(not driver.is_compiled for driver in DRIVERS)
     with show_progress(errors) as tell:
-        done = compile_and_tidy(tell)
-    say(f"{count(done.n_drivers, 'driver')} compiled, {done.n_new} of them now.")
-    if done.n_removed:
-        say(f"Removed {count(done.n_removed, 'file')} that other versions left.")
+        compile_kernels(tell)
+    say(f"{count(len(DRIVERS), 'driver')} compiled, {n_new} of them now.")
+    if n_removed := remove_old_files():
+        say(f"Removed {count(n_removed, 'file')} that other versions left.")
 
 
 def solvers() -> None:

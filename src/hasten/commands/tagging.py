@@ -105,7 +105,7 @@ def predict(
     """
     from hasten.tasks.tagging.corpus import read_tagged, to_json
     from hasten.tasks.tagging.tagger import FORMAT, SequenceTagger
-    from hasten.tasks.text.objects import write_objects
+    from hasten.tasks.text.lines import write_objects
 
     hasten.make_solver(solver)  # one that is not there is refused now
     common.check_apart(source, target)

@@ -46,8 +46,7 @@ def train(
     Unlabeled text adds to them. Given a --dev file, or a split, it says how well the model does on the dev sentences,
     or on the test sentences if there are none, as `hasten evaluate` does.
     """
-    from hasten.tasks.entity_relation.data.corpora import Corpora, Reading
-    from hasten.tasks.entity_relation.data.split import Split
+    from hasten.tasks.entity_relation.data.corpora import Corpora, Reading, Split
     from hasten.tasks.entity_relation.tagger import Tagger, TrainingSettings, check_place
     from hasten.tasks.entity_relation.task import EntityRelationTask
 
@@ -161,7 +160,7 @@ def predict(
             ended.result()
         counts = run.counts
     else:
-        from hasten.scale.stream import Reading, predict_stream
+        from hasten.scale.work import Reading, predict_stream
 
         with passing_over(skip_bad) as faults, show_progress(errors, quiet=target == "-") as tell:
             reading = Reading(format, max_line * MILLION, faults)

@@ -13,17 +13,16 @@ import numpy as np
 from hasten.model.problem import Problem
 from hasten.model.solution import Solution, Solutions
 from hasten.paper.amortizer import Amortizer
-from hasten.paper.learning import LearningSet
-from hasten.paper.methods import PAPER_WIDTHS, skipping
+from hasten.paper.methods import PAPER_WIDTHS, LearningSet, skipping
 from hasten.paper.test_set import SentenceTestSet
 from hasten.proof.certifier import Certifier
 from hasten.search.beam import BeamSearch, greedy
 from hasten.speedup.calibration import disagreeing
 from hasten.support.progress import steps
 from hasten.tasks.entity_relation.data.corpus import Sentence
-from hasten.tasks.entity_relation.explain import variable_names
 from hasten.tasks.entity_relation.labelling import in_words
 from hasten.tasks.entity_relation.names import Labeller, Model
+from hasten.tasks.entity_relation.task import variable_names
 from hasten.tasks.evaluation.comparison import proved_by
 from hasten.tasks.evaluation.measuring import Search, same_answers, timed
 from hasten.tasks.evaluation.study import Row

@@ -20,15 +20,13 @@ import numpy as np
 
 from hasten.errors import CorpusError
 from hasten.paper import analyses, methods
-from hasten.paper.learning import LearningSet
-from hasten.paper.methods import PAPER_ROWS
+from hasten.paper.methods import PAPER_ROWS, LearningSet
 from hasten.paper.test_set import SentenceTestSet
 from hasten.support.arrays import IntArray
 from hasten.support.progress import Tell, tell_nobody
 from hasten.tasks.entity_relation.black_boxes import train_black_box
-from hasten.tasks.entity_relation.data.corpora import Corpora, is_papers_corpus
+from hasten.tasks.entity_relation.data.corpora import Corpora, Files, Split, is_papers_corpus, parts_of
 from hasten.tasks.entity_relation.data.corpus import Sentence, split
-from hasten.tasks.entity_relation.data.split import Files, Split, parts_of
 from hasten.tasks.entity_relation.names import BlackBox, Model
 from hasten.tasks.entity_relation.scoring.gold import Unreachable
 from hasten.tasks.entity_relation.task import EntityRelationTask
@@ -69,11 +67,7 @@ class Experiment(Study):
                 "none, to set some of the labelled ones aside. They have two spans or more."
             )
         if unknown := self.task.lacks(self.labelled):
-            raise CorpusError(
-                f"Sentence {unknown[0]!r} has the label {unknown[1]!r}, which the task lacks: its types are "
-                f"{', '.join(self.task.entity_labels)}, its relations {', '.join(self.task.arguments)}. To take "
-                "the labels from the corpus: --induce on the command line, induce=True in Python."
-            )
+            raise CorpusError(unknown)
         if self.split is not None:
             self.split.apply(self.labelled)  # ids that are not there are refused now
 

@@ -22,7 +22,7 @@ from hasten.support.arrays import BoolArray, FloatArray, IntArray
 from hasten.tasks.entity_relation.black_boxes import Box
 from hasten.tasks.entity_relation.data.corpus import Sentence
 from hasten.tasks.entity_relation.names import Model
-from hasten.tasks.entity_relation.scoring import native
+from hasten.tasks.entity_relation.scoring import black_box
 from hasten.tasks.entity_relation.scoring.black_box import LinearScorer
 from hasten.tasks.entity_relation.scoring.gold import gold
 from hasten.tasks.entity_relation.task import EntityRelationTask
@@ -133,7 +133,7 @@ class SentenceTestSet(TestSet):
         if not isinstance(self.model, LinearScorer):
             return how(self.task.lean.batch(text.n_entities, self.model.lazy(text)))
         batch = self.task.lean.batch(text.n_entities, np.zeros(self.batch.cost_at[-1]))
-        return native.search(self.model, text, batch, how)
+        return black_box.search(self.model, text, batch, how)
 
     def changed(self, search: BeamSearch) -> float:
         """Returns the share of test sentences to which theta gives another answer than the search with every cost."""

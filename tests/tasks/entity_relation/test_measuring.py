@@ -15,9 +15,9 @@ from hasten.tasks.entity_relation.data.corpora import (
     PAPER_SENTENCES,
     PAPER_TYPES,
     Corpora,
+    Split,
     is_papers_corpus,
 )
-from hasten.tasks.entity_relation.data.split import Split
 from hasten.tasks.entity_relation.data.synthetic import generate
 from hasten.tasks.entity_relation.scoring.training import train_black_box
 from hasten.tasks.entity_relation.task import EntityRelationTask

@@ -14,12 +14,11 @@ from hasten.proof.certifier import Certifier
 from hasten.support.tensors import save_tensors
 from hasten.tasks.tagging import synthetic
 from hasten.tasks.tagging.corpus import Tagged
-from hasten.tasks.tagging.features import read
 from hasten.tasks.tagging.model import TagModel
 from hasten.tasks.tagging.rules import Rules
 from hasten.tasks.tagging.tagger import FORMAT, SequenceTagger
-from hasten.tasks.tagging.training import viterbi
-from hasten.tasks.text.iob import entities, is_bio, to_bio
+from hasten.tasks.tagging.training import read, viterbi
+from hasten.tasks.text.tables import entities, is_bio, to_bio
 from hasten.tasks.text.words import Vocabulary
 
 VERBS = "at least 1 VB or VBD or VBN or VBP or VBZ"

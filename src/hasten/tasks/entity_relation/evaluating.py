@@ -33,9 +33,10 @@ def evaluate(tagger: Tagger, sentences: Iterable[Sentence], *, seed: int = 0) ->
         counts.update(n_valid=answer.valid, n_proved=answer.proved, n_by_solver=by_solver, n_failed=failed)
     if not tally.n:
         raise CorpusError("There is no sentence to evaluate on. Give sentences with types and relations.")
-    if 0 < unreachable.n_types == unreachable.types.total():
+    types = unreachable.reasons["types"]
+    if 0 < unreachable.n_types == types.total():
         raise CorpusError(
-            f"The model knows none of the types of these sentences: {first_few(list(unreachable.types), 8)}. "
+            f"The model knows none of the types of these sentences: {first_few(list(types), 8)}. "
             f"Its own are {first_few(tagger.task.entity_labels, 8)}. Was it trained on another corpus?"
         )
     kinds = tally.result()

@@ -14,9 +14,9 @@ from hasten.tasks.entity_relation.data.formats import read_corpus
 from hasten.tasks.entity_relation.data.formats.jsonl import from_object, to_json
 from hasten.tasks.entity_relation.names import Training
 from hasten.tasks.entity_relation.scoring.black_box import LinearScorer
-from hasten.tasks.entity_relation.scoring.text import intern
+from hasten.tasks.entity_relation.scoring.features import intern
 from hasten.tasks.entity_relation.scoring.training import train_black_box
-from hasten.tasks.entity_relation.task import EntityRelationTask, ordered_pairs
+from hasten.tasks.entity_relation.task import EntityRelationTask, ordered_pairs, variable_names
 from hasten.tasks.task import Model, Task
 
 
@@ -49,8 +49,7 @@ class ExtractionModel(Model[Sentence]):
 
     def names(self, text: Sentence) -> Sequence[str]:
         """Returns the words of each span and pair."""
-        words = [" ".join(text.tokens[start:end]) for start, end in text.spans]
-        return [*words, *(f"{words[source]} → {words[target]}" for source, target in ordered_pairs(len(words)))]
+        return variable_names([" ".join(text.tokens[start:end]) for start, end in text.spans])
 
     @property
     def null_labels(self) -> frozenset[str]:

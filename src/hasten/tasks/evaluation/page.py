@@ -36,6 +36,7 @@ SYNTHETIC = tag(
     "compare on them; they say nothing about real text.", class_="synthetic",
 )  # fmt: skip
 FACTS = {  # keys of `about` in results.json, in words; others are shown by their names
+    "python": "Python",
     "machine": "processor",
     "source": "corpora",
     "synthetic": "synthetic sentences",
