@@ -9,6 +9,7 @@ from collections.abc import Callable
 
 import numpy as np
 
+from hasten.certificates.writing import Draft, stated
 from hasten.jit import tiers
 from hasten.learning.gate import Gate
 from hasten.learning.learner import Learner
@@ -21,7 +22,6 @@ from hasten.model.schema import Schema
 from hasten.padded.kernels import spread
 from hasten.padded.layout import Layout
 from hasten.padded.search import Inference, Request
-from hasten.padded.sums import sum_up
 from hasten.paper.amortizer import Amortizer
 from hasten.paper.demo import running_example
 from hasten.programs.program import Program
@@ -73,7 +73,7 @@ def compile_kernels(tell: Tell = tell_nobody) -> None:
         "cut": _cut,
         "improvement": lambda: _improve(problem),
         "best labellings": lambda: Certifier().best(problem, 2),
-        "certificates": lambda: outline(problem, -np.inf, np.inf, max_join=0),
+        "certificates": lambda: outline(Draft(stated(problem), None, 0, np.inf), problem, -np.inf, np.inf, max_join=0),
         "reduced search": lambda: ReducedSearch(2, look_ahead=True)(problem),
         "enumeration": lambda: make_solver("brute").solve(problem),
         "checks": lambda: [each.check([0] * each.n_variables) for each in (problem, _counted())],
@@ -96,12 +96,12 @@ def _pad(problem: Problem) -> None:
     structure, kinds = problem.structure, tuple(problem.structure.schema.factors)
     inference = Inference(Layout(structure), Certifier())
     shape = 1, structure.n_labels
-    placed = inference.layout.place([shape], {}, {}, kinds=kinds, flat=True)
+    placed = inference.layout.place([shape], {}, kinds=kinds, flat=True)
     tables = {name: np.zeros(kind.shape) for name, kind in structure.schema.factors.items()}
     for dtype in (np.float32, np.float64):
         (labels,) = inference.search(placed, [np.zeros(shape, dtype)], tables).labels
         inference.search(placed, [np.zeros(shape, dtype)], tables, [labels[0]], Request(margin=1.0))
-        sum_up(inference, placed, [np.zeros(shape, dtype)], tables, [labels[0]])
+        inference.sums(placed, [np.zeros(shape, dtype)], tables, [labels[0]])
         spread(labels, np.ones((1, 1)), structure.graph.first[: structure.n_variables], np.zeros(shape, dtype))
     inference.tuples(placed, [labels], np.ones((1, 1)))
 
@@ -203,7 +203,7 @@ def _recall(problem: Problem) -> None:
 
 
 def _adopt() -> None:
-    """Packs items twice: the second time it is known that branching is all there is to do."""
+    """Packs items twice: the second time it is known that branching is all there is to do; and takes a path."""
     build, n = Builder(), 7
     for item in range(n):
         build.column(f"x{item}", 0.0, 2.0, whole=True, cost=-1.0)
@@ -213,6 +213,11 @@ def _adopt() -> None:
         program.solve(solver="brute")
     program.solve_all([program.statement.objective], solver="brute")
     Requirements(["a label"]).nearest([1.0])
+    path = Builder()
+    path.column("x", 0.0, 1.0, whole=True)
+    for weight in (1.0, -1.0):
+        path.row([0], [weight], weight, weight)
+    Program(path.statement()).solve()
 
 
 def _label_text() -> None:

@@ -17,8 +17,8 @@ from hasten.support.html import Html, join, tag
 from hasten.tasks.entity_relation.names import BlackBox, Model
 from hasten.tasks.evaluation import page
 from hasten.tasks.evaluation.tables import Entry, counted, fixed, number, percent, text, times, whole
+from hasten.trace.drawing import on_a_page
 from hasten.trace.events import Trace
-from hasten.trace.pictures import on_a_page
 
 FROM_VECTORS = "times begin with the encoder’s word vectors, which take far longer"
 BLACK_BOXES: Mapping[str, str] = {

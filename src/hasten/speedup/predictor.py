@@ -41,6 +41,7 @@ from hasten.speedup.sharded import Sharded, fit_to_shards
 from hasten.speedup.state import State
 from hasten.speedup.strategy import CertifiedStrategy, SearchStrategy
 from hasten.support.checks import brief, check_path, check_switch, check_type, check_whole, listed
+from hasten.support.clock import deadline_after, now
 from hasten.support.html import card, table
 from hasten.support.tensors import digest_of
 
@@ -149,10 +150,14 @@ class Speedup(parameters.Estimator):
         """Answers a problem, and writes down a proof that `python -m hasten.certificate` checks.
 
         Whoever answers, the upper limit is what the answer costs, and the proof is the certifier's. Where limits do
-        not meet, the answer is not the best, or nobody proved that it is.
+        not meet, the answer is not the best, or nobody proved that it is. Limits of time are those of both together.
         """
         check_one(problem)
-        return Certifier().certificate(problem, self.predict(problem))
+        limits = [limit for limit in (self.limits.time_limit, self.limits.call_limit) if limit is not None]
+        deadline = deadline_after(min(limits, default=None))
+        answer = self.predict(problem)
+        left = max(0.0, deadline - now()) if limits else None
+        return Certifier(time_limit=left).certificate(problem, answer)
 
     def score(self, problems: Batch | Iterable[Problem], answers: Answers | None = None) -> float:
         """Returns the share of problems whose answer costs what the black box's answer costs.
