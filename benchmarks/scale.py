@@ -41,8 +41,7 @@ from hasten import Batch, Certifier, Learner
 from hasten.learning.mixing import Labelled, fit_shards
 from hasten.model.solution import Solutions
 from hasten.scale.run import Here, Run, Sharding, predict_shards
-from hasten.scale.stream import Answer, read_pieces
-from hasten.scale.work import Piece
+from hasten.scale.work import Answer, Piece, read_pieces
 from hasten.search.beam import BeamSearch
 from hasten.speedup.calibration import disagreeing
 from hasten.support.arrays import IntArray
@@ -51,7 +50,7 @@ from hasten.tasks.entity_relation.data.corpora import Corpora
 from hasten.tasks.entity_relation.data.formats import read_corpus, write_jsonl
 from hasten.tasks.entity_relation.data.synthetic import generate
 from hasten.tasks.entity_relation.labelling import Labeller
-from hasten.tasks.entity_relation.scoring.text import intern
+from hasten.tasks.entity_relation.scoring.features import intern
 from hasten.tasks.entity_relation.scoring.training import train_black_box
 from hasten.tasks.entity_relation.tagger import Tagger
 from hasten.tasks.entity_relation.task import EntityRelationTask

@@ -17,9 +17,10 @@ from hasten.tasks.entity_relation.data.columns import Columns as Sentences
 from hasten.tasks.entity_relation.data.corpus import Sentence
 from hasten.tasks.entity_relation.data.formats.jsonl import from_object
 from hasten.tasks.entity_relation.data.synthetic import generate as generate_news
-from hasten.tasks.entity_relation.explain import read_sentence, variable_names
+from hasten.tasks.entity_relation.explain import read_sentence
 from hasten.tasks.entity_relation.labelling import all_in_words
 from hasten.tasks.entity_relation.tagger import Tagger
+from hasten.tasks.entity_relation.task import variable_names
 from hasten.tasks.tagging.corpus import Tagged
 from hasten.tasks.tagging.synthetic import generate as generate_tagged
 from hasten.tasks.tagging.tagger import SequenceTagger

@@ -17,7 +17,7 @@ from hasten.tasks.entity_relation.data.corpus import JOINT, Relation, Sentence
 from hasten.tasks.entity_relation.data.formats import read_corpus
 from hasten.tasks.entity_relation.data.formats.jsonl import from_object, to_json
 from hasten.tasks.entity_relation.names import BlackBox
-from hasten.tasks.entity_relation.task import EntityRelationTask, ordered_pairs
+from hasten.tasks.entity_relation.task import EntityRelationTask, ordered_pairs, variable_names
 from hasten.tasks.task import Model, Task
 
 
@@ -50,8 +50,7 @@ class ExtractionModel(Model[Sentence]):
 
     def names(self, text: Sentence) -> Sequence[str]:
         """Returns the words of each span and pair."""
-        words = [" ".join(text.tokens[start:end]) for start, end in text.spans]
-        return [*words, *(f"{words[source]} → {words[target]}" for source, target in ordered_pairs(len(words)))]
+        return variable_names([" ".join(text.tokens[start:end]) for start, end in text.spans])
 
     def content(self) -> tuple[Tensors, Any]:
         """Returns what a file holds of it."""
