@@ -19,7 +19,6 @@ import numpy as np
 from hasten.errors import NotFittedError, ProblemError, SchemaError
 from hasten.learning.gate import Cheap
 from hasten.learning.heuristic import Heuristic
-from hasten.learning.mixing import Shards
 from hasten.learning.targets import Answers
 from hasten.model.batch import Batch, as_batch
 from hasten.model.problem import Problem, check_one
@@ -37,10 +36,9 @@ from hasten.speedup.history import Counters, History
 from hasten.speedup.learned import LearnedStrategy
 from hasten.speedup.oracle import Oracle
 from hasten.speedup.parts import Answer, Certified, Learned, Limits, Search, Trust, as_answer
-from hasten.speedup.sharded import Sharded, fit_to_shards
 from hasten.speedup.state import State
 from hasten.speedup.strategy import CertifiedStrategy, SearchStrategy
-from hasten.support.checks import brief, check_path, check_switch, check_type, check_whole, listed
+from hasten.support.checks import brief, check_path, check_switch, check_type, check_whole
 from hasten.support.html import card, table
 from hasten.support.tensors import digest_of
 
@@ -185,17 +183,6 @@ class Speedup(parameters.Estimator):
             self._state.count(Counters(solver_calls=calls))
         self._strategy().learn(batch, answers, now=True)
         return self
-
-    def fit_shards(self, shards: Shards | Iterable[Batch]) -> Sharded:
-        """Learns from shards at the same time (`hasten.learning.mixing`); a tenth of each is held out.
-
-        `shards` are batches, which `n_jobs` threads share, or where they are (`hasten.ray.shards`). The result tells
-        how far the search agrees on the problems held out, and has them for `calibrate`.
-        """
-        own = shards if isinstance(shards, Shards) else [self._checked(each, True) for each in listed(shards, "Shards")]
-        state, found = fit_to_shards(self, self._strategy(), own)
-        self._begin(state)
-        return found
 
     def calibrate(
         self,
