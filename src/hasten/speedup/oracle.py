@@ -28,7 +28,7 @@ from hasten.solvers.auto import AutoSolver
 from hasten.solvers.failures import OnError, warn_of_failures
 from hasten.speedup.black_box import REMEDIES, prove_or_solve, prove_or_solve_one, solve_one
 from hasten.speedup.effort import EFFORTS, Schedule
-from hasten.speedup.history import Counters
+from hasten.speedup.history import ASKED
 from hasten.speedup.parts import Certified, OnDisagreement, as_answer
 from hasten.speedup.pool import AnswerPool
 from hasten.support.arrays import BoolArray, IntArray
@@ -200,7 +200,7 @@ class Oracle:
         answer, called = solve_one(found, self.solver, on_error, (seconds, math.inf), harder)
         self._count_asked()
         with state.lock:
-            state.count(Counters(solver_calls=int(called)))
+            state.counts["solver_calls"] += called
         return answer
 
     def _schedule(self, batch: Batch) -> Schedule | None:
@@ -215,7 +215,7 @@ class Oracle:
         solver, state = self._solver_made, self._speedup._state
         if isinstance(solver, AutoSolver) and solver.calls:
             with state.lock:
-                state.count(Counters(asked=dict(solver.calls)))
+                state.counts.update({f"{ASKED}{name}": n for name, n in solver.calls.items()})
                 solver.calls.clear()
 
     def _compare(self, exact: Solutions, seconds: float | None) -> int:
@@ -231,8 +231,8 @@ class Oracle:
             return 0
         agreed, disputed = compare(exact, drawn, self.solver(), OnError(speedup.trust.on_error), seconds)
         with state.lock:
-            calls = 0 if disputed is None else drawn.size  # which nobody else counts
-            state.count(Counters(audits=agreed.size, disagreements=int((~agreed).sum()), solver_calls=calls))
+            state.counts.update(audits=agreed.size, disagreements=int((~agreed).sum()))
+            state.counts["solver_calls"] += 0 if disputed is None else int(drawn.size)  # which nobody else counts
         if disputed is not None:
             raise disputed
         return int(drawn.size)

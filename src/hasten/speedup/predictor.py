@@ -33,23 +33,16 @@ from hasten.speedup.audit import Agreement
 from hasten.speedup.calibration import Calibration, Calibrator
 from hasten.speedup.choosing import Choice
 from hasten.speedup.history import Counters, History
-from hasten.speedup.learned import LearnedStrategy
 from hasten.speedup.oracle import Oracle
-from hasten.speedup.parts import Answer, Certified, Learned, Limits, Search, Trust, as_answer
+from hasten.speedup.parts import Answer, Certified, Limits, Search, Trust, as_answer
 from hasten.speedup.state import State
-from hasten.speedup.strategy import CertifiedStrategy, SearchStrategy
+from hasten.speedup.strategy import STRATEGIES, CertifiedStrategy, LearnedStrategy, SearchStrategy
 from hasten.support.checks import brief, check_path, check_switch, check_type, check_whole
-from hasten.support.html import card, table
-from hasten.support.tensors import digest_of
+from hasten.support.html import card, sentence, table
+from hasten.support.tensors import digest_of, load_tensors, save_tensors
 
 if TYPE_CHECKING:
     from hasten.certificates import Certificate
-
-STRATEGIES: dict[type[Answer], type[CertifiedStrategy]] = {
-    Certified: CertifiedStrategy,
-    Learned: LearnedStrategy,
-    Search: SearchStrategy,
-}
 
 
 class Speedup(parameters.Estimator):
@@ -180,7 +173,7 @@ class Speedup(parameters.Estimator):
         batch = self._checked(problems, learning=True).resolved()
         answers, calls = self._oracle.label(batch, answers)
         with self._state.lock:
-            self._state.count(Counters(solver_calls=calls))
+            self._state.counts["solver_calls"] += calls
         self._strategy().learn(batch, answers, now=True)
         return self
 
@@ -214,12 +207,12 @@ class Speedup(parameters.Estimator):
         if against is not None and (not isinstance(against, str) or against not in ("search", "solver")):
             raise ProblemError(f"Calibrate against 'search' or 'solver', not {brief(against)}.")
         batch = self._checked(problems)
-        return self._strategy().calibrate(batch, Calibrator(risk, confidence, self.seed, self.n_jobs), widths, against)
+        return self._searching().calibrate(batch, Calibrator(risk, confidence, self.seed, self.n_jobs), widths, against)
 
     @property
     def search(self) -> Searcher:
         """The search that `Search()` answers with: learned weights and the calibrated theta included."""
-        return self._strategy().search
+        return self._searching().search
 
     @property
     def trusted(self) -> bool:
@@ -276,7 +269,18 @@ class Speedup(parameters.Estimator):
     def _repr_html_(self) -> str:
         settings = self._changed()
         rows = ([name, repr(value)] for name, value in settings.items())
-        return card(f"Speedup: {self.answer}", table(["setting", "value"], rows, len(settings)), *self._state.told())
+        parts, state = [table(["setting", "value"], rows, len(settings))], self._state
+        counts = {name.replace("_", " "): n for name, n in state.counters.as_dict().items() if n}
+        if not counts:
+            return card(f"Speedup: {self.answer}", *parts, sentence("Not used yet."))
+        parts.append(table(["counter", "count"], counts.items(), len(counts)))
+        if state.choice is not None:
+            parts.append(sentence(str(state.choice)))
+        if state.audit.agreement.n:
+            parts.append(sentence(f"Agrees with the black box: {state.audit.agreement}."))
+        if not state.audit.trusted:
+            parts.append(sentence(f"It is not trusted for now: agreement was {state.audit.distrust}."))
+        return card(f"Speedup: {self.answer}", *parts)
 
     @property
     def digest(self) -> str:
@@ -288,10 +292,10 @@ class Speedup(parameters.Estimator):
 
     def save(self, path: str | Path) -> None:
         """Writes settings, weights, counters, audits and random state to a file: whole, or not at all."""
-        from hasten.speedup.persistence import save
+        from hasten.speedup.persistence import FORMAT, content
 
         with self._state.lock:
-            save(self, check_path(path))
+            save_tensors(path, FORMAT, *content(self))
 
     @classmethod
     def load(
@@ -306,15 +310,16 @@ class Speedup(parameters.Estimator):
 
         A `solver` of your own must be given again, and so must the functions for the `cheap` features of a gate.
         """
-        from hasten.speedup.persistence import load
+        from hasten.speedup.persistence import FORMAT, of_content
 
         check_type(schema, Schema, "The second argument of Speedup.load, after a path,")
-        return load(cls, check_path(path), schema, solver, cheap)
+        return of_content(cls, check_path(path), load_tensors(path, FORMAT, "speedup"), schema, solver, cheap)
 
     def for_shard(self, shard: int) -> Speedup:
         """Returns a copy for one piece of the work: it counts from zero, and draws by the seed and the piece alone."""
         mine = deepcopy(self, {id(self.schema): self.schema})
-        mine._state.begin_shard(np.random.default_rng([self.seed, shard]))
+        mine._state.rng, mine._state.history = np.random.default_rng([self.seed, shard]), History()
+        mine._state.counts.clear()
         return mine
 
     def __setattr__(self, name: str, value: Any) -> None:
@@ -333,6 +338,15 @@ class Speedup(parameters.Estimator):
     def _strategy(self) -> CertifiedStrategy:
         """Returns how it answers, with settings and state as they are now."""
         return STRATEGIES[type(as_answer(self.answer))](self)
+
+    def _searching(self) -> SearchStrategy:
+        strategy = self._strategy()
+        if not isinstance(strategy, SearchStrategy):
+            raise ProblemError(
+                f"answer={self.answer!r} answers by no search alone, and computes every cost, so there is no theta to "
+                "choose. Use answer='search'."
+            )
+        return strategy
 
     def _begin(self, state: State) -> None:
         """Goes on with a new state; how far the solver was compared with proofs is kept."""

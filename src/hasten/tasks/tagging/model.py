@@ -12,6 +12,7 @@ from functools import cached_property
 from itertools import pairwise
 from typing import Any
 
+import msgspec
 import numpy as np
 import numpy.typing as npt
 
@@ -251,7 +252,7 @@ class TagModel(Model[Tagged]):
     @classmethod
     def of_tensors(cls, tensors: Tensors, about: Mapping[str, Any], path: str | os.PathLike[str]) -> TagModel:
         """Makes a model of what `tensors` and `about` returned; what cannot be one is a `Misfit`."""
-        ABOUT(about, "its settings")
+        forms.fitted(about, _About, "its settings")
         if about["features"] != features.VERSION:
             raise ModelError(f"{os.fspath(path)} was written by another version of hasten. Train the tagger again.")
         tags = tuple(about["tags"])
@@ -300,11 +301,8 @@ def in_bio(sentence: Tagged) -> Tagged:
     return replace(sentence, tags=None if sentence.tags is None else iob.to_bio(sentence.tags))
 
 
-ABOUT = forms.record(
-    {
-        "features": forms.whole(0),
-        "tags": forms.many(forms.text, least=1),
-        "rules": forms.many(forms.text),
-        "bio": forms.switch,
-    }
-)
+class _About(msgspec.Struct, forbid_unknown_fields=True):
+    features: forms.Count
+    tags: forms.Names
+    rules: list[str]
+    bio: bool

@@ -184,11 +184,10 @@ class LinearScorer:
     @classmethod
     def of_tensors(cls, tensors: Tensors, about: Mapping[str, str]) -> LinearScorer:
         """Makes a model of what `tensors` and `about` returned; what cannot be one is a `Misfit`."""
-        labels = {}
-        for name in ("entity_labels", "relation_labels"):
-            labels[name] = forms.read_json(about.get(name, ""), name)
-            forms.many(forms.text, least=1)(labels[name], name)
-        entity_labels, relation_labels = map(tuple, labels.values())
+        labels = (
+            forms.read_json(about.get(f"{of}_labels", ""), f"{of}_labels", forms.Names) for of in ("entity", "relation")
+        )
+        entity_labels, relation_labels = map(tuple, labels)
         forms.check_tensors(
             tensors,
             {
