@@ -63,13 +63,7 @@ class FactorKind:
     """
 
     def __init__(
-        self,
-        schema: Schema,
-        name: str,
-        roles: Mapping[str, VariableKind],
-        learned: bool,
-        index: int,
-        weight_at: int,
+        self, schema: Schema, name: str, roles: Mapping[str, VariableKind], learned: bool, index: int, weight_at: int
     ) -> None:
         self.name = name
         self.roles = dict(roles)

@@ -190,7 +190,6 @@ class Problem:
 
 
 def _numbers(kinds: Sequence[VariableKind], labels: Any) -> IntArray:
-    """Returns labels of variables of some kinds, given by number or name, as numbers; others are refused."""
     given = listed(labels, "A labelling", ProblemError)
     if isinstance(labels, Mapping | Set):
         raise ProblemError(f"A labelling is a list of labels, by number or name, in order; got {brief(labels)}.")

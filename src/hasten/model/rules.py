@@ -243,7 +243,6 @@ class RuleBuilder:
         return int(variable)
 
     def _add_rule(self, rule: Rule) -> int:
-        """Adds a rule, or says which of its terms names no variable or label; returns its number."""
         found = self._look_up(rule.terms)
         if found is None:
             labels = []
@@ -326,7 +325,6 @@ def read_terms(rule: str, terms: object, *, soft: bool = False) -> tuple[tuple[i
 
 
 def _pairs(name: str, terms: Term | Iterable[Term]) -> list[tuple[int, str]]:
-    """Returns one (variable, label), or several, as a list without repetitions."""
     single = isinstance(terms, tuple) and len(terms) == 2 and isinstance(terms[1], str)
     given = [terms] if single else listed(terms, f"Rule {name!r}: the terms", SchemaError)
     for term in given:

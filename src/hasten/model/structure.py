@@ -232,7 +232,6 @@ class Structure(RuleBuilder):
         return compiled
 
     def _charges(self) -> dict[int, tuple[float, bool]]:
-        """Returns the prices of soft rules, and whether they are per unit, by the number of the row."""
         rules, own = self.schema.rules.values(), self._rules.charges
         found = {r: (float(rule.price), rule.per_unit) for r, rule in enumerate(rules) if rule.price is not None}
         return found | {len(rules) + r: charge for r, charge in own.items()}
@@ -259,7 +258,6 @@ class Structure(RuleBuilder):
         return ints(self._order)
 
     def _rows(self) -> Rows:
-        """Returns the rules of the schema, then those of this structure."""
         rules = self.schema.rules.values()
         if not rules:
             return self._rules.rows

@@ -268,7 +268,7 @@ def _state_read(state: _Kept, tensors: Tensors, schema: Schema, cheap: Mapping[s
         follows=state.follows,
     )
     kept.audit = _audit_read(state.audit, tensors)
-    moments = [Moment(*row[:2], _agreement(row[2]), *row[3:]) for row in state.history]
+    moments = [Moment(n, calls, _agreement(each), *rest) for n, calls, each, *rest in state.history]  # type: ignore[arg-type]
     if any(later.problems < each.problems for each, later in pairwise(moments)):
         raise Misfit("its history is not in order")
     if moments and moments[-1].problems > kept.counts["problems"]:

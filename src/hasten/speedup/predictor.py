@@ -38,7 +38,7 @@ from hasten.speedup.parts import Answer, Certified, Limits, Search, Trust, as_an
 from hasten.speedup.state import State
 from hasten.speedup.strategy import STRATEGIES, CertifiedStrategy, LearnedStrategy, SearchStrategy
 from hasten.support.checks import brief, check_path, check_switch, check_type, check_whole
-from hasten.support.html import card, sentence, table
+from hasten.support.html import card
 from hasten.support.tensors import digest_of, load_tensors, save_tensors
 
 if TYPE_CHECKING:
@@ -95,7 +95,7 @@ class Speedup(parameters.Estimator):
         **unknown: object,
     ) -> None:
         if unknown:
-            raise ProblemError(parameters.no_setting("Speedup", unknown, self._defaults()))
+            raise ProblemError(parameters.no_setting("Speedup", unknown, self._defaults))
         self.schema = schema
         self.solver = solver
         self.solver_options = solver_options
@@ -269,18 +269,18 @@ class Speedup(parameters.Estimator):
     def _repr_html_(self) -> str:
         settings = self._changed()
         rows = ([name, repr(value)] for name, value in settings.items())
-        parts, state = [table(["setting", "value"], rows, len(settings))], self._state
-        counts = {name.replace("_", " "): n for name, n in state.counters.as_dict().items() if n}
-        if not counts:
-            return card(f"Speedup: {self.answer}", *parts, sentence("Not used yet."))
-        parts.append(table(["counter", "count"], counts.items(), len(counts)))
-        if state.choice is not None:
-            parts.append(sentence(str(state.choice)))
-        if state.audit.agreement.n:
-            parts.append(sentence(f"Agrees with the black box: {state.audit.agreement}."))
-        if not state.audit.trusted:
-            parts.append(sentence(f"It is not trusted for now: agreement was {state.audit.distrust}."))
-        return card(f"Speedup: {self.answer}", *parts)
+        with self._state.lock:
+            counters, audit, choice = self._state.counters, self._state.audit, self._state.choice
+        counts = {name.replace("_", " "): n for name, n in counters.as_dict().items() if n}
+        parts = [] if counts else ["Not used yet."]
+        if choice is not None:
+            parts.append(str(choice))
+        if audit.agreement.n:
+            parts.append(f"Agrees with the black box: {audit.agreement}.")
+        if not audit.trusted:
+            parts.append(f"It is not trusted for now: agreement was {audit.distrust}.")
+        tables = (["setting", "value"], rows, len(settings)), (["counter", "count"], counts.items(), len(counts))
+        return card(f"Speedup: {self.answer}", *tables, *parts)
 
     @property
     def digest(self) -> str:

@@ -6,7 +6,6 @@ Threads share it: hold its lock while you read or change it.
 from __future__ import annotations
 
 import logging
-import threading
 from collections import Counter, deque
 from dataclasses import dataclass, field
 from typing import Any
@@ -24,7 +23,7 @@ from hasten.speedup.gated import GatedSearch
 from hasten.speedup.history import Counters, History
 from hasten.speedup.parts import Search
 from hasten.support.arrays import BoolArray, FloatArray, IntArray
-from hasten.support.threads import renew_after_fork
+from hasten.support.threads import Lock
 
 log = logging.getLogger(__name__)
 MOST = 5000  # answers that are kept to learn from again
@@ -97,25 +96,14 @@ class State:
     gated: GatedSearch | None = None  # the search by a gate that has learned
     calibrated: Search | None = None  # the search with the theta and width that calibration chose
     weights: FloatArray | None = field(init=False)  # of the learner: a copy, that no teaching changes
-    lock: threading.RLock = field(init=False, repr=False)
+    lock: Lock = field(default_factory=Lock, init=False, repr=False)
 
     def __post_init__(self) -> None:
         self.weights = None if self.learner is None else self.learner.weights
-        self._renew_locks()
-        renew_after_fork(self)
 
-    def _renew_locks(self) -> None:
-        self.lock = threading.RLock()
-
-    def __getstate__(self) -> dict[str, Any]:
+    def __getstate__(self) -> tuple[None, dict[str, Any]]:
         with self.lock:
-            return {name: getattr(self, name) for name in self.__dataclass_fields__ if name != "lock"}
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        for name, value in state.items():
-            setattr(self, name, value)
-        self._renew_locks()
-        renew_after_fork(self)
+            return None, {name: getattr(self, name) for name in self.__dataclass_fields__}
 
     @property
     def counters(self) -> Counters:
