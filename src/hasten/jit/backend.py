@@ -82,7 +82,6 @@ def _dispatcher(copy: FunctionType, function: FunctionType, options: dict[str, A
 
 
 def _uncounted(compile: Callable[[Any], Any], signature: Any) -> Any:
-    """Loads or compiles a driver, which counts for no limit of time."""
     with LOCK, clock.uncounted():
         return compile(signature)
 

@@ -155,7 +155,6 @@ class Driver(partial[Any]):
         return self
 
     def _choose(self, *args: Any) -> Any:
-        """Runs a driver that is not compiled yet, or an open kernel."""
         if getattr(_HERE, "interpreting", False):
             return self.py_func(*args)
         seconds = 0.0 if self.dispatcher is not None else self._worth(args)
@@ -249,7 +248,6 @@ def interpreted() -> Iterator[None]:
 
 
 def _arrays(value: Any) -> Iterator[Any]:
-    """Yields the arrays of arguments: of tuples and records, too."""
     for each in value:
         if isinstance(each, tuple):
             yield from _arrays(each)

@@ -159,15 +159,12 @@ class Gate:
         expensive = np.logical_or.reduce([mask for _, mask in masks]) if masks else np.zeros(label.size, dtype=bool)
         for kind, mask in masks:
             found = np.flatnonzero(mask)
-            for start in range(0, found.size, CHUNK):
-                at = found[start : start + CHUNK]
-                some, weights = self._describe(batch, expensive, kind, at, state.scale), state.weights[kind.name]
+            for at in np.split(found, range(CHUNK, found.size, CHUNK)):
+                some = self._describe(batch, expensive, kind, at, state.scale)
                 guessed, others = np.empty(at.size, dtype=np.int64), np.empty(at.size)
-                guess_some(some, weights, guessed, others)
+                guess_some(some, state.weights[kind.name], guessed, others)
                 label[at], doubt[at] = guessed, others
         return Guesses(expensive, label, doubt)
-
-    # -- files ------------------------------------------------------------------------------------------
 
     def save(self, path: str | Path) -> None:
         """Writes what it has learned to a file, whole or not at all; the functions for cheap features are not in it."""
@@ -209,14 +206,11 @@ class Gate:
         learned = {kind.name: tensors[name].astype(np.float64) for kind, name in weights.items()}
         self.state = GateState(schema, float(tensors["scale"][0]), learned)
 
-    # -- how it learns ----------------------------------------------------------------------------------
-
     def _seen(self, batch: Batch) -> Batch:
         """Returns a batch as the gate sees it: without costs, if those of settled variables are not there yet."""
         return batch if self.settled else replace(batch, cost=np.zeros_like(batch.cost), scorer=None)
 
     def _kinds(self, schema: Schema | None) -> list[VariableKind]:
-        """Returns the expensive kinds of a schema, or says which there are."""
         if schema is None:
             return []
         unknown = [kind for kind in self.cheap if kind not in schema.variables]
@@ -228,7 +222,6 @@ class Gate:
         return [schema.variables[kind] for kind in self.cheap]
 
     def _is_of(self, batch: Batch, kind: VariableKind) -> BoolArray:
-        """Tells which variables, flat, are of a kind."""
         masks = [[each.name == kind.name for each in structure.all_kinds] for structure in batch.structures]
         if len(masks) == 1:
             return np.tile(np.array(masks[0], dtype=bool), len(batch))
@@ -237,13 +230,11 @@ class Gate:
         return flat[ranges(first[batch.structure], batch.n_variables)]
 
     def _describe(self, batch: Batch, expensive: BoolArray, kind: VariableKind, at: IntArray, scale: float) -> Examples:
-        """Returns the features of the variables at some places of a flat labelling."""
         problems = np.searchsorted(batch.variable_at, at, side="right") - 1
         variables = at - batch.variable_at[problems]
         ids, values = self._cheap_features(batch, kind, problems, variables)
         rows = np.empty((at.size, OWN + len(kind) + ids.shape[1]), dtype=np.int64)
-        regrets = np.empty((at.size, len(kind)))
-        examples = Examples(rows, values, regrets)
+        examples = Examples(rows, values, np.empty((at.size, len(kind))))
         describe(batch.arrays, expensive, problems, variables, ids, scale, self.n_rows, examples)
         return examples
 

@@ -53,12 +53,12 @@ class Batch:
         for p, problem in enumerate(known):
             if not isinstance(problem, Problem):
                 raise ProblemError(f"Expected problems; number {p} is {brief(problem)}.{_hint(problem)}")
-        numbers: dict[int, int] = {}
-        structures: list[Structure] = []  # those of one shape once
+        numbers, structures, structure = dict[int, int](), list[Structure](), list[int]()
         for problem in known:
-            if numbers.setdefault(id(problem.structure.compiled), len(structures)) == len(structures):
+            number = numbers.setdefault(id(problem.structure.compiled), len(structures))
+            if number == len(structures):  # those of one shape once
                 structures.append(problem.structure)
-        structure = ints(numbers[id(problem.structure.compiled)] for problem in known)
+            structure.append(number)
         lazy = bool(known) and all(problem.lazy for problem in known)
         tables = {id(problem.table): problem.table for problem in known}  # those that several share once
         starts = dict(zip(tables, offsets(map(len, tables.values())).tolist(), strict=False))
@@ -66,7 +66,7 @@ class Batch:
         cost_at = offsets(problem.graph.first[-1] for problem in known)
         table, table_at = _join(list(tables.values())), ints(starts[id(problem.table)] for problem in known)
         scorer, ids = _shared_scorer(known) if lazy else None, ints(problem.id for problem in known)
-        return cls(tuple(structures), structure, cost, cost_at, table, table_at, scorer, ids)
+        return cls(tuple(structures), ints(structure), cost, cost_at, table, table_at, scorer, ids)
 
     @classmethod
     def of_one(cls, problem: Problem) -> Batch:
@@ -313,7 +313,6 @@ def as_batch(problems: Problem | Batch | Iterable[Problem]) -> Batch:
 
 
 def _without_slots(structure: object) -> Structure:
-    """Returns a structure whose problems bring no tables; refuses anything but a structure."""
     if not isinstance(structure, Structure):
         raise ProblemError(f"Expected a structure, got {brief(structure)}. Make one: schema.structure().")
     return structure._with_slots(NO_SLOTS)

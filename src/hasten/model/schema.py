@@ -203,19 +203,14 @@ class Schema:
     @property
     def digest(self) -> str:
         """A fingerprint of all that is declared, so that saved weights know their schema."""
-        parts = [
-            [[kind.name, kind.labels] for kind in self.variables.values()],
-            [
-                [kind.name, [[role, of.name] for role, of in kind.roles.items()], kind.learned]
-                for kind in self.factors.values()
-            ],
-            [
-                [rule.name, {k: w.tolist() for k, w in rule.weights.items()}, rule.low, rule.high]
-                + ([] if rule.price is None else [rule.price, rule.per_unit])
-                for rule in self.rules.values()
-            ],
+        kinds, factors = [[kind.name, kind.labels] for kind in self.variables.values()], self.factors.values()
+        scopes = [[kind.name, [[role, of.name] for role, of in kind.roles.items()], kind.learned] for kind in factors]
+        rules = [
+            [rule.name, {k: w.tolist() for k, w in rule.weights.items()}, rule.low, rule.high]
+            + ([] if rule.price is None else [rule.price, rule.per_unit])
+            for rule in self.rules.values()
         ]
-        digest = hashlib.sha256(json.dumps(parts).encode())
+        digest = hashlib.sha256(json.dumps([kinds, scopes, rules]).encode())
         for factor in self.factors.values():
             table = factor.table
             digest.update(b"none" if table is None else table.tobytes())

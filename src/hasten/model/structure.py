@@ -117,7 +117,6 @@ class Structure(RuleBuilder):
         return len(scopes.factor_kind) - 1
 
     def _checked_scope(self, kind: FactorKind, roles: Mapping[str, int]) -> list[int]:
-        """Returns the variables of a factor as plain numbers, or says what is wrong with them."""
         if roles.keys() != kind.roles.keys():
             raise SchemaError(f"{kind.name} needs the roles {', '.join(kind.roles)}, got {', '.join(roles) or 'none'}.")
         scope = [self._check_variable(roles[role], kind.name, role) for role in kind.roles]
@@ -237,7 +236,6 @@ class Structure(RuleBuilder):
         return found | {len(rules) + r: charge for r, charge in own.items()}
 
     def _without_rows(self, indicators: Indicators | None = None) -> Graph:
-        """Returns the graph without rows, with a variable for each indicator."""
         if indicators is None and self._shared is not None:
             return self._shared
         scopes, order = self._scopes, self._search_order
@@ -274,7 +272,6 @@ class Structure(RuleBuilder):
         return Rows(first, label, weights[row, of_kind[label]], low, high).then(self._rules.rows)
 
     def _with_slots(self, slots: Slots) -> Structure:
-        """Returns this structure with slots for the tables that its problems bring."""
         if slots is self._slots or slots == self._slots:
             return self
         variant = self._variants.get(slots)
@@ -286,7 +283,6 @@ class Structure(RuleBuilder):
 
     @cached_property
     def _variants(self) -> Cache[Slots, Structure]:
-        """This structure with slots for tables."""
         return Cache(MAX_VARIANTS)
 
     @cached_property

@@ -89,7 +89,6 @@ def _factors(problem: Problem, labels: IntArray) -> list[Violation]:
 def _explain(
     kind: FactorKind, table: FloatArray, chosen: tuple[int, ...], names: tuple[str, ...], scope: tuple[int, ...]
 ) -> str:
-    """Says what the most demanding label of a forbidden tuple needs of the others."""
     roles = list(kind.roles)
     allowed = np.argwhere(~np.isposinf(table))
     best: tuple[int, str] | None = None

@@ -254,7 +254,6 @@ class _Trial:
                 self.n_agreed[method] += self._n_agreed(fold, found)
 
     def _try_mining(self) -> tuple[float, list[LearnedTables]]:
-        """Tries each confidence; returns the best, and what it learned in each fold."""
         best, tables_of_best, tried = CONFIDENCES[0], list[LearnedTables](), -1
         for confidence in CONFIDENCES:
             self.tell("Choosing", None, f"{Method.MINED} with a confidence of {confidence:g}")

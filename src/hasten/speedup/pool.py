@@ -66,7 +66,6 @@ class AnswerPool:
         return Solutions.scored(batch, labels, which >= 0)
 
     def _keep(self, compiled: Compiled, labels: IntArray) -> None:
-        """Adds labellings as those used last, each once, and drops those used longest ago."""
         pool = self._pools.get(compiled)
         joined = labels if pool is None else np.concatenate([pool, labels])
         _, last = np.unique(joined[::-1], axis=0, return_index=True)
@@ -78,6 +77,5 @@ class AnswerPool:
 
 
 def _by_structure(batch: Batch, problems: IntArray) -> Any:
-    """Yields some problems by structure, with what is compiled of it."""
     for s in np.unique(batch.structure[problems]).tolist():
         yield batch.structures[s].compiled, problems[batch.structure[problems] == s]

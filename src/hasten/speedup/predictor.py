@@ -336,7 +336,6 @@ class Speedup(parameters.Estimator):
         return self._strategy().fitted
 
     def _strategy(self) -> CertifiedStrategy:
-        """Returns how it answers, with settings and state as they are now."""
         return STRATEGIES[type(as_answer(self.answer))](self)
 
     def _searching(self) -> SearchStrategy:

@@ -112,15 +112,16 @@ class State:
 
     def count_one(self, answer: Solution) -> None:
         """Counts one answer, all of whose costs were computed."""
-        counts = self.counts
+        counts, status, n = self.counts, answer.status, answer.n_costs
         counts["problems"] += 1
         counts[BY[answer.source]] += 1
-        counts["costs"] += answer.n_costs
-        counts["variables"] += answer.n_costs
-        if answer.status is Status.INFEASIBLE:
-            counts["infeasible"] += 1
-        if answer.proved:
+        counts["costs"] += n
+        counts["variables"] += n
+        if status is Status.PROVED:
             counts["proved"] += 1
+        elif status is Status.INFEASIBLE:
+            counts["infeasible"] += 1
+            counts["proved"] += answer.proved
 
     def count_answers(self, answers: Solutions, solver_calls: int) -> None:
         """Counts answers, and the calls of the solver for them."""

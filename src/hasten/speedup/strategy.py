@@ -89,12 +89,12 @@ class CertifiedStrategy:
             return self._answer_trusted(batch)
         batch = batch.resolved()
         exact, calls = self.oracle.ask(batch)
-        agreed, compared = np.zeros(len(batch), dtype=bool), np.zeros(0, dtype=np.int64)
+        agreed, compared = np.zeros(0, dtype=bool), np.zeros(0, dtype=np.int64)
         if self.has_answers and self.ready:
             found = self.find(batch)
-            agreed = self.agrees(found, exact)
             compared = np.flatnonzero(self.oracle.judges(exact) & ~self.doubts(found))
-        self._remember(exact, calls, agreed[compared], compared, [exact])
+            agreed = self.agrees(found, exact)[compared]
+        self._remember(exact, calls, agreed, compared, [exact])
         return exact
 
     def _answer_trusted(self, batch: Batch) -> Solutions:
@@ -301,11 +301,9 @@ class LearnedStrategy(CertifiedStrategy):
     def choice(self) -> Choice:
         """How it answers, and why."""
         with self.state.lock:
-            if self.state.choice is None:
-                raise NotFittedError(
-                    "This speedup has learned no tables yet. Call fit with answer='learned', or set learn=True."
-                )
-            return self.state.choice
+            if self.state.choice is not None:
+                return self.state.choice
+        raise NotFittedError("This speedup has learned no tables yet. Call fit with answer='learned', or learn=True.")
 
     @property
     def inference(self) -> Inference:
@@ -393,11 +391,10 @@ class LearnedStrategy(CertifiedStrategy):
 
     def _is_better_afresh(self, before: Choice, batch: Batch, labels: IntArray) -> bool:
         """Whether learning from recent answers alone agrees with them better than what was learned before them."""
-        found = answer(before, self.state.weights, batch, self.inference)
-        n_before = int(same_labels(batch, found.values, labels).sum())
+        found = answer(before, self.state.weights, batch, self.inference).values
         choice, _ = self._choose(batch, labels, np.arange(len(batch)))
         held = choice.agreement.get(choice.method)
-        return held is not None and held.estimate * held.n > n_before + 1
+        return held is not None and bool(held.estimate * held.n > same_labels(batch, found, labels).sum() + 1)
 
 
 STRATEGIES = {Certified: CertifiedStrategy, Learned: LearnedStrategy, Search: SearchStrategy}

@@ -131,7 +131,6 @@ def _signals_held() -> Iterator[None]:
 
 
 def _obituary(context: _Context) -> str:
-    """Says how a worker ended, and what may help."""
     end = time.monotonic() + 1.0
     while time.monotonic() < end and any(process.exitcode is None for process in context.processes):
         time.sleep(0.01)  # another thread may have heard first how one ended, and be about to note it
