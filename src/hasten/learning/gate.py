@@ -249,9 +249,7 @@ class Gate:
         ids, values = given if isinstance(given, tuple) and len(given) == 2 else (given, None)
         ids = np.asarray(ids)
         if ids.dtype.kind == "u":
-            ids = (ids & np.array(MOST_ID, dtype=np.uint64)).astype(np.int64)
-        elif ids.dtype.kind == "i":
-            ids = ids.astype(np.int64)
+            ids = ids & np.array(MOST_ID, dtype=np.uint64)
         if ids.ndim != 2 or len(ids) != problems.size or ids.dtype.kind not in "iu":
             raise ProblemError(
                 f"The cheap features of kind {kind.name!r} came as an array of {ids.dtype} of shape {ids.shape} for "
@@ -266,6 +264,7 @@ class Gate:
                 f"The values of the cheap features of kind {kind.name!r} must be finite numbers of shape {ids.shape}, "
                 f"one for each feature; got the shape {numbers.shape}."
             )
+        ids = ids.astype(np.int64)
         ids = np.where(ids < -1, ids & MOST_ID, ids)  # any other number will do, such as a negative hash
         return np.ascontiguousarray(ids), np.ascontiguousarray(numbers)
 

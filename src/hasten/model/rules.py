@@ -118,18 +118,14 @@ class RuleList:
 
     def rules(self, kinds: Sequence[VariableKind], label_first: Sequence[int]) -> tuple[Rule, ...]:
         """Returns the rules one by one, given the variables' kinds and where the labels of each start."""
-        rows = self.rows
+        rows, found = self.rows, []
         variables = (np.searchsorted(label_first, rows.label, side="right") - 1).tolist()
-        terms = [
-            (v, kinds[v].labels[label - label_first[v]], weight)
-            for v, label, weight in zip(variables, rows.label.tolist(), rows.weight.tolist(), strict=True)
-        ]
-        first = rows.first.tolist()
-        limits = zip(self.names, first[:-1], first[1:], rows.low.tolist(), rows.high.tolist(), strict=True)
-        return tuple(
-            Rule(name, tuple(terms[begin:end]), low, high, *self.charges.get(r, (None, False)))
-            for r, (name, begin, end, low, high) in enumerate(limits)
-        )
+        each = zip(variables, rows.label.tolist(), rows.weight.tolist(), strict=True)
+        terms = [(v, kinds[v].labels[label - label_first[v]], weight) for v, label, weight in each]
+        for r, name in enumerate(self.names):
+            mine = tuple(terms[rows.first[r] : rows.first[r + 1]])
+            found.append(Rule(name, mine, float(rows.low[r]), float(rows.high[r]), *self.charges.get(r, (None, False))))
+        return tuple(found)
 
 
 class RuleBuilder:

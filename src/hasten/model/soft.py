@@ -163,9 +163,11 @@ def lower(first: IntArray, rows: Rows, names: tuple[str, ...], charges: Charges,
         all_rows[each.rule], *more = each.rows(at, distinct)
         all_rows += more
         all_names += [each.name] * len(more)
-    label, weight, low, high = zip(*all_rows, strict=True)
-    labels, weights = ints(np.concatenate(label)), np.concatenate(weight)
-    joined = Rows(offsets(map(len, label)), labels, weights, np.array(low), np.array(high))
+    labels, weights, lows, highs = zip(*all_rows, strict=True)
+    joined = Rows(
+        *(offsets(map(len, labels)), ints(np.concatenate(labels)), np.concatenate(weights)),
+        *(np.array(lows), np.array(highs)),
+    )
     return Lowered(joined, tuple(all_names), indicators)
 
 

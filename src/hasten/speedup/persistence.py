@@ -84,11 +84,6 @@ class _Choice(Struct, forbid_unknown_fields=True):
     size: tuple[Step, Annotated[float, Meta(ge=0, le=1e300)]] | None
 
 
-class _Gated(Struct, forbid_unknown_fields=True):
-    gate: dict[str, Any]
-    max_doubt: Share
-
-
 class _Kept(Struct, forbid_unknown_fields=True):
     settings: dict[str, Any]  # a part by its name and settings; the parts check these when they are made
     own_solver: bool
@@ -102,7 +97,7 @@ class _Kept(Struct, forbid_unknown_fields=True):
     calibrated: tuple[Size, Annotated[int, Meta(ge=1)]] | None  # theta and width
     learned: _Learner | None
     choice: _Choice | None
-    gated: _Gated | None
+    gated: tuple[dict[str, Any], Share] | None  # the gate, and how much doubt it allows
 
 
 # -- writing --------------------------------------------------------------------------------------------------
@@ -157,7 +152,7 @@ def content(speedup: Speedup) -> tuple[Tensors, dict[str, str]]:
         tensors["tables/forbidden"] = np.array([each.forbidden for each in tables], dtype=np.uint8)
         tensors["tables/cost"] = -np.array([each.weights for each in tables])
     if kept.gated is not None:
-        state["gated"] = {"gate": _written(kept.gated.gate), "max_doubt": kept.gated.max_doubt}
+        state["gated"] = [_written(kept.gated.gate), kept.gated.max_doubt]
         tensors |= {f"gate/{name}": tensor for name, tensor in kept.gated.gate.tensors().items()}
     return tensors, about_schema(speedup.schema) | {"state": json.dumps(state, default=np.generic.item)}
 
@@ -195,7 +190,7 @@ def of_content(
         state: _Kept = forms.read_json(about.get("state", ""), "its state", _Kept)
         gate = {name for name in tensors if name.startswith("gate/") and state.gated}
         forms.check_tensors({name: tensors[name] for name in tensors if name not in gate}, _tensor_forms(schema, state))
-        wanted = set(_cheap_kinds(state.settings)) | set(_cheap_kinds(state.gated.gate) if state.gated else ())
+        wanted = set(_cheap_kinds(state.settings) + _cheap_kinds(state.gated and state.gated[0]))
     if solver is not None:
         check_solver(solver)
     elif state.own_solver:
@@ -279,11 +274,11 @@ def _state_read(state: _Kept, tensors: Tensors, schema: Schema, cheap: Mapping[s
         kept.choice = _choice_read(state.choice, tensors, schema)
         kept.replay.learned(kept.choice.n_answers)
     if state.gated is not None:
-        gate = _read(state.gated.gate, cheap)
+        gate = _read(state.gated[0], cheap)
         check_type(gate, Gate, "Its gate")
         of_gate = {name.removeprefix("gate/"): each for name, each in tensors.items() if name.startswith("gate/")}
         gate.learn_from_tensors(schema, of_gate)
-        kept.gated = GatedSearch(gate, state.gated.max_doubt)
+        kept.gated = GatedSearch(gate, state.gated[1])
     return kept
 
 
@@ -291,7 +286,7 @@ def _audit_read(kept: _Audit, tensors: Tensors) -> Audit:
     audit = Audit(kept.level)
     audit.recent, audit.numbers = tensors["recent"].astype(bool), tensors["numbers"]
     audit.trusted, audit.alert = kept.trusted, kept.alert
-    audit.distrust = None if kept.distrust is None else _agreement(kept.distrust)
+    audit.distrust = kept.distrust and _agreement(kept.distrust)
     audit.suspect = None if kept.suspect is None else range(*kept.suspect)
     audit.bets = audit.new_bets()
     same = len(kept.bets) == len(audit.bets) and len(audit.recent) == len(audit.numbers)
