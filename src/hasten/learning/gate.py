@@ -12,7 +12,7 @@ regression, which label a variable will have, and how much to *doubt* that.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, NamedTuple, TypeAlias
@@ -117,14 +117,13 @@ class Gate:
         """Learns, from scratch, from the black box's answers to some problems; computes all of their costs."""
         batch = as_batch(problems).resolved()
         labels, usable = read_answers(batch, answers)
-        batch, schema = self._seen(batch), _schema_of(batch)
+        batch = self._seen(batch)
         expensive = self.expensive(batch)
-        state = GateState(schema, typical_gap(batch, ~expensive))
-        owner = np.repeat(np.arange(len(batch)), batch.n_variables)
-        learned = np.isin(owner, usable)
+        state = GateState(_schema_of(batch), typical_gap(batch, ~expensive))
+        learned = np.isin(np.repeat(np.arange(len(batch)), batch.n_variables), usable)
         rng = np.random.default_rng(self.seed)
-        for kind in self._kinds(schema):
-            at = np.flatnonzero(learned & self._is_of(batch, kind))
+        for kind, mask in self._masks(batch):
+            at = np.flatnonzero(learned & mask)
             examples = self._describe(batch, expensive, kind, at, state.scale)
             state.weights[kind.name] = self._learn(examples, labels[at], len(kind), rng)
             state.n_examples += at.size
@@ -139,10 +138,9 @@ class Gate:
 
     def expensive(self, batch: Batch) -> BoolArray:
         """Tells which variables of a batch, flat, have expensive costs."""
-        kinds = self._kinds(_schema_of(batch))
         expensive = np.zeros(batch.variable_at[-1], dtype=bool)
-        for kind in kinds:
-            expensive |= self._is_of(batch, kind)
+        for _, mask in self._masks(batch):
+            expensive |= mask
         return expensive
 
     def guess(self, batch: Batch) -> Guesses:
@@ -155,9 +153,8 @@ class Gate:
             raise ProblemError("These problems have another schema than this gate has learned. Fit one for theirs.")
         label = np.full(batch.variable_at[-1], -1, dtype=np.int64)
         doubt = np.full(batch.variable_at[-1], np.inf)
-        masks = [(kind, self._is_of(batch, kind)) for kind in self._kinds(schema)]
-        expensive = np.logical_or.reduce([mask for _, mask in masks]) if masks else np.zeros(label.size, dtype=bool)
-        for kind, mask in masks:
+        expensive = self.expensive(batch)
+        for kind, mask in self._masks(batch):
             found = np.flatnonzero(mask)
             for at in np.split(found, range(CHUNK, found.size, CHUNK)):
                 some = self._describe(batch, expensive, kind, at, state.scale)
@@ -221,13 +218,13 @@ class Gate:
             )
         return [schema.variables[kind] for kind in self.cheap]
 
-    def _is_of(self, batch: Batch, kind: VariableKind) -> BoolArray:
-        masks = [[each.name == kind.name for each in structure.all_kinds] for structure in batch.structures]
-        if len(masks) == 1:
-            return np.tile(np.array(masks[0], dtype=bool), len(batch))
-        first = offsets(map(len, masks))[:-1]
-        flat: BoolArray = np.concatenate([np.zeros(0, dtype=bool), *(np.array(mask, dtype=bool) for mask in masks)])
-        return flat[ranges(first[batch.structure], batch.n_variables)]
+    def _masks(self, batch: Batch) -> Iterator[tuple[VariableKind, BoolArray]]:
+        """Yields each expensive kind, and which variables, flat, are of it."""
+        known = [structure.all_kinds for structure in batch.structures]
+        first = offsets(map(len, known))[:-1]
+        places = ranges(first[batch.structure], batch.n_variables)
+        for kind in self._kinds(_schema_of(batch)):
+            yield kind, np.array([each.name == kind.name for kinds in known for each in kinds], dtype=bool)[places]
 
     def _describe(self, batch: Batch, expensive: BoolArray, kind: VariableKind, at: IntArray, scale: float) -> Examples:
         problems = np.searchsorted(batch.variable_at, at, side="right") - 1

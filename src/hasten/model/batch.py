@@ -295,9 +295,9 @@ class Batch:
         return f"Batch({count(len(self), 'problem')}, {count(len(self.structures), 'structure')}{lazy})"
 
     def _repr_html_(self) -> str:
-        from hasten.model.display import of_batch
+        from hasten.model.display import card_of
 
-        return of_batch(self)
+        return card_of(self)
 
 
 def arrays_of(problem: Problem) -> BatchArrays:

@@ -184,9 +184,9 @@ class Problem:
         return f"Problem({count(self.n_variables, 'variable')}{', lazy' if self.lazy else ''})"
 
     def _repr_html_(self) -> str:
-        from hasten.model.display import of_problem
+        from hasten.model.display import card_of
 
-        return of_problem(self)
+        return card_of(self)
 
 
 def _numbers(kinds: Sequence[VariableKind], labels: Any) -> IntArray:

@@ -244,6 +244,6 @@ class Schema:
         return f"Schema(variables={list(self.variables)}, factors={list(self.factors)}, rules={list(self.rules)})"
 
     def _repr_html_(self) -> str:
-        from hasten.model.display import of_schema
+        from hasten.model.display import card_of
 
-        return of_schema(self)
+        return card_of(self)

@@ -123,9 +123,9 @@ class Solution:
         return f"Solution({answer}, valid={self.valid}, proved={self.proved}, source={self.source.value!r})"
 
     def _repr_html_(self) -> str:
-        from hasten.model.display import of_solution
+        from hasten.model.display import card_of
 
-        return of_solution(self)
+        return card_of(self)
 
 
 @dataclass(frozen=True, eq=False)
@@ -318,9 +318,9 @@ class Solutions(Sequence[Solution]):
         return f"Solutions({len(self)}, valid={self.valid.mean() if len(self) else 1:.3f})"
 
     def _repr_html_(self) -> str:
-        from hasten.model.display import of_solutions
+        from hasten.model.display import card_of
 
-        return of_solutions(self)
+        return card_of(self)
 
 
 def _number_of(word: str, words: type[Status] | type[Source]) -> int:

@@ -322,6 +322,6 @@ class Structure(RuleBuilder):
         return f"Structure({', '.join(count(n, name) for name, n in parts.items())})"
 
     def _repr_html_(self) -> str:
-        from hasten.model.display import of_structure
+        from hasten.model.display import card_of
 
-        return of_structure(self)
+        return card_of(self)
