@@ -154,10 +154,11 @@ class Search:
         for name in ("enforce", "look_ahead", "reduce"):
             check_switch(name, getattr(self, name))
         check_switch("guided", self.guided, or_none=True)
-        if self.learner is not None:
-            check_type(self.learner, Learner, "learner")
-        if self.gate is not None:
-            check_type(self.gate, Gate, "gate")
+        if not isinstance(self.learner, Learner | None):
+            given = brief(self.learner)
+            raise ProblemError(f"learner must be a Learner, or None for one as the search needs; got {given}.")
+        if not isinstance(self.gate, Gate | None):
+            raise ProblemError(f"gate must be a Gate, or None for none; got {brief(self.gate)}.")
 
     @classmethod
     def paper(cls, width: int = 2) -> Search:
