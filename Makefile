@@ -68,6 +68,11 @@ test-torch: ## Set up an environment with PyTorch (a CPU build), and JAX where i
 	-.venv-torch/bin/python -m pip install --quiet --disable-pip-version-check jax
 	.venv-torch/bin/python -m pytest tests/on_torch tests/test_jax.py tests/test_examples.py tests/test_docs.py -k "torch or jax or skip_a_cross_encoder"
 
+.PHONY: test-page
+test-page: $(VENV)/ready ## Run the tests of the server's page in Chromium, with its driver (Debian: chromium chromium-driver)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --group browser
+	$(BIN)/python -m pytest tests/page
+
 .PHONY: wheel
 wheel: $(VENV)/ready ## Build a wheel that carries its compiled kernels, for this Python and kind of machine
 	$(BIN)/python tools/wheel.py

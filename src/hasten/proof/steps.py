@@ -14,12 +14,14 @@ from hasten.proof.improve import IMPROVING
 from hasten.proof.look import LOOKING
 from hasten.proof.outcome import OUTCOME, STOPPED
 from hasten.proof.plan import Step, Work, plan_for
+from hasten.proof.prune import PRUNING
 from hasten.proof.tally import TALLYING
 from hasten.support.arrays import IntArray
 from hasten.support.clock import LeftBehindError
 
 STEPS: tuple[Step, ...] = (
     CUTTING,
+    PRUNING,
     LOOKING,
     ELIMINATING,
     TALLYING,
@@ -28,7 +30,7 @@ STEPS: tuple[Step, ...] = (
     FULL_ELIMINATION,
     IMPROVING,
 )
-AFTER_LOOKING = STEPS[2:]
+AFTER_LOOKING = STEPS[3:]
 BEFORE_IMPROVING = STEPS[:-1]
 NOTHING: dict[Step, object] = {}
 

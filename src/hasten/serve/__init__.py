@@ -1,0 +1,1 @@
+"""An HTTP server for models, cascades and adopted programs (extra `serve`), and its page."""
