@@ -29,23 +29,23 @@ def card_of(thing: Any) -> str:
     header, words, n = ["name", "is a", "of"], list[str](), -1
     if isinstance(thing, Schema):
         rows += [[kind.name, "variable kind", _few(kind.labels)] for kind in thing.variables.values()]
-        for name, kind in thing.factors.items():
-            rows.append([name, "factor kind", ", ".join(f"{role}={of.name}" for role, of in kind.roles.items())])
+        for name, factor in thing.factors.items():
+            rows.append([name, "factor kind", ", ".join(f"{role}={of.name}" for role, of in factor.roles.items())])
         rows += [[rule.name, "rule", _limits(rule)] for rule in thing.rules.values()]
-        sizes = {"variable kind": thing.variables, "factor kind": thing.factors, "rule": thing.rules}
-        title = f"Schema: {', '.join(count(len(each), name) for name, each in sizes.items())}"
+        sizes = ("variable kind", thing.variables), ("factor kind", thing.factors), ("rule", thing.rules)
+        title = f"Schema: {', '.join(count(len(each), name) for name, each in sizes)}"
     elif isinstance(thing, Structure):
         title, header = repr(thing), ["kind", "how many"]
-        rows += Counter(kind.name for kind in thing.kinds).items()  # type: ignore[arg-type]
-        rows += Counter(factor.kind.name for factor in thing.factors).items()  # type: ignore[arg-type]
+        rows += map(list, Counter(kind.name for kind in thing.kinds).items())
+        rows += map(list, Counter(factor.kind.name for factor in thing.factors).items())
         rows += [[rule.name, _limits(rule)] for rule in thing.rules]
     elif isinstance(thing, Problem):
         title, kinds = repr(thing), thing.structure.kinds
         header = ["variable", "kind", "labels and costs, cheapest first"]
         for v, kind in enumerate(kinds[:MOST_ROWS]):
-            cost = np.zeros(len(kind)) if thing.lazy else thing.costs_of(v)
-            order = np.argsort(cost, kind="stable")[: FEW + 1]
-            rows.append([v, kind.name, _few([kind.labels[i] + f" {cost[i]:.4g}" * (not thing.lazy) for i in order])])
+            costs = np.zeros(len(kind)) if thing.lazy else thing.costs_of(v)
+            first = np.argsort(costs, kind="stable")[: FEW + 1].tolist()
+            rows.append([v, kind.name, _few([kind.labels[i] + f" {costs[i]:.4g}" * (not thing.lazy) for i in first])])
         n, words = len(kinds), ["Its costs are computed on demand."] * thing.lazy
     elif isinstance(thing, Batch):
         numbers = np.bincount(thing.structure, minlength=len(thing.structures))
